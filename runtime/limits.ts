@@ -36,7 +36,7 @@ export const messageBytes = { default: 64 * MiB, min: 1 * KiB, max: 4 * GiB - 1 
 
 /** One attempt to connect, handshake included. A peer on the same network answers within milliseconds. */
 export const connectTimeoutMs = { default: 5_000, min: 1, max: 600_000 } as const;
-/** Pause after a failed attempt to connect: the first, and the longest. They grow by 1.6, with 20 % of chance. A restarted process is back within a second. */
+/** Pause after a failed attempt to connect: the first, and the longest. They grow by 1.6, with 20 % of chance while they are short. A restarted process is back within a second. */
 export const backoffMs = { default: 50, min: 1, max: 600_000 } as const;
 export const backoffMaxMs = { default: 10_000, min: 1, max: 600_000 } as const;
 /** Pauses of connections from here on are 0 to twice as long: a server that was away for so long may have thousands of clients. */

@@ -151,7 +151,7 @@ export async function acceptOver(
     ...(cipher !== undefined && { cipher }),
   };
   link.send(welcome);
-  const binding = bindingOf(link.duplex, hello, welcome, link.takeOpening());
+  const binding = bindingOf(link.duplex, offer, hello, welcome, link.takeOpening());
   const skip = (fabric: FabricName, why: string, forClient = why): void => {
     reasons.failed(fabric, why);
     told.failed(fabric, forClient);

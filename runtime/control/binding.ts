@@ -39,6 +39,8 @@ export interface BindingOffer {
   readonly features: number;
   /** For the same frame: half of the key, where the connection is private without TLS. */
   readonly secret?: Uint8Array;
+  /** The key of TLS, which is no longer there when the connection is lost. Never sent. */
+  readonly exported?: Uint8Array;
 }
 
 /** What this side can offer on a connection; nothing where others can read it. */
@@ -46,7 +48,8 @@ export function bindingOffer(duplex: Duplex): BindingOffer {
   const { transport } = verifiedOf(duplex);
   if (transport === undefined) return { features: 0 };
   if (transport !== 'tls') return { features: feature.bound, secret: randomBytes(bindingSecretBytes) };
-  return { features: tlsSecretOf(duplex) === undefined ? 0 : feature.bound };
+  const exported = tlsSecretOf(duplex);
+  return exported === undefined ? { features: 0 } : { features: feature.bound, exported };
 }
 
 function refuse(text: string): never {
@@ -152,14 +155,30 @@ export function bothBind(duplex: Duplex, one: Opening, other: Opening): boolean 
   );
 }
 
-/** Of a connection whose hello and welcome, `opening`, have passed; undefined where the two sides have no key. Throws as bothBind() does. */
+/** What only the two ends of the connection have. Throws when it is missing: a key that anybody could make would bind nothing. */
+function keyOf(duplex: Duplex, { exported }: BindingOffer, hello: Opening, welcome: Opening): Uint8Array {
+  if (verifiedOf(duplex).transport === 'tls')
+    return (
+      exported ??
+      refuse('the key of this TLS connection is not there: it was lost, or this JS runtime has none')
+    );
+  const { secret: clients } = hello;
+  const { secret: servers } = welcome;
+  if (clients === undefined || servers === undefined) refuse('half of the key of this connection is missing');
+  return joined([clients, servers]);
+}
+
+/**
+ * Of a connection whose hello and welcome, `opening`, have passed; `offer` is that of this side. Undefined where the two sides have no key. Throws as bothBind()
+ * does.
+ */
 export function bindingOf(
   duplex: Duplex,
+  offer: BindingOffer,
   hello: Opening,
   welcome: Opening,
   opening: readonly Uint8Array[],
 ): Binding | undefined {
   if (!bothBind(duplex, hello, welcome)) return undefined;
-  const secret = tlsSecretOf(duplex) ?? joined([hello.secret ?? '', welcome.secret ?? '']);
-  return new Binding(secret, opening);
+  return new Binding(keyOf(duplex, offer, hello, welcome), opening);
 }

@@ -4,7 +4,7 @@ import type { TLSSocket } from 'node:tls';
 import type { Verified } from '../core/peer.ts';
 
 /** Kinds of identity that are not URIs: a URI that looks like one of them is none. */
-const ownSchemes = /^(uid|dns|subject|psk):/i;
+const ownSchemes = /^(uid|dns|subject|ip|psk):/i;
 
 /** `TYPE:value`, or `TYPE:"value"` as JSON when it has characters that could be mistaken. */
 const alternative = /([^:,]+):("(?:[^"\\]|\\.)*"|[^,]*)(?:, |$)/y;
@@ -21,8 +21,8 @@ function alternatives(text: string): [kind: string, value: string][] | undefined
 }
 
 /**
- * The URI in it, else `dns:NAME` of the first name, else `subject:CN=…`. Undefined when it is not clear: several URIs, one that looks like another kind of
- * identity, a SPIFFE id in the certificate of an authority, names that cannot be read.
+ * The URI in it, else `dns:NAME` of the first name, else `subject:CN=…`, else `ip:ADDRESS` of the first address. Undefined when it is not clear: several URIs, one
+ * that looks like another kind of identity, a SPIFFE id in the certificate of an authority, names that cannot be read.
  */
 export function identityOf({ subject, subjectAltName = '', ca }: X509Certificate): string | undefined {
   const names = alternatives(subjectAltName);
@@ -33,10 +33,13 @@ export function identityOf({ subject, subjectAltName = '', ca }: X509Certificate
     if (uris.length > 1 || ownSchemes.test(uri)) return undefined;
     return uri.startsWith('spiffe:') && ca ? undefined : uri;
   }
-  const name = names.find(([kind]) => kind === 'DNS')?.[1];
+  const firstOf = (wanted: string) => names.find(([kind]) => kind === wanted)?.[1];
+  const name = firstOf('DNS');
   if (name !== undefined) return `dns:${name}`;
   // Several parts come on lines of their own.
-  return subject ? `subject:${subject.trim().replaceAll('\n', ', ')}` : undefined;
+  if (subject) return `subject:${subject.trim().replaceAll('\n', ', ')}`;
+  const address = firstOf('IP Address');
+  return address === undefined ? undefined : `ip:${address}`;
 }
 
 const verdicts = new WeakMap<object, Verified>();

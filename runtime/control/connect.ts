@@ -74,7 +74,8 @@ export async function connectOver(
   server: string,
   metadata?: Uint8Array,
 ): Promise<Connection> {
-  const { features, secret } = bindingOffer(link.duplex);
+  const offer = bindingOffer(link.duplex);
+  const { features, secret } = offer;
   const { ciphers } = loadNative();
   const hello: Hello = {
     type: 'hello',
@@ -101,13 +102,14 @@ export async function connectOver(
     );
   }
   const known = new KnownPeer(server, welcome.identity, verifiedOf(link.duplex));
-  const binding = bindingOf(link.duplex, hello, welcome, link.takeOpening());
+  const binding = bindingOf(link.duplex, offer, hello, welcome, link.takeOpening());
   const { cipher } = welcome;
   if (cipher !== undefined && (binding === undefined || !ciphers.includes(cipher)))
     throw new Error(`the server has chosen ${JSON.stringify(cipher)} to seal with, which was not offered`);
   const wire = cipher !== undefined ? 'sealed' : binding !== undefined ? 'bound' : 'none';
   const guard = guardOfClient(known.security, wire);
-  checkLevel('client', side.require, levelOf(known.security, guard));
+  const missing = wire !== guard ? 'peer' : side.require;
+  checkLevel('client', side.require, levelOf(known.security, guard), missing);
   const reasons = new FabricReasons(side);
   reasons.add((welcome.without ?? []).filter(({ name }) => (side.fabrics as string[]).includes(name)));
   const agreed: Agreed = { link, side, welcome, server: known, binding, guard, attaches: 0 };

@@ -51,12 +51,13 @@ export function checkPskAlone(options: object): void {
 
 /** The table in a file, of lines `NAME:HEX` as GnuTLS and stunnel have them. */
 export function readPsk(text: string): PskKeys {
-  const entries: [string, string][] = [];
+  const entries = new Map<string, string>();
   for (const [at, line] of text.split('\n').entries()) {
     if (/^\s*(#.*)?$/.test(line)) continue;
     const [, name, key] = /^(.+):([0-9a-fA-F]+)\s*$/.exec(line) ?? [];
     if (name === undefined || key === undefined) throw new TypeError(`line ${at + 1} is not NAME:HEX`);
-    entries.push([name, key]);
+    if (entries.has(name)) throw new TypeError(`line ${at + 1} has a second key of ${JSON.stringify(name)}`);
+    entries.set(name, key);
   }
   const keys = Object.fromEntries(entries);
   keysOf(keys);

@@ -83,7 +83,7 @@ export function prepareSession(
   peer: PeerLimits,
   agreed: PeerLimits,
   features: number,
-  { guard, seal }: Guarded = { guard: 'none' },
+  { guard, seal }: Guarded,
 ): Prepared {
   const { inflightMax, streamsMax = 0 } = agreed;
   const callSlots = inflightMax + slotsPerStream * streamsMax;

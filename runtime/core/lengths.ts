@@ -26,10 +26,7 @@ export class Lengths {
 
   /** Throws CodecError when one is not what it was. */
   check(): void {
-    const values = this.#values;
-    let same = true;
-    for (let i = 0; i < values.length; ++i) same &&= values[i]!.byteLength === this.#bytes[i];
-    if (same) return;
+    if (this.#values.every(({ byteLength }, i) => byteLength === this.#bytes[i])) return;
     const why = 'an ArrayBuffer of it was resized, transferred or detached while it waited to be sent';
     throw new CodecError(this.#typeName, `${why}: keep it as it is until the call has ended, or give a copy`);
   }

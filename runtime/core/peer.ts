@@ -10,7 +10,7 @@ export interface PeerInfo {
   readonly address: string;
   /**
    * Who it is, as far as that was verified: what `authenticate` of the server has said, else the URI of its certificate (such as a SPIFFE id), else `dns:NAME`
-   * or `subject:CN=…`; `uid:1000` on unix sockets. Undefined: nobody knows.
+   * or `subject:CN=…` or `ip:ADDRESS`; `uid:1000` on unix sockets. Undefined: nobody knows.
    */
   readonly identity: string | undefined;
   /** What it says of itself: unchecked. */

@@ -23,6 +23,11 @@ export function fetchOver({ ca, token }: ApiServer): FetchImplementation {
         ca: typeof ca === 'function' ? ca() : ca,
       };
       const asked = request(url, options, (answer) => {
+        if (answer.statusCode !== 200) {
+          answer.destroy();
+          reject(new Error(`${url}: status ${answer.statusCode} instead of keys`));
+          return;
+        }
         const chunks: Buffer[] = [];
         let bytes = 0;
         answer.on('data', (chunk: Buffer) => {
@@ -30,11 +35,14 @@ export function fetchOver({ ca, token }: ApiServer): FetchImplementation {
           if (bytes > bytesMax) answer.destroy(new Error(`${url}: more than ${bytesMax} bytes`));
           else chunks.push(chunk);
         });
-        answer.once('error', reject);
-        answer.once('end', () =>
-          resolve(new Response(Buffer.concat(chunks), { status: answer.statusCode ?? 500 })),
-        );
+        answer.on('error', reject);
+        answer.once('end', () => resolve(new Response(Buffer.concat(chunks))));
       });
-      asked.once('error', reject).end();
+      asked.on('error', reject);
+      asked.once('upgrade', (_, socket) => {
+        socket.destroy();
+        reject(new Error(`${url}: another protocol instead of keys`));
+      });
+      asked.end();
     });
 }

@@ -14,7 +14,7 @@ import {
 import { checkedOptions, type OptionRules } from '../core/options.ts';
 import type { Authenticate } from '../server/allowed.ts';
 import { fetchOver } from './api-server.ts';
-import { claimsOf, mounted } from './token.ts';
+import { issuerOf, mounted } from './token.ts';
 
 export interface ServiceAccountsOptions {
   /** What tokens must have been made for: one of these, such as the name of this service. Tokens for the API server itself are for nobody else. */
@@ -65,11 +65,11 @@ export function serviceAccounts(options: ServiceAccountsOptions): Authenticate {
   if (audience === undefined || audience.length === 0 || audience.includes(''))
     throw new TypeError('serviceAccounts: audience: what tokens must have been made for is missing');
   const keys = keysOf(checked);
-  const issuerOf = (): string => checked.issuer || String(claimsOf(readFileSync(mounted.token, 'utf8')).iss);
+  const wanted = (): string => checked.issuer || issuerOf(readFileSync(mounted.token, 'utf8'));
   return async (_, metadata) => {
     const [, token] = bearer.exec(String(metadata.get('authorization') ?? '')) ?? [];
     if (token === undefined) throw new Error('no token: metadata has no authorization with "Bearer" and one');
-    const issuer = issuerOf();
+    const issuer = wanted();
     const { payload } = await jwtVerify(token, keys, {
       audience,
       issuer,

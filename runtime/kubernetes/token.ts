@@ -8,15 +8,30 @@ export const mounted = { token: `${folder}/token`, ca: `${folder}/ca.crt` } as c
 
 /** What a token says, unchecked. Throws for what is none. */
 export function claimsOf(token: string): Readonly<Record<string, unknown>> {
-  const [, payload, signature] = token.trim().split('.');
-  if (payload === undefined || signature === undefined)
-    throw new Error('a file with something else than a token');
+  const [, payload = '', signature] = token.trim().split('.');
+  const claims = signature === undefined ? undefined : parsed(Buffer.from(payload, 'base64url').toString());
+  // What could not be read may be part of a secret.
+  if (claims === undefined) throw new Error('a file with something else than a token');
+  return claims;
+}
+
+function parsed(text: string): Record<string, unknown> | undefined {
   try {
-    return JSON.parse(Buffer.from(payload, 'base64url').toString()) as Record<string, unknown>;
+    const value: unknown = JSON.parse(text);
+    const isTable = typeof value === 'object' && value !== null && !Array.isArray(value);
+    return isTable ? (value as Record<string, unknown>) : undefined;
   } catch {
-    // What could not be read may be part of a secret.
-    throw new Error('a file with something else than a token');
+    return undefined;
   }
+}
+
+/** Who has made the token of this pod. Throws when it does not say. */
+export function issuerOf(token: string): string {
+  const { iss } = claimsOf(token);
+  if (typeof iss === 'string' && iss !== '') return iss;
+  throw new Error(
+    'the token of this pod does not say who has made it: give serviceAccounts its option issuer',
+  );
 }
 
 /**

@@ -44,11 +44,22 @@ export class Admission {
     this.#last = last;
   }
 
-  /** Why the call that was counted last, with the event at `at`, is not run; undefined when it may be. */
+  /** Bytes that nothing else here looks at have come, with the event at `at`. */
+  came(at: number): void {
+    this.#account?.spend(this.#bytesOf(at));
+  }
+
+  /** Why the call that was counted last, with the event at `at`, is not run; undefined when it may be. Its bytes count either way. */
   refusal(path: string, at: number): Refusal | undefined {
+    const refusal = this.#refusal(path, at);
+    this.came(at);
+    return refusal;
+  }
+
+  #refusal(path: string, at: number): Refusal | undefined {
     if (this.calls > this.#last) return leaving(path, this.#closed);
     if (this.#load.full) return exhausted(path, this.#load.text);
-    const over = this.#account?.refusal(path, this.#bytesOf(at), this.#context.batchMs);
+    const over = this.#account?.refusal(path, this.#context.batchMs);
     if (over !== undefined) return over;
     // What its client gives it; 0: no limit.
     const givenUs = this.#context.native.events[at + Ev.timeoutUs]! >>> 0;
@@ -62,23 +73,16 @@ export class Admission {
     return late ? startsLate(path) : undefined;
   }
 
-  /** Why a part of a stream, with the event at `at`, is not taken; undefined when it is, and counts. */
+  /** Why a part of a stream, with the event at `at`, is not taken; undefined when it is. Its bytes count either way. */
   partRefusal(at: number): string | undefined {
-    const account = this.#account;
-    if (account === undefined) return undefined;
-    const over = account.exceeded(this.#context.batchMs);
-    if (over === undefined) account.spend(this.#bytesOf(at));
+    const over = this.#account?.exceeded(this.#context.batchMs);
+    this.came(at);
     return over;
   }
 
   /** Why nothing more is sent in a stream; undefined when it may be. */
   exceeded(): string | undefined {
     return this.#account?.exceeded(performance.now());
-  }
-
-  /** What was submitted last has been sent. */
-  sent(): void {
-    this.#account?.spend(this.#context.outgoing.submittedBytes);
   }
 
   #bytesOf(at: number): number {

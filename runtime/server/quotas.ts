@@ -19,7 +19,7 @@ export interface Quotas {
   sessionsMax?: number;
   /** Calls that are begun, streams included, with as many at once as in a second. */
   callsPerSecondMax?: number;
-  /** Bytes of requests, responses and parts of streams. A larger message passes once; the calls after it wait until it is paid off. */
+  /** Bytes of requests, those that are refused as well, responses and parts of streams. A larger message passes once; the calls after it wait until it is paid off. */
   bytesPerSecondMax?: number;
   /** Arena memory that large requests of one session may hold: until their handlers are done with them, and have released or forgotten what they kept. */
   arenaBytesMax?: number;
@@ -51,17 +51,16 @@ export class Account {
     this.#bytes = changed(this.#bytes, quotas.bytesPerSecondMax, nowMs);
   }
 
-  /** Why a call with so many bytes is not run; undefined when it is, and counts. */
-  refusal(path: string, bytes: number, nowMs: number): Refusal | undefined {
+  /** Why a call is not run; undefined when it is, and counts. Its bytes have come either way. */
+  refusal(path: string, nowMs: number): Refusal | undefined {
+    const over = this.exceeded(nowMs);
+    if (over !== undefined) return exhausted(path, over);
     const calls = this.#calls;
     if (calls !== undefined && !calls.has(nowMs)) {
       const text = `this client has made its ${calls.perSecond} calls of this second ${named('callsPerSecondMax')}`;
       return exhausted(path, text);
     }
-    const over = this.exceeded(nowMs);
-    if (over !== undefined) return exhausted(path, over);
     calls?.take(1);
-    this.#bytes?.take(bytes);
     return undefined;
   }
 

@@ -99,7 +99,7 @@ export class Responder implements SlotWaiter, Answering {
       return;
     }
     if (result >= 0) {
-      this.#account?.spend(this.#context.outgoing.submittedBytes);
+      this.sent();
       return;
     }
     const { shortBytes } = this.#context.outgoing.bulk;
@@ -115,6 +115,11 @@ export class Responder implements SlotWaiter, Answering {
         metadata: undefined,
       });
     }
+  }
+
+  /** What was submitted last has been sent: it counts. */
+  sent(): void {
+    this.#account?.spend(this.#context.outgoing.submittedBytes);
   }
 
   /** Answers with what a handler threw. */

@@ -143,6 +143,7 @@ export class ServerSession implements SessionOwner, CallOwner {
     const id = this.#events[at + Ev.method]!;
     const method = this.#handlers.find(id);
     if (method === undefined) {
+      admission.came(at);
       const part = this.#events[at + Ev.part] !== 0;
       this.#refuse(at, unknownMethod(this.#handlers.missing(id, part)));
       return;

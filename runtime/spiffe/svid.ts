@@ -1,5 +1,6 @@
 /** An X.509 identity as an agent gives it, as options of TLS. Used by a workload, for each answer of its agent. */
 import { X509Certificate } from 'node:crypto';
+import { identityOf } from '../control/certificate.ts';
 import { type Checked, secureContext, type TlsMaterial } from '../control/tls-options.ts';
 import type { X509SVID } from './gen/workload.rdma.ts';
 
@@ -51,9 +52,8 @@ export function svidOf(
   const ca = certificates(bundle).join('');
   if (chain.length === 0 || ca === '')
     throw new Error('no certificate, or no authority that signs those of others');
-  const { subjectAltName = '', validTo } = new X509Certificate(chain[0]!);
-  if (!subjectAltName.split(', ').includes(`URI:${spiffeId}`))
-    throw new Error(`the certificate is not that of ${spiffeId}`);
+  const own = new X509Certificate(chain[0]!);
+  if (identityOf(own) !== spiffeId) throw new Error(`the certificate is not that of ${spiffeId}`);
   const material = {
     cert: chain.join(''),
     key: pem('PRIVATE KEY', x509SvidKey),
@@ -61,5 +61,5 @@ export function svidOf(
     ...(crl.length > 0 && { crl: crl.map((list) => pem('X509 CRL', list)).join('') }),
   };
   secureContext(material satisfies Checked<TlsMaterial>);
-  return { id: spiffeId, material, expiresAtMs: Date.parse(validTo) };
+  return { id: spiffeId, material, expiresAtMs: Date.parse(own.validTo) };
 }

@@ -6,8 +6,9 @@ import { setTimeout } from 'node:timers/promises';
 import { Client, credentials, type Client as GrpcClient } from '@grpc/grpc-js';
 import type { ChannelTls, ServerTls } from '../control/tls-options.ts';
 import { textOf } from '../core/foreign.ts';
-import { type Log, warn } from '../core/log.ts';
+import { logged, warn } from '../core/log.ts';
 import { checkedOptions, type OptionRules } from '../core/options.ts';
+import type { Warn } from '../core/warnings.ts';
 import { createGrpcClient } from '../grpc/client.ts';
 import { SpiffeWorkloadAPIDefinition, type X509SVIDResponse } from './gen/workload.rdma.ts';
 import { type Svid, svidOf } from './svid.ts';
@@ -37,7 +38,7 @@ function target(endpoint: string): string {
 class AgentWorkload implements Workload {
   readonly #grpc: GrpcClient;
   readonly #id: string;
-  readonly #log: Log;
+  readonly #log: Warn;
   readonly #closing = new AbortController();
   readonly #running: Promise<void>;
   #svid: Svid | undefined;
@@ -53,7 +54,7 @@ class AgentWorkload implements Workload {
       credentials.createInsecure(),
     );
     this.#id = id;
-    this.#log = log ?? warn;
+    this.#log = logged(log ?? warn);
     this.#running = this.#run();
   }
 
@@ -117,17 +118,17 @@ class AgentWorkload implements Workload {
     const client = createGrpcClient(SpiffeWorkloadAPIDefinition, this.#grpc);
     let pause: number = pauseMs.first;
     while (!signal.aborted) {
+      let why = 'it has ended the stream of them';
       try {
         for await (const response of client.fetchX509SVID({}, { metadata, signal })) {
           this.#take(response);
           pause = pauseMs.first;
         }
-        this.#trouble = 'the agent has ended the stream of them';
       } catch (error) {
-        this.#trouble = textOf(error);
-        if (!signal.aborted)
-          this.#log(`spiffe: the agent gives no identity: ${this.#trouble}; asked again in ${pause} ms`);
+        why = textOf(error);
       }
+      this.#trouble = `the agent gives no identity: ${why}`;
+      if (!signal.aborted) this.#log(`spiffe: ${this.#trouble}; asked again in ${pause} ms`);
       await setTimeout(pause, undefined, { signal }).catch(() => undefined);
       pause = Math.min(pauseMs.max, 2 * pause);
     }

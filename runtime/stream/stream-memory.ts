@@ -64,8 +64,9 @@ export class StreamMemory {
     const arena = this.#arenaBytes;
     // What the senders of this thread have copied waits for what is kept here, and takes as much as it may: nothing
     // is kept then, and the half that would have been may be copies, too.
-    const kept = loops ? arena : native.stats().arenaLeasedBytes;
-    const copiedMax = loops ? arena * (1 + keptShare) : arena;
+    const [kept, copiedMax] = loops
+      ? [arena, arena * (1 + keptShare)]
+      : [native.stats().arenaLeasedBytes, arena];
     const leftBytes = arena * (fetchShare - aroundShare) - Math.max(bytes, arena * spareShare) - kept;
     this.#unwatched = Math.max(0, leftBytes);
     if (leftBytes >= 0 || this.copiedBytes + bytes > copiedMax) return undefined;

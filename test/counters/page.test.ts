@@ -1,5 +1,5 @@
 /** Counters pages: what this process writes and anybody of this user can read, and what is made of bytes that are no page. */
-import { closeSync, fstatSync, openSync, readdirSync, readFileSync, readlinkSync, writeSync } from 'node:fs';
+import { closeSync, fstatSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { createClient } from 'rdma-rpc';
 import { bucketsSince, percentile, processesWithCounters, readCounters } from 'rdma-rpc/counters';
 import { afterEach, describe, expect, test } from 'vitest';
@@ -8,23 +8,13 @@ import { caught, until } from '../outcomes.ts';
 import { echoHandlers } from '../runtime/echo-service.ts';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
 import { openPair, type Pair, pairWays } from '../runtime/pair.ts';
+import { pages } from './pages.ts';
 
 let pair: Pair | undefined;
 afterEach(async () => {
   await pair?.close();
   pair = undefined;
 });
-
-const pages = (): string[] =>
-  readdirSync('/proc/self/fd')
-    .map((name) => `/proc/self/fd/${name}`)
-    .filter((path) => {
-      try {
-        return readlinkSync(path).includes('rdma-rpc-counters');
-      } catch {
-        return false;
-      }
-    });
 
 describe.each(pairWays)('over %s', (way) => {
   test('calls are in the page by method, with their latencies, on both sides', async () => {

@@ -32,7 +32,7 @@ describe('a client that', () => {
     await link.receive();
     const silent = Array.from({ length: 1000 }, dial);
     await until(() => silent.filter(({ ended }) => ended !== undefined).length >= 985);
-    const own = prepareSession(side, 'sim', limits, limits, ownFeatures);
+    const own = prepareSession(side, 'sim', limits, limits, ownFeatures, { guard: 'none' });
     link.send({
       type: 'attach',
       fabric: 'sim',

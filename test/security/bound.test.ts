@@ -4,7 +4,13 @@ import { connect, type Socket } from 'node:net';
 import { createServer as listenSecure, connect as secureConnect, type TLSSocket } from 'node:tls';
 import { type ChannelOptions, createInProcessChannel, type ServerOptions, Status, stats } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';
-import { Binding, type BoundAttempt, tlsSecretOf } from '../../runtime/control/binding.ts';
+import {
+  bindingOf as agreedOf,
+  Binding,
+  type BoundAttempt,
+  bindingOffer,
+  tlsSecretOf,
+} from '../../runtime/control/binding.ts';
 import { type Attach, type Attached, type Frame, feature, version } from '../../runtime/control/frames.ts';
 import { greetingBytes, greetingMagic } from '../../runtime/control/handoff.ts';
 import { hostIdentity } from '../../runtime/control/host.ts';
@@ -12,12 +18,11 @@ import { Link } from '../../runtime/control/link.ts';
 import { discardSession, prepareSession } from '../../runtime/control/session-setup.ts';
 import { caught, until } from '../outcomes.ts';
 import { hello, limits, side } from '../runtime/by-hand.ts';
-import { Authority, type Issued } from './certificates.ts';
+import { Authority, pems } from './certificates.ts';
 import { ends, reach, serve, unixAddress } from './ends.ts';
 
 const authority = new Authority();
 const { ca } = authority;
-const pems = ({ cert, key }: Issued) => ({ cert, key });
 const serverCert = pems(authority.issue({ names: ['localhost'], addresses: ['127.0.0.1'] }));
 const clientCert = pems(authority.issue({ uris: ['spiffe://example.org/web'] }));
 const fabric = ['shm', 'tcp'] as const;
@@ -230,7 +235,9 @@ test('who has stolen both tokens of a tcp connection is turned away, and the cli
   const { server, address } = await secureServer({ fabric: 'tcp' });
   const { link, binding } = await begun(address);
   const bound = binding.attempt(0, 'tcp');
-  const prepared = prepareSession({ ...side, fabrics: ['tcp'] }, 'tcp', limits, limits, 0);
+  const prepared = prepareSession({ ...side, fabrics: ['tcp'] }, 'tcp', limits, limits, 0, {
+    guard: 'bound',
+  });
   closers.push(() => discardSession(prepared, 'the test is over'));
   const own = prepared.context.native.sessionAddress(prepared.target.session);
   link.send({ type: 'attach', fabric: 'tcp', address: own, proof: bound.attach(own) });
@@ -256,6 +263,41 @@ test('who has stolen both tokens of a tcp connection is turned away, and the cli
   expect(server.sessionCount).toBe(1);
   // The answer is proved, too.
   expect(await comes(words.subarray(0, 16))).toEqual({ said: 2, from: words.subarray(16) });
+});
+
+describe('a key that is missing is never made up:', () => {
+  const opening = [randomBytes(8), randomBytes(8)];
+  const bound = { features: feature.bound };
+  /** A connection as far as a binding looks at it. */
+  const duplexOf = (transport: string, tlsSecret?: Uint8Array) =>
+    ({ verified: { transport }, tlsSecret }) as unknown as Link['duplex'];
+
+  test('that of TLS is read once, and a connection that is lost then changes nothing', () => {
+    const tlsSecret = randomBytes(32);
+    const offer = bindingOffer(duplexOf('tls', tlsSecret));
+    const proof = agreedOf(duplexOf('tls'), offer, bound, bound, opening)!
+      .attempt(0, 'tcp')
+      .attach(someAddress);
+    expect(proof).toEqual(new Binding(tlsSecret, opening).attempt(0, 'tcp').attach(someAddress));
+  });
+
+  test('without that of TLS, whatever the two say of halves', () => {
+    const halves = { ...bound, secret: randomBytes(32) };
+    expect(bindingOffer(duplexOf('tls'))).toEqual({ features: 0 });
+    expect(() => agreedOf(duplexOf('tls'), { features: 0 }, halves, halves, opening)).toThrow(
+      expect.objectContaining({
+        code: Status.UNAUTHENTICATED,
+        message: expect.stringMatching(/key of this TLS/),
+      }),
+    );
+  });
+
+  test('without a half there is no binding where that may be', () => {
+    const half = { ...bound, secret: randomBytes(32) };
+    const duplex = duplexOf('unix');
+    expect(agreedOf(duplex, bindingOffer(duplex), half, bound, opening)).toBeUndefined();
+    expect(agreedOf(duplex, bindingOffer(duplex), half, half, opening)).toBeInstanceOf(Binding);
+  });
 });
 
 describe('a session is bound', () => {
@@ -286,7 +328,7 @@ describe('a session that promises less than is required is refused', () => {
       'by the server, without TLS',
       { security: { require: 'bound' } },
       {},
-      /'none', and the server requires 'bound'/,
+      /'none', and the server requires 'bound' .*: queue pairs can only be bound where the handshake is private/,
     ],
     [
       'by the client, without TLS',
@@ -304,7 +346,7 @@ describe('a session that promises less than is required is refused', () => {
       'by the client, when the server is anybody',
       { tls: serverCert },
       { tls: { rejectUnauthorized: false }, security: { require: 'bound' } },
-      /'none', and the client requires 'bound'/,
+      /'none', and the client requires 'bound' .*: the other side has to be verified: use tls with certificates/,
     ],
   ])('%s', async (_, ofServer, ofChannel, told) => {
     const { server, address } = await serve({ fabric, ...ofServer }, '127.0.0.1:0');

@@ -55,6 +55,9 @@ export interface Issued {
   readonly certificate: X509Certificate;
 }
 
+/** As options of TLS have it. */
+export const pems = ({ cert, key }: Issued): { cert: string; key: string } => ({ cert, key });
+
 const day = 86_400_000;
 
 function certificate(wanted: Wanted, subjectKey: KeyObject, issuer: string, issuerKey: KeyObject): Buffer {

@@ -4,11 +4,10 @@ import { createServer, type ServerTls, stats } from 'rdma-rpc';
 import { expect, test } from 'vitest';
 import { until } from '../outcomes.ts';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
-import { Authority, type Issued } from './certificates.ts';
+import { Authority, pems } from './certificates.ts';
 import { ends, reach, serve } from './ends.ts';
 
 const authority = new Authority();
-const pems = ({ cert, key }: Issued) => ({ cert, key });
 const serverCert = authority.issue({ addresses: ['127.0.0.1'] });
 const spiffe = 'spiffe://example.org/web';
 const mutual: ServerTls = { ...pems(serverCert), ca: authority.ca };
@@ -20,7 +19,7 @@ test('10,000 unauthenticated connections: those who are known are served, and ca
   const known = reach(address, { tls: channelTls() });
   await known.client.echo({});
   const { queuePairs } = stats();
-  // Some say nothing, some begin TLS and stop, some are garbage, some have another certificate's hello.
+  // Some say nothing, some begin TLS and stop, some speak HTTP, some are garbage.
   const words = [
     Buffer.alloc(0),
     Buffer.from('16030100f0', 'hex'),

@@ -1,12 +1,13 @@
 /** Tokens of service accounts: signed here as a cluster signs them, with keys from an https server as the API server is one. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { createServer as createHttps, type Server as Https } from 'node:https';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { TLSSocket } from 'node:tls';
 import { exportJWK, generateKeyPair, type JWTPayload, SignJWT } from 'jose';
 import { Metadata, type PeerInfo, Status } from 'rdma-rpc';
 import { serviceAccounts, serviceAccountToken } from 'rdma-rpc/kubernetes';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { claimsOf, issuerOf } from '../../runtime/kubernetes/token.ts';
 import { caught } from '../outcomes.ts';
 import { Authority } from './certificates.ts';
 import { ends, reach, serve, unixAddress } from './ends.ts';
@@ -45,6 +46,7 @@ describe('a token', () => {
     ['that is none', () => 'abc', /Invalid Compact JWS/],
     ['for another audience', () => token({ aud: ['https://kubernetes.default.svc'] }), /"aud"/],
     ['without an audience', () => token({ aud: undefined as never }), /"aud"/],
+    ['without an issuer', () => token({ iss: undefined as never }), /"iss"/],
     ['of another issuer', () => token({ iss: 'https://evil.example.org' }), /"iss"/],
     ['that has expired', () => token({ exp: soon() - 7200 }), /"exp"/],
     ['that never expires', () => token({ exp: undefined as never }), /"exp"/],
@@ -99,37 +101,56 @@ test('goes from the file of a pod to the server, and names its client', async ()
   expect(error.message).not.toMatch(/aud/);
 });
 
-test('is kept until it expires, and a file that has none is an error without its text', async () => {
+test('is kept until it expires', async () => {
   const file = join(ends.folder, 'token');
   const exp = soon();
   writeFileSync(file, await token({ exp }));
   expect(await serviceAccountToken(file)()).toMatchObject({ expiresAtMs: exp * 1000 });
-  writeFileSync(file, 'a.secret.c');
-  const error = await caught(Promise.resolve(serviceAccountToken(file)()));
-  expect(error.message).toBe('a file with something else than a token');
+});
+
+describe('a file that has no token is an error, without its text:', () => {
+  const part = (text: string): string => Buffer.from(text).toString('base64url');
+  test.each<[string, string]>([
+    ['a secret', 'secret'],
+    ['no JSON', 'a.secret.c'],
+    ['no signature', part('{"secret":1}')],
+    ...['null', '5', '"secret"', '["secret"]'].map(
+      (claims) => [claims, `a.${part(claims)}.c`] as [string, string],
+    ),
+  ])('%s', async (_, text) => {
+    const file = join(ends.folder, 'token');
+    writeFileSync(file, text);
+    const error = await caught(Promise.resolve(serviceAccountToken(file)()));
+    expect(error.message).toBe('a file with something else than a token');
+    expect(() => claimsOf(text)).toThrow(error.message);
+  });
+
+  test('the token of a pod that does not say who has made it', () => {
+    expect(issuerOf(`a.${part(`{"iss":"${issuer}"}`)}.c`)).toBe(issuer);
+    for (const iss of ['', 5, null])
+      expect(() => issuerOf(`a.${part(JSON.stringify({ iss }))}.c`)).toThrow(
+        /give serviceAccounts its option issuer/,
+      );
+  });
 });
 
 describe('keys from an address', () => {
   const authority = new Authority('cluster');
   let https: Https;
   let url: URL;
-  let answer: { status: number; body: string };
+  let answer: { status: number; body: string; ends?: (socket: TLSSocket) => void };
   let asked = 0;
-  let folder: string;
   beforeAll(async () => {
-    folder = mkdtempSync(join(tmpdir(), 'rdma-rpc-jwks-'));
     const { cert, key } = authority.issue({ addresses: ['127.0.0.1'] });
     https = createHttps({ cert, key }, (_, response) => {
       ++asked;
+      answer.ends?.(response.socket as TLSSocket);
       response.writeHead(answer.status).end(answer.body);
     });
     await new Promise<void>((resolve) => https.listen(0, '127.0.0.1', resolve));
     url = new URL(`https://127.0.0.1:${(https.address() as { port: number }).port}/openid/v1/jwks`);
   });
-  afterAll(() => {
-    https.close();
-    rmSync(folder, { recursive: true });
-  });
+  afterAll(() => void https.close());
 
   test('are asked for once, and only of whom the given authorities have signed', async () => {
     answer = { status: 200, body: JSON.stringify(jwks) };
@@ -141,14 +162,38 @@ describe('keys from an address', () => {
     expect(asked).toBe(1);
   });
 
-  test.each([
-    ['an error', { status: 500, body: '{}' }],
-    ['no JSON', { status: 200, body: '<html>' }],
-    ['too much', { status: 200, body: ' '.repeat(2 << 20) }],
-  ])('that answers with %s lets nobody in', async (_, bad) => {
+  test.each<[string, typeof answer, RegExp]>([
+    ['an error', { status: 500, body: JSON.stringify(jwks) }, /jwks: status 500 instead of keys/],
+    ['nothing', { status: 204, body: '' }, /jwks: status 204 instead of keys/],
+    ['nothing new', { status: 304, body: '' }, /jwks: status 304 instead of keys/],
+    ['a status that is none', { status: 999, body: '{}' }, /jwks: status 999 instead of keys/],
+    ['no JSON', { status: 200, body: '<html>' }, /JSON/],
+    ['no keys', { status: 200, body: '{}' }, /JSON Web Key Set malformed/],
+    ['too much', { status: 200, body: ' '.repeat(2 << 20) }, /jwks: more than 1048576 bytes/],
+    ['an end', { status: 200, body: '{}', ends: (socket) => void socket.destroy() }, /hang up|ECONNRESET/],
+    [
+      'half of it',
+      {
+        status: 200,
+        body: '',
+        ends: (socket) => void socket.end('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{'),
+      },
+      /aborted/,
+    ],
+    [
+      'another protocol',
+      {
+        status: 200,
+        body: '',
+        ends: (socket) =>
+          void socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n'),
+      },
+      /jwks: another protocol/,
+    ],
+  ])('that answers with %s lets nobody in', async (_, bad, reason) => {
     answer = bad;
     const authenticate = serviceAccounts({ audience, issuer, jwks: url, ca: authority.ca });
-    await expect(ask(authenticate, `Bearer ${await token()}`)).rejects.toThrow();
+    await expect(ask(authenticate, `Bearer ${await token()}`)).rejects.toThrow(reason);
   });
 });
 

@@ -156,16 +156,33 @@ describe('what cannot be used is found at once, and the error has no key:', () =
     [{ psk: {} }, /psk: there is no key in it/],
     [{ psk: { a: short } }, /the key of "a" is no 16 to 256 random bytes, nor a text with them in hex/],
     [{ psk: { a: 'a password that people know' } }, /the key of "a" is no 16/],
-    [{ psk: { a: 5 } }, /the key of "a" is no 16/],
+    [{ psk: { a: 1234567 } }, /the key of "a" is no 16/],
+    [{ psk: { a: randomBytes(15) } }, /the key of "a" is no 16 to 256/],
+    [{ psk: { a: randomBytes(257) } }, /the key of "a" is no 16 to 256/],
+    [{ psk: { a: randomBytes(257).toString('hex') } }, /the key of "a" is no 16 to 256/],
     [{ psk: { '': key } }, /a name has 1 to 128 bytes/],
+    [{ psk: { ['é'.repeat(65)]: key } }, /a name has 1 to 128 bytes/],
     [{ psk: { 'a\nb': key } }, /no control characters/],
     [{ psk: { a: key }, ca: authority.ca }, /psk goes without ca/],
     [{ psk: { a: key }, cert, key: certKey }, /psk goes without cert/],
     [{ psk: { a: key }, rejectUnauthorized: false }, /psk goes without rejectUnauthorized/],
   ])('%#', (tls, reason) => {
+    const secrets = Object.values((tls as { psk: object }).psk).map(String);
     for (const make of [() => createServer({ tls }), () => createChannel('a:1', { tls })]) {
       expect(make).toThrow(reason);
-      expect(make).not.toThrow(short);
+      for (const secret of secrets) expect(make).not.toThrow(secret);
+    }
+  });
+
+  test('the longest and the shortest are keys', async () => {
+    for (const [name, bytes] of [
+      ['a', 16],
+      ['é'.repeat(64), 256],
+    ] as const) {
+      const keys = { [name]: randomBytes(bytes) };
+      const { seen, address } = await served({ tls: { psk: keys } }, '127.0.0.1:0');
+      await reach(address, { tls: { psk: keys } }).client.echo({});
+      expect(seen[0]?.identity).toBe(`psk:${name}`);
     }
   });
 
@@ -178,8 +195,9 @@ describe('what cannot be used is found at once, and the error has no key:', () =
     ['fleet', /line 1 is not NAME:HEX/],
     [`# ours\n\nfleet:${key}\nother ${key}`, /line 4 is not NAME:HEX/],
     ['fleet:c0ffee', /the key of "fleet" is no 16/],
+    [`fleet:${key}\nfleet:${key}`, /line 2 has a second key of "fleet"/],
   ])('a file %j', (text, reason) => {
     expect(() => readPsk(text)).toThrow(reason);
-    expect(() => readPsk(text)).not.toThrow(key);
+    for (const secret of [key, 'c0ffee']) expect(() => readPsk(text)).not.toThrow(secret);
   });
 });

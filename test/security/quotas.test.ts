@@ -31,9 +31,9 @@ async function serve(options: ServerOptions) {
   const kept: unknown[] = [];
   server.add(EchoDefinition, {
     echo: (request) => request,
-    behave: (request) => {
+    behave: (request, { signal }) => {
       kept.push(request);
-      return new Promise(() => undefined);
+      return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
     },
     fetch: (request) => {
       leaseOf(request)?.release();
@@ -98,6 +98,36 @@ describe('an identity that has used up its quota is refused, and another is not:
     await as('bob', address).client.echo({ payload: new Uint8Array(1) });
     // To come anew does not help.
     expect(await caught(as('ann', address).client.echo({}))).toMatchObject(exhausted('bytesPerSecondMax'));
+  });
+
+  test('bytes a second, of requests that are not run: they have come', async () => {
+    const options = { bytesPerSecondMax: 64 * KiB, callsPerSecondMax: 1 };
+    const { address } = await serve({ quotas: ({ identity }) => (identity === 'ann' ? options : undefined) });
+    const { channel, client } = as('ann', address);
+    await channel.ready();
+    const payload = new Uint8Array(4096 * KiB);
+    const calls = [client.echo({}), client.echo({ payload })].map((call) => call.catch((error) => error));
+    expect((await Promise.all(calls))[1]).toMatchObject(exhausted('callsPerSecondMax'));
+    expect(await caught(client.echo({}))).toMatchObject(exhausted('bytesPerSecondMax'));
+  });
+
+  test.each<[string, ServerOptions, number]>([
+    ['a method that there is not', {}, Status.UNIMPLEMENTED],
+    ['a server that is full', { handlersMax: 1 }, Status.RESOURCE_EXHAUSTED],
+  ])('bytes a second, of requests to %s', async (what, options, code) => {
+    const { address } = await serve({ ...options, quotas: { bytesPerSecondMax: 64 * KiB } });
+    const { client } = as('ann', address);
+    const payload = new Uint8Array(4096 * KiB);
+    const aside = new AbortController();
+    const kept = what.includes('full') ? [caught(client.behave({}, { signal: aside.signal }))] : [];
+    const refused = what.includes('full') ? client.echo({ payload }) : client.missing({ payload });
+    expect((await caught(refused)).code).toBe(code);
+    aside.abort();
+    await Promise.all(kept);
+    let error = await caught(client.echo({}));
+    // Its handler hears a little later that the call was given up.
+    while (/handlersMax/.test(error.message)) error = await caught(client.echo({}));
+    expect(error).toMatchObject(exhausted('bytesPerSecondMax'));
   });
 
   test('bytes a second, of responses', async () => {
@@ -253,7 +283,7 @@ describe('accounts', () => {
     const [one, two] = duplexPair();
     const account = accounts.enter(peer(undefined), one);
     expect(accounts.enter(peer(undefined), two)).toBe(account);
-    expect([account.refusal('a/B', 0, 0), account.refusal('a/B', 0, 999)]).toEqual([
+    expect([account.refusal('a/B', 0), account.refusal('a/B', 999)]).toEqual([
       undefined,
       {
         status: Status.RESOURCE_EXHAUSTED,
@@ -261,7 +291,7 @@ describe('accounts', () => {
       },
     ]);
     nowMs = 1000;
-    expect(account.refusal('a/B', 0, nowMs)).toBeUndefined();
+    expect(account.refusal('a/B', nowMs)).toBeUndefined();
   });
 
   test('count no connection that was closed before it had one', async () => {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { Server as Agent, type Metadata, ServerCredentials } from '@grpc/grpc-js';
 import { Status } from 'rdma-rpc';
 import { createWorkload, type Workload, type WorkloadOptions } from 'rdma-rpc/spiffe';
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import {
   SpiffeWorkloadAPIDefinition,
   type X509SVIDInit,
@@ -31,21 +31,22 @@ function svid(
   };
 }
 
+interface Told {
+  write(response: unknown): void;
+  end(): void;
+}
+
 /** Says the same to everybody who asks, and whatever comes later. */
 class Scripted {
   now: X509SVIDResponseInit | undefined;
   readonly asked: Metadata[] = [];
-  readonly #calls = new Set<{ write(response: unknown): void; destroy(error: Error): void }>();
+  readonly #calls = new Set<Told>();
   readonly #server = new Agent();
 
   async listen(path: string): Promise<string> {
     this.#server.addService(SpiffeWorkloadAPIDefinition.methods, {
       fetchX509SVID: (call: never) => {
-        const stream = call as {
-          metadata: Metadata;
-          write(response: unknown): void;
-          destroy(error: Error): void;
-        };
+        const stream = call as Told & { metadata: Metadata };
         this.asked.push(stream.metadata);
         this.#calls.add(stream);
         if (this.now !== undefined) stream.write(this.now);
@@ -62,6 +63,12 @@ class Scripted {
   tell(response: X509SVIDResponseInit): void {
     this.now = response;
     for (const call of this.#calls) call.write(response);
+  }
+
+  /** Ends the streams of all who have asked, as one does that is about to go. */
+  end(): void {
+    for (const call of this.#calls) call.end();
+    this.#calls.clear();
   }
 
   stop(): void {
@@ -209,6 +216,37 @@ describe('an agent that', () => {
     await until(() => lines.length > 0);
     expect(lines[0]).toMatch(/the agent gives no identity: .+; asked again in 1000 ms/);
     await reach(address, { tls: workload.channel({ identity: id('web') }) }).client.echo({});
+  });
+
+  test('ends its stream, without an error: there is a line, and it is asked again', async () => {
+    const { agent, endpoint } = await agentWith(web);
+    const { workload, lines } = workloadOf({ endpoint });
+    await workload.ready();
+    agent.end();
+    await until(() => lines.length > 0);
+    expect(lines).toEqual([
+      'spiffe: the agent gives no identity: it has ended the stream of them; asked again in 1000 ms',
+    ]);
+  });
+
+  test('gives what cannot be used to one whose log fails: what comes next is taken all the same', async () => {
+    const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
+    try {
+      const { agent, endpoint } = await agentWith(web);
+      const { workload } = workloadOf({
+        endpoint,
+        log: () => {
+          throw new Error('no disk');
+        },
+      });
+      await workload.ready();
+      agent.tell({});
+      agent.tell({ svids: [svid('web2')] });
+      await until(() => workload.identity === id('web2'));
+      expect(warned.mock.calls.map(([text]) => String(text))).toContain('the function `log` has failed');
+    } finally {
+      warned.mockRestore();
+    }
   });
 
   test('never comes: a channel waits no longer than it may, and close() ends all who wait', async () => {

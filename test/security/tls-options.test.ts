@@ -7,13 +7,12 @@ import { type ChannelTls, createChannel, createServer, type ServerTls, tlsFiles 
 import { serveWorkers } from 'rdma-rpc/workers';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { identityOf } from '../../runtime/control/certificate.ts';
-import { Authority, type Issued } from './certificates.ts';
+import { Authority, pems } from './certificates.ts';
 
 const authority = new Authority();
 const spiffe = 'spiffe://example.org/web';
 const serverCert = authority.issue({ names: ['localhost'], addresses: ['127.0.0.1'], subject: 'server' });
 const web = authority.issue({ uris: [spiffe] });
-const pems = ({ cert, key }: Issued) => ({ cert, key });
 
 describe('options that cannot be used are found at once', () => {
   test.each<[object, RegExp]>([
@@ -99,10 +98,11 @@ describe('the identity in a certificate', () => {
   const of = (wanted: Parameters<Authority['issue']>[0]): string | undefined =>
     identityOf(authority.issue(wanted).certificate);
 
-  test('is its URI, else its first name, else its subject', () => {
+  test('is its URI, else its first name, else its subject, else its first address', () => {
     expect(of({ uris: [spiffe], names: ['a.example'], subject: 'me' })).toBe(spiffe);
     expect(of({ names: ['a.example', 'b.example'], subject: 'me' })).toBe('dns:a.example');
-    expect(of({ subject: 'me' })).toBe('subject:CN=me');
+    expect(of({ subject: 'me', addresses: ['10.0.0.1'] })).toBe('subject:CN=me');
+    expect(of({ addresses: ['10.0.0.1', '10.0.0.2'] })).toBe('ip:10.0.0.1');
     expect(of({})).toBeUndefined();
   });
 
@@ -114,6 +114,7 @@ describe('the identity in a certificate', () => {
     ],
     ['a URI that holds a name', { uris: ['x://y, DNS:evil'] }, 'x://y, DNS:evil'],
     ['two URIs', { uris: [spiffe, 'spiffe://example.org/admin'] }, undefined],
+    ['a URI like an address', { uris: ['ip:10.0.0.1'] }, undefined],
     ['a URI like a user', { uris: ['uid:0'] }, undefined],
     ['a URI like a subject', { uris: ['SUBJECT:CN=root'] }, undefined],
     ['a SPIFFE id of an authority', { uris: [spiffe], authority: true }, undefined],

@@ -7,7 +7,7 @@ import { type ChannelTls, type ServerOptions, type ServerTls, Status, stats, tls
 import { describe, expect, test } from 'vitest';
 import { greetingBytes, greetingMagic } from '../../runtime/control/handoff.ts';
 import { caught, until } from '../outcomes.ts';
-import { Authority, type Issued } from './certificates.ts';
+import { Authority, type Issued, pems } from './certificates.ts';
 import { ends, reach, serve as served } from './ends.ts';
 
 const authority = new Authority();
@@ -15,7 +15,6 @@ const { ca } = authority;
 const spiffe = 'spiffe://example.org/web';
 const serverCert = authority.issue({ names: ['localhost'], addresses: ['127.0.0.1'], subject: 'server' });
 const web = authority.issue({ uris: [spiffe] });
-const pems = ({ cert, key }: Issued) => ({ cert, key });
 const mutual: ServerTls = { ...pems(serverCert), ca };
 
 async function serve(options: ServerOptions = {}) {

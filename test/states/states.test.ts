@@ -53,18 +53,19 @@ test.each(strikes([...kinds, ...reverseKinds]))(
     const seen = new Set<string>();
     for (const course of courses)
       for (const outcome of await atEachStep(kind, misfortune, course, 'sim')) seen.add(outcome);
-    expect(seen).toContain('OK');
     expect(seen).toContain('maybe');
     if (misfortune === 'cancel') expect(seen).toContain('no');
   },
 );
 
-// A client that serves keeps something all the time, and when it has come to rest only the simulated fabric can tell.
+// What is wrong after a step fails in there. A client that serves keeps something all the time, and when it has come to rest only the simulated fabric can tell.
 test.each(strikes(kinds))(
   'tcp: %s: %s at each of its turns',
   { timeout: 1_000_000 },
   async (kind, misfortune) => {
-    expect(await atEachStep(kind, misfortune, 1, 'tcp')).toContain('OK');
+    const seen = await atEachStep(kind, misfortune, 1, 'tcp');
+    // The kernel decides what has come by then, but a cancel at the first turn is ahead of it.
+    if (misfortune === 'cancel') expect(seen).toContain('no');
   },
 );
 

@@ -144,7 +144,7 @@ export class ServerStream implements PartPort, PushesOwner, ProducerOwner, Deadl
       this.#end(new RpcError(Status.RESOURCE_EXHAUSTED, text));
       return false;
     }
-    admission.sent();
+    responder.sent();
     if (sequence === 0) this.call.takeHeader();
     this.#pulls.done(sequence);
     return true;

@@ -74,6 +74,7 @@ export class ServerStreams implements ServerParts, StreamTable, SlotWaiter {
       if (header.kind === PartKind.push) {
         if (stream === undefined) {
           // It has ended, and this crossed the news.
+          this.session.admission.came(at);
           this.incoming.whole.discard(at);
           this.answerPush(handle);
         } else {
@@ -191,6 +192,7 @@ export class ServerStreams implements ServerParts, StreamTable, SlotWaiter {
     };
     const living = this.#open.get(number);
     if (living !== undefined) {
+      admission.came(at);
       living.fault('a second stream has the same number');
       refuse({ status: Status.INTERNAL, text: `there is a stream ${number} already` });
       return;
@@ -198,6 +200,7 @@ export class ServerStreams implements ServerParts, StreamTable, SlotWaiter {
     const id = this.#events[at + Ev.method]!;
     const method = handlers.findStream(id);
     if (method === undefined) {
+      admission.came(at);
       refuse(unknownMethod(handlers.missing(id, true)));
       return;
     }

@@ -1,0 +1,28 @@
+/** `configure({ countersPage: false })`: nothing of this thread can be read from outside, and it counts as ever. */
+import { configure, createClient, stats } from 'rdma-rpc';
+import { processesWithCounters, readCounters } from 'rdma-rpc/counters';
+import { afterEach, describe, expect, test } from 'vitest';
+import { echoHandlers } from '../runtime/echo-service.ts';
+import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
+import { openPair, type Pair, pairWays } from '../runtime/pair.ts';
+import { pages } from './pages.ts';
+
+configure({ countersPage: false });
+
+let pair: Pair | undefined;
+afterEach(async () => {
+  await pair?.close();
+  pair = undefined;
+});
+
+describe.each(pairWays)('over %s', (way) => {
+  test('there is no page, to whoever looks', async () => {
+    pair = await openPair(way, (server) =>
+      server.add(EchoDefinition, echoHandlers({ started: 0, aborted: [] })),
+    );
+    await createClient(EchoDefinition, pair.channel).echo({ text: 'x' });
+    expect(stats().calls).toBeGreaterThan(0);
+    expect([pages(), processesWithCounters().includes(process.pid)]).toEqual([[], false]);
+    expect(() => readCounters(process.pid)).toThrow(/hides them \(countersPage\)/);
+  });
+});

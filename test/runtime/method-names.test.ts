@@ -1,0 +1,17 @@
+/** The names of methods that contexts get: each once, and no more than there is room for, however many a program makes. */
+import { expect, test } from 'vitest';
+import { noteMethod, onMethodNames } from '../../runtime/lane/method-names.ts';
+
+test('those that were there and those that come are told once each, up to 8,192', () => {
+  const early: number[] = [];
+  const late: number[] = [];
+  const stop = onMethodNames((id) => early.push(id));
+  for (let i = 0; i < 10_000; ++i) {
+    noteMethod(i, `a/${i}`);
+    noteMethod(i, `a/${i}`);
+    if (i === 100) onMethodNames((id) => late.push(id));
+  }
+  const all = Array.from({ length: 8192 }, (_, i) => i);
+  expect([early, late]).toEqual([all, all]);
+  stop();
+});
