@@ -17,6 +17,7 @@ std::string Session::connect(std::span<const std::byte> peer_address, const fabr
     return why;
   }
   state_ = SessionState::connecting;
+  recorder_.state(static_cast<std::uint8_t>(state_));
   ++shared_.connecting;
   check_connected();
   return {};
@@ -41,6 +42,7 @@ void Session::check_connected() {
 void Session::leave_connecting(SessionState next) {
   if (state_ == SessionState::connecting) --shared_.connecting;
   state_ = next;
+  recorder_.state(static_cast<std::uint8_t>(next));
 }
 
 /// Some fabrics want the first message from the side that asked for the connection.

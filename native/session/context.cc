@@ -94,6 +94,7 @@ std::unique_ptr<Context> Context::open(std::shared_ptr<fabric::Device> device, c
                                     context->predictor_,
                                     context->stats_,
                                     context->page_->latencies(),
+                                    context->page_->events(),
                                     exposure,
                                     options.slot_bytes,
                                     options.counters_start,

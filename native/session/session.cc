@@ -61,6 +61,7 @@ void Session::fail(const std::string& reason) {
   if (state_ == SessionState::draining || state_ == SessionState::down) return;
   leave_connecting(SessionState::draining);
   error_ = reason;
+  recorder_.failed(reason);
   qp_->to_error();
   forget_waiters();
   // (A server sends no requests.)
@@ -74,6 +75,7 @@ void Session::fail(const std::string& reason) {
 void Session::maybe_down() {
   if (state_ != SessionState::draining || !drained_ || receives_posted_ != 0) return;
   state_ = SessionState::down;
+  recorder_.state(static_cast<std::uint8_t>(state_));
   if (client_ != nullptr) client_->end_all();
   if (server_ != nullptr) server_->end_all();
   Event event;
@@ -87,6 +89,7 @@ void Session::maybe_down() {
 void Session::on_send(const fabric::Wc& wc) {
   if (state_ == SessionState::connecting) check_connected();
   const std::uint32_t sequence = static_cast<std::uint32_t>(wc.wr_id);
+  recorder_.completion(static_cast<std::uint32_t>(wc.status), sequence);
   if (wc.status != fabric::WcStatus::success && state_ != SessionState::draining) {
     fail(why_failed("send failed: ", wc.status));
   }
@@ -167,6 +170,7 @@ void Session::on_frame(std::uint32_t receive_slot, std::uint32_t bytes, std::uin
   if (const char* why = wire::parse(data, bytes, frame)) return protocol_error(why);
   frame.bulk_number = bulk_number;
   const wire::Header& header = frame.header;
+  recorder_.frame_in(header, bytes);
   if (!std::exchange(heard_, true)) let_send();
   if (!send_->count_received()) return protocol_error("frame beyond the credits");
   if (header.credits != 0 && stalled_since_ns_ != 0) end_stall();

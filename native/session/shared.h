@@ -21,6 +21,7 @@
 #include "session/send_slots.h"
 #include "session/stats.h"
 #include "telemetry/latencies.h"
+#include "telemetry/recorder.h"
 
 namespace rdma_rpc::session {
 
@@ -36,6 +37,7 @@ struct Shared {
   ResponsePredictor& predictor;
   Stats& stats;
   telemetry::Latencies& latencies;
+  telemetry::EventRings event_rings;
   Exposure exposure;  ///< never automatic
   std::uint32_t slot_bytes;
   std::uint32_t counters_start;

@@ -11,6 +11,8 @@
 #include <cstring>
 #include <utility>
 
+#include "telemetry/json.h"
+
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010
 #endif
@@ -23,7 +25,12 @@ constexpr std::uint32_t kVersion = 1;
 constexpr std::size_t kThreadAt = 16, kTextAt = 64, kCountersAt = 8192;
 constexpr std::size_t kSessionsAt = kCountersAt + kCountersMax * sizeof(std::uint64_t);
 constexpr std::size_t kMethodsAt = kSessionsAt + kSessionRows * sizeof(SessionRow);
-constexpr std::size_t kPageBytes = kMethodsAt + kMethodRows * sizeof(MethodRow);
+constexpr std::size_t kEventCountsAt = kMethodsAt + kMethodRows * sizeof(MethodRow);
+constexpr std::size_t kPageOfSystem = 4096;
+/// Rings begin with a page of the system, so that a session which does little has one.
+constexpr std::size_t kEventsAt = (kEventCountsAt + kEventRings * sizeof(std::uint64_t) + kPageOfSystem - 1) /
+                                  kPageOfSystem * kPageOfSystem;
+constexpr std::size_t kPageBytes = kEventsAt + std::size_t{kEventRings} * kEventRows * sizeof(EventRow);
 
 /// Null: there is none. `fd` stays open: it is what others find.
 void* published_memory(int& fd) {
@@ -41,52 +48,6 @@ void* published_memory(int& fd) {
   if (data == MAP_FAILED) ::close(std::exchange(fd, -1));
   return data;
 }
-
-/// A JSON text that is put together: names and numbers, nothing of it needs more.
-class Json {
- public:
-  Json& text(std::string_view text) {
-    all_.push_back('"');
-    for (const char each : text) {
-      if (static_cast<unsigned char>(each) >= 0x20 && each != '"' && each != '\\') all_.push_back(each);
-    }
-    all_.push_back('"');
-    return *this;
-  }
-  Json& key(std::string_view name) {
-    comma();
-    text(name).all_.push_back(':');
-    return *this;
-  }
-  Json& number(std::string_view name, std::size_t value) {
-    key(name).all_.append(std::to_string(value));
-    return *this;
-  }
-  Json& names(std::string_view name, std::span<const char* const> names) {
-    key(name).all_.push_back('[');
-    for (const char* each : names) {
-      comma();
-      text(each);
-    }
-    all_.push_back(']');
-    return *this;
-  }
-  Json& open() {
-    all_.push_back('{');
-    return *this;
-  }
-  Json& close() {
-    all_.push_back('}');
-    return *this;
-  }
-  const std::string& all() const { return all_; }
-
- private:
-  void comma() {
-    if (!all_.empty() && all_.back() != '{' && all_.back() != '[') all_.push_back(',');
-  }
-  std::string all_;
-};
 
 constexpr const char* kSessionFields[] = {"state",      "number",  "client",   "inFlight",  "credits",
                                           "creditsMax", "waiting", "framesIn", "framesOut", "bytesIn",
@@ -126,7 +87,9 @@ void CountersPage::describe(std::span<const char* const> names, std::string_view
   json.number("stride", sizeof(MethodRow)).number("textAt", offsetof(MethodRow, name));
   json.number("textBytes", kMethodNameBytes).number("bucketsAt", offsetof(MethodRow, buckets));
   json.number("buckets", kLatencyBuckets).number("perOctave", kBucketsPerOctave);
-  json.number("unitNs", 1u << kTimeShift).names("fields", kMethodFields).close().close();
+  json.number("unitNs", 1u << kTimeShift).names("fields", kMethodFields).close();
+  json.key("events").open().number("at", kEventsAt).number("rings", kEventRings).number("rows", kEventRows);
+  json.number("stride", sizeof(EventRow)).number("countsAt", kEventCountsAt).close().close();
   const std::string& text = json.all();
   if (text.size() > kCountersAt - kTextAt) return;  // without a length it is no page yet
   const auto bytes = static_cast<std::uint32_t>(text.size());
@@ -138,6 +101,10 @@ void CountersPage::describe(std::span<const char* const> names, std::string_view
 }
 
 std::uint64_t* CountersPage::counters() { return reinterpret_cast<std::uint64_t*>(data_ + kCountersAt); }
+EventRings CountersPage::events() {
+  return {reinterpret_cast<EventRow*>(data_ + kEventsAt),
+          reinterpret_cast<std::uint64_t*>(data_ + kEventCountsAt)};
+}
 SessionRow* CountersPage::sessions() { return reinterpret_cast<SessionRow*>(data_ + kSessionsAt); }
 
 void CountersPage::turn(std::uint64_t now_ns, bool awake) {

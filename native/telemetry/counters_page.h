@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "telemetry/latencies.h"
+#include "telemetry/recorder.h"
 
 namespace rdma_rpc::telemetry {
 
@@ -45,6 +46,7 @@ class CountersPage {
   std::uint64_t* counters();
   SessionRow* sessions();
   Latencies& latencies() { return *latencies_; }
+  EventRings events();
   /// What the thread does: awake since its last turn, or asleep.
   void turn(std::uint64_t now_ns, bool awake);
 

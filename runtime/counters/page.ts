@@ -58,6 +58,8 @@ const threadAt = 16;
 const textAt = 64;
 /** A page that claims to be larger is none. */
 export const pageBytesMax = 16 * 1024 * 1024;
+/** Counters, sessions and methods lie within so many bytes of its beginning. */
+export const frontBytesMax = 1024 * 1024;
 /** What describes a page is no longer: names of counters and fields. */
 const textBytesMax = 64 * 1024;
 const rowsMax = 4096;
@@ -80,12 +82,21 @@ interface MethodTable extends Table {
   readonly perOctave: number;
   readonly unitNs: number;
 }
+/** Rings of the flight recorder: behind what is read of a page for its counters, and in newer pages only. Checked in events.ts. */
+export interface EventLayout {
+  readonly at: number;
+  readonly rings: number;
+  readonly rows: number;
+  readonly stride: number;
+  readonly countsAt: number;
+}
 interface Layout {
   readonly fabric: string;
   readonly device: string;
   readonly counters: { readonly at: number; readonly names: readonly string[] };
   readonly sessions: Table;
   readonly methods: MethodTable;
+  readonly events?: EventLayout;
 }
 
 /** Throws a RangeError for what lies outside of the bytes, as DataView does. */
@@ -129,7 +140,8 @@ class Words {
   }
 }
 
-const isWhole = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
+export const isWhole = (value: unknown): value is number =>
+  Number.isSafeInteger(value) && (value as number) >= 0;
 const isNames = (value: unknown): value is readonly string[] =>
   Array.isArray(value) && value.every((name) => typeof name === 'string' && /^[a-z]\w*$/i.test(name));
 
@@ -220,20 +232,27 @@ function methodsIn(words: Words, table: MethodTable): MethodCounters[] {
   }));
 }
 
-/** Undefined: these bytes are no counters page, or one that is not ready. */
+/** What a page says of itself. Undefined, or throws: these bytes are no counters page, or one that is not ready. */
+function pageIn(bytes: Uint8Array): { readonly words: Words; readonly layout: Layout } | undefined {
+  const words = new Words(bytes);
+  if (words.text(0, magic.length) !== magic || words.u32(magic.length) !== version) return undefined;
+  const textBytes = words.u32(magic.length + 4);
+  if (textBytes > textBytesMax) return undefined;
+  const layout = JSON.parse(words.text(textAt, textBytes)) as Layout;
+  return isLayout(layout, bytes.length) ? { words, layout } : undefined;
+}
+
+/** Undefined: these bytes are no counters page, or one that is not ready. `bytes`: its front is enough. */
 export function contextIn(bytes: Uint8Array, id: number): ContextCounters | undefined {
   try {
-    const words = new Words(bytes);
-    if (words.text(0, magic.length) !== magic || words.u32(magic.length) !== version) return undefined;
-    const textBytes = words.u32(magic.length + 4);
-    if (textBytes > textBytesMax) return undefined;
-    const layout = JSON.parse(words.text(textAt, textBytes)) as Layout;
-    if (!isLayout(layout, bytes.length)) return undefined;
-    const { fabric, device, counters, sessions, methods } = layout;
+    const page = pageIn(bytes);
+    if (page === undefined) return undefined;
+    const { words, layout } = page;
+    const { counters, sessions, methods } = layout;
     return {
       id,
-      fabric,
-      device,
+      fabric: layout.fabric,
+      device: layout.device,
       turnNs: words.u64(threadAt),
       awake: words.u64(threadAt + u64Bytes) !== 0,
       counters: Object.fromEntries(
@@ -242,6 +261,33 @@ export function contextIn(bytes: Uint8Array, id: number): ContextCounters | unde
       sessions: sessionsIn(words, sessions),
       methods: methodsIn(words, methods),
       bucketNs: bounds(methods),
+    };
+  } catch {
+    return undefined;
+  }
+}
+
+/** Who the events of a page are of, and where they are. */
+export interface EventsOf {
+  readonly fabric: string;
+  readonly device: string;
+  readonly sessions: readonly Pick<SessionCounters, 'number' | 'side' | 'peer'>[];
+  readonly methods: readonly { readonly id: number; readonly name: string }[];
+  readonly layout: EventLayout;
+}
+
+/** Undefined: these bytes are no counters page, or one without a flight recorder. */
+export function eventsOf(bytes: Uint8Array): EventsOf | undefined {
+  try {
+    const page = pageIn(bytes);
+    if (page?.layout.events === undefined) return undefined;
+    const { words, layout } = page;
+    return {
+      fabric: layout.fabric,
+      device: layout.device,
+      sessions: sessionsIn(words, layout.sessions).map(({ number, side, peer }) => ({ number, side, peer })),
+      methods: [...words.rows(layout.methods)].map(({ text, of }) => ({ id: of('id'), name: text })),
+      layout: page.layout.events,
     };
   } catch {
     return undefined;

@@ -12,7 +12,7 @@ import {
   readlinkSync,
   readSync,
 } from 'node:fs';
-import { type ContextCounters, contextIn, pageBytesMax } from './page.ts';
+import { type ContextCounters, contextIn, frontBytesMax, pageBytesMax } from './page.ts';
 
 export interface ProcessCounters {
   readonly pid: number;
@@ -35,26 +35,43 @@ export interface ProcessCounters {
 const linkName = /^\/memfd:rdma-rpc-counters( \(deleted\))?$/;
 const clockTicksMs = 10;
 
-/** A link may change between its reading and this: what is opened is looked at again. */
-function readPage(path: string): ContextCounters | undefined {
+/** A page that is open to be read. */
+export interface OpenPage {
+  readonly size: number;
+  readonly ino: number;
+  /** Throws an Error where the file has no such bytes, or no more. */
+  read(at: number, bytes: number): Uint8Array;
+}
+
+/** A link may change between its reading and this: what is opened is looked at again. Undefined: it cannot be a page. */
+export function withPage<T>(path: string, action: (page: OpenPage) => T): T | undefined {
   const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
   try {
     const { size, ino } = fstatSync(file);
     if (size === 0 || size > pageBytesMax) return undefined;
-    const bytes = new Uint8Array(size);
-    let length = 0;
-    while (length < size) {
-      const count = readSync(file, bytes, length, size - length, length);
-      if (count === 0) return undefined;
-      length += count;
-    }
-    return contextIn(bytes, ino);
+    return action({
+      size,
+      ino,
+      read(at, count) {
+        const bytes = new Uint8Array(count);
+        for (let length = 0; length < count; ) {
+          const read = readSync(file, bytes, length, count - length, at + length);
+          if (read === 0) throw new Error(`${path} ends before it should`);
+          length += read;
+        }
+        return bytes;
+      },
+    });
   } finally {
     closeSync(file);
   }
 }
 
-function orNone<T>(action: () => T): T | undefined {
+function readPage(path: string): ContextCounters | undefined {
+  return withPage(path, ({ size, ino, read }) => contextIn(read(0, Math.min(size, frontBytesMax)), ino));
+}
+
+export function orNone<T>(action: () => T): T | undefined {
   try {
     return action();
   } catch {
@@ -79,11 +96,11 @@ export function processesWithCounters(): number[] {
     .sort((one, other) => one - other);
 }
 
-/** Throws an Error with a sentence: there is no such process, it cannot be read, or it has no counters. */
-export function readCounters(pid: number): ProcessCounters {
-  let pages: string[];
+/** Paths of the pages of a process, and what the kernel says of it. Throws an Error with a sentence: there is no such process, or it cannot be read. */
+export function pagesAndCommand(pid: number): { readonly pages: string[]; readonly command: string } {
   try {
-    pages = pagesOf(pid);
+    const command = orNone(() => readFileSync(`/proc/${pid}/cmdline`, 'utf8')) ?? '';
+    return { pages: pagesOf(pid), command: command.split('\0').join(' ').trim() };
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException;
     throw new Error(
@@ -93,22 +110,27 @@ export function readCounters(pid: number): ProcessCounters {
       { cause },
     );
   }
+}
+
+export function whyNoPage(pid: number): string {
+  return `process ${pid} has no counters of rdma-rpc: it has no connection and no server now, hides them (countersPage), or is another program`;
+}
+
+/** Throws an Error with a sentence: there is no such process, it cannot be read, or it has no counters. */
+export function readCounters(pid: number): ProcessCounters {
+  const { pages, command } = pagesAndCommand(pid);
   const contexts = pages
     .map((path) => orNone(() => readPage(path)))
     .filter((context) => context !== undefined);
   const stat = orNone(() => readFileSync(`/proc/${pid}/stat`, 'utf8'));
   if (stat === undefined) throw new Error(`there is no process ${pid}`);
-  if (contexts.length === 0)
-    throw new Error(
-      `process ${pid} has no counters of rdma-rpc: it has no connection and no server now, hides them (countersPage), or is another program`,
-    );
+  if (contexts.length === 0) throw new Error(whyNoPage(pid));
   // The name in parentheses may have anything in it.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  const command = orNone(() => readFileSync(`/proc/${pid}/cmdline`, 'utf8')) ?? '';
   const status = orNone(() => readFileSync(`/proc/${pid}/status`, 'utf8')) ?? '';
   return {
     pid,
-    command: command.split('\0').join(' ').trim(),
+    command,
     state: fields[0] ?? '?',
     startTicks: Number(fields[19]),
     cpuMs: (Number(fields[11]) + Number(fields[12])) * clockTicksMs,

@@ -78,6 +78,9 @@ class ClientHalf final : Half {
   // calls.cc
   /// Of a call that has its answer, or that its caller gives up. Parts of streams wait for applications.
   void note_latency(const ClientCall& call, bool good) {
+    const auto slot = static_cast<std::uint32_t>(&call - calls_.data());
+    link_.recorder().settle(wire::call_word(slot, call.generation), call.method, good,
+                            telemetry::time_of(shared_.now_ns) - call.began);
     if (!call.part) shared_.latencies.note(call.method, true, call.began, shared_.now_ns, good);
   }
   ClientCall& begin_call(std::uint32_t slot, std::uint32_t method, bool part);

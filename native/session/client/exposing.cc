@@ -17,7 +17,10 @@ std::optional<std::uint32_t> ClientHalf::expose(ClientBulk& bulk, const fabric::
     bulk.windows.push_back(std::move(window));
   }
   bulk.exposed = true;
-  return shared_.exposure == Exposure::window ? bulk.windows.back()->rkey() : region.rkey();
+  const std::uint32_t key =
+      shared_.exposure == Exposure::window ? bulk.windows.back()->rkey() : region.rkey();
+  link_.recorder().grant(access, key, length);
+  return key;
 }
 
 /// Staging mode: copies the pieces of the request to where the peer may read them. False: no room now.

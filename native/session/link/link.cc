@@ -28,7 +28,8 @@ Link::Link(Shared& shared, std::uint32_t number, const SessionOptions& options)
       capabilities_(shared.device.capabilities()),
       owner_(shared.arena.add_owner(options.arena_max_bytes)),
       receive_depth_(options.inflight_max + kControlReceives),
-      receive_stride_(SendSlots::stride_for(shared.slot_bytes)) {
+      receive_stride_(SendSlots::stride_for(shared.slot_bytes)),
+      recorder_(shared.event_rings, shared.now_ns, number, place()) {
   consumed_.reserve(receive_depth_);
   if (shared.receives.size() < receive_depth_) shared.receives.resize(receive_depth_);
   for (std::uint32_t i = 0; i < kSpillSlots; ++i) spill_slots_.push_back(receive_depth_ + i);
@@ -63,8 +64,9 @@ std::string Link::open_resources(const SendQueue::QueueLimits& queue_limits) {
     sealing_ = Sealing::open(*options_.seal, &why);
     if (sealing_ == nullptr) return why;
   }
-  send_ = std::make_unique<SendQueue>(*qp_, capabilities_, shared_.slots, shared_.stats, wr_id_base(number_),
-                                      queue_limits, depth, receive_depth_, shared_.counters_start);
+  send_ = std::make_unique<SendQueue>(*qp_, capabilities_, shared_.slots, shared_.stats, recorder_,
+                                      wr_id_base(number_), queue_limits, depth, receive_depth_,
+                                      shared_.counters_start);
   send_->seal_by(sealing_.get());
   for (std::uint32_t i = 0; i < receive_depth_; ++i) consumed_.push_back(i);
   return "";

@@ -46,6 +46,7 @@ class Link {
   fabric::QueuePair& queue_pair() const { return *qp_; }
   /// Null: it has none.
   Staging* staging() const { return staging_.get(); }
+  const telemetry::Recorder& recorder() const { return recorder_; }
 
   // --- seals
   /// Null: nothing is sealed.
@@ -151,6 +152,7 @@ class Link {
   std::unique_ptr<SendQueue> send_;
 
   std::uint32_t receive_depth_, receive_stride_, receives_posted_ = 0;
+  const telemetry::Recorder recorder_;
   std::vector<std::uint32_t> consumed_;
   /// With copies_: its free slots, and the receives that the others are copies of. The slot that came free
   /// last is taken first: receives take turns through all of their memory, copies stay in the cache.

@@ -10,12 +10,14 @@ using fabric::SendWr;
 using fabric::Sge;
 
 SendQueue::SendQueue(fabric::QueuePair& qp, const fabric::Capabilities& capabilities, SendSlots& slots,
-                     Stats& stats, std::uint64_t wr_id_base, const QueueLimits& queue_limits,
-                     std::uint32_t depth, std::uint32_t credits, std::uint32_t sequence)
+                     Stats& stats, const telemetry::Recorder& recorder, std::uint64_t wr_id_base,
+                     const QueueLimits& queue_limits, std::uint32_t depth, std::uint32_t credits,
+                     std::uint32_t sequence)
     : qp_(qp),
       capabilities_(capabilities),
       slots_(slots),
       stats_(stats),
+      recorder_(recorder),
       wr_id_base_(wr_id_base),
       depth_(depth),
       credits_(credits),
@@ -81,7 +83,7 @@ void SendQueue::prepare_frame(const Outgoing& frame) {
     headers_[prepared_] = header;
     bytes = sealing_->seal_frame(frame.start, bytes);
   }
-  count_sent(bytes);
+  count_sent(header, bytes);
   const bool inlined = bytes <= capabilities_.max_inline;
   ++(inlined ? stats_.inline_sends : stats_.eager_sends);
   const Opcode opcode = frame.invalidate_rkey != 0 ? Opcode::send_with_inv : Opcode::send;
@@ -107,7 +109,7 @@ void SendQueue::prepare_control(const Control& control) {
   if (sealing_ != nullptr) count = sealing_->seal_frame(bytes, count);
   wr.inline_data = true;
   const Sge sge{reinterpret_cast<std::uint64_t>(bytes), count, 0};
-  count_sent(count);
+  count_sent(header, count);
   set_sges(wr, {&sge, 1});
 }
 
@@ -148,6 +150,7 @@ void SendQueue::read(const Sge& into, std::uint64_t remote_addr, std::uint32_t r
   wr.remote_addr = remote_addr;
   wr.rkey = rkey;
   set_sges(wr, {&into, 1});
+  recorder_.read(rkey, into.length);
   ++stats_.bulk_reads;
   stats_.bulk_read_bytes += into.length;
 }
@@ -169,6 +172,7 @@ void SendQueue::write(std::span<const Sge> from, std::uint64_t remote_addr, std:
   wr.remote_addr = remote_addr;
   wr.rkey = rkey;
   set_sges(wr, from);
+  recorder_.write(rkey, bytes);
   ++stats_.bulk_writes;
   stats_.bulk_write_bytes += bytes;
 }
@@ -205,6 +209,7 @@ bool SendQueue::post() {
 void SendQueue::post_prepared() {
   if (prepared_ == 0) return;
   const std::size_t taken = qp_.post_send({wrs_.data(), prepared_});
+  recorder_.post(taken, prepared_);
   std::uint32_t sequence = first_prepared();
   for (std::size_t i = 0; i < taken; ++i, ++sequence) {
     if (wrs_[i].inline_data) give_slot_back(record_of(sequence));  // copied by the post

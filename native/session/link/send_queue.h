@@ -19,6 +19,7 @@
 #include "session/send_slots.h"
 #include "session/stats.h"
 #include "session/wire.h"
+#include "telemetry/recorder.h"
 
 namespace rdma_rpc::session {
 
@@ -64,8 +65,8 @@ class SendQueue {
   };
 
   SendQueue(fabric::QueuePair& qp, const fabric::Capabilities& capabilities, SendSlots& slots, Stats& stats,
-            std::uint64_t wr_id_base, const QueueLimits& queue_limits, std::uint32_t depth,
-            std::uint32_t credits, std::uint32_t sequence);
+            const telemetry::Recorder& recorder, std::uint64_t wr_id_base, const QueueLimits& queue_limits,
+            std::uint32_t depth, std::uint32_t credits, std::uint32_t sequence);
   /// For so many calls in flight on a device that takes `limit` requests; less than kSendQueueDepthMin when
   /// that is not enough.
   static std::uint32_t depth_for(std::uint32_t inflight_max, std::uint32_t limit) {
@@ -225,7 +226,8 @@ class SendQueue {
   fabric::SendWr& prepare(fabric::Opcode opcode, bool signaled, Done done, std::uint32_t slot = kNoSlot);
   void set_sges(fabric::SendWr& wr, std::span<const fabric::Sge> sges);
   std::uint16_t pay_credits();
-  void count_sent(std::uint64_t bytes) {
+  void count_sent(const wire::Header& header, std::uint32_t bytes) {
+    recorder_.frame_out(header, bytes);
     ++frames_sent_;
     bytes_sent_ += bytes;
     stats_.sent_bytes += bytes;
@@ -241,6 +243,7 @@ class SendQueue {
   const fabric::Capabilities& capabilities_;
   SendSlots& slots_;
   Stats& stats_;
+  const telemetry::Recorder& recorder_;
   const std::uint64_t wr_id_base_;
   const std::uint32_t depth_;  ///< a power of two
 

@@ -69,6 +69,9 @@ class ServerHalf final : Half {
     if (call.state == ServerState::idle) return;
     call.state = ServerState::idle;
     --calls_in_flight_;
+    const auto slot = static_cast<std::uint32_t>(&call - calls_.data());
+    link_.recorder().settle(wire::call_word(slot, call.generation), call.method, good,
+                            telemetry::time_of(shared_.now_ns) - telemetry::time_of(call.arrived_ns));
     if (call.part) return;
     shared_.latencies.note(call.method, false, telemetry::time_of(call.arrived_ns), shared_.now_ns, good);
   }

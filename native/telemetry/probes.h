@@ -1,0 +1,86 @@
+// USDT probes, for bpftrace, perf and systemtap: an instruction that does nothing, and a note in the binary
+// that says where it is and where its arguments are then. While nobody is attached they cost the instruction.
+// The notes are those of sys/sdt.h (owner "stapsdt", type 3), written here without that header, so that no
+// build has one more thing to install. Called by recorder.h; docs/GUIDE.md says what the arguments are.
+#pragma once
+
+#include <cstdint>
+
+// In a note: two lengths, type, owner; the addresses of the probe, of a section by whose place tools see how
+// far the binary was moved, and of a semaphore (none); provider, name, arguments as BYTES@PLACE. By the flag
+// "?" a note goes with the function that it is in.
+#define RDMA_RPC_NOTE(name, arguments, ...)                                   \
+  __asm__ volatile(                                                           \
+      "990: nop\n"                                                            \
+      ".pushsection .note.stapsdt,\"?\",\"note\"\n"                           \
+      ".balign 4\n"                                                           \
+      ".4byte 992f-991f, 994f-993f, 3\n"                                      \
+      "991: .asciz \"stapsdt\"\n"                                             \
+      "992: .balign 4\n"                                                      \
+      "993: .8byte 990b, _.stapsdt.base, 0\n"                                 \
+      ".asciz \"rdma_rpc\"\n.asciz \"" name                                   \
+      "\"\n"                                                                  \
+      ".asciz \"" arguments                                                   \
+      "\"\n"                                                                  \
+      "994: .balign 4\n"                                                      \
+      ".popsection\n"                                                         \
+      ".ifndef _.stapsdt.base\n"                                              \
+      ".pushsection .stapsdt.base,\"aG\",\"progbits\",.stapsdt.base,comdat\n" \
+      ".weak _.stapsdt.base\n.hidden _.stapsdt.base\n"                        \
+      "_.stapsdt.base: .space 1\n.size _.stapsdt.base, 1\n"                   \
+      ".popsection\n"                                                         \
+      ".endif\n"                                                              \
+      :                                                                       \
+      : __VA_ARGS__)
+
+#if defined(__x86_64__)
+// A constant, memory or a register: wherever the argument is already.
+#define RDMA_RPC_ARGUMENT(value) "nor"(value)
+#define RDMA_RPC_PLACE(number) "4@%k" #number
+#elif defined(__aarch64__)
+#define RDMA_RPC_ARGUMENT(value) "r"(value)
+#define RDMA_RPC_PLACE(number) "4@%x" #number
+#else
+#undef RDMA_RPC_NOTE
+#define RDMA_RPC_NOTE(...) static_cast<void>(0)
+#define RDMA_RPC_ARGUMENT(value) value
+#define RDMA_RPC_PLACE(number) ""
+#endif
+#define RDMA_RPC_PLACES3 RDMA_RPC_PLACE(0) " " RDMA_RPC_PLACE(1) " " RDMA_RPC_PLACE(2)
+#define RDMA_RPC_PLACES4 RDMA_RPC_PLACES3 " " RDMA_RPC_PLACE(3)
+#define RDMA_RPC_PLACES5 RDMA_RPC_PLACES4 " " RDMA_RPC_PLACE(4)
+
+namespace rdma_rpc::telemetry::probes {
+
+using Word = std::uint32_t;
+
+/// A batch was handed to the device: requests that it took, of so many.
+inline void post(Word session, Word taken, Word prepared) {
+  RDMA_RPC_NOTE("post", RDMA_RPC_PLACES3, RDMA_RPC_ARGUMENT(session), RDMA_RPC_ARGUMENT(taken),
+                RDMA_RPC_ARGUMENT(prepared));
+}
+/// Of a request to send, READ or WRITE, and of those before it. `status`: 0 is success.
+inline void completion(Word session, Word status, Word sequence) {
+  RDMA_RPC_NOTE("completion", RDMA_RPC_PLACES3, RDMA_RPC_ARGUMENT(session), RDMA_RPC_ARGUMENT(status),
+                RDMA_RPC_ARGUMENT(sequence));
+}
+inline void frame_in(Word session, Word type, Word call, Word bytes) {
+  RDMA_RPC_NOTE("frame_in", RDMA_RPC_PLACES4, RDMA_RPC_ARGUMENT(session), RDMA_RPC_ARGUMENT(type),
+                RDMA_RPC_ARGUMENT(call), RDMA_RPC_ARGUMENT(bytes));
+}
+inline void frame_out(Word session, Word type, Word call, Word bytes) {
+  RDMA_RPC_NOTE("frame_out", RDMA_RPC_PLACES4, RDMA_RPC_ARGUMENT(session), RDMA_RPC_ARGUMENT(type),
+                RDMA_RPC_ARGUMENT(call), RDMA_RPC_ARGUMENT(bytes));
+}
+/// The peer gets a key to memory of this side.
+inline void grant(Word session, Word key, Word bytes) {
+  RDMA_RPC_NOTE("grant", RDMA_RPC_PLACES3, RDMA_RPC_ARGUMENT(session), RDMA_RPC_ARGUMENT(key),
+                RDMA_RPC_ARGUMENT(bytes));
+}
+/// A call is over on this side. `time`: since its request, in units of 256 ns.
+inline void settle(Word session, Word call, Word method, Word good, Word time) {
+  RDMA_RPC_NOTE("settle", RDMA_RPC_PLACES5, RDMA_RPC_ARGUMENT(session), RDMA_RPC_ARGUMENT(call),
+                RDMA_RPC_ARGUMENT(method), RDMA_RPC_ARGUMENT(good), RDMA_RPC_ARGUMENT(time));
+}
+
+}  // namespace rdma_rpc::telemetry::probes

@@ -1,0 +1,113 @@
+// The flight recorder: the last protocol events of each session, in rings of the counters page, so that they
+// can be read while the process runs, hangs or is stopped (`rdma-rpc trace`), and when a session has failed.
+// The same events are USDT probes (probes.h). Called by sessions at each step, on the context's thread: a row
+// of 32 bytes by the time of the turn. Other processes only read.
+//
+// The time is that of the turn, not of the event: a clock would cost more than the row, and within a turn the
+// order says what there is to say. Always on: what went wrong is seldom expected.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "telemetry/probes.h"
+#include "telemetry/protocol_event.h"
+
+namespace rdma_rpc::telemetry {
+
+/// Rows of a ring, a power of two: 128 KiB, of which only pages that have been written to are there.
+inline constexpr std::uint32_t kEventRows = 4096;
+/// Of a context. Sessions take them by their place, and share them where there are more sessions.
+inline constexpr std::uint32_t kEventRings = 32;
+/// Of what a session says when it ends.
+inline constexpr std::size_t kReasonBytesMax = 256;
+
+/// Of the page: rings one after another, and beside them how many rows have been written to each so far.
+struct EventRings {
+  EventRow* rows;
+  std::uint64_t* counts;
+};
+
+/// What one session writes with.
+class Recorder {
+ public:
+  /// `place`: of the session among those of its context; `now_ns`: the time of the current turn.
+  Recorder(const EventRings& rings, const std::uint64_t& now_ns, std::uint32_t session, std::uint32_t place)
+      : rows_(rings.rows + std::size_t{place % kEventRings} * kEventRows),
+        count_(rings.counts + place % kEventRings),
+        now_ns_(now_ns),
+        session_(session) {}
+
+  /// `header`: as wire::Header has it.
+  template <class Header>
+  void frame_in(const Header& header, std::uint32_t bytes) const {
+    probes::frame_in(session_, header.type, header.call, bytes);
+    add(EventKind::frame_in, header.type, header.flags, header.call, header.method, bytes, header.credits);
+  }
+  template <class Header>
+  void frame_out(const Header& header, std::uint32_t bytes) const {
+    probes::frame_out(session_, header.type, header.call, bytes);
+    add(EventKind::frame_out, header.type, header.flags, header.call, header.method, bytes, header.credits);
+  }
+  void post(std::size_t taken, std::size_t prepared) const {
+    const auto of = static_cast<std::uint32_t>(prepared);
+    probes::post(session_, static_cast<std::uint32_t>(taken), of);
+    add(EventKind::post, 0, 0, 0, 0, of, static_cast<std::uint32_t>(taken));
+  }
+  void completion(std::uint32_t status, std::uint32_t sequence) const {
+    probes::completion(session_, status, sequence);
+    add(EventKind::completion, static_cast<std::uint8_t>(status), 0, 0, 0, 0, sequence);
+  }
+  void grant(std::uint32_t access, std::uint32_t key, std::uint32_t bytes) const {
+    probes::grant(session_, key, bytes);
+    add(EventKind::grant, static_cast<std::uint8_t>(access), 0, 0, 0, bytes, key);
+  }
+  void read(std::uint32_t key, std::uint32_t bytes) const { add(EventKind::read, 0, 0, 0, 0, bytes, key); }
+  void write(std::uint32_t key, std::uint32_t bytes) const { add(EventKind::write, 0, 0, 0, 0, bytes, key); }
+  /// `time`: in units of time_of().
+  void settle(std::uint32_t call, std::uint32_t method, bool good, std::uint32_t time) const {
+    probes::settle(session_, call, method, good ? 1 : 0, time);
+    add(EventKind::settle, good ? 1 : 0, 0, call, method, 0, time);
+  }
+  void state(std::uint8_t state) const { add(EventKind::state, state, 0, 0, 0, 0, 0); }
+  void failed(std::string_view reason) const {
+    add(EventKind::failed, 0, 0, 0, 0, 0, 0);
+    reason = reason.substr(0, kReasonBytesMax);
+    for (std::size_t at = 0; at < reason.size(); at += kTextBytesPerRow) {
+      std::uint32_t words[4] = {};
+      std::memcpy(words, reason.data() + at, std::min(kTextBytesPerRow, reason.size() - at));
+      add(EventKind::text, 0, 0, words[0], words[1], words[2], words[3]);
+    }
+  }
+
+  /// What the ring has of this session, the oldest first.
+  std::vector<EventRow> rows() const {
+    std::vector<EventRow> found;
+    const std::uint64_t end = *count_;
+    for (std::uint64_t at = end - std::min<std::uint64_t>(end, kEventRows); at < end; ++at) {
+      if (const EventRow& row = rows_[at % kEventRows]; row.session == session_) found.push_back(row);
+    }
+    return found;
+  }
+
+ private:
+  void add(EventKind kind, std::uint8_t type, std::uint8_t flags, std::uint32_t call, std::uint32_t method,
+           std::uint32_t bytes, std::uint32_t detail) const {
+    const std::uint64_t at = *count_;
+    rows_[at % kEventRows] = {now_ns_, session_, kind, type, flags, 0, call, method, bytes, detail};
+    // A reader takes rows below the count.
+    std::atomic_ref(*count_).store(at + 1, std::memory_order_release);
+  }
+
+  EventRow* rows_;
+  std::uint64_t* count_;
+  const std::uint64_t& now_ns_;
+  std::uint32_t session_;
+};
+
+}  // namespace rdma_rpc::telemetry
