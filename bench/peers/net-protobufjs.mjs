@@ -5,10 +5,11 @@ import { Msg, numberOf } from './schema.mjs';
 
 const names = ['echo', 'put'];
 
-async function serve({ socket: path }, handlers) {
+async function serve({ socket: path, port }, handlers) {
   const sockets = new Set();
   const server = net.createServer((socket) => {
     sockets.add(socket);
+    socket.setNoDelay(true);
     const writer = new FrameWriter(socket);
     readFrames(socket, (call, kind, bytes) => {
       const { payload, id } = Msg.decode(bytes);
@@ -19,8 +20,12 @@ async function serve({ socket: path }, handlers) {
     socket.on('error', () => {});
     socket.on('close', () => sockets.delete(socket));
   });
-  await new Promise((resolve) => server.listen(path, resolve));
+  await new Promise((resolve) => {
+    if (port === undefined) server.listen(path, resolve);
+    else server.listen(port, '127.0.0.1', resolve);
+  });
   return {
+    port: server.address().port,
     close: async () => {
       for (const socket of sockets) socket.destroy();
       server.close();
@@ -28,8 +33,9 @@ async function serve({ socket: path }, handlers) {
   };
 }
 
-async function connect({ socket: path }) {
-  const socket = net.connect(path);
+async function connect({ socket: path, port }) {
+  const socket = port === undefined ? net.connect(path) : net.connect(port, '127.0.0.1');
+  socket.setNoDelay(true);
   await new Promise((resolve, reject) => socket.once('connect', resolve).once('error', reject));
   const waiting = new Map();
   const writer = new FrameWriter(socket);

@@ -150,12 +150,23 @@ describe('--against', () => {
   });
 });
 
-describe('steps between the rows that all run', () => {
-  const asked = (name: string): string[] => {
-    const scenario = scenarios.find((each) => each.name === name)!;
-    return peerNames.filter((peer) => fits(peer, scenario));
-  };
+const asked = (name: string): string[] => {
+  const scenario = scenarios.find((each) => each.name === name)!;
+  return peerNames.filter((peer) => fits(peer, scenario));
+};
 
+describe('over TCP', () => {
+  it.each([
+    ['tcp-echo-32B-x256', ['rdma-rpc', 'grpc-js', 'net+protobufjs']],
+    ['tcp-echo-32B-x1', ['rdma-rpc', 'grpc-js', 'net bare']],
+    ['tcp-put-1MiB-x8', ['rdma-rpc', 'grpc-js', 'C sender']],
+    ['tcp-sessions-x64', ['rdma-rpc']],
+  ])('%s: %j', (name, expected) => {
+    expect(asked(name)).toEqual(expected);
+  });
+});
+
+describe('steps between the rows that all run', () => {
   it.each([
     ['echo-32B-x512', ['rdma-rpc', 'limit', 'grpc-js']],
     ['echo-32B-x4096', ['rdma-rpc', 'grpc-js']],
