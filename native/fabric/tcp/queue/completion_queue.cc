@@ -15,8 +15,7 @@ namespace rdma_rpc::fabric::tcp {
 namespace {
 
 constexpr int kBatch = 64;
-/// With one connection its socket is asked itself, which is one system call less, and the kernel for other
-/// news only now and then.
+/// Where sockets are asked themselves.
 constexpr std::uint32_t kPollsPerSocketPoll = 16;
 /// Without a sleep, until fd() is told to be silent.
 constexpr std::uint32_t kPollsUnwatched = 16;
@@ -80,6 +79,7 @@ void CompletionQueue::poll_sockets() {
 }
 
 void CompletionQueue::give_turns() {
+  gathering_.end();
   if (std::exchange(others_, false)) device_.reactor().progress();
   turns_.swap(waiting_);
   for (std::size_t i = 0; i < turns_.size(); ++i) {
@@ -88,14 +88,20 @@ void CompletionQueue::give_turns() {
   turns_.clear();
 }
 
+/// With one connection its socket is asked itself, which is one system call less, and the kernel for other
+/// news only now and then.
+bool CompletionQueue::asks_socket() const { return connected_.size() == 1 && !connected_[0]->is_blocked(); }
+
 void CompletionQueue::progress() {
   if (watched_ && !armed_ && polls_ - awake_since_ >= kPollsUnwatched) watch_sockets(false);
-  const bool one = connected_.size() == 1 && !connected_[0]->is_blocked();
-  if (!waiting_.empty() && polls_ % kPollsPerSocketPoll != 0) {
-    // What is known already, first.
-  } else if (one && polls_ % kPollsPerSocketPoll != 0) {
-    connected_[0]->note_ready(true, false, false);
-  } else {
+  if (polls_ % kPollsPerSocketPoll == 0) {
+    poll_sockets();
+  } else if (asks_socket()) {
+    // The second poll after a sleep would find nothing: the first one has emptied the socket, and who sleeps
+    // again has the kernel asked by arm().
+    if (polls_ - awake_since_ != 2) connected_[0]->note_ready(true, false, false);
+  } else if (waiting_.empty()) {
+    // Else what is known already, first.
     poll_sockets();
   }
   give_turns();
@@ -111,8 +117,14 @@ void CompletionQueue::watch_sockets(bool on) {
 std::size_t CompletionQueue::poll(std::span<Wc> out) {
   changed_ = false;
   ++polls_;
-  if (ring_.size() == 0) progress();
-  return ring_.take(out);
+  if (ring_.size() == 0) {
+    progress();
+  } else if (gathering_.is_over()) {
+    give_turns();
+  }
+  const std::size_t count = ring_.take(out);
+  gathering_.gave_out(ring_.size());
+  return count;
 }
 
 bool CompletionQueue::arm() {

@@ -13,6 +13,7 @@
 #include "fabric/completion_ring.h"
 #include "fabric/fabric.h"
 #include "fabric/tcp/connect/socket.h"
+#include "fabric/tcp/queue/gathering.h"
 
 namespace rdma_rpc::fabric::tcp {
 
@@ -43,10 +44,13 @@ class CompletionQueue final : public fabric::CompletionQueue {
   void remove(QueuePair& qp, int fd);
   /// This queue pair wants a turn at the next poll().
   void enqueue(QueuePair& qp);
+  /// Whether so many messages of a queue pair may wait for more. It then wants a turn.
+  bool may_gather(std::uint32_t messages) { return gathering_.may_wait(messages, ring_.size()); }
   /// poll() will find something, though no completion: a state that has changed.
   void announce();
 
  private:
+  bool asks_socket() const;
   void watch_sockets(bool on);
   void poll_sockets();
   void give_turns();
@@ -55,6 +59,7 @@ class CompletionQueue final : public fabric::CompletionQueue {
   Device& device_;
   UniqueFd outer_, inner_, bell_;
   CompletionRing<QueuePair> ring_;
+  Gathering<std::chrono::steady_clock> gathering_;
   std::vector<QueuePair*> connected_, waiting_, turns_;
   std::uint32_t polls_ = 0;
   std::uint32_t awake_since_ = 0;  ///< a round

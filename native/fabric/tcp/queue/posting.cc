@@ -1,4 +1,6 @@
 // What the user posts, what is carried out here, and completions; see queue_pair.h.
+#include <algorithm>
+
 #include "fabric/tcp/queue/queue_pair.h"
 
 namespace rdma_rpc::fabric::tcp {
@@ -20,8 +22,19 @@ std::size_t QueuePair::post_send(std::span<const SendWr> requests) {
   carry_out_local();
   if (peer_gone_ && state_ == QpState::rts) sends_.fail_oldest(WcStatus::retry_exc_err);
   retire();
-  if (socket_) flush();
+  if (socket_ && !gathers(requests.first(taken))) flush();
   return taken;
+}
+
+/// Whether what was posted last waits for more (Gathering). Only messages do.
+bool QueuePair::gathers(std::span<const SendWr> posted) {
+  const auto is_message = [](const SendWr& wr) { return is_send(wr.opcode); };
+  if (blocked_ || !std::all_of(posted.begin(), posted.end(), is_message)) return false;
+  const std::uint32_t messages = gathered_ + static_cast<std::uint32_t>(posted.size());
+  if (!cq_.may_gather(messages)) return false;
+  gathered_ = messages;
+  wants_turn();
+  return true;
 }
 
 std::size_t QueuePair::post_recv(std::span<const RecvWr> requests) {

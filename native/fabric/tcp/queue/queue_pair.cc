@@ -39,6 +39,7 @@ QueuePair::QueuePair(Device& device, CompletionQueue& cq, const QpOptions& optio
 }
 
 QueuePair::~QueuePair() {
+  say_what_waits();
   if (socket_) part(Op::bye);
   if (guest_) turn_away(std::move(guest_));
   cq_.forget(*this, options_.send_wr_max + options_.recv_wr_max);
@@ -124,8 +125,9 @@ void QueuePair::wants_turn() {
 
 void QueuePair::turn() {
   enqueued_ = false;
-  // Nothing that was posted since has taken it along.
-  if (ack_owed_) flush();
+  // What has waited for more, first: the peer works on it while this side reads. And an ack that nothing has
+  // taken along.
+  if (ack_owed_ || gathered_ != 0) flush();
   if (readable_) read();
   const bool unsent = !burst_.empty() || has_answers() || refusal_.open || can_start_next() || ask_owed_;
   if (socket_ && unsent) flush();
@@ -167,7 +169,15 @@ void QueuePair::fail(std::string why) {
   enter_error(Op::bye);
 }
 
-void QueuePair::to_error() { enter_error(Op::bye); }
+void QueuePair::to_error() {
+  say_what_waits();
+  enter_error(Op::bye);
+}
+
+/// What has been posted before the end goes before it, as far as the socket takes it.
+void QueuePair::say_what_waits() {
+  if (gathered_ != 0 && socket_) flush();
+}
 
 void QueuePair::enter_error(Op last_word, const Header* refusal) {
   if (state_ == QpState::err) return;

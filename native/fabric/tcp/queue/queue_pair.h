@@ -85,11 +85,13 @@ class QueuePair final : public fabric::QueuePair {
   /// `last_word`: gone or bye; `refusal`: to be said before that.
   void enter_error(Op last_word, const Header* refusal = nullptr);
   void part(Op last_word, const Header* refusal = nullptr);
+  void say_what_waits();
   void close_socket();
   void flush_queues();
   void wants_turn();
 
   // posting.cc
+  bool gathers(std::span<const SendWr> posted);
   void carry_out_local();
   WcStatus bind(const BindRequest& bind);
   bool end_window(std::uint32_t key);
@@ -157,10 +159,11 @@ class QueuePair final : public fabric::QueuePair {
 
   // Out.
   Burst burst_;
-  bool blocked_ = false;      ///< the socket takes no more
-  bool held_ = false;         ///< the kernel may hold the end of what it has, for what follows
-  int send_error_ = 0;        ///< nor ever will; what has come is read first
-  bool answer_next_ = false;  ///< of a bulk request and an answer that both wait
+  bool blocked_ = false;        ///< the socket takes no more
+  bool held_ = false;           ///< the kernel may hold the end of what it has, for what follows
+  std::uint32_t gathered_ = 0;  ///< messages that wait for more, posted since the last flush()
+  int send_error_ = 0;          ///< nor ever will; what has come is read first
+  bool answer_next_ = false;    ///< of a bulk request and an answer that both wait
   bool ack_owed_ = false;
   bool ack_wanted_ = false;  ///< a local request's completion is going to wait for what is before it
   bool ask_owed_ = false;    ///< it does wait, and nothing that is out asks for an ack

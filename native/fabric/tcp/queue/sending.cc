@@ -19,6 +19,15 @@ namespace {
 constexpr std::size_t kBytesPerTurn = 512 << 10;
 constexpr std::uint32_t kSmall = 4096;
 
+/// One piece by itself costs the kernel less than a list of one.
+ssize_t send_pieces(int fd, std::span<iovec> pieces, int flags) {
+  if (pieces.size() == 1) return ::send(fd, pieces[0].iov_base, pieces[0].iov_len, flags);
+  msghdr message{};
+  message.msg_iov = pieces.data();
+  message.msg_iovlen = pieces.size();
+  return ::sendmsg(fd, &message, flags);
+}
+
 bool is_small(const SendSlot& slot) {
   return slot.opcode == Opcode::rdma_read || (!slot.begun && slot.bytes <= kSmall);
 }
@@ -26,6 +35,7 @@ bool is_small(const SendSlot& slot) {
 }  // namespace
 
 void QueuePair::flush() {
+  gathered_ = 0;
   for (std::size_t bytes = 0; socket_ && !blocked_;) {
     if (bytes >= kBytesPerTurn) return wants_turn();
     if (burst_.empty() && !form()) return push();
@@ -33,14 +43,11 @@ void QueuePair::flush() {
       return fail("tcp: a window was taken back while an answer to a READ of it was being sent");
     }
     const std::span<iovec> rest = burst_.rest();
-    msghdr message{};
-    message.msg_iov = rest.data();
-    message.msg_iovlen = rest.size();
     // A frame does not end where a packet does, and its end would travel as a packet of its own. So the
     // kernel is told when the next frame follows at once.
     const bool more = bytes + burst_.left() < kBytesPerTurn && goes_on();
     const int flags = MSG_NOSIGNAL | MSG_DONTWAIT | (more ? MSG_MORE : 0);
-    const ssize_t sent = ::sendmsg(socket_.get(), &message, flags);
+    const ssize_t sent = send_pieces(socket_.get(), rest, flags);
     if (sent >= 0) {
       held_ = more;
       burst_.sent(static_cast<std::size_t>(sent));

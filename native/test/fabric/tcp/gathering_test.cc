@@ -1,0 +1,121 @@
+// Small messages that wait for more: when they do, and that none waits for ever.
+#include "fabric/tcp/queue/gathering.h"
+
+#include <optional>
+
+#include "fabric/tcp/raw_peer.h"
+
+namespace rdma_rpc::fabric::test {
+namespace {
+
+using std::chrono::microseconds;
+using tcp::Gathering;
+
+struct VirtualClock {
+  using duration = microseconds;
+  using rep = duration::rep;
+  using period = duration::period;
+  using time_point = std::chrono::time_point<VirtualClock>;
+  static constexpr bool is_steady = true;
+  static inline time_point time{};
+  static time_point now() { return time; }
+};
+
+struct GatheringCase {
+  const char* what;
+  std::uint32_t messages;
+  std::uint64_t left;
+  int after_us;  ///< the completions were given out
+  bool waits;
+};
+
+TEST(TcpGathering, MessagesWaitWhileMoreAreSureToCome) {
+  constexpr GatheringCase kCases[] = {
+      {"a lone call", 1, 0, 1, false},
+      {"the last of several", 1, 1, 1, false},
+      {"the first batch of many", 16, 48, 10, true},
+      {"as many as are left: the peer has work, this side too", 32, 32, 10, false},
+      {"a user who takes its time", 16, 48, 31, false},
+      {"a whole burst", 64, 1000, 10, true},
+      {"more than a burst", 65, 1000, 10, false},
+  };
+  for (const GatheringCase& each : kCases) {
+    Gathering<VirtualClock> gathering;
+    VirtualClock::time += microseconds(1000);
+    gathering.gave_out(each.left);
+    VirtualClock::time += microseconds(each.after_us);
+    EXPECT_EQ(gathering.may_wait(each.messages, each.left), each.waits) << each.what;
+  }
+}
+
+TEST(TcpGathering, NothingWaitsLongerThanABurstTakes) {
+  Gathering<VirtualClock> gathering;
+  EXPECT_FALSE(gathering.is_over()) << "nothing waits";
+  for (int batch = 0; batch < 5; ++batch) {
+    gathering.gave_out(1000);
+    VirtualClock::time += microseconds(10);
+    ASSERT_TRUE(gathering.may_wait(1, 1000));
+    EXPECT_FALSE(gathering.is_over()) << "since the first of them";
+  }
+  VirtualClock::time += microseconds(11);
+  EXPECT_TRUE(gathering.is_over());
+  gathering.end();
+  EXPECT_FALSE(gathering.is_over());
+}
+
+/// A peer that is only a socket has sent eight messages; one of them has been polled and answered.
+class TcpGathered : public ::testing::Test {
+ protected:
+  static constexpr std::uint32_t kMessages = 8, kBytes = 64;
+
+  void SetUp() override {
+    peer.emplace(end);
+    ASSERT_NO_FATAL_FAILURE(peer->connect());
+    for (std::uint32_t i = 0; i < kMessages; ++i) end.receive(100 + i, i * kBytes, kBytes);
+    for (std::uint32_t i = 0; i < kMessages; ++i) {
+      const std::vector<std::byte> payload(kBytes, std::byte{0x5a});
+      peer->send({.op = tcp::Op::send, .bytes = kBytes, .number = i, .total = kBytes}, payload);
+    }
+    Wc one;
+    ASSERT_TRUE(wait_until([&] { return end.cq->poll({&one, 1}) == 1; }));
+    const Sge sge = end.sge(0, kBytes);
+    end.post(request(Opcode::send, 5, {&sge, 1}));
+  }
+  void expect_answer() {
+    tcp::Header header;
+    ASSERT_TRUE(peer->take_frame(&header));
+    EXPECT_EQ(header.op, tcp::Op::send);
+    EXPECT_EQ(header.bytes, kBytes);
+  }
+
+  TcpEnd end;
+  std::optional<RawPeer> peer;
+};
+
+TEST_F(TcpGathered, WhatWasPostedGoesWhenAllIsPolled) {
+  ASSERT_TRUE(end.until([&] { return end.completions.size() == kMessages - 1; }));
+  end.poll();
+  expect_answer();
+}
+
+TEST_F(TcpGathered, WhatWasPostedGoesBeforeTheEndOfTheQueuePair) {
+  end.qp->to_error();
+  expect_answer();
+}
+
+TEST_F(TcpGathered, WhatWasPostedGoesBeforeTheQueuePairIsGone) {
+  end.qp.reset();
+  expect_answer();
+}
+
+TEST_F(TcpGathered, WhatIsPostedBehindMessagesThatWaitComesBehindThem) {
+  const Sge sge = end.sge(0, kBytes);
+  end.post(request(Opcode::rdma_write, 6, {&sge, 1}, 0x1000, 1));
+  expect_answer();
+  tcp::Header header;
+  ASSERT_TRUE(peer->take_frame(&header));
+  EXPECT_EQ(header.op, tcp::Op::write);
+}
+
+}  // namespace
+}  // namespace rdma_rpc::fabric::test
