@@ -3,6 +3,7 @@
  * client measures the scenarios that it is sent. Started by pair.ts.
  */
 import { handlers } from './handlers.ts';
+import { measureHandshakes } from './handshakes.ts';
 import { measure } from './measure.ts';
 import type { EndArguments, FromEnd, ToEnd } from './messages.ts';
 import type { BenchClient } from './peer.ts';
@@ -39,6 +40,12 @@ async function client(options: EndArguments): Promise<undefined> {
         return send({ type: 'opened' });
       }
       const { scenario, window, serverPid } = message;
+      if (scenario.kind === 'handshakes') {
+        const connect = () => peer.connect(options);
+        const pids = [process.pid, serverPid] as const;
+        const measurement = await measureHandshakes(connect, scenario.inFlight, window, pids);
+        return send({ type: 'measured', measurement });
+      }
       while (clients.length < scenario.sessions) clients.push(await peer.connect(options));
       const measurement = await measure(clients.slice(0, scenario.sessions), scenario, window, [
         process.pid,

@@ -70,12 +70,12 @@ function p50TimesLimit(scenario: string, most: number): Goal {
   };
 }
 
-function callsTimesGrpc(scenario: string, least: number): Goal {
+function callsTimesGrpc(scenario: string, least: number, peer = own, base = 'grpc-js'): Goal {
   return {
-    goal: `${scenario}: at least ${least} × grpc-js`,
+    goal: `${scenario}: ${peer === own ? '' : `${peer} `}at least ${least} × ${base}`,
     judge(find) {
-      const ours = find(scenario);
-      const grpc = find(scenario, 'grpc-js');
+      const ours = find(scenario, peer);
+      const grpc = find(scenario, base);
       if (ours === undefined || grpc === undefined) return undefined;
       const ratio = ours.callsPerSecond / grpc.callsPerSecond;
       return { found: times(ratio), reached: ratio >= least };
@@ -130,6 +130,37 @@ function besideAtMost(scenario: string, p50Most: number, p99Most: number): Goal 
   };
 }
 
+/** Of one side on the whole of a CPU, whatever it had. */
+function sealedBytes(scenario: string, leastBytes: number): Goal {
+  return {
+    goal: `${scenario}: sealed at least ${leastBytes / 1e9} GB/s for a CPU of each side`,
+    judge(find) {
+      const row = find(scenario, 'sealed');
+      if (row === undefined) return undefined;
+      const bytes = row.bytesPerSecond / (row.cpuPercent / 200);
+      const found = `${(bytes / 1e9).toFixed(2)} GB/s (${(row.bytesPerSecond / 1e9).toFixed(2)} with ${row.cpuPercent.toFixed(0)} % of a CPU)`;
+      return { found, reached: bytes >= leastBytes };
+    },
+  };
+}
+
+/** Mutually authenticated, one thread on each side. */
+function handshakes(scenario: string, mostUs: number, leastPerSecond: number): Goal {
+  return {
+    goal: `${scenario}: with TLS at most ${mostUs / 1000} ms of CPU a side, at least ${leastPerSecond} new sessions/s`,
+    judge(find) {
+      const row = find(scenario, 'tls');
+      if (row === undefined) return undefined;
+      const { clientCpuUs, serverCpuUs, callsPerSecond } = row;
+      const [client, server] = [clientCpuUs, serverCpuUs].map((us) => (us / 1000).toFixed(1));
+      return {
+        found: `${client} ms of the client, ${server} ms of the server, ${Math.round(callsPerSecond)}/s`,
+        reached: clientCpuUs <= mostUs && serverCpuUs <= mostUs && callsPerSecond >= leastPerSecond,
+      };
+    },
+  };
+}
+
 function idleAtMost(scenario: string, most: number): Goal {
   return {
     goal: `${scenario}, connected: at most ${most} % of a CPU, both processes together`,
@@ -161,6 +192,18 @@ const goals: readonly Goal[] = [
   },
   ...['echo-32B-x1', 'echo-32B-x256', 'asleep-32B-x1'].map((name) => callsShareOfShm(name, 0.8)),
   callsShareOfUnsealed('echo-32B-x256', 0.35),
+  callsShareOfUnsealed('tcp-echo-32B-x256', 0.35),
+  sealedBytes('put-1MiB-x8', 1.2e9),
+  sealedBytes('tcp-put-1MiB-x8', 1.2e9),
+  ...['tcp-put-1MiB-x8', 'tcp-echo-1MiB-x8'].map((name) => callsTimesGrpc(name, 5, 'sealed', 'grpc-js tls')),
+  callsShare(
+    'tcp-echo-32B-x256',
+    'tls',
+    own,
+    0.99,
+    (share) => `with TLS on the address ${share} of the calls/s without`,
+  ),
+  handshakes('tcp-handshakes-x8', 3000, 200),
   callsTimesGrpc('put-1MiB-x8', 20),
   {
     goal: `put-1MiB-x8: at least Mercury's bulk write (${mercuryBytesPerSecond / 1e9} GB/s, an earlier run)`,

@@ -6,7 +6,7 @@ import { type CpuUse, cpuMeter } from './cpu.ts';
 import { endsRight, fillPayload } from './handlers.ts';
 import { Latencies } from './latencies.ts';
 import type { BenchClient, Msg } from './peer.ts';
-import type { Measurement } from './rows.ts';
+import { type Measurement, noSessions } from './rows.ts';
 import { mixedOneIn, type Scenario } from './scenarios.ts';
 
 const samplesMax = 1 << 20;
@@ -114,7 +114,7 @@ export async function measure(
     callsPerSecond,
     bytesPerSecond:
       besideBytes > 0 ? (1000 * transfers * besideBytes) / elapsedMs : callsPerSecond * meanBytes,
-    bytesPerSession: 0,
+    ...noSessions,
     ...latencies.percentiles(),
     ...cpu,
   };

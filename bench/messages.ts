@@ -10,6 +10,7 @@ export interface EndArguments {
   port?: number;
   polling: 'adaptive' | 'event';
   descriptors: readonly number[];
+  tls?: string;
 }
 
 export type ToEnd =

@@ -2,6 +2,7 @@
  * rdma-rpc as the benchmark measures it: the public API and generated code, a deadline on every call. Large requests are put from
  * registered memory, large answers received into leases that are used again. Both processes.
  */
+import { join } from 'node:path';
 import {
   allocBuffer,
   type CallOptions,
@@ -13,6 +14,7 @@ import {
   createServer,
   type Lease,
   leaseOf,
+  tlsFiles,
 } from 'rdma-rpc';
 import { BenchDefinition } from './gen/bench.rdma.ts';
 import type { BenchClient, BenchHandlers, BenchServer, EndOptions, Msg, Peer } from './peer.ts';
@@ -29,25 +31,38 @@ const messageMaxBytes = 64 * 1024 * 1024 + overheadBytes;
 /** All connections come from one client here. */
 const sessionsPerPeerMax = 1024;
 
+let files: ReturnType<typeof tlsFiles> | undefined;
+
+/** Certificates of both sides, where the peer has TLS; read once. */
+function tlsOf({ tls }: EndOptions): { tls?: ReturnType<typeof tlsFiles> } {
+  if (tls === undefined) return {};
+  const path = (name: string): string => join(tls, `${name}.pem`);
+  files ??= tlsFiles({ cert: path('cert'), key: path('key'), ca: path('ca') });
+  return { tls: files };
+}
+
 function addressOf({ socket, port }: EndOptions): string {
   return port === undefined ? `unix:${socket}` : `127.0.0.1:${port}`;
 }
 
 async function serve(options: EndOptions, handlers: BenchHandlers): Promise<BenchServer> {
   configure({ polling: options.polling, arenaBytes });
-  const server = createServer({ messageMaxBytes, sessionsPerPeerMax }).add(BenchDefinition, {
-    echo: (request: Msg) => {
-      const answer = handlers.echo(request);
-      // The runtime holds the memory that an answer is sent from until it has been sent, so it may be released once the answer is on its way.
-      if (request.payload.length >= registeredMin) setImmediate(() => leaseOf(request)?.release());
-      return answer;
+  const server = createServer({ messageMaxBytes, sessionsPerPeerMax, ...tlsOf(options) }).add(
+    BenchDefinition,
+    {
+      echo: (request: Msg) => {
+        const answer = handlers.echo(request);
+        // The runtime holds the memory that an answer is sent from until it has been sent, so it may be released once the answer is on its way.
+        if (request.payload.length >= registeredMin) setImmediate(() => leaseOf(request)?.release());
+        return answer;
+      },
+      put: (request: Msg) => {
+        const answer = handlers.put(request);
+        if (request.payload.length >= registeredMin) leaseOf(request)?.release();
+        return answer;
+      },
     },
-    put: (request: Msg) => {
-      const answer = handlers.put(request);
-      if (request.payload.length >= registeredMin) leaseOf(request)?.release();
-      return answer;
-    },
-  });
+  );
   const address = await server.listen(addressOf(options));
   return {
     port: options.port === undefined ? undefined : Number(address.slice(address.lastIndexOf(':') + 1)),
@@ -73,7 +88,13 @@ async function connect(
   configured = true;
   const fabric = options.port === undefined ? shared : 'tcp';
   const open = (): Channel =>
-    createChannel(addressOf(options), { timeoutMs, fabric, messageMaxBytes, ...(security && { security }) });
+    createChannel(addressOf(options), {
+      timeoutMs,
+      fabric,
+      messageMaxBytes,
+      ...tlsOf(options),
+      ...(security && { security }),
+    });
   const channel = open();
   const others: Channel[] = [];
   const client = createClient(BenchDefinition, channel);
@@ -117,4 +138,6 @@ export const ours: Peer = over('rdma-rpc', 'shm');
 /** As between users and containers of one host. */
 export const byDescriptors: Peer = over('shm-fd', 'shm-fd');
 /** Calls encrypted and authenticated. */
-export const sealed: Peer = over('sealed', 'shm', { require: 'sealed' });
+export const sealed: Peer = { ...over('sealed', 'shm', { require: 'sealed' }), tls: true };
+/** TLS on the address, with certificates of both sides: queue pairs are bound, calls pass as they are. */
+export const tls: Peer = { ...over('tls', 'shm'), tls: true };

@@ -5,10 +5,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { cpuMeter, residentBytes } from './cpu.ts';
+import { Credentials } from './credentials.ts';
 import type { Window } from './measure.ts';
 import type { FromEnd, ToEnd } from './messages.ts';
 import type { Peer } from './peer.ts';
-import type { Measurement } from './rows.ts';
+import { type Measurement, noSessions } from './rows.ts';
 import type { Scenario } from './scenarios.ts';
 
 const readyMaxMs = 20_000;
@@ -29,18 +30,25 @@ const nothing = {
   p50Us: 0,
   p99Us: 0,
   p999Us: 0,
-  bytesPerSession: 0,
+  ...noSessions,
 };
 
 export class Pair {
   private readonly server: ChildProcess;
   private readonly client: ChildProcess;
   private readonly socket: string;
+  private readonly credentials: Credentials | undefined;
 
-  private constructor(server: ChildProcess, client: ChildProcess, socket: string) {
+  private constructor(
+    server: ChildProcess,
+    client: ChildProcess,
+    socket: string,
+    credentials: Credentials | undefined,
+  ) {
     this.server = server;
     this.client = client;
     this.socket = socket;
+    this.credentials = credentials;
   }
 
   /** Rejects with the reason when either side does not come up. */
@@ -49,8 +57,10 @@ export class Pair {
     const inherited = peer.descriptors?.() ?? [];
     const descriptors = inherited.map((_, index) => firstDescriptor + index);
     const { polling, network } = scenario;
+    const credentials = peer.tls && network === 'tcp' ? new Credentials() : undefined;
+    const tls = credentials?.folder;
     const start = (role: string, port: number | undefined): ChildProcess => {
-      const options = JSON.stringify({ peer: peer.name, socket, port, polling, descriptors });
+      const options = JSON.stringify({ peer: peer.name, socket, port, polling, descriptors, tls });
       const command = [process.execPath, ...nodeFlags(role), peer.endFile ?? endFile, role, options];
       const [file = '', ...rest] = scenario.pinned ? ['taskset', '-c', '0', ...command] : command;
       return spawn(file, rest, { stdio: ['ignore', 'inherit', 'inherit', 'ipc', ...inherited] });
@@ -61,7 +71,7 @@ export class Pair {
       // Over a unix socket grpc-js names a port, too: 1.
       const port = network === 'tcp' && ready.type === 'ready' ? ready.port : undefined;
       const client = start('client', port);
-      const pair = new Pair(server, client, socket);
+      const pair = new Pair(server, client, socket, credentials);
       await reply(client, readyMaxMs).catch(async (error: unknown) => {
         await pair.stop();
         throw error;
@@ -69,6 +79,7 @@ export class Pair {
       return pair;
     } catch (error) {
       server.kill('SIGKILL');
+      credentials?.remove();
       throw error;
     } finally {
       for (const descriptor of inherited) closeSync(descriptor);
@@ -115,6 +126,7 @@ export class Pair {
   async stop(): Promise<void> {
     await Promise.all([stopped(this.client), stopped(this.server)]);
     rmSync(this.socket, { force: true });
+    this.credentials?.remove();
   }
 }
 

@@ -27,6 +27,8 @@ export interface EndOptions {
   polling: 'adaptive' | 'event';
   /** What `descriptors()` made, as inherited by this process. */
   descriptors: readonly number[];
+  /** Of a peer with `tls`: a folder with `ca.pem`, and `cert.pem` and `key.pem` for both sides (bench/credentials.ts). */
+  tls?: string;
 }
 
 export interface BenchServer {
@@ -50,6 +52,8 @@ export interface Peer {
   readonly name: string;
   /** What carries the bytes: `shm`, `unix` … */
   readonly fabric: string;
+  /** Its connections by TCP have TLS 1.3 with certificates of both sides. */
+  readonly tls?: boolean;
   /** In place of two processes of ours: a program that measures itself. */
   measure?(scenario: Scenario, window: Window): Promise<Measurement>;
   /** The processes' program in place of this build's: an older build's. */

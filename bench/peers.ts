@@ -17,8 +17,10 @@ const loaders: Readonly<Record<string, () => Promise<Peer>>> = {
   'rdma-rpc': async () => (await import('./ours.ts')).ours,
   'shm-fd': async () => (await import('./ours.ts')).byDescriptors,
   sealed: async () => (await import('./ours.ts')).sealed,
+  tls: async () => (await import('./ours.ts')).tls,
   limit: async () => (await import('./limit/limit.ts')).limit,
   'grpc-js': () => external('grpc-js'),
+  'grpc-js tls': async () => ({ ...(await external('grpc-js')), name: 'grpc-js tls', tls: true }),
   'connect-node': () => external('connect-node'),
   'net+protobufjs': () => external('net-protobufjs'),
   'net bare': () => external('net-bare'),
@@ -42,8 +44,11 @@ export function fits(peer: string, scenario: Scenario): boolean {
   if (peer === 'net bare') return name.endsWith('asleep-32B-x1') || name === 'tcp-echo-32B-x1';
   // How small calls do by descriptors; the rest is as by /proc.
   if (peer === 'shm-fd') return network === 'host' && payloadBytes === 32 && besideBytes === 0;
-  if (peer === 'sealed')
-    return network === 'host' && besideBytes === 0 && (payloadBytes === 32 || payloadBytes === 1 << 20);
+  if (kind === 'handshakes') return peer === 'rdma-rpc' || peer === 'tls';
+  const simple = besideBytes === 0 && (payloadBytes === 32 || payloadBytes === 1 << 20);
+  if (peer === 'sealed') return simple;
+  if (peer === 'tls') return network === 'tcp' && payloadBytes === 32 && besideBytes === 0;
+  if (peer === 'grpc-js tls') return network === 'tcp' && simple;
   if (network === 'host') return peer !== 'C sender';
   if (peer === 'C sender') return name.endsWith('1MiB-x8');
   if (kind === 'sessions') return peer === 'rdma-rpc';
@@ -53,7 +58,7 @@ export function fits(peer: string, scenario: Scenario): boolean {
 }
 
 /** Peers that spin after traffic when `polling` is 'adaptive'; the others wait in the kernel. */
-export const pollingPeers: readonly string[] = ['rdma-rpc', 'shm-fd', 'sealed', 'limit'];
+export const pollingPeers: readonly string[] = ['rdma-rpc', 'shm-fd', 'sealed', 'tls', 'limit'];
 
 async function external(file: string): Promise<Peer> {
   const module = (await import(`${packageRoot}/bench/peers/${file}.mjs`)) as { peer: Peer };

@@ -18,6 +18,9 @@ export interface Row {
   cpuPercent: number;
   /** Of the server's process, for each connection that is open and idle; 0 where that was not asked. */
   bytesPerSession: number;
+  /** CPU that each side takes for one connection, from its handshake to its end; 0 where that was not asked. */
+  clientCpuUs: number;
+  serverCpuUs: number;
   placement: string;
   /** Others used the machine meanwhile; of medians: in every round. */
   disturbed: boolean;
@@ -35,6 +38,9 @@ export type Measurement = Omit<
   othersPercent: number;
 };
 
+/** Of measurements that say nothing of single connections. */
+export const noSessions = { bytesPerSession: 0, clientCpuUs: 0, serverCpuUs: 0 } as const;
+
 const measured = [
   'callsPerSecond',
   'bytesPerSecond',
@@ -43,6 +49,8 @@ const measured = [
   'p999Us',
   'cpuPercent',
   'bytesPerSession',
+  'clientCpuUs',
+  'serverCpuUs',
 ] as const;
 
 /** The middle value; the mean of the two middle ones of an even count. NaN for none. */

@@ -3,7 +3,7 @@
 export interface Scenario {
   /** `<kind>-<payload>-x<in flight>`, the name that rows and `--only` use. */
   name: string;
-  kind: 'echo' | 'put' | 'idle' | 'sessions';
+  kind: 'echo' | 'put' | 'idle' | 'sessions' | 'handshakes';
   /** 'host': shared memory, unix sockets. 'tcp': TCP over loopback, for everybody. */
   network: 'host' | 'tcp';
   payloadBytes: number;
@@ -73,6 +73,8 @@ export function mixed(payload: string, payloadBytes: number, large: string, mixe
 const idle: Scenario = { ...load('echo', '', 0, 0), name: 'idle', kind: 'idle' };
 /** Enough for their memory to be seen beside that of the process. */
 const idleSessions = 64;
+/** New connections, so many at once: what each costs, from its first word to its end. */
+const handshakes: Scenario = { ...load('echo', '', 0, 8), name: 'handshakes-x8', kind: 'handshakes' };
 const asleep: Scenario = {
   ...load('echo', '32B', 32, 1),
   name: 'asleep-32B-x1',
@@ -122,6 +124,7 @@ export const scenarios: readonly Scenario[] = [
     beside('64MiB', 64 * MiB),
     idle,
     asleep,
+    handshakes,
     { ...idle, name: `sessions-x${idleSessions}`, kind: 'sessions', sessions: idleSessions } as const,
   ].map(overTcp),
 ];

@@ -1,4 +1,6 @@
 // @grpc/grpc-js with protobufjs, over a unix socket or TCP. Message limits lifted, everything else at its defaults.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import grpc from '@grpc/grpc-js';
 import { Msg, numberOf } from './schema.mjs';
 
@@ -26,13 +28,25 @@ const unary = (handler) => (call, callback) => {
   );
 };
 
+/** As ours: TLS with certificates of both sides. */
+const materialOf = ({ tls }) => ['ca', 'key', 'cert'].map((name) => readFileSync(join(tls, `${name}.pem`)));
+function serverCredentials(options) {
+  if (options.tls === undefined) return grpc.ServerCredentials.createInsecure();
+  const [ca, private_key, cert_chain] = materialOf(options);
+  return grpc.ServerCredentials.createSsl(ca, [{ private_key, cert_chain }], true);
+}
+const clientCredentials = (options) =>
+  options.tls === undefined
+    ? grpc.credentials.createInsecure()
+    : grpc.credentials.createSsl(...materialOf(options));
+
 const addressOf = ({ socket, port }) => (port === undefined ? `unix:${socket}` : `127.0.0.1:${port}`);
 
 function serve(options, handlers) {
   const server = new grpc.Server(limits);
   server.addService(service, { echo: unary(handlers.echo), put: unary(handlers.put) });
   return new Promise((resolve, reject) => {
-    server.bindAsync(addressOf(options), grpc.ServerCredentials.createInsecure(), (error, port) => {
+    server.bindAsync(addressOf(options), serverCredentials(options), (error, port) => {
       if (error) return reject(error);
       resolve({ port, close: async () => server.forceShutdown() });
     });
@@ -43,7 +57,7 @@ function connect(options) {
   const Client = grpc.makeGenericClientConstructor(service, 'Bench');
   // A connection of its own for each client: they would share one.
   const own = { ...limits, 'grpc.use_local_subchannel_pool': 1 };
-  const client = new Client(addressOf(options), grpc.credentials.createInsecure(), own);
+  const client = new Client(addressOf(options), clientCredentials(options), own);
   const call = (name) => (message) =>
     new Promise((resolve, reject) => {
       client[name](message, (error, answer) => (error ? reject(error) : resolve(answer)));

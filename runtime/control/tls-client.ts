@@ -90,14 +90,28 @@ function madeOf(options: Checked<ChannelTls>): SecureContext | PskClient {
   return new PskClient(options.psk);
 }
 
+type Sets = TlsSets<ChannelTls, SecureContext | PskClient>;
+
+/** Of sources that are functions: to parse certificates takes as long as a handshake, and channels to many servers have one source. */
+const shared = new WeakMap<object, Sets>();
+
+function setsOf(source: TlsSource<ChannelTls>): Sets {
+  const known = shared.get(source);
+  if (known !== undefined) return known;
+  const sets: Sets = new TlsSets('createChannel: tls', source, channelTlsRules, madeOf);
+  // What is in an object may be changed before the next channel is made of it.
+  if (typeof source === 'function') shared.set(source, sets);
+  return sets;
+}
+
 export class TlsDial {
-  readonly #sets: TlsSets<ChannelTls, SecureContext | PskClient>;
+  readonly #sets: Sets;
   readonly #servername: string | undefined;
 
   /** Throws for options that cannot be used. `servername`: when the options have none, and the address that is dialled is not what the user typed. */
   constructor(source: TlsSource<ChannelTls>, servername?: string) {
     this.#servername = servername;
-    this.#sets = new TlsSets('createChannel: tls', source, channelTlsRules, madeOf);
+    this.#sets = setsOf(source);
   }
 
   /** What a connection is to be made with. Rejects when the application's function does. */

@@ -9,7 +9,7 @@ import { conflictOf, type Options, roundsOf, select } from '../../bench/options.
 import { fits, peerNames } from '../../bench/peers.ts';
 import { figure, goalLines, roundsText, scenarioTables, table } from '../../bench/report.ts';
 import { groups } from '../../bench/rounds.ts';
-import { median, medians, type Row } from '../../bench/rows.ts';
+import { median, medians, noSessions, type Row } from '../../bench/rows.ts';
 import { load, placementOf, scenarios } from '../../bench/scenarios.ts';
 
 fc.configureGlobal({ seed: 20_261_121 });
@@ -28,7 +28,7 @@ function row(scenario: string, peer: string, figures: Partial<Row> = {}): Row {
     p99Us: 2,
     p999Us: 3,
     cpuPercent: 100,
-    bytesPerSession: 0,
+    ...noSessions,
     placement: 'free, sleeps',
     disturbed: false,
     ...figures,

@@ -306,3 +306,23 @@ test('a server that is none of ours, and closes, is no mistake in certificates',
   other.close();
   expect(error.code).toBe(Status.UNAVAILABLE);
 });
+
+test('channels with one source parse certificates once, as long as it returns the same', async () => {
+  const { address } = await serve({ tls: mutual });
+  let reads = 0;
+  const read = (issued: Issued) => ({
+    ca,
+    key: issued.key,
+    get cert() {
+      ++reads;
+      return issued.cert;
+    },
+  });
+  let now = read(web);
+  const source = () => now;
+  for (let i = 0; i < 3; ++i) await reach(address, { tls: source }).client.echo({});
+  const once = reads;
+  now = read(web);
+  for (let i = 0; i < 3; ++i) await reach(address, { tls: source }).client.echo({});
+  expect([once > 0, reads]).toEqual([true, 2 * once]);
+});

@@ -1,0 +1,62 @@
+/** The measuring loop of handshakes, in the client process: so many at once, each connection closed when it is up. CPU of both sides is told apart. */
+import { cpuMeter } from './cpu.ts';
+import { Latencies } from './latencies.ts';
+import type { Window } from './measure.ts';
+import type { BenchClient } from './peer.ts';
+import type { Measurement } from './rows.ts';
+
+const samplesMax = 1 << 16;
+
+/** Rejects when a connection fails. `pids`: of the client and of the server. */
+export async function measureHandshakes(
+  connect: () => Promise<BenchClient>,
+  atOnce: number,
+  { warmupMs, measureMs }: Window,
+  [client, server]: readonly [number, number],
+): Promise<Measurement> {
+  const latencies = new Latencies(samplesMax);
+  let connected = 0;
+  let counts = false;
+  let over = false;
+  const worker = async (): Promise<void> => {
+    while (!over) {
+      const begin = performance.now();
+      const one = await connect();
+      if (counts) latencies.record((performance.now() - begin) * 1000);
+      ++connected;
+      await one.close();
+    }
+  };
+  const pause = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
+  const workers = Promise.all(Array.from({ length: atOnce }, worker));
+  const measured = async (): Promise<Measurement> => {
+    await pause(warmupMs);
+    counts = true;
+    const [meters, before, start] = [
+      [client, server].map((pid) => cpuMeter([pid])),
+      connected,
+      performance.now(),
+    ];
+    const all = cpuMeter([client, server]);
+    await pause(measureMs);
+    const use = all();
+    const [ofClient, ofServer] = meters.map((meter) => meter().cpuPercent) as [number, number];
+    const seconds = (performance.now() - start) / 1000;
+    const perSecond = (connected - before) / seconds;
+    return {
+      callsPerSecond: perSecond,
+      bytesPerSecond: 0,
+      ...latencies.percentiles(),
+      ...use,
+      bytesPerSession: 0,
+      clientCpuUs: (ofClient * 1e4) / perSecond,
+      serverCpuUs: (ofServer * 1e4) / perSecond,
+    };
+  };
+  try {
+    return await Promise.race([measured(), workers.then(() => Promise.reject(new Error('no handshake')))]);
+  } finally {
+    over = true;
+    await workers;
+  }
+}
