@@ -247,7 +247,7 @@ async function buildAddon(app, tarball) {
     if (!said.includes('npx rdma-rpc build-addon')) throw new Error(`the error names no remedy: ${said}`);
   };
   const lacking = async () => {
-    const cli = 'node_modules/rdma-rpc/dist/cli/main.js';
+    const cli = 'node_modules/rdma-rpc/dist/bundle/cli.js';
     const said = await inPlace(`! PATH=/nothing "${process.execPath}" ${cli} build-addon 2>&1`);
     if (!said.includes('missing: g++, cmake, make')) throw new Error(said);
   };

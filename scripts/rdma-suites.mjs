@@ -97,6 +97,7 @@ export async function bundle(place) {
     platform: 'node',
     format: 'esm',
     tsconfigRaw: {}, // its paths lead from rdma-rpc to the sources, not to dist
+    conditions: ['rdma-rpc-modules'], // not to dist/bundle, which would be a second copy
     logLevel: 'error',
   });
 }

@@ -16,6 +16,7 @@ const NODE_MIN = [20, 17];
 const ADDON = 'build/Release/rdma_rpc.node';
 const PLUGIN = 'build/Release/rdma_rpc_verbs.so';
 const VENDOR = 'dist/vendor/msgpackr.js';
+const BUNDLE = 'dist/bundle/index.js';
 const HEADERS = 'dist/vendor/include/napi.h';
 const PREBUILT = `prebuilds/${process.platform}-${process.arch}/rdma_rpc.node`;
 const tsc = ['node', 'node_modules/typescript/bin/tsc'];
@@ -98,13 +99,24 @@ function vendor() {
   });
 }
 
+/** What the package ships of that, in a few files. */
+function bundle() {
+  return step({
+    name: 'bundle',
+    title: 'bundle of the package',
+    inputs: ['scripts/bundle.mjs', 'package.json', 'tsconfig.json', 'runtime', 'codegen', 'cli'],
+    outputs: [BUNDLE],
+    action: () => run(['node', 'scripts/bundle.mjs']),
+  });
+}
+
 /** Removes compiled files whose source has gone: they would still be imported, tested or packed. */
 function prune(dir = 'dist') {
   for (const entry of readdirSync(join(root, dir), { withFileTypes: true })) {
     const path = join(dir, entry.name);
     if (entry.isDirectory()) prune(path);
     const source = path.replace(/^dist\//, '').replace(/(\.d\.ts|\.js)(\.map)?$/, '.ts');
-    if (source.startsWith('vendor/')) continue;
+    if (/^(vendor|bundle)\//.test(source)) continue;
     if (source.endsWith('.ts') && !existsSync(join(root, source))) rmSync(join(root, path));
   }
 }
@@ -134,6 +146,7 @@ async function setup(args) {
       'dist/runtime/index.js',
     ),
   );
+  did.push(await bundle());
   if (did.includes(true)) prune();
   if (args.includes('--tests')) {
     const lacking = await debian.install('tests');

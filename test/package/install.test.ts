@@ -96,7 +96,7 @@ describe.each(managers)('$name', ({ name, install, again }) => {
 
   test('asks for the package that only scaffold needs', () => {
     writeFileSync(join(app, 'a.proto'), 'syntax = "proto3"; service S {}');
-    const command = join(app, 'node_modules/rdma-rpc/dist/cli/main.js');
+    const command = join(app, 'node_modules/rdma-rpc/dist/bundle/cli.js');
     const flags = ['scaffold', 'a.proto', '--gen', 'gen', '--into', 'a.ts'];
     const done = run(app, [process.execPath, command, ...flags]);
     expect(done.status).toBe(1);

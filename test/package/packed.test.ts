@@ -49,7 +49,13 @@ afterAll(() => {
 test('has the addon, and neither tests nor an install script', () => {
   expect(packed).toContain(`prebuilds/${process.platform}-${process.arch}/rdma_rpc.node`);
   expect(packed).toEqual(
-    expect.arrayContaining(['dist/cli/main.js', 'README.md', 'LICENSE', 'CHANGELOG.md']),
+    expect.arrayContaining([
+      'dist/bundle/cli.js',
+      'dist/bundle/index.js',
+      'README.md',
+      'LICENSE',
+      'CHANGELOG.md',
+    ]),
   );
   expect(packed.filter((path) => /^(dist\/)?(test|bench|examples)\/|^native\/test\//.test(path))).toEqual([]);
   const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {

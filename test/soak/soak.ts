@@ -5,7 +5,7 @@
 import { type ChildProcess, type ForkOptions, fork } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ChannelOptions } from 'rdma-rpc';
-import { compiled, exited, nextMessage, ServerProcess } from '../runtime/process/processes.ts';
+import { compiled, exited, nextMessage, oneCopy, ServerProcess } from '../runtime/process/processes.ts';
 import type { Sample } from './sample.ts';
 import type { Order, Told } from './traffic.ts';
 
@@ -72,7 +72,7 @@ async function order(client: ChildProcess, what: Order): Promise<Told> {
 /** Client processes that make calls and leave, each in its way. */
 async function comeAndGo(address: string, channel: string): Promise<void> {
   for (const end of ['close', 'exit', 'killed']) {
-    await exited(fork(compiled('traffic', 'soak'), [address, channel, end]));
+    await exited(fork(compiled('traffic', 'soak'), [address, channel, end], { execArgv: oneCopy }));
   }
 }
 
@@ -89,7 +89,7 @@ export async function soak({
   log = () => undefined,
   ...how
 }: Soak): Promise<string[]> {
-  const execArgv = ['--expose-gc'];
+  const execArgv = [...oneCopy, '--expose-gc'];
   const server = await ServerProcess.start(how.address, { mrCacheIdleMs: 200 }, { ...how.server, execArgv });
   const options = JSON.stringify(channel);
   const client = fork(compiled('traffic', 'soak'), [server.address, options, 'last'], { execArgv });

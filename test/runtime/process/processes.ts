@@ -10,6 +10,9 @@ import type { Command, Report } from './echo-server.ts';
 /** Where compiled files are: in a guest a folder with fewer and larger ones than dist has (scripts/rdma-suites.mjs). */
 const dist = process.env['RDMA_RPC_TEST_DIST'] ?? fileURLToPath(new URL('../../../dist', import.meta.url));
 
+/** For a process that looks into the runtime: the modules that it imports are then also those of `rdma-rpc`, which would be a bundle of others. */
+export const oneCopy = ['--conditions=rdma-rpc-modules'];
+
 /** Path of a compiled test file. Throws with the command that makes it. */
 export function compiled(name: string, folder = 'runtime/process'): string {
   const path = join(dist, 'test', folder, `${name}.js`);
@@ -32,7 +35,8 @@ export class ServerProcess {
     options: RuntimeOptions = {},
     how: ForkOptions = {},
   ): Promise<ServerProcess> {
-    const child = fork(compiled('echo-server'), [address, JSON.stringify(options)], how);
+    const execArgv = [...oneCopy, ...(how.execArgv ?? process.execArgv)];
+    const child = fork(compiled('echo-server'), [address, JSON.stringify(options)], { ...how, execArgv });
     const { address: bound } = await nextMessage<Report>(child);
     return new ServerProcess(child, bound!);
   }

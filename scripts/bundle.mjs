@@ -1,0 +1,37 @@
+/**
+ * Makes dist/bundle: what the package ships, in a few files instead of several hundred, which import in less than a half of the time. A step of setup.mjs, after
+ * TypeScript. package.json names the entry points: of each `default` here, made of what its condition `rdma-rpc-modules` names. They share what they have in
+ * common, so that there is one copy of it in a process, and what an application does not use can still be left out of its own bundle.
+ */
+import { readFileSync, rmSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { build } from 'esbuild';
+import { root } from './command.mjs';
+
+const { bin, exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+const COMMANDS = { 'rdma-rpc': 'dist/cli/main.js', 'protoc-gen-rdma-rpc': 'dist/cli/protoc-gen.js' };
+
+const entries = [
+  ...Object.values(exports)
+    .filter((each) => typeof each === 'object')
+    .map((each) => [each.default, each['rdma-rpc-modules']]),
+  ...Object.entries(bin).map(([name, path]) => [path, COMMANDS[name]]),
+];
+
+const outdir = join(root, 'dist', 'bundle');
+rmSync(outdir, { recursive: true, force: true });
+await build({
+  absWorkingDir: root,
+  entryPoints: Object.fromEntries(entries.map(([to, from]) => [basename(to, '.js'), from])),
+  outdir,
+  bundle: true,
+  splitting: true,
+  format: 'esm',
+  platform: 'node',
+  target: 'node20',
+  // Peers that a user may have installed, and what package.json's `imports` name.
+  packages: 'external',
+  external: ['#*'],
+  tsconfigRaw: {},
+  logLevel: 'warning',
+});
