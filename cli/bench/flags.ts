@@ -118,8 +118,8 @@ function misfit(flags: BenchFlags): string | undefined {
     if (missing !== undefined) return `--load-schedule ${loadSchedule} needs ${flagOf(missing)}`;
   }
   if (grpc === true && fabric !== undefined) return '--fabric has no meaning with --grpc';
-  if (grpc === true && (wantsTls(flags) || flags.credential.length > 0))
-    return '--grpc is without TLS: --tls, its files and names, and --credential have no meaning with it';
+  if (grpc === true && (wantsTls(flags) || flags.credential.length > 0 || flags.require !== undefined))
+    return '--grpc is without TLS: --tls, its files and names, --credential and --require have no meaning with it';
   return undefined;
 }
 

@@ -11,7 +11,7 @@ export interface TargetOptions {
   readonly address: string;
   readonly connections: number;
   readonly timeoutMs: number;
-  readonly security?: Pick<ChannelOptions, 'tls' | 'credentials'>;
+  readonly security?: Pick<ChannelOptions, 'tls' | 'credentials' | 'security'>;
   /** Undefined: what suits. */
   readonly fabric: 'shm' | 'shm-fd' | 'verbs' | 'tcp' | undefined;
 }

@@ -1,10 +1,12 @@
 /**
- * How the commands that dial a server show who they are and find out who that is: flags for TLS and for what `authenticate` of the server is shown.
+ * How the commands that dial a server show who they are and find out who that is: flags for TLS, for what `authenticate` of the server is shown, and for the
+ * least that a session must promise.
  * Used by connection.ts and by `rdma-rpc bench`; on the main thread.
  */
 import { readFileSync } from 'node:fs';
-import type { Command } from '#commander';
+import { type Command, Option } from '#commander';
 import type { ChannelOptions } from '../../runtime/client/channel-options.ts';
+import { type SecurityLevel, securityRules } from '../../runtime/control/security-level.ts';
 import { type ChannelTls, type TlsFiles, tlsFiles } from '../../runtime/control/tls-options.ts';
 import type { MetadataValue } from '../../runtime/core/metadata.ts';
 import { metadataPair } from './metadata-flag.ts';
@@ -20,6 +22,7 @@ export interface TlsFlags {
   readonly servername?: string;
   readonly identity?: string;
   readonly credential: [string, MetadataValue][];
+  readonly require?: SecurityLevel;
 }
 
 const names = ['ca', 'cert', 'key', 'pskFile', 'servername', 'identity'] as const;
@@ -42,6 +45,11 @@ export function withTlsFlags(command: Command): Command {
       "metadata for the server's `authenticate`, by TLS and unix sockets only; may be repeated",
       metadataPair,
       [],
+    )
+    .addOption(
+      new Option('--require <level>', 'the least that the session must promise').choices([
+        ...securityRules.require.values,
+      ]),
     );
 }
 
@@ -58,8 +66,8 @@ function firstLineOf(path: string): string {
 }
 
 /** For a channel. Throws a TypeError for flags that do not fit each other, and for files that cannot be read or used, which it names. */
-export function securityOf(flags: TlsFlags): Pick<ChannelOptions, 'tls' | 'credentials'> {
-  const { cert, key, passphraseFile, pskFile, servername, identity, credential } = flags;
+export function securityOf(flags: TlsFlags): Pick<ChannelOptions, 'tls' | 'credentials' | 'security'> {
+  const { cert, key, passphraseFile, pskFile, servername, identity, credential, require } = flags;
   if (cert !== undefined && key === undefined) throw new TypeError('--cert needs --key');
   if (key !== undefined && cert === undefined) throw new TypeError('--key needs --cert');
   if (passphraseFile !== undefined && key === undefined) throw new TypeError('--passphrase-file needs --key');
@@ -82,6 +90,7 @@ export function securityOf(flags: TlsFlags): Pick<ChannelOptions, 'tls' | 'crede
   }
   return {
     ...(tls !== undefined && { tls }),
+    ...(require !== undefined && { security: { require } }),
     ...(credential.length > 0 && { credentials: { session: () => ({ metadata: credential }) } }),
   };
 }
@@ -109,6 +118,7 @@ const inFlags: readonly (readonly [string, string])[] = [
     'the server does not accept this client (its option authenticate): give --credential',
   ],
   ['(option tls: psk of the channel)', '(--psk-file)'],
+  ['(option security.require)', '(--require)'],
   [
     'such as with its option tls: psk; its log may say why',
     'such as one that wants --psk-file; its log may say why',

@@ -30,7 +30,7 @@ export interface CheckedSecurity {
 
 const remedies: Readonly<Record<SecurityLevel, string>> = {
   none: '',
-  peer: 'the other side has to be verified: use tls with certificates, or a unix socket',
+  peer: 'the other side has to be verified: use tls with certificates, or a unix socket (before Linux 6.16 clients do not learn who serves that)',
   bound: 'queue pairs can only be bound where the handshake is private: use tls or a unix socket',
   sealed: 'the handshake has to be private, by tls or a unix socket, and both sides need a libcrypto',
 };

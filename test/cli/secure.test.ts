@@ -183,3 +183,29 @@ test('credentials go to `authenticate`, by TLS and unix sockets only', async () 
   const grpc = await run('bench', plain, method, '--grpc', ...withCa());
   expect(grpc).toMatchObject({ code: 2, errors: expect.stringMatching(/--grpc is without TLS/) });
 });
+
+test('--require: sessions are sealed, or refused with the flag named', async () => {
+  const sealed = ['--require', 'sealed'];
+  const levels: string[] = [];
+  const onSession: ServerOptions['onSession'] = (session) =>
+    void levels.push(session.accepted ? session.security : 'refused');
+  const secure = await serve({ tls: own, onSession });
+  for (const args of [
+    ['health', secure],
+    ['bench', secure, method, '-n', '3'],
+    ['explain', secure, method, '--size', '10'],
+  ])
+    expect(await run(...(args as [string]), ...withCa(), ...sealed)).toMatchObject({ code: 0, errors: '' });
+  expect(new Set(levels)).toEqual(new Set(['sealed']));
+  const plain = await serve({});
+  expect(await run('call', plain, method, ...sealed)).toMatchObject({
+    code: 1,
+    errors: expect.stringMatching(
+      /is 'none', and the client requires 'sealed' \(--require\): the handshake has to be/,
+    ),
+  });
+  const none = await run('health', plain, '--require', 'secret');
+  expect(none).toMatchObject({ code: 2, errors: expect.stringMatching(/peer, bound, sealed/) });
+  const grpc = await run('bench', plain, method, '--grpc', ...sealed);
+  expect(grpc).toMatchObject({ code: 2, errors: expect.stringMatching(/--grpc is without TLS/) });
+});
