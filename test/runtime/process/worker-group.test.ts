@@ -1,4 +1,5 @@
 /** Several worker threads behind one address: all serve, one that crashes comes back, all of them end. */
+import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -313,6 +314,25 @@ describe('the main thread knows', () => {
       expect([plain.code, plain.message]).toEqual([
         Status.UNAUTHENTICATED,
         expect.stringMatching(/takes TLS on host:port addresses only/),
+      ]);
+    },
+  );
+
+  test.each(['shm', 'tcp'] as const)(
+    'which shared secret it has proved, and sessions of workers are sealed with its keys (%s)',
+    async (fabric) => {
+      const psk = { fleet: randomBytes(32), guests: randomBytes(32) };
+      const group = await start({ workers: 2, tls: { psk } });
+      const security = { require: 'sealed' } as const;
+      for (const [name, key] of Object.entries(psk)) {
+        const { channel, client } = reach(group, { fabric, security, tls: { psk: { [name]: key } } });
+        expect((await client.behave({ text: 'peer' })).text).toBe(`psk:${name} undefined undefined`);
+        expect(channel.session?.security).toBe('sealed');
+      }
+      const guessed = await caught(reach(group, { tls: { psk: { fleet: psk.guests } } }).client.echo({}));
+      expect([guessed.code, guessed.message]).toEqual([
+        Status.UNAUTHENTICATED,
+        expect.stringMatching(/the server has not this key by this name/),
       ]);
     },
   );
