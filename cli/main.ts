@@ -16,6 +16,7 @@ import { addCallCommand } from './server/call.ts';
 import { addHealthCommand } from './server/health.ts';
 import { addDescribeCommand, addListCommand } from './server/schema-commands.ts';
 import { addTopCommand } from './top/top.ts';
+import { addTraceCommand } from './trace/trace.ts';
 import { version } from './version.ts';
 
 const program = new Command('rdma-rpc')
@@ -38,6 +39,7 @@ addCallCommand(program);
 addBenchCommand(program);
 addPerfCommand(program);
 addTopCommand(program);
+addTraceCommand(program);
 
 for (const command of program.commands) {
   command.showHelpAfterError(`(rdma-rpc ${command.name()} --help lists its options)`);

@@ -147,6 +147,8 @@ export const verbsPort = { default: undefined, min: 1, max: 255 } as const;
 export const verbsGidIndex = { default: undefined, min: 0, max: 255 } as const;
 /** Name of an RDMA device: IBV_SYSFS_NAME_MAX. */
 export const verbsDeviceBytes = 64;
+/** PATH_MAX. */
+export const traceFolderBytes = 4096;
 /** One attempt to connect a queue pair by rdma_cm. Less than `connectTimeoutMs`, so that the next fabric gets its turn. */
 export const verbsConnectTimeoutMs = { default: 4_000, min: 1, max: 600_000 } as const;
 /** A packet is sent again when no answer came for 4.096 us * 2^n. 14: 67 ms, longer than any switch holds a packet. */

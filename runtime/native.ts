@@ -170,6 +170,8 @@ export interface NativeContext {
   closeSession(session: number, reason: string): void;
   sessionError(session: number): string;
   sessionInfo(session: number): SessionInfo;
+  /** Of a session that has failed (not: that was closed with no call under way) and is going down: its last events, as runtime/counters/events.ts has them. */
+  sessionTrace(session: number): { rows: Uint8Array; client: boolean; peer: string } | undefined;
 
   /**
    * A refusal (negative Reason) leaves slot and call with JS; no event follows.

@@ -43,6 +43,11 @@ class Engine {
   void leave_device();
 
   session::Context& context() { return *context_; }
+  /// The same, at the time that it is: for what JS asks for outside of a turn.
+  session::Context& context_now() {
+    context_->set_time(pump_->now_ns());
+    return *context_;
+  }
   std::size_t staging_bytes() const { return staging_bytes_; }
   BlockBuffers& blocks() { return *blocks_; }
   WatchedBuffers& watched() { return watched_; }

@@ -12,6 +12,7 @@
 #include "binding/objects/session_object.h"
 #include "binding/objects/session_options.h"
 #include "binding/objects/stats_object.h"
+#include "binding/objects/trace_object.h"
 #include "binding/objects/verbs_report.h"
 #include "binding/requirements.h"
 
@@ -35,6 +36,7 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
                            InstanceMethod<&NativeContext::close_session>("closeSession"),
                            InstanceMethod<&NativeContext::session_error>("sessionError"),
                            InstanceMethod<&NativeContext::session_info>("sessionInfo"),
+                           InstanceMethod<&NativeContext::session_trace>("sessionTrace"),
                            InstanceMethod<&NativeContext::submit_bulk>("submitBulk"),
                            InstanceMethod<&NativeContext::cancel>("cancel"),
                            InstanceMethod<&NativeContext::want>("want"),
@@ -122,8 +124,7 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
   void flush(const Napi::CallbackInfo&) {
     if (engine_ == nullptr) return;
     // How long the calls take counts from now: the last turn may be long past.
-    engine_->context().set_time(engine_->pump().now_ns());
-    engine_->context().flush();
+    engine_->context_now().flush();
     engine_->pump().kick();
   }
 
@@ -153,6 +154,7 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
     std::string why;
     const std::vector<std::byte> address = read_peer_address(info, &why);
     const std::optional<fabric::FirstWords> words = read_first_words(info, &why);
+    engine_->context_now();
     if (why.empty()) why = session->connect(address, words ? &*words : nullptr);
     engine_->pump().kick();
     return Napi::String::New(info.Env(), why);
@@ -166,6 +168,7 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
   void close_session(const Napi::CallbackInfo& info) {
     session::Session* found = find(info);
     if (found == nullptr) return;
+    engine_->context_now();
     found->close(info[1].As<Napi::String>().Utf8Value());
     engine_->pump().kick();
   }
@@ -173,6 +176,11 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
   Napi::Value session_error(const Napi::CallbackInfo& info) {
     session::Session* session = this->session(info);
     return session == nullptr ? Napi::Value() : Napi::String::New(info.Env(), session->error());
+  }
+
+  Napi::Value session_trace(const Napi::CallbackInfo& info) {
+    session::Session* session = this->session(info);
+    return session == nullptr ? Napi::Value() : trace_object(info.Env(), engine_->context(), *session);
   }
 
   Napi::Value session_info(const Napi::CallbackInfo& info) {
@@ -187,9 +195,8 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
     session::Session* found = find(info);
     if (found == nullptr) return Napi::Number::New(info.Env(), 0);
     // The grace that the peer gets to answer counts from now, not from when the loop went to sleep.
-    engine_->context().set_time(engine_->pump().now_ns());
     // What is staged goes first: the call may be among it.
-    engine_->context().flush();
+    engine_->context_now().flush();
     const std::uint32_t call = info[1].As<Napi::Number>().Uint32Value();
     const std::uint32_t awaited_bytes = found->awaited_bytes(call);
     found->cancel(call, static_cast<boundary::Reason>(info[2].As<Napi::Number>().Int32Value()));

@@ -112,6 +112,8 @@ class Context {
   void report_sessions();
   /// The page calls the other side of this session so.
   void name_session(std::uint32_t number, std::string_view peer);
+  /// Empty: it has no row there, or no name yet.
+  std::string_view name_of_session(std::uint32_t number);
   const Flow& flow() const { return shared_->flow; }
   /// Peers may go on writing to memory of large messages that they have once had a right to. (What small ones
   /// come in is read from a copy.)

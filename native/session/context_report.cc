@@ -23,6 +23,11 @@ void Context::name_session(std::uint32_t number, std::string_view peer) {
   std::memset(name + bytes, 0, telemetry::kPeerNameBytes - bytes);
 }
 
+std::string_view Context::name_of_session(std::uint32_t number) {
+  const std::uint32_t place = number & (kSessionPlaces - 1);
+  return place < telemetry::kSessionRows ? page_->sessions()[place].peer : "";
+}
+
 void Context::forget_session(std::uint32_t place) {
   if (place < telemetry::kSessionRows) page_->sessions()[place] = {};
 }

@@ -44,7 +44,13 @@ class Session final : public Link {
   void cancel(std::uint32_t slot, boundary::Reason reason);
   /// The application waits for the large message of this part (PART_WAITS said which).
   void want(std::uint32_t call);
-  void close(const std::string& reason) { fail(reason); }
+  void close(const std::string& reason) {
+    if (error_.empty())
+      closed_ = client_ != nullptr ? client_->calls_in_flight() == 0 : server_->calls_in_flight() == 0;
+    fail(reason);
+  }
+  /// It has ended as nobody wanted it: with calls under way, or by itself.
+  bool failed() const { return !error_.empty() && !closed_; }
 
   // --- by the context, each turn
   /// While connecting: whether the queue pair is connected by now, or never will be.
@@ -106,6 +112,7 @@ class Session final : public Link {
   void on_frame(std::uint32_t receive_slot, std::uint32_t bytes, std::uint32_t invalidated_rkey);
   void maybe_down();
 
+  bool closed_ = false;  ///< by this side, with no call under way
   // One of the two, by SessionOptions::client. Destroyed before the link that it uses.
   std::unique_ptr<ClientHalf> client_;
   std::unique_ptr<ServerHalf> server_;

@@ -30,6 +30,8 @@ export interface RuntimeOptions {
   registration?: 'pinned' | 'on-demand';
   /** Other processes of this user can see counters, sessions and latencies of this thread (`rdma-rpc top`, rdma-rpc/counters). Default true. */
   countersPage?: boolean;
+  /** The last protocol events of a session that fails are written to a file in this folder, which `rdma-rpc trace` reads. Default: RDMA_RPC_TRACE_FOLDER, else nowhere. */
+  traceFolder?: string;
   /** In-process channel only: seed of its scheduler. */
   seed?: number;
 }
@@ -46,18 +48,23 @@ export const runtimeRules: OptionRules = {
   stagingBytes: { kind: 'integer', range: limits.stagingBytes },
   registration: { kind: 'choice', values: ['pinned', 'on-demand'], default: 'pinned' },
   countersPage: { kind: 'boolean', default: true },
+  traceFolder: { kind: 'text', default: '', maxBytes: limits.traceFolderBytes },
   seed: { kind: 'integer', range: { default: 1, min: 0, max: 0xffff_ffff } },
 };
 
 /** Sets options of this thread's contexts. Call it before the first channel or server is used; throws afterwards, and for unknown names or bad values. */
 export function configure(options: RuntimeOptions): void {
   checkNames('configure', options, Object.keys(runtimeRules));
-  const { registration, ...rest } = checkedOptions<ContextOptions & Required<RuntimeOptions>>(
+  const { registration, traceFolder, ...rest } = checkedOptions<ContextOptions & Required<RuntimeOptions>>(
     'configure',
     options,
     runtimeRules,
   );
-  setContextOptions({ ...rest, onDemand: registration === 'on-demand' });
+  setContextOptions({
+    ...rest,
+    onDemand: registration === 'on-demand',
+    ...(options.traceFolder !== undefined && { traceFolder }),
+  });
 }
 
 /** Counters of this thread's contexts (or of one fabric's) since each was opened, added up; zeros when none is open. */

@@ -8,7 +8,10 @@ import { FabricContext } from './fabric-context.ts';
 import { onMethodNames } from './method-names.ts';
 
 export type FabricName = NativeOptions['fabric'];
-export type ContextOptions = Omit<NativeOptions, 'fabric' | 'verbs'>;
+export interface ContextOptions extends Omit<NativeOptions, 'fabric' | 'verbs'> {
+  /** Where the last events of sessions that fail are written; empty: nowhere. Default: RDMA_RPC_TRACE_FOLDER. */
+  traceFolder?: string;
+}
 
 /** What a context is opened on: those that choose alike share one. `verbs` is for that fabric only. */
 export interface FabricChoice {
@@ -75,7 +78,9 @@ function keyOf({ fabric, verbs = {} }: FabricChoice): string {
 function openEntry(key: string, choice: FabricChoice, sendSlots: number, family = familyOf(choice)): Entry {
   const { fabric, verbs } = choice;
   const given = fabric === 'verbs' && verbs !== undefined ? { fabric, verbs } : { fabric };
-  const context = new FabricContext(fabric, loadNative().createContext({ ...options, sendSlots, ...given }));
+  const { traceFolder = process.env.RDMA_RPC_TRACE_FOLDER, ...rest } = options;
+  const native = loadNative().createContext({ ...rest, sendSlots, ...given });
+  const context = new FabricContext(fabric, native, traceFolder);
   const stopNaming = onMethodNames((id, name) => context.native.nameMethod(id, name));
   const entry = { key, family, context, stopNaming, users: 0, closing: false, closed: false };
   entries.set(key, entry);

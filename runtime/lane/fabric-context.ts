@@ -20,6 +20,7 @@ import {
 import { keyFromWords } from './buffer-keys.ts';
 import { newTurn } from './deadlines.ts';
 import { Outgoing } from './outgoing.ts';
+import { saveTrace } from './session-traces.ts';
 import type { Target } from './submission.ts';
 
 /** A client or server session. `at` is where the event's words start. None of these may throw. */
@@ -81,8 +82,12 @@ export class FabricContext {
   #warned = false;
   readonly #deviceListeners = new Set<() => void>();
 
-  constructor(fabric: NativeOptions['fabric'], native: NativeContext) {
+  /** Where the last events of sessions that fail are written; empty: nowhere. */
+  readonly #traces: string;
+
+  constructor(fabric: NativeOptions['fabric'], native: NativeContext, traceFolder = '') {
     this.fabric = fabric;
+    this.#traces = traceFolder;
     this.native = native;
     this.outgoing = new Outgoing(native);
     native.onEvents((count) => this.#dispatch(count));
@@ -317,6 +322,7 @@ export class FabricContext {
         this.#unowned.get(session)?.settle('');
         break;
       case EvKind.sessionDown:
+        if (this.#traces !== '') saveTrace(this.#traces, this.native, this.fabric, session);
         this.#down(session, this.native.sessionError(session));
         break;
       case EvKind.slotsFree:

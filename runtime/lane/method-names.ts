@@ -14,6 +14,11 @@ export function noteMethod(id: number, name: string): void {
   for (const listener of listeners) listener(id, name);
 }
 
+/** Of an id; undefined: nobody has named it. */
+export function methodName(id: number): string | undefined {
+  return names.get(id);
+}
+
 /** Calls `listener` for each name, those to come included, until the function that this returns is called. */
 export function onMethodNames(listener: (id: number, name: string) => void): () => void {
   for (const [id, name] of names) listener(id, name);

@@ -200,6 +200,9 @@ export class FakeNative implements NativeContext {
     return this.sessionErrorText;
   }
 
+  sessionTrace(): undefined {
+    return undefined;
+  }
   sessionInfo(): SessionInfo {
     return {
       device: 'fake',

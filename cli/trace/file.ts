@@ -1,0 +1,107 @@
+/** A trace file as `rdma-rpc trace` takes it: from anybody, perhaps cut or forged. What is wrong with it is said in one sentence, and nothing of it is trusted. */
+import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
+import { eventRowBytes } from '../../runtime/counters/events.ts';
+import {
+  type TraceAbout,
+  type TraceContext,
+  traceHeadBytes,
+  traceMagic,
+  traceVersion,
+} from '../../runtime/lane/trace-file.ts';
+
+/** Who the events are of, and the rows of each context. */
+export interface Trace {
+  readonly about: TraceAbout;
+  readonly rows: readonly Uint8Array[];
+}
+
+/** More than all contexts of a large process have. */
+const fileBytesMax = 256 * 1024 * 1024;
+const textBytesMax = 4 * 1024 * 1024;
+const contextsMax = 1024;
+
+const isWhole = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
+const isText = (value: unknown): value is string => typeof value === 'string';
+const isList = (value: unknown): value is Record<string, unknown>[] =>
+  Array.isArray(value) && value.every((each) => typeof each === 'object' && each !== null);
+
+function isContext(value: Record<string, unknown>): boolean {
+  const { fabric, device, rows, sessions, methods } = value;
+  return (
+    isText(fabric) &&
+    isText(device) &&
+    isWhole(rows) &&
+    isList(sessions) &&
+    sessions.every(
+      ({ number, side, peer }) => isWhole(number) && (side === 'client' || side === 'server') && isText(peer),
+    ) &&
+    isList(methods) &&
+    methods.every(({ id, name }) => isWhole(id) && isText(name))
+  );
+}
+
+function isAbout(value: unknown): value is TraceAbout {
+  if (typeof value !== 'object' || value === null) return false;
+  const { pid, command, atNs, wallMs, reason, contexts } = value as Record<string, unknown>;
+  return (
+    [pid, atNs, wallMs].every(isWhole) &&
+    isText(command) &&
+    (reason === undefined || isText(reason)) &&
+    isList(contexts) &&
+    contexts.length <= contextsMax &&
+    contexts.every(isContext)
+  );
+}
+
+/** Throws an Error with a sentence that goes on from the name of the file. */
+export function traceIn(bytes: Uint8Array): Trace {
+  const none = 'is no trace of rdma-rpc';
+  const head = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  if (bytes.length < traceHeadBytes || head.toString('latin1', 0, traceMagic.length) !== traceMagic)
+    throw new Error(none);
+  const version = head.readUInt32LE(8);
+  if (version !== traceVersion)
+    throw new Error(`is of version ${version} of traces; this rdma-rpc reads version ${traceVersion}`);
+  const textBytes = head.readUInt32LE(12);
+  const rowsAt = traceHeadBytes + textBytes;
+  if (textBytes > textBytesMax)
+    throw new Error(`${none}: it says that its description has ${textBytes} bytes`);
+  if (rowsAt > bytes.length) throw new Error('is cut off: a part of its description is missing');
+  let about: unknown;
+  try {
+    about = JSON.parse(head.toString('utf8', traceHeadBytes, rowsAt));
+  } catch {
+    throw new Error(`${none}: its description is no JSON`);
+  }
+  if (!isAbout(about)) throw new Error(`${none}: its description is of something else`);
+  const rows: Uint8Array[] = [];
+  let at = rowsAt;
+  for (const context of about.contexts as readonly TraceContext[]) {
+    const end = at + context.rows * eventRowBytes;
+    if (end > bytes.length) throw new Error('is cut off: it has fewer events than it says');
+    rows.push(bytes.subarray(at, end));
+    at = end;
+  }
+  return { about, rows };
+}
+
+/** Throws an Error with a sentence. */
+export function readTrace(path: string): Trace {
+  const file = openSync(path, 'r');
+  try {
+    const stat = fstatSync(file);
+    if (!stat.isFile()) throw new Error(`${path} is no file`);
+    if (stat.size > fileBytesMax) throw new Error(`${path} is no trace of rdma-rpc: it is too large for one`);
+    const bytes = new Uint8Array(stat.size);
+    let length = 0;
+    for (let count = -1; length < bytes.length && count !== 0; length += count)
+      count = readSync(file, bytes, length, bytes.length - length, length);
+    try {
+      return traceIn(bytes.subarray(0, length));
+    } catch (cause) {
+      throw new Error(`${path} ${(cause as Error).message}`, { cause });
+    }
+  } finally {
+    closeSync(file);
+  }
+}

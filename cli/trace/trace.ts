@@ -1,0 +1,100 @@
+/** `rdma-rpc trace`: the last protocol events of a running process, or of a file that one has written. Exit code 1: there is nothing to read there; 2: the command line is wrong. */
+import { existsSync, writeFileSync } from 'node:fs';
+import { type Command, InvalidArgumentError, Option } from '#commander';
+import { eventRowBytes, readEvents } from '../../runtime/counters/events.ts';
+import { traceFile } from '../../runtime/lane/trace-file.ts';
+import { sayError } from '../server/connection.ts';
+import { pidOf } from '../top/target.ts';
+import { eventsOfTrace, type Kind, kinds, type TraceEvent } from './events.ts';
+import { readTrace, type Trace } from './file.ts';
+
+interface TraceFlags {
+  readonly session?: number;
+  readonly call?: string;
+  readonly kind?: readonly Kind[];
+  readonly last?: number;
+  readonly chrome?: string;
+  readonly save?: string;
+  readonly json?: true;
+}
+
+function whole(text: string): number {
+  if (/^\d{1,10}$/.test(text)) return Number(text);
+  throw new InvalidArgumentError('Give a whole number.');
+}
+
+function callName(text: string): string {
+  if (/^\d{1,4}\.\d{1,7}$/.test(text)) return text;
+  throw new InvalidArgumentError('Give a call as it is shown, such as 12.3.');
+}
+
+export function addTraceCommand(program: Command): void {
+  program
+    .command('trace')
+    .description('show the last protocol events of a process that uses rdma-rpc, or those of a trace file')
+    .argument(
+      '[target]',
+      'PID, the address that it serves on this machine, or a trace file; default: the only process',
+    )
+    .option('--session <number>', 'only of this session', whole)
+    .option('--call <slot.generation>', 'only of this call', callName)
+    .addOption(new Option('--kind <kinds...>', 'only of these kinds').choices([...kinds]))
+    .option('--last <count>', 'only the last so many', whole)
+    .option('--chrome <file>', 'write them for ui.perfetto.dev and chrome://tracing, and print nothing')
+    .option('--save <file>', 'write all of them as a trace file, and print nothing')
+    .option('--json', 'JSON for programs, of docs/schemas')
+    .action((target: string | undefined, flags: TraceFlags) => {
+      // A reader that has seen enough, such as `head`.
+      process.stdout.on('error', () => process.exit(0));
+      return run(target, flags).catch((error: unknown) => {
+        sayError(error, flags);
+        process.exitCode = error instanceof TypeError ? 2 : 1;
+      });
+    });
+}
+
+function traceOf(target: string | undefined): Trace {
+  if (target !== undefined && !/^\d{1,9}$/.test(target) && existsSync(target)) return readTrace(target);
+  if (target !== undefined && !/^\d{1,9}$|:/.test(target))
+    throw new TypeError(
+      `${target} is neither a file, a PID nor an address; give trace.rdma, 1234, host:port or unix:/path`,
+    );
+  const { pid, command, contexts } = readEvents(pidOf(target));
+  const about = {
+    pid,
+    command,
+    atNs: Number(process.hrtime.bigint()),
+    wallMs: Date.now(),
+    contexts: contexts.map(({ rows, ...context }) => ({ ...context, rows: rows.length / eventRowBytes })),
+  };
+  return { about, rows: contexts.map(({ rows }) => rows) };
+}
+
+function matching(events: readonly TraceEvent[], flags: TraceFlags): TraceEvent[] {
+  const found = events.filter(
+    (event) =>
+      (flags.session === undefined || event.session === flags.session) &&
+      (flags.call === undefined || event.call === flags.call) &&
+      (flags.kind === undefined || flags.kind.includes(event.kind)),
+  );
+  return flags.last === undefined ? found : found.slice(Math.max(0, found.length - flags.last));
+}
+
+async function run(target: string | undefined, flags: TraceFlags): Promise<void> {
+  const trace = traceOf(target);
+  const { about } = trace;
+  if (flags.save !== undefined) writeFileSync(flags.save, traceFile(about, trace.rows));
+  const events = matching(eventsOfTrace(trace), flags);
+  if (flags.chrome !== undefined) {
+    const { chromeTrace } = await import('./chrome.ts');
+    writeFileSync(flags.chrome, JSON.stringify(chromeTrace(about, events)));
+  }
+  if (flags.json === true) {
+    const { contexts, ...whose } = about;
+    const known = contexts.map(({ fabric, device, sessions }) => ({ fabric, device, sessions }));
+    console.log(JSON.stringify({ ...whose, contexts: known, events }));
+  } else if (flags.chrome === undefined && flags.save === undefined) {
+    const { textOf } = await import('./text.ts');
+    for (const line of textOf(about, events)) console.log(line);
+  }
+}

@@ -1,0 +1,67 @@
+/**
+ * Traces of sessions that fail, as files of the folder that the option `traceFolder` names: what the flight recorder has of the session, for `rdma-rpc trace`.
+ * Used by FabricContext when a session goes down. Costs the thread a copy of at most 128 KiB; the file is written beside it.
+ */
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { threadId } from 'node:worker_threads';
+import { processWarning } from '../core/warnings.ts';
+import type { NativeContext } from '../native.ts';
+import { methodName } from './method-names.ts';
+import { type TraceAbout, traceFile } from './trace-file.ts';
+
+/** Of a thread. The first failures say the most, and a peer that makes sessions fail must not fill a disk. */
+const filesMax = 16;
+const rowBytes = 32;
+const methodAt = 20;
+let files = 0;
+let warned = false;
+
+function methodsIn(rows: Uint8Array): { id: number; name: string }[] {
+  const words = new DataView(rows.buffer, rows.byteOffset, rows.byteLength);
+  const ids = new Set<number>();
+  for (let at = 0; at < rows.length; at += rowBytes) ids.add(words.getUint32(at + methodAt, true));
+  return [...ids].flatMap((id) => {
+    const name = methodName(id);
+    return name === undefined ? [] : [{ id, name }];
+  });
+}
+
+async function write(folder: string, path: string, bytes: Uint8Array): Promise<void> {
+  try {
+    await mkdir(folder, { recursive: true });
+    await writeFile(path, bytes, { flag: 'wx', mode: 0o600 });
+  } catch (cause) {
+    if (warned) return;
+    warned = true;
+    processWarning(
+      `a session has failed, and its trace cannot be written: ${(cause as Error).message} (option traceFolder, or RDMA_RPC_TRACE_FOLDER). This is said once.`,
+    );
+  }
+}
+
+/** Called with the last event of a session. Does nothing for one that ended as it should. */
+export function saveTrace(folder: string, native: NativeContext, fabric: string, session: number): void {
+  if (files >= filesMax) return;
+  const trace = native.sessionTrace(session);
+  if (trace === undefined) return;
+  const { rows, client, peer } = trace;
+  const about: TraceAbout = {
+    pid: process.pid,
+    command: process.argv.join(' '),
+    atNs: Number(process.hrtime.bigint()),
+    wallMs: Date.now(),
+    reason: native.sessionError(session),
+    contexts: [
+      {
+        fabric,
+        device: native.sessionInfo(session).device,
+        rows: rows.length / rowBytes,
+        sessions: [{ number: session, side: client ? 'client' : 'server', peer }],
+        methods: methodsIn(rows),
+      },
+    ],
+  };
+  const path = join(folder, `rdma-rpc-${process.pid}-${threadId}-${++files}.trace`);
+  void write(folder, path, traceFile(about, [rows]));
+}

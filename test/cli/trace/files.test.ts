@@ -1,0 +1,190 @@
+/** Trace files from anywhere: cut, forged or of another version, each is told in a sentence, and none crashes or stalls who reads it. And rings that are written while they are read. */
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { chromeTrace } from '../../../cli/trace/chrome.ts';
+import { eventsOfTrace } from '../../../cli/trace/events.ts';
+import { traceIn } from '../../../cli/trace/file.ts';
+import { textOf } from '../../../cli/trace/text.ts';
+import { eventRowBytes, rowsOfRing } from '../../../runtime/counters/events.ts';
+import { type TraceAbout, traceFile } from '../../../runtime/lane/trace-file.ts';
+
+function row(
+  fields: Partial<
+    Record<'at' | 'session' | 'kind' | 'type' | 'call' | 'method' | 'bytes' | 'detail', number>
+  >,
+): Uint8Array {
+  const bytes = new DataView(new ArrayBuffer(eventRowBytes));
+  bytes.setBigUint64(0, BigInt(fields.at ?? 0), true);
+  bytes.setUint32(8, fields.session ?? 4096, true);
+  bytes.setUint8(12, fields.kind ?? 0);
+  bytes.setUint8(13, fields.type ?? 0);
+  for (const [place, name] of (['call', 'method', 'bytes', 'detail'] as const).entries())
+    bytes.setUint32(16 + 4 * place, fields[name] ?? 0, true);
+  return new Uint8Array(bytes.buffer);
+}
+
+/** As native code writes them. */
+const text = (words: string): Uint8Array => {
+  const bytes = row({ kind: 11 });
+  bytes.set(new TextEncoder().encode(words), 16);
+  return bytes;
+};
+
+function about(rows: number, given: object = {}): TraceAbout {
+  return {
+    pid: 7,
+    command: 'node server.js',
+    atNs: 2000,
+    wallMs: 1_700_000_000_000,
+    contexts: [
+      {
+        fabric: 'shm',
+        device: 'shm',
+        rows,
+        sessions: [{ number: 4096, side: 'server', peer: 'host' }],
+        methods: [{ id: 9, name: 'a.B/C' }],
+      },
+    ],
+    ...given,
+  };
+}
+
+const call = [
+  row({ kind: 9, type: 2 }),
+  row({ at: 1000, kind: 1, type: 1, call: 5 + 3 * 4096, method: 9, bytes: 60, detail: 2 }),
+  row({ at: 1500, kind: 2, type: 2, call: 5 + 3 * 4096, method: 5, bytes: 16 }),
+  row({ at: 1500, kind: 8, type: 0, call: 5 + 3 * 4096, method: 9, detail: 2 }),
+  row({ at: 1600, kind: 10 }),
+  text('receive failed: '),
+  text('wr_flush_err'),
+];
+const file = (rows = call, given: object = {}): Uint8Array => traceFile(about(rows.length, given), rows);
+
+const seed = 20_261_123;
+
+describe('what a file says', () => {
+  test('is read as it was written', () => {
+    expect(eventsOfTrace(traceIn(file()))).toMatchObject([
+      { kind: 'state', state: 'ready' },
+      { kind: 'frame-in', frame: 'request', call: '5.3', method: 'a.B/C', bytes: 60, credits: 2 },
+      { kind: 'frame-out', frame: 'response', call: '5.3', method: 'a.B/C', status: 'NOT_FOUND' },
+      { kind: 'settle', call: '5.3', good: false, tookUs: 0.512 },
+      { kind: 'failed', reason: 'receive failed: wr_flush_err' },
+    ]);
+  });
+  test('of a session the order is that of its rows, though a time may lie before the last one', () => {
+    const rows = [row({ at: 20, kind: 3, detail: 1 }), row({ at: 10, kind: 3, detail: 2 })];
+    expect(eventsOfTrace(traceIn(file(rows))).map(({ requests }) => requests)).toEqual([1, 2]);
+  });
+  test('kinds of later versions are passed over', () => {
+    expect(eventsOfTrace(traceIn(file([row({ kind: 200 }), row({ kind: 3 })])))).toMatchObject([
+      { kind: 'post' },
+    ]);
+  });
+  test('nothing of it is a command for a terminal', () => {
+    const evil = file([row({ kind: 10 }), text('\u001b[2J')], {
+      command: '\u001b]0;x\u0007',
+      reason: '\u001b[31m',
+    });
+    const trace = traceIn(evil);
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
+    for (const line of textOf(trace.about, eventsOfTrace(trace))) expect(line).not.toMatch(/[\x00-\x1f]/);
+  });
+});
+
+describe('files that are none', () => {
+  test('wherever one is cut, that is said', () => {
+    const whole = file();
+    for (let length = 0; length < whole.length; ++length)
+      expect(() => traceIn(whole.subarray(0, length))).toThrow(/^is (cut off|no trace)/);
+  });
+  test.each<[string, object]>([
+    ['no pid', { pid: undefined }],
+    ['a pid that is none', { pid: -1 }],
+    ['a time beyond all numbers', { wallMs: 1e300 }],
+    ['a reason that is no text', { reason: {} }],
+    ['no contexts', { contexts: 'none' }],
+    ['a context that is none', { contexts: [null] }],
+    ['rows below 0', { contexts: [{ ...about(-1).contexts[0] }] }],
+    ['rows that are no whole number', { contexts: [{ ...about(0.5).contexts[0] }] }],
+    ['sessions that are none', { contexts: [{ ...about(7).contexts[0], sessions: [{}] }] }],
+    ['methods that are none', { contexts: [{ ...about(7).contexts[0], methods: [7] }] }],
+    ['contexts without end', { contexts: Array.from({ length: 2000 }, () => about(0).contexts[0]) }],
+  ])('%s', (_, given) => {
+    expect(() => traceIn(file(call, given))).toThrow(
+      /^is no trace of rdma-rpc: its description is of something else/,
+    );
+  });
+  test('more rows than there are', () => {
+    expect(() => traceIn(file(call, { contexts: about(2 ** 40).contexts }))).toThrow(/^is cut off/);
+  });
+  test('another version is named', () => {
+    const other = file();
+    new DataView(other.buffer, other.byteOffset).setUint32(8, 2, true);
+    expect(() => traceIn(other)).toThrow('is of version 2 of traces; this rdma-rpc reads version 1');
+  });
+  test('any bytes: an error with a sentence, or events; never anything else', () => {
+    const shown = (bytes: Uint8Array): void => {
+      let trace: ReturnType<typeof traceIn>;
+      try {
+        trace = traceIn(bytes);
+      } catch (error) {
+        expect((error as Error).message).toMatch(/^is /);
+        return;
+      }
+      const events = eventsOfTrace(trace);
+      expect([...textOf(trace.about, events)].length).toBeGreaterThanOrEqual(events.length);
+      JSON.stringify(chromeTrace(trace.about, events));
+    };
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 64 * eventRowBytes }), (bytes) => {
+        const rows = Math.floor(bytes.length / eventRowBytes);
+        shown(traceFile(about(rows), [bytes]));
+        shown(bytes);
+      }),
+      { seed },
+    );
+    const whole = file();
+    fc.assert(
+      fc.property(fc.nat(whole.length - 1), fc.nat(255), (at, value) => {
+        const changed = Uint8Array.from(whole);
+        changed[at] = value;
+        shown(changed);
+      }),
+      { seed },
+    );
+  });
+});
+
+describe('a ring that is read while it is written', () => {
+  const rows = 8;
+  /** As it is when `count` rows have been written. */
+  const ring = (count: number): Uint8Array => {
+    const bytes = new Uint8Array(rows * eventRowBytes);
+    for (let at = 0; at < count; ++at) bytes.set(row({ kind: 4, detail: at }), (at % rows) * eventRowBytes);
+    return bytes;
+  };
+  const details = (bytes: Uint8Array): number[] => {
+    const words = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    return Array.from({ length: bytes.length / eventRowBytes }, (_, at) =>
+      words.getUint32(at * eventRowBytes + 28, true),
+    );
+  };
+  test.each([
+    [0, 0, []],
+    [3, 3, [0, 1, 2]],
+    [7, 7, [0, 1, 2, 3, 4, 5, 6]],
+    // Full: the oldest lies where the next one may be half written.
+    [8, 8, [1, 2, 3, 4, 5, 6, 7]],
+    [21, 21, [14, 15, 16, 17, 18, 19, 20]],
+    [8, 10, [3, 4, 5, 6, 7]],
+    [8, 15, []],
+    [8, 1000, []],
+    [3, 5, [0, 1, 2]],
+    // No ring says such a thing.
+    [9, 3, []],
+    [2 ** 60, 2 ** 60, []],
+  ])('%i rows when the reading began, %i when it ended: %j', (before, after, expected) => {
+    expect(details(rowsOfRing(ring(Math.min(before, 100)), before, after))).toEqual(expected);
+  });
+});

@@ -1,0 +1,175 @@
+/** `rdma-rpc trace` on real processes: while they run, while they are stopped, and from the file that a session leaves which fails. */
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type Channel, createChannel, createClient } from 'rdma-rpc';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { TraceEvent } from '../../../cli/trace/events.ts';
+import { readEvents } from '../../../runtime/counters/events.ts';
+import { caught, until } from '../../outcomes.ts';
+import { EchoDefinition } from '../../runtime/gen/echo.rdma.ts';
+import { ServerProcess } from '../../runtime/process/processes.ts';
+import { run } from '../command.ts';
+import { expectSchema } from '../schemas.ts';
+
+interface Printed {
+  readonly pid: number;
+  readonly reason?: string;
+  readonly contexts: readonly { readonly fabric: string; readonly sessions: readonly object[] }[];
+  readonly events: readonly TraceEvent[];
+}
+
+let folder: string;
+let server: ServerProcess;
+let channel: Channel;
+
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'rdma-rpc-trace-'));
+  const env = { ...process.env, RDMA_RPC_TRACE_FOLDER: join(folder, 'failed') };
+  server = await ServerProcess.start('127.0.0.1:0', {}, { env });
+  channel = createChannel(server.address, { fabric: 'shm' });
+  await createClient(EchoDefinition, channel).echo({ text: 'x' });
+});
+afterEach(async () => {
+  await channel.close();
+  await server.kill('SIGKILL');
+  rmSync(folder, { recursive: true });
+});
+
+const pid = (): string => String(server.child.pid);
+
+async function json(...args: string[]): Promise<Printed> {
+  const { code, out, errors } = await run('trace', ...args, '--json');
+  expect({ code, errors }).toEqual({ code: 0, errors: '' });
+  return expectSchema<Printed>('trace', JSON.parse(out) as Printed);
+}
+
+describe('of a process that runs', () => {
+  test('a call is its request, its end and its answer, by the names of its method and its session', async () => {
+    const { events, contexts, ...whose } = await json(pid());
+    expect(whose).toMatchObject({ pid: server.child.pid });
+    expect(contexts).toMatchObject([{ fabric: 'shm', sessions: [{ side: 'server' }] }]);
+    expect(events.filter(({ kind }) => kind === 'state').map(({ state }) => state)).toEqual([
+      'connecting',
+      'ready',
+    ]);
+    const [call] = events.filter(({ frame }) => frame === 'request');
+    const story = events.filter((event) => event.call === call!.call);
+    expect(story).toMatchObject([
+      { kind: 'frame-in', frame: 'request', method: call!.method },
+      { kind: 'settle', good: true, method: call!.method },
+      { kind: 'frame-out', frame: 'response', status: 'OK', method: call!.method },
+    ]);
+    expect(call!.method).toMatch(/Echo\/Echo$/);
+  });
+
+  test('filters take what they name, and --last the end of it', async () => {
+    await createClient(EchoDefinition, channel).echo({ text: 'y' });
+    const { events } = await json(pid());
+    const [first] = events.filter(({ frame }) => frame === 'request');
+    const of = async (...flags: string[]) => (await json(pid(), ...flags)).events;
+    expect(await of('--kind', 'settle', 'state')).toEqual(
+      events.filter(({ kind }) => kind === 'settle' || kind === 'state'),
+    );
+    expect(await of('--call', first!.call!)).toEqual(events.filter(({ call }) => call === first!.call));
+    expect(await of('--session', String(first!.session))).toEqual(events);
+    expect(await of('--session', '1')).toEqual([]);
+    expect(await of('--kind', 'settle', '--last', '1')).toEqual(
+      events.filter(({ kind }) => kind === 'settle').slice(-1),
+    );
+    expect(await of('--last', '0')).toEqual([]);
+  });
+
+  test('the text is for people: who, when, what', async () => {
+    const { code, out } = await run('trace', server.address);
+    expect(code).toBe(0);
+    expect(out).toContain(`process ${pid()}  `);
+    expect(out).toMatch(/^session \d+ \(server, shm, .+\)$/m);
+    expect(out).toMatch(/^[\d:.]{12} .+ us {2}\d+ +<- frame +request +\d+\.\d+ +\S+Echo\/Echo +\d+ B/m);
+    expect(out).toMatch(/settle +\d+\.\d+ +\S+Echo\/Echo +good +[\d.]+ us$/m);
+  });
+
+  test('a stopped process can be read', async () => {
+    server.child.kill('SIGSTOP');
+    const { events } = await json(pid());
+    server.child.kill('SIGCONT');
+    expect(events.some(({ kind }) => kind === 'settle')).toBe(true);
+  });
+
+  test('--save writes a file that says the same, --chrome one for browsers', async () => {
+    const [saved, chrome] = [join(folder, 'a.trace'), join(folder, 'a.json')];
+    expect(await run('trace', pid(), '--save', saved, '--chrome', chrome)).toEqual({
+      code: 0,
+      out: '',
+      errors: '',
+    });
+    expect((await json(saved)).events).toEqual((await json(pid())).events);
+    const { traceEvents } = JSON.parse(readFileSync(chrome, 'utf8')) as {
+      traceEvents: { name: string; ph: string; ts?: number; id?: string }[];
+    };
+    const spans = traceEvents.filter(({ name, ph }) => name.endsWith('Echo/Echo') && ph !== 'i');
+    expect(spans.map(({ ph }) => ph)).toEqual(['b', 'e']);
+    expect(spans[0]!.ts).toBeLessThanOrEqual(spans[1]!.ts!);
+    for (const { ph, ts } of traceEvents) if (ph !== 'M') expect(Number.isFinite(ts)).toBe(true);
+  });
+});
+
+describe('of a session that fails', () => {
+  const files = (): string[] => {
+    const of = join(folder, 'failed');
+    return existsSync(of) ? readdirSync(of).map((name) => join(of, name)) : [];
+  };
+  const recorded = (): number => readEvents(server.child.pid!).contexts[0]!.rows.length;
+  test('a file has its last events and the reason, and one that is closed leaves none', async () => {
+    const other = createChannel(server.address, { fabric: 'shm' });
+    await createClient(EchoDefinition, other).echo({ text: 'x' });
+    await other.close();
+    const before = recorded();
+    const held = caught(
+      createClient(EchoDefinition, channel).behave({ text: 'hang' }, { timeoutMs: 60_000 }),
+    );
+    await until(() => recorded() > before);
+    expect(files()).toEqual([]);
+    await channel.close();
+    await held;
+    await until(() => files().length === 1);
+    const { events, reason } = await json(files()[0]!);
+    expect(reason).toBe('the channel was closed');
+    const failed = events.find(({ kind }) => kind === 'failed');
+    expect(failed).toMatchObject({ reason });
+    expect(events.filter(({ frame }) => frame === 'request').at(-1)?.method).toMatch(/Behave$/);
+    expect((await run('trace', files()[0]!)).out).toContain('written because: the channel was closed');
+  });
+});
+
+describe('what cannot be shown', () => {
+  test.each([
+    ['999999999', 1, /there is no process 999999999/],
+    ['1', 1, /process 1 /],
+    ['nonsense', 2, /nonsense is neither a file, a PID nor an address/],
+    ['127.0.0.1:1', 1, /listens at 127\.0\.0\.1:1/],
+    ['/dev/null', 1, /\/dev\/null is no file/],
+    ['/tmp', 1, /\/tmp is no file|illegal operation on a directory/],
+    ['package.json', 1, /package\.json is no trace of rdma-rpc/],
+  ])('%s: exit code %i and one sentence', async (target, expected, sentence) => {
+    const { code, errors } = await run('trace', target);
+    expect(code).toBe(expected);
+    expect(errors).toMatch(sentence);
+    expect(errors.trim().split('\n')).toHaveLength(1);
+    expectSchema('trace', JSON.parse((await run('trace', target, '--json')).out));
+  });
+  test.each([
+    ['--kind', 'nothing'],
+    ['--call', '12'],
+    ['--session', 'x'],
+    ['--last', '-1'],
+  ])('%s %s is refused', async (flag, value) => {
+    expect(await run('trace', pid(), flag, value)).toMatchObject({ code: 2 });
+  });
+  test('a place that cannot be written to is named', async () => {
+    writeFileSync(join(folder, 'file'), '');
+    const { code, errors } = await run('trace', pid(), '--save', join(folder, 'file', 'below'));
+    expect(code).toBe(1);
+    expect(errors).toContain(join(folder, 'file', 'below'));
+  });
+});
