@@ -58,6 +58,8 @@ const NEEDS = {
   ],
   // A stranger who sends descriptors, which no program of Node can.
   strangers: [{ debian: 'python3', present: () => which('python3') !== undefined }],
+  // Tests that look into a binary.
+  elf: [{ debian: 'binutils', present: () => which('readelf') !== undefined }],
   // Tests that drive a command in a terminal.
   terminal: [{ debian: 'tmux', present: () => which('tmux') !== undefined }],
   // Tests that open a page. Large: nothing installs it, and tests that lack it say so.

@@ -1,0 +1,46 @@
+/** The USDT probes of the addon: its ELF notes, as bpftrace and perf read them, against the guide. */
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { addonPath } from '../../runtime/addon-path.ts';
+import { root } from '../house/tree.ts';
+import { needs } from '../needs.ts';
+
+/** Arguments by name, one list for each place in the binary. */
+function probes(): Map<string, string[][]> {
+  const notes = execFileSync('readelf', ['-n', addonPath()], { encoding: 'utf8' });
+  const found = new Map<string, string[][]>();
+  const form = /Provider: rdma_rpc\s+Name: (\w+)\s+Location: (0x[0-9a-f]+).*\s+Arguments: (.*)/g;
+  for (const [, name = '', location, words = ''] of notes.matchAll(form)) {
+    expect(Number(location)).toBeGreaterThan(0);
+    found.set(name, [...(found.get(name) ?? []), words.trim().split(' ')]);
+  }
+  return found;
+}
+
+/** The table of the guide: names of probes, and how many arguments each has. */
+function documented(): Map<string, number> {
+  const guide = readFileSync(join(root, 'docs/GUIDE.md'), 'utf8');
+  const table = guide.slice(guide.indexOf('### Probes'), guide.indexOf('\n## Load'));
+  return new Map(
+    [...table.matchAll(/^\| (`\w+`(?:, `\w+`)*) \| (.*) \|$/gm)].flatMap(([, names = '', words = '']) => {
+      // What stands in parentheses is about the one before it.
+      const count = words.replace(/\([^)]*\)/g, '').split(',').length;
+      return [...names.matchAll(/\w+/g)].map(([name]) => [name, count] as const);
+    }),
+  );
+}
+
+describe('the addon', () => {
+  needs('elf');
+  test('has each probe that the guide names, with its arguments of four bytes, and no other', () => {
+    const found = probes();
+    expect([...found.keys()].sort()).toEqual([...documented().keys()].sort());
+    for (const [name, count] of documented())
+      for (const places of found.get(name)!) {
+        expect(places).toHaveLength(count);
+        for (const place of places) expect(place).toMatch(/^4@\S+$/);
+      }
+  });
+});
