@@ -27,7 +27,6 @@ class Burst {
     return frames_ < kFrames && pieces_ + pieces + 1 <= kPieces && copied_ + sizeof(Header) <= kCopies;
   }
   std::size_t bytes() const { return bytes_; }
-  std::size_t left() const { return bytes_ - sent_; }
   void clear();
 
   /// Adds a frame; its payload follows by add_piece(). `key`: of the peer's that its bytes are read through,

@@ -101,8 +101,6 @@ class QueuePair final : public fabric::QueuePair {
 
   // sending.cc
   void flush();
-  bool goes_on();
-  void push();
   bool form();
   bool can_start_next();
   bool add_small();
@@ -160,7 +158,6 @@ class QueuePair final : public fabric::QueuePair {
   // Out.
   Burst burst_;
   bool blocked_ = false;        ///< the socket takes no more
-  bool held_ = false;           ///< the kernel may hold the end of what it has, for what follows
   std::uint32_t gathered_ = 0;  ///< messages that wait for more, posted since the last flush()
   int send_error_ = 0;          ///< nor ever will; what has come is read first
   bool answer_next_ = false;    ///< of a bulk request and an answer that both wait

@@ -12,8 +12,8 @@
 namespace rdma_rpc::fabric::tcp {
 namespace {
 
-/// Of one queue pair before others have their turn.
-constexpr std::size_t kBytesPerTurn = 512 << 10;
+/// Of one queue pair before others have their turn, and before what is complete is told: one frame of bulk.
+constexpr std::size_t kBytesPerTurn = kFrameBytesMax;
 /// Behind the rest of a longer payload only the next header is read along: what follows that may be bulk
 /// again.
 constexpr std::size_t kSmall = 4096;

@@ -163,6 +163,20 @@ TEST_F(TcpTransfer, ASmallMessageOvertakesTheAnswerToALargeRead) {
   EXPECT_GT(after, kMuch / 2) << "it waited for most of the transfer";
 }
 
+TEST_F(TcpTransfer, APollSendsOneFrameOfATransferAndThenLooksWhatHasCome) {
+  ASSERT_NO_FATAL_FAILURE(connect(kMuch));
+  const Sge sge = end->sge(0, kMuch);
+  end->post(request(Opcode::rdma_write, 5, {&sge, 1}, 0x1000, 1));
+  std::uint64_t left = kMuch;
+  for (int turns = 0; turns < 4; ++turns) {
+    EXPECT_GE(end->qp->unsent_write_bytes() + tcp::kFrameBytesMax, left);
+    left = end->qp->unsent_write_bytes();
+    Wc none;
+    EXPECT_EQ(end->cq->poll({&none, 1}), 0u);
+  }
+  EXPECT_LT(left, kMuch);
+}
+
 TEST_F(TcpTransfer, APartOfAWriteAndOneOfAnAnswerTakeTurns) {
   ASSERT_NO_FATAL_FAILURE(connect(kMuch));
   const Sge sge = end->sge(0, kMuch);
