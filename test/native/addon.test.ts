@@ -60,6 +60,18 @@ describe.each([
     expect(pair.native.stats().protocolErrors).toBe(0);
   });
 
+  test('a session that is idle sleeps: the event loop goes on without it', async () => {
+    const pair = loopback(fabric, { loop });
+    const { native } = pair;
+    await pair.start(pattern(20)).end;
+    const { sleeps } = native.stats();
+    await until(() => native.stats().sleeps > sleeps);
+    const { turns } = native.stats();
+    for (let i = 0; i < 10_000; i += 1) await turn();
+    // What is left is its housekeeping, now and then.
+    expect(native.stats().turns - turns).toBeLessThan(100);
+  });
+
   test('a cancelled call ends, whatever it had exposed', async () => {
     const pair = loopback(fabric, { loop });
     pair.onRequest = (request) => {
