@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { type Channel, createChannel, createClient } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { TraceEvent } from '../../../cli/trace/events.ts';
-import { readEvents } from '../../../runtime/counters/events.ts';
+import { eventRowBytes, readEvents } from '../../../runtime/counters/events.ts';
 import { caught, until } from '../../outcomes.ts';
 import { EchoDefinition } from '../../runtime/gen/echo.rdma.ts';
 import { ServerProcess } from '../../runtime/process/processes.ts';
@@ -119,16 +119,20 @@ describe('of a session that fails', () => {
     const of = join(folder, 'failed');
     return existsSync(of) ? readdirSync(of).map((name) => join(of, name)) : [];
   };
-  const recorded = (): number => readEvents(server.child.pid!).contexts[0]!.rows.length;
+  /** Requests that have come: rows whose kind is frame-in, and whose type is that of a request. */
+  const requests = (): number => {
+    const { rows } = readEvents(server.child.pid!).contexts[0]!;
+    return rows.filter((byte, at) => at % eventRowBytes === 12 && byte === 1 && rows[at + 1] === 1).length;
+  };
   test('a file has its last events and the reason, and one that is closed leaves none', async () => {
     const other = createChannel(server.address, { fabric: 'shm' });
     await createClient(EchoDefinition, other).echo({ text: 'x' });
     await other.close();
-    const before = recorded();
+    const before = requests();
     const held = caught(
       createClient(EchoDefinition, channel).behave({ text: 'hang' }, { timeoutMs: 60_000 }),
     );
-    await until(() => recorded() > before);
+    await until(() => requests() > before);
     expect(files()).toEqual([]);
     await channel.close();
     await held;
