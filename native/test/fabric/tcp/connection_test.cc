@@ -1,5 +1,9 @@
 // How connections of the tcp fabric are made and lost: strangers at the listener, others behind the same
 // address, a connection that is cut at each of its bytes.
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+
+#include <array>
 #include <map>
 
 #include "fabric/tcp/relay.h"
@@ -16,6 +20,42 @@ std::vector<std::byte> via(const TcpEnd& b, const tcp::Place& place) {
 }
 
 bool settles(const QueuePair& qp) { return qp.state() != QpState::rtr; }
+
+/// The other end of this connection, which is a descriptor of this process, too; -1: it is not here.
+int other_end_of(int fd) {
+  sockaddr_storage own{}, peer{};
+  socklen_t own_length = sizeof own;
+  EXPECT_EQ(::getsockname(fd, reinterpret_cast<sockaddr*>(&own), &own_length), 0);
+  for (int other = 0; other < 1024; ++other) {
+    socklen_t length = sizeof peer;
+    if (other == fd || ::getpeername(other, reinterpret_cast<sockaddr*>(&peer), &length) != 0) continue;
+    if (length == own_length && std::memcmp(&peer, &own, length) == 0) return other;
+  }
+  return -1;
+}
+
+TEST(TcpConnection, ItsSocketSendsAtOnceKeepsItsQueueShortAndNoticesADeadPeer) {
+  TcpEnd end(false, 4096, {.peer_timeout_ms = 8000, .unsent_max = 77'000});
+  RawPeer peer(end);
+  ASSERT_NO_FATAL_FAILURE(peer.connect());
+  const int socket = other_end_of(peer.fd());
+  ASSERT_NE(socket, -1);
+  const std::map<std::string, std::array<int, 3>> wanted{
+      {"TCP_NODELAY", {IPPROTO_TCP, TCP_NODELAY, 1}},
+      {"TCP_NOTSENT_LOWAT", {IPPROTO_TCP, TCP_NOTSENT_LOWAT, 77'000}},
+      {"TCP_USER_TIMEOUT", {IPPROTO_TCP, TCP_USER_TIMEOUT, 8000}},
+      {"SO_KEEPALIVE", {SOL_SOCKET, SO_KEEPALIVE, 1}},
+      {"TCP_KEEPIDLE", {IPPROTO_TCP, TCP_KEEPIDLE, 2}},
+      {"TCP_KEEPINTVL", {IPPROTO_TCP, TCP_KEEPINTVL, 2}},
+      {"TCP_KEEPCNT", {IPPROTO_TCP, TCP_KEEPCNT, 3}},
+  };
+  for (const auto& [name, option] : wanted) {
+    int value = -1;
+    socklen_t length = sizeof value;
+    EXPECT_EQ(::getsockopt(socket, option[0], option[1], &value, &length), 0) << name;
+    EXPECT_EQ(value, option[2]) << name;
+  }
+}
 
 TEST(TcpConnection, WhoAsksForAQueuePairThatIsNotHereIsToldSo) {
   TcpEnd end;
