@@ -64,6 +64,8 @@ const NEEDS = {
   terminal: [{ debian: 'tmux', present: () => which('tmux') !== undefined }],
   // Tests that open a page. Large: nothing installs it, and tests that lack it say so.
   browser: [{ debian: 'chromium', present: () => existsSync('/usr/bin/chromium') }],
+  // Tests that trace processes. Large (it brings LLVM): nothing installs it, and tests that lack it say so.
+  tracing: [{ debian: 'bpftrace', present: () => which('bpftrace') !== undefined }],
   // Tests between two network namespaces of this machine.
   hosts: [
     { debian: 'iproute2', present: () => existsSync('/sbin/ip') || which('ip') !== undefined },

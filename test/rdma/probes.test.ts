@@ -1,0 +1,53 @@
+/** The example script for bpftrace on real processes over RDMA devices: what it counts is what they did. Not run where bpftrace is missing (nothing installs it: it brings a compiler), or for users who may not trace. */
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from 'vitest';
+import { whyNot } from '../needs.ts';
+import { serverDevice } from './pair.ts';
+
+const place = (path: string): string => fileURLToPath(new URL(`../../${path}`, import.meta.url));
+/** More than the slowest guest needs. */
+const LIMIT_MS = 400_000;
+const why = process.getuid?.() === 0 ? whyNot('tracing') : 'only root may trace';
+
+describe.skipIf(why !== '')(`probes${why && ` (${why})`}`, () => {
+  test('calls.bt counts each request of the demo at both of its ends', { timeout: LIMIT_MS }, async () => {
+    const addon = process.env['RDMA_RPC_ADDON'] ?? place('build/Release/rdma_rpc.node');
+    const tracer = spawn('bpftrace', [place('examples/bpftrace/calls.bt'), addon]);
+    let out = '';
+    const attached = new Promise<void>((resolve, reject) => {
+      tracer.stdout.on('data', (bytes: Buffer) => {
+        out += String(bytes);
+        if (out.includes('Tracing calls')) resolve();
+      });
+      tracer.stderr.on('data', (bytes: Buffer) => {
+        out += String(bytes);
+      });
+      tracer.on('exit', () => reject(new Error(out)));
+    });
+    await attached;
+    const ended = once(tracer, 'close');
+    const env = { ...process.env, RDMA_RPC_FABRIC: 'verbs', RDMA_RPC_DEVICE: serverDevice };
+    const demo = spawnSync(process.execPath, [place('dist/examples/kv/demo.js'), '0'], {
+      encoding: 'utf8',
+      env,
+      timeout: LIMIT_MS,
+    });
+    tracer.kill('SIGINT');
+    await ended;
+    expect(demo.status, demo.stderr).toBe(0);
+    const counted = (map: string, key: number): number =>
+      Number(new RegExp(`^@${map}\\[${key}\\]: (\\d+)$`, 'm').exec(out)?.[1]);
+    const calls = Number(/^([\d,]+) calls in /m.exec(demo.stdout)![1]!.replaceAll(',', ''));
+    const [request, response] = [1, 2];
+    // One more asks the server for its counters.
+    expect(counted('frames_out', request)).toBeGreaterThanOrEqual(calls);
+    expect(counted('frames_in', request)).toBe(counted('frames_out', request));
+    expect(counted('frames_in', response)).toBe(counted('frames_out', response));
+    const settled = [...out.matchAll(/^@calls\[\d+, [01]\]: (\d+)$/gm)].map(([, count]) => Number(count));
+    expect(settled.reduce((sum, count) => sum + count)).toBe(2 * counted('frames_out', request));
+    expect(out).toMatch(/^@call_us\[\d+\]: *$/m);
+    expect(out).toMatch(/^@granted_bytes: *$/m);
+  });
+});
