@@ -92,11 +92,18 @@ export async function openGrpc({ address, connections, timeoutMs }: TargetOption
       cause,
     });
   });
-  const [{ createGrpcClient }, { RpcError }, { Status }, { ServerReflectionDefinition }] = await Promise.all([
+  const [
+    { createGrpcClient },
+    { RpcError },
+    { Status },
+    { ServerReflectionDefinition },
+    { alphaReflection, eitherReflection },
+  ] = await Promise.all([
     import('../../runtime/grpc/client.ts'),
     import('../../runtime/core/errors/rpc-error.ts'),
     import('../../runtime/core/errors/status.ts'),
     import('../../runtime/services/gen/grpc/reflection/v1/reflection.rdma.ts'),
+    import('./grpc-reflection.ts'),
   ]);
   const options = {
     // Otherwise clients of one address share a connection.
@@ -129,7 +136,10 @@ export async function openGrpc({ address, connections, timeoutMs }: TargetOption
     );
   }
   const defaults = { '*': { timeoutMs } };
-  const { serverReflectionInfo } = createGrpcClient(ServerReflectionDefinition, clients[0]!, defaults);
+  const asks = [ServerReflectionDefinition, alphaReflection].map(
+    (each) => createGrpcClient(each, clients[0]!, defaults).serverReflectionInfo,
+  );
+  const serverReflectionInfo = eitherReflection(asks[0]!, asks[1]!);
   return {
     reflection: { serverReflectionInfo, remedy: 'give --proto or --protoset' },
     transport: { protocol: 'grpc' },

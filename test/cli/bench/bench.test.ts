@@ -3,13 +3,18 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer as createNetServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Server as GrpcServer, ServerCredentials } from '@grpc/grpc-js';
+import { Server as GrpcServer, ServerCredentials, type ServerDuplexStream } from '@grpc/grpc-js';
 import { createServer, RpcError, type Server, Status } from 'rdma-rpc';
 import { toGrpcJsHandlers } from 'rdma-rpc/grpc';
 import { addReflection } from 'rdma-rpc/reflection';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { HistogramLogReader } from '#hdr-histogram';
+import { alphaReflection } from '../../../cli/bench/grpc-reflection.ts';
 import type { Result } from '../../../cli/bench/result.ts';
+import type {
+  ServerReflectionRequest,
+  ServerReflectionResponseInit,
+} from '../../../runtime/services/gen/grpc/reflection/v1/reflection.rdma.ts';
 import { root } from '../../house/tree.ts';
 import { EchoDefinition } from '../../runtime/gen/echo.rdma.ts';
 import { StreamsDefinition } from '../../stream/gen/stream.rdma.ts';
@@ -206,6 +211,46 @@ describe('gRPC', () => {
       bytes: { requests: 400, responses: 400 },
       travelled: null,
     });
+  });
+
+  test('of a server whose reflection is the one before, v1alpha, the method is found by that', async () => {
+    const older = new GrpcServer();
+    const asked: string[] = [];
+    const answer = (
+      call: ServerDuplexStream<ServerReflectionRequest, ServerReflectionResponseInit>,
+    ): void => {
+      call.on('data', ({ messageRequest }: ServerReflectionRequest) => {
+        asked.push(messageRequest!.case!);
+        const { file } = EchoDefinition;
+        const imports = file.dependencies.map(({ bytes }) => bytes);
+        call.write({
+          messageResponse: {
+            case: 'fileDescriptorResponse',
+            value: { fileDescriptorProto: [file.bytes, ...imports] },
+          },
+        });
+      });
+      call.on('end', () => call.end());
+    };
+    older.addService(alphaReflection.methods as never, { serverReflectionInfo: answer } as never);
+    older.addService(
+      EchoDefinition.methods as never,
+      toGrpcJsHandlers(EchoDefinition, { echo: (r) => r, behave: () => ({}) }) as never,
+    );
+    const bound = await new Promise<number>((resolve, reject) =>
+      older.bindAsync('127.0.0.1:0', ServerCredentials.createInsecure(), (error, to) =>
+        error === null ? resolve(to) : reject(error),
+      ),
+    );
+    try {
+      const flags = ['--grpc', '-n', '10', '-d', '{"text":"hi"}', '--json'];
+      const { code, out, errors } = await run('bench', `127.0.0.1:${bound}`, method, ...flags);
+      expect({ code, errors }).toEqual({ code: 0, errors: '' });
+      expect(JSON.parse(out)).toMatchObject({ calls: { ok: 10 } });
+      expect(asked).toContain('fileContainingSymbol');
+    } finally {
+      older.forceShutdown();
+    }
   });
 
   test('without reflection there must be files', async () => {

@@ -1,0 +1,37 @@
+/** Reflection of gRPC servers: grpc.reflection.v1, and of those that do not have it v1alpha, which was before: the same messages under another name. Used by target.ts. */
+import { Method } from '../../runtime/codec/service/method.ts';
+import { RpcError } from '../../runtime/core/errors/rpc-error.ts';
+import { Status } from '../../runtime/core/errors/status.ts';
+import {
+  ServerReflectionDefinition,
+  type ServerReflectionRequestInit,
+} from '../../runtime/services/gen/grpc/reflection/v1/reflection.rdma.ts';
+import type { Reflection } from '../server/schema/reflection-client.ts';
+
+const { name, methods } = ServerReflectionDefinition;
+const { preferred: _, ...declared } = methods.serverReflectionInfo;
+const alphaName = `grpc.reflection.v1alpha.${name}`;
+/** Of no file: nobody looks at its declaration. */
+export const alphaReflection = {
+  name,
+  fullName: alphaName,
+  methods: {
+    serverReflectionInfo: new Method({ ...declared, fullName: `${alphaName}/ServerReflectionInfo` }),
+  },
+};
+
+type Ask = Reflection['serverReflectionInfo'];
+
+/** Asks `first`, and where that is UNIMPLEMENTED `then`: with a list of requests, which can be sent again. */
+export function eitherReflection(first: Ask, then: Ask): Ask {
+  return async function* ask(requests, options) {
+    const all = requests as readonly ServerReflectionRequestInit[];
+    try {
+      yield* first(all, options);
+      return;
+    } catch (error) {
+      if (!(error instanceof RpcError) || error.code !== Status.UNIMPLEMENTED) throw error;
+    }
+    yield* then(all, options);
+  };
+}
