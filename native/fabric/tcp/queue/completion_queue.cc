@@ -98,7 +98,7 @@ void CompletionQueue::progress() {
     poll_sockets();
   } else if (asks_socket()) {
     // The second poll after a sleep would find nothing: the first one has emptied the socket, and who sleeps
-    // again has the kernel asked by arm().
+    // again is told by fd() or arm().
     if (polls_ - awake_since_ != 2) connected_[0]->note_ready(true, false, false);
   } else if (waiting_.empty()) {
     // Else what is known already, first.
@@ -130,7 +130,8 @@ std::size_t CompletionQueue::poll(std::span<Wc> out) {
 bool CompletionQueue::arm() {
   ++polls_;
   for (int i = 0; i < kTurnsOfArm && ring_.size() == 0; ++i) {
-    poll_sockets();
+    // Else fd() is readable when the kernel has news.
+    if (!watched_) poll_sockets();
     give_turns();
     if (waiting_.empty()) break;
   }
