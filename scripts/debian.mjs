@@ -60,6 +60,8 @@ const NEEDS = {
   strangers: [{ debian: 'python3', present: () => which('python3') !== undefined }],
   // Tests that look into a binary.
   elf: [{ debian: 'binutils', present: () => which('readelf') !== undefined }],
+  // Tests that look at what passes on the wire of the guest, which has the files of this host.
+  sniffer: [{ debian: 'tcpdump', present: () => which('tcpdump') !== undefined }],
   // Tests that drive a command in a terminal.
   terminal: [{ debian: 'tmux', present: () => which('tmux') !== undefined }],
   // Tests that open a page. Large: nothing installs it, and tests that lack it say so.

@@ -1,0 +1,215 @@
+/**
+ * What passes on the wire of the guest, and packets of RoCE that nobody but a forger sends: for the tests of what a session protects. tcpdump reads; a raw
+ * socket writes: RoCEv2 is UDP, and its checksum has no key.
+ */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { crc32 } from 'node:zlib';
+
+const rocePort = 4791;
+/** Of the client's device (test/rdma-vm/guest.sh). */
+const wire = 'v0';
+export const addresses = { client: '10.77.0.1', server: '10.77.0.2' } as const;
+
+const ipBytes = 20;
+const udpBytes = 8;
+const bthBytes = 12;
+const icrcBytes = 4;
+const etherBytes = 14;
+const pcapHeadBytes = 24;
+const recordHeadBytes = 16;
+
+/** Of reliable connections. */
+export const Opcode = {
+  sendOnly: 0x04,
+  firstAnswer: 0x0d,
+  lastAnswer: 0x12,
+} as const;
+
+/** Why there is no wire to look at; '' when there is. */
+export function whyNoTap(): string {
+  if (process.env['RDMA_VM'] === undefined) return 'the wire of a NIC cannot be looked at from here';
+  const missing = ['tcpdump', 'python3'].filter((program) => spawnSync(program, ['--version']).status !== 0);
+  return missing.length === 0 ? '' : `missing: ${missing.join(', ')} (Debian packages)`;
+}
+
+/** The invariant checksum: over all that no router changes. `packet`: of IP, up to it. */
+function icrcOf(packet: Buffer): number {
+  const masked = Buffer.concat([Buffer.alloc(8, 0xff), packet]);
+  // Type of service, time to live, both checksums, and what is reserved beside the queue pair's number.
+  for (const [at, bytes] of [
+    [1, 1],
+    [8, 1],
+    [10, 2],
+    [ipBytes + 6, 2],
+    [ipBytes + udpBytes + 4, 1],
+  ] as const)
+    masked.fill(0xff, 8 + at, 8 + at + bytes);
+  return crc32(masked);
+}
+
+/** One of RoCE, as it has passed. */
+export class Packet {
+  readonly source: string;
+  /** Of UDP; those of a device and of a forger differ. */
+  readonly port: number;
+  readonly opcode: number;
+  /** Of the queue pair that it is for. */
+  readonly queuePair: number;
+  readonly sequence: number;
+  /** With the header's byte of flags, which says how much of the payload's end is padding. */
+  readonly flags: number;
+  /** Behind the base header. */
+  readonly payload: Buffer;
+  /** Its checksum is the one that we would make. */
+  readonly sound: boolean;
+
+  constructor(ip: Buffer) {
+    const bth = ip.subarray(ipBytes + udpBytes);
+    this.source = [...ip.subarray(12, 16)].join('.');
+    this.port = ip.readUInt16BE(ipBytes);
+    this.opcode = bth[0]!;
+    this.flags = bth[1]!;
+    this.queuePair = bth.readUIntBE(5, 3);
+    this.sequence = bth.readUIntBE(9, 3);
+    this.payload = Buffer.from(bth.subarray(bthBytes, -icrcBytes));
+    this.sound = icrcOf(ip.subarray(0, -icrcBytes)) === ip.readUInt32LE(ip.byteLength - icrcBytes);
+  }
+
+  /** Takes a place in the sequence of requests; answers have that of what they answer. */
+  get isRequest(): boolean {
+    return this.opcode < Opcode.firstAnswer || this.opcode > Opcode.lastAnswer;
+  }
+}
+
+export class WireTap {
+  /** Of RoCE, in order. */
+  readonly packets: Packet[] = [];
+  readonly #program: ChildProcess;
+  readonly #all: Buffer[] = [];
+  /** As tcpdump writes them (pcap), up to what is not whole yet. */
+  #bytes: Buffer = Buffer.alloc(0);
+  /** The head of the file comes first. */
+  #skip = pcapHeadBytes;
+
+  private constructor(program: ChildProcess) {
+    this.#program = program;
+    program.stdout!.on('data', (bytes: Buffer) => this.#take(bytes));
+  }
+
+  static async open(): Promise<WireTap> {
+    const program = spawn('tcpdump', ['-i', wire, '-U', '--immediate-mode', '-s', '0', '-w', '-'], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    const tap = new WireTap(program);
+    // It says what it listens on when it does.
+    await once(program.stderr!, 'data');
+    program.stderr!.resume();
+    return tap;
+  }
+
+  /** Whether this has passed in one packet. */
+  saw(text: string): boolean {
+    return this.#all.some((packet) => packet.includes(text));
+  }
+
+  async close(): Promise<void> {
+    const exit = once(this.#program, 'exit');
+    this.#program.kill();
+    await exit;
+  }
+
+  #take(bytes: Buffer): void {
+    this.#bytes = Buffer.concat([this.#bytes, bytes]);
+    while (this.#bytes.byteLength >= this.#skip + recordHeadBytes) {
+      const from = this.#skip + recordHeadBytes;
+      const end = from + this.#bytes.readUInt32LE(this.#skip + 8);
+      if (this.#bytes.byteLength < end) return;
+      this.#record(Buffer.from(this.#bytes.subarray(from, end)));
+      this.#bytes = this.#bytes.subarray(end);
+      this.#skip = 0;
+    }
+  }
+
+  #record(frame: Buffer): void {
+    this.#all.push(frame);
+    const ip = frame.subarray(etherBytes);
+    const isRoce =
+      frame.readUInt16BE(12) === 0x0800 && ip[9] === 17 && ip.readUInt16BE(ipBytes + 2) === rocePort;
+    if (isRoce) this.packets.push(new Packet(ip.subarray(0, ip.readUInt16BE(2))));
+  }
+}
+
+export type Forged = Pick<Packet, 'opcode' | 'queuePair' | 'sequence' | 'payload'> & {
+  readonly flags?: number;
+};
+
+/** Of UDP: no device sends from there. */
+const forgedPort = 999;
+
+/** Sends whole packets, which no program of Node can: lines of hex on stdin, from and to the addresses in its arguments. */
+const rawSocket = `
+import socket, sys
+raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
+raw.bind((sys.argv[1], 0))
+print('ready', flush=True)
+for line in sys.stdin:
+    raw.sendto(bytes.fromhex(line.strip()), (sys.argv[2], 0))
+`;
+
+/** Sends what nobody has asked for, as the device at that address would. */
+export class Forger {
+  readonly port: number = forgedPort;
+  readonly #program: ChildProcess;
+  readonly #from: string;
+  readonly #to: string;
+
+  private constructor(program: ChildProcess, from: string, to: string) {
+    this.#program = program;
+    this.#from = from;
+    this.#to = to;
+  }
+
+  static async open(side: 'client' | 'server'): Promise<Forger> {
+    const [from, to] = [addresses[side], addresses[side === 'client' ? 'server' : 'client']];
+    const program = spawn('python3', ['-c', rawSocket, from, to], { stdio: ['pipe', 'pipe', 'inherit'] });
+    await once(program.stdout!, 'data');
+    return new Forger(program, from, to);
+  }
+
+  send({ opcode, flags = 0, queuePair, sequence, payload }: Forged): void {
+    const bth = Buffer.alloc(bthBytes);
+    bth.set([opcode, flags, 0xff, 0xff]);
+    bth.writeUIntBE(queuePair, 5, 3);
+    // It wants to be acknowledged.
+    bth[8] = 0x80;
+    bth.writeUIntBE(sequence & 0xff_ffff, 9, 3);
+    const packet = Buffer.concat([this.#head(bthBytes + payload.byteLength + icrcBytes), bth, payload]);
+    const icrc = Buffer.alloc(icrcBytes);
+    icrc.writeUInt32LE(icrcOf(packet));
+    this.#program.stdin!.write(`${Buffer.concat([packet, icrc]).toString('hex')}\n`);
+  }
+
+  async close(): Promise<void> {
+    const exit = once(this.#program, 'exit');
+    this.#program.stdin!.end();
+    await exit;
+  }
+
+  /** Of IP, whose checksum the kernel fills in, and of UDP, which goes without. */
+  #head(dataBytes: number): Buffer {
+    const head = Buffer.alloc(ipBytes + udpBytes);
+    head[0] = 0x45;
+    head.writeUInt16BE(head.byteLength + dataBytes, 2);
+    // The kernel would choose another number than none.
+    head.writeUInt16BE(1, 4);
+    head.writeUInt16BE(0x4000, 6);
+    head.set([64, 17], 8);
+    head.set(this.#from.split('.').map(Number), 12);
+    head.set(this.#to.split('.').map(Number), 16);
+    head.writeUInt16BE(this.port, ipBytes);
+    head.writeUInt16BE(rocePort, ipBytes + 2);
+    head.writeUInt16BE(udpBytes + dataBytes, ipBytes + 4);
+    return head;
+  }
+}
