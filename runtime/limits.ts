@@ -80,8 +80,11 @@ export const credentialsMs = 30_000;
 export const userId = { default: undefined, min: 0, max: 0xffff_fffe } as const;
 /** Rights on the file of a unix socket. */
 export const socketMode = { default: undefined, min: 0, max: 0o777 } as const;
-/** Sessions of one server: each has its own queue pair and receive slab (inflightMax slots). */
-export const sessions = { default: 1024, min: 1, max: 65_536 } as const;
+/**
+ * Sessions of one server: each has its own queue pair and receive slab (inflightMax slots). As many as a
+ * thread's context holds (native/session/limits.h).
+ */
+export const sessions = { default: 1024, min: 1, max: 16_384 } as const;
 /** Connections of one network address, so that one client that goes wild leaves room for the others. A client process needs one. */
 export const sessionsPerPeer = { default: 64, min: 1, max: 65_536 } as const;
 /** Quotas of an identity; without: none. Rates are of a second, which is also what may come at once. */
@@ -180,7 +183,7 @@ export const slotBytes = { default: 8 * KiB, min: 1 * KiB, max: 64 * KiB } as co
 /** Send slots of a thread's context, shared by its sessions: four sessions with full windows. */
 export const sendSlots = { default: 1024, min: 16, max: 65_536 } as const;
 /** Low bits of a session's number, which are its place among those alive. */
-export const sessionPlaces = 0xfff;
+export const sessionPlaces = 0x3fff;
 /** A session gets another send slot while it holds no more than so many times what is free; the last one in `reservedSlots` is for those that hold less than their part of them (native/session/limits.h). */
 export const slotShare = 3;
 export const reservedSlots = 16;

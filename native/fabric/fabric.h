@@ -91,6 +91,7 @@ struct Capabilities {
   std::uint32_t max_sge_read = 1;             ///< scatter entries of a read
   std::uint32_t max_qp_wr = 0;                ///< the deepest send or receive queue
   std::uint32_t max_rd_atomic = 16;           ///< outstanding READs per queue pair that make progress at once
+  std::uint32_t max_memories = 0;             ///< of alloc_memory() at once; 0: as many as the system gives
   std::uint64_t max_msg_bytes = 0;            ///< one SEND, READ or WRITE
   bool immediate = false;                     ///< rdma_write_with_imm
   bool windows = false;                       ///< type-2 memory windows, local_inv and send_with_inv

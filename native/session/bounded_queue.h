@@ -1,7 +1,8 @@
-// A first-in first-out queue of fixed capacity: the wait queues of the session never allocate once it
-// stands.
+// A first-in first-out queue of bounded capacity. It takes memory for as many as have waited at once, so that
+// a session in which nothing ever waits costs nothing; who waits is on no hot path.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <utility>
 #include <vector>
@@ -11,16 +12,17 @@ namespace rdma_rpc::session {
 template <class T>
 class BoundedQueue {
  public:
-  explicit BoundedQueue(std::size_t capacity) : items_(capacity) {}
+  explicit BoundedQueue(std::size_t capacity) : capacity_(capacity) {}
   bool empty() const { return count_ == 0; }
   std::size_t size() const { return count_; }
-  bool full() const { return count_ == items_.size(); }
+  bool full() const { return count_ == capacity_; }
   T& front() { return items_[head_]; }
   T& at(std::size_t index) { return items_[(head_ + index) % items_.size()]; }
 
   /// False when full: nothing was queued.
   bool push(T item) {
     if (full()) return false;
+    if (count_ == items_.size()) grow();
     at(count_++) = std::move(item);
     return true;
   }
@@ -45,6 +47,15 @@ class BoundedQueue {
   }
 
  private:
+  static constexpr std::size_t kFirst = 8;
+  void grow() {
+    std::vector<T> wider(std::min(capacity_, std::max(kFirst, 2 * items_.size())));
+    for (std::size_t i = 0; i < count_; ++i) wider[i] = std::move(at(i));
+    items_ = std::move(wider);
+    head_ = 0;
+  }
+
+  const std::size_t capacity_;
   std::vector<T> items_;
   std::size_t head_ = 0, count_ = 0;
 };

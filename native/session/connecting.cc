@@ -19,6 +19,7 @@ std::string Session::connect(std::span<const std::byte> peer_address, const fabr
   state_ = SessionState::connecting;
   recorder_.state(static_cast<std::uint8_t>(state_));
   ++shared_.connecting;
+  shared_.sets.connecting.add(sets_, number_);
   check_connected();
   return {};
 }
@@ -49,6 +50,7 @@ void Session::leave_connecting(SessionState next) {
 void Session::let_send() {
   if (state_ != SessionState::ready) return;
   if (options_.client || !capabilities_.active_side_sends_first || heard_) send_->open();
+  touch();
 }
 
 std::string Session::why_unfit(const fabric::Capabilities& can, bool sealed) {

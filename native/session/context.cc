@@ -14,7 +14,7 @@ using boundary::EvKind;
 namespace {
 // A session number is a place and the count of sessions that have been there, so that a late answer of JS to
 // a dead session cannot reach the one that took its place. 31 bits, as both live in Int32 words.
-constexpr std::uint32_t kPlaceBits = 12;
+constexpr std::uint32_t kPlaceBits = 14;
 constexpr std::uint32_t kPlaces = kSessionPlaces;
 static_assert(kPlaces == 1u << kPlaceBits);
 constexpr std::uint32_t kEpochMask = (1u << (31 - kPlaceBits)) - 1;
@@ -129,18 +129,26 @@ Session* Context::find(std::uint32_t number) {
 }
 
 std::int64_t Context::create_session(const SessionOptions& options, std::string* error) {
-  std::uint32_t index = 0;
-  while (index < places_.size() && places_[index].session != nullptr) ++index;
+  const bool fresh = free_places_.empty();
+  const auto index = fresh ? static_cast<std::uint32_t>(places_.size()) : free_places_.front();
   if (index == kPlaces) {
     *error = "a context has at most " + std::to_string(kPlaces) + " sessions";
     return -1;
   }
-  if (index == places_.size()) places_.emplace_back();
+  if (fresh) {
+    places_.emplace_back();
+    free_places_.push_back(index);
+    for (SessionSet* set :
+         {&shared_->sets.touched, &shared_->sets.timed, &shared_->sets.holding, &shared_->sets.connecting}) {
+      set->reserve(places_.capacity());
+    }
+  }
   Place& place = places_[index];
   place.epoch = (place.epoch + 1) & kEpochMask;
   const std::uint32_t number = place.epoch << kPlaceBits | index;
   place.session = Session::open(*shared_, number, options, error);
   if (place.session == nullptr) return -1;
+  free_places_.pop_front();
   control_[ctl::sessions] = static_cast<std::int32_t>(++session_count_);
   return number;
 }
@@ -233,29 +241,6 @@ void Context::deliver_fetched(bool queue_was_empty) {
   unfinished_ = true;
 }
 
-void Context::check_held() {
-  if (shared_->now_ns - held_ns_ < kHoldCheckNs) return;
-  held_ns_ = shared_->now_ns;
-  for (Place& place : places_) {
-    if (place.session != nullptr) place.session->check_held();
-  }
-}
-
-void Context::check_timeouts() {
-  unfinished_ = true;
-  timeouts_pending_ = false;
-  for (Place& place : places_) {
-    if (place.session != nullptr && place.session->check_timeouts()) timeouts_pending_ = true;
-  }
-}
-
-/// The poll moves connections on; those that have sent or received nothing yet are looked at here.
-void Context::check_connecting() {
-  for (Place& place : places_) {
-    if (place.session != nullptr) place.session->check_connected();
-  }
-}
-
 void Context::begin_callback() {
   events_->lock();
   in_callback_ = true;
@@ -268,8 +253,10 @@ void Context::retire_events() {
     const auto number = static_cast<std::uint32_t>(words[ev::session]);
     if (words[ev::kind] == static_cast<std::int32_t>(EvKind::session_down)) {
       if (on_session_gone_) on_session_gone_(number);
-      places_[number & (kPlaces - 1)].session.reset();
-      forget_session(number & (kPlaces - 1));
+      const std::uint32_t index = number & (kPlaces - 1);
+      places_[index].session.reset();
+      free_places_.push_back(index);
+      forget_session(index);
       control_[ctl::sessions] = static_cast<std::int32_t>(--session_count_);
     } else if (words[ev::receive_slot] != 0) {
       if (Session* session = find(number))
@@ -286,13 +273,12 @@ bool Context::finish_turn() {
   consume_submissions();
   if (was_in_js && shared_->flow.waits()) drain_completions();
   bool more = !shared_->fetched.empty();
-  holds_ = false;
-  for (Place& place : places_) {
-    if (place.session == nullptr) continue;
-    if (place.session->finish_turn()) more = true;
-    if (place.session->has_timeouts()) timeouts_pending_ = true;
-    if (place.session->holds()) holds_ = true;
-  }
+  holds_ = stats_.held_now != 0;
+  const auto visit = [this, &more](Session& session) {
+    if (session.finish_turn()) more = true;
+    keep(session);
+  };
+  looked_at_ += shared_->sets.touched.visit(finder(), visit);
   if (shared_->flow.waits() && move_bulk()) more = true;
   if (control_[ctl::want_slots] != 0 && slots_->free() != 0) tell_slots_free();
   if (control_[ctl::want_memory] != 0) tell_memory_free();
@@ -309,6 +295,7 @@ bool Context::move_bulk() {
         Session& session = *find(number);  // one that has ended has left
         const Moved moved = session.move(kind, credit);
         if (session.has_unposted()) unposted = true;
+        keep(session);
         return moved;
       });
   return more || unposted;
@@ -353,9 +340,13 @@ void Context::consume_submissions() {
 
 void Context::flush() {
   consume_submissions();
-  for (Place& place : places_) {
-    if (place.session != nullptr) place.session->post();
-    if (place.session != nullptr && place.session->has_timeouts()) timeouts_pending_ = true;
+  const std::vector<std::uint32_t>& touched = shared_->sets.touched.numbers();
+  for (std::size_t i = 0; i < touched.size(); ++i) {
+    Session* session = find(touched[i]);
+    if (session == nullptr) continue;
+    ++looked_at_;
+    session->post();
+    keep(*session);
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -115,6 +116,11 @@ class Context {
   /// Empty: it has no row there, or no name yet.
   std::string_view name_of_session(std::uint32_t number);
   const Flow& flow() const { return shared_->flow; }
+  /// Sessions that turns have looked at, counting on: as many as had something to do.
+  std::uint64_t sessions_looked_at() const { return looked_at_; }
+  /// Between turns: the first session that has something to do and that no turn would look at, and why.
+  /// Empty: all is well. For tests, see SessionSets.
+  std::string forgotten() const;
   /// Peers may go on writing to memory of large messages that they have once had a right to. (What small ones
   /// come in is read from a copy.)
   bool peers_keep_access() const {
@@ -136,6 +142,10 @@ class Context {
   void check_connecting();
   void check_timeouts();
   void check_held();
+  void keep(Session& session);
+  auto finder() {
+    return [this](std::uint32_t number) { return find(number); };
+  }
   std::size_t poll(std::size_t most);
   void drain_completions();
   void deliver_fetched(bool queue_was_empty);
@@ -164,7 +174,11 @@ class Context {
     std::uint32_t epoch = 0;
   };
   std::vector<Place> places_;
+  /// Of those, without a session, the one that has been free for longest first: its numbers are forgotten
+  /// everywhere.
+  std::deque<std::uint32_t> free_places_;
   std::uint32_t session_count_ = 0;
+  std::uint64_t looked_at_ = 0;
   std::uint64_t checked_ns_ = 0;            ///< when those that wait for memory were last looked at
   std::uint64_t turn_ns_ = 0;               ///< when the time was last given
   std::uint64_t held_ns_ = 0;               ///< when check_held() has looked last

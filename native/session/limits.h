@@ -10,13 +10,16 @@ namespace rdma_rpc::session {
 /// Call slots of a session, those of streams included: 12 bits of the call word on the wire name the slot.
 inline constexpr std::uint32_t kCallSlotsMax = 4096;
 
-/// Sessions of a context at once: the low 12 bits of a session's number are its place.
-inline constexpr std::uint32_t kSessionPlaces = 4096;
+/// Sessions of a context at once: the low 14 bits of a session's number are its place.
+inline constexpr std::uint32_t kSessionPlaces = 16384;
 /// A session gets another send slot as long as it holds no more than so many times what is free: one whose
 /// peer takes nothing leaves a quarter to the others.
 inline constexpr std::uint32_t kSlotShare = 3;
 /// And the last one in so many is for sessions that hold less than their equal part of those, one at least.
 inline constexpr std::uint32_t kReservedSlots = 16;
+
+/// Sessions whose receives lie in one memory, on a device that has only so many memories.
+inline constexpr std::uint32_t kSlabsPerMemory = 64;
 
 /// Receives posted beyond the calls in flight, for cancels, sinks and credits.
 inline constexpr std::uint32_t kControlReceives = 16;

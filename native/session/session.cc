@@ -60,6 +60,7 @@ std::unique_ptr<Session> Session::open(Shared& shared, std::uint32_t number, con
 void Session::fail(const std::string& reason) {
   if (state_ == SessionState::draining || state_ == SessionState::down) return;
   leave_connecting(SessionState::draining);
+  touch();
   error_ = reason;
   recorder_.failed(reason);
   qp_->to_error();
@@ -87,6 +88,7 @@ void Session::maybe_down() {
 // --- completions
 
 void Session::on_send(const fabric::Wc& wc) {
+  touch();
   if (state_ == SessionState::connecting) check_connected();
   const std::uint32_t sequence = static_cast<std::uint32_t>(wc.wr_id);
   recorder_.completion(static_cast<std::uint32_t>(wc.status), sequence);
@@ -124,6 +126,7 @@ void Session::on_done(SendQueue::Done done, bool vanished) {
 }
 
 void Session::on_receive(const fabric::Wc& wc) {
+  touch();
   if (state_ == SessionState::connecting) check_connected();
   --receives_posted_;
   ++received_;
@@ -221,6 +224,18 @@ bool Session::finish_turn() {
   return unposted_;
 }
 
+/// Receives that were read while it moved are posted by the next turn, and what was prepared and not taken.
+/// Requests and invalidations may wait for what no completion of this session brings.
+SetBits Session::due() const {
+  SetBits due = 0;
+  const auto add = [&due](bool is, SetBits bit) { due = static_cast<SetBits>(due | (is ? bit : 0)); };
+  add(is_open() && (has_unposted() || (client_ != nullptr && client_->waits_for_room())), kTouched);
+  add(has_timeouts(), kTimed);
+  add(holds(), kHolding);
+  add(state_ == SessionState::connecting, kConnecting);
+  return due;
+}
+
 Moved Session::move(Bulk kind, std::int64_t& credit) {
   const Moved moved = server_->move(kind, credit);
   if (is_open()) post_now();
@@ -229,6 +244,7 @@ Moved Session::move(Bulk kind, std::int64_t& credit) {
 
 bool Session::check_timeouts() {
   if (!is_open()) return false;
+  touch();
   const std::uint64_t no_credit_ns = shared_.slots.free() == 0 ? kNoCreditShortNs : kNoCreditNs;
   if (stalled_since_ns_ != 0 && shared_.awake_ns >= stalled_since_ns_ + no_credit_ns) {
     fail("the peer has returned no credits for " + std::to_string(no_credit_ns / 1'000'000'000) + " s");
@@ -243,6 +259,7 @@ void Session::check_held() {
 }
 
 bool Session::deliver(const Shared::Fetched& fetched, bool queue_was_empty) {
+  touch();
   return !is_open() || server_->deliver(fetched, queue_was_empty);
 }
 
@@ -250,6 +267,7 @@ bool Session::deliver(const Shared::Fetched& fetched, bool queue_was_empty) {
 
 bool Session::retry_memory(const Shared::Waiter& waiter) {
   if (!is_open()) return true;
+  touch();
   return waiter.client ? client_->retry_memory(waiter.call) : server_->retry_memory(waiter.call);
 }
 
@@ -258,6 +276,7 @@ bool Session::lacks_arena(const Shared::Waiter& waiter) {
 }
 
 void Session::refuse_memory(const Shared::Waiter& waiter) {
+  touch();
   waiter.client ? client_->refuse_memory(waiter.call) : server_->refuse_memory(waiter.call);
 }
 
@@ -268,6 +287,7 @@ std::uint32_t Session::awaited_bytes(std::uint32_t slot) {
 // --- from JS: what is not for this half ends as what comes for a session that is gone
 
 void Session::submit(const std::int32_t* words) {
+  touch();
   const auto op = static_cast<boundary::SubOp>(words[sub::op]);
   const auto slot = static_cast<std::uint32_t>(words[sub::slot]);
   shared_.slots.hold(slot, place());
@@ -287,6 +307,7 @@ void Session::submit(const std::int32_t* words) {
 }
 
 std::int32_t Session::submit_bulk(BulkSubmission submission) {
+  touch();
   shared_.slots.hold(submission.slot, place());
   std::int32_t token = -static_cast<std::int32_t>(Reason::session_lost);
   if (submission.op != boundary::SubOp::response) {
@@ -304,11 +325,13 @@ std::int32_t Session::submit_bulk(BulkSubmission submission) {
 }
 
 void Session::cancel(std::uint32_t slot, Reason reason) {
+  touch();
   if (client_ != nullptr) client_->cancel(slot, reason);
 }
 
 void Session::want(std::uint32_t call) {
   if (!is_open() || wire::call_slot(call) >= options_.call_slots) return;
+  touch();
   client_ != nullptr ? client_->want(call) : server_->want(call);
 }
 

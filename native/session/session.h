@@ -59,6 +59,10 @@ class Session final : public Link {
   void on_send(const fabric::Wc& wc);
   /// Posts receives and sends. True: there is more to do at once.
   bool finish_turn();
+  /// The sets that it must be in between turns, by what it has still to do. See SessionSets.
+  SetBits due() const;
+  /// Bulk data of it can be moved, and nobody comes to do it: a mistake. See Context::forgotten().
+  bool out_of_line() const { return is_open() && server_ != nullptr && server_->out_of_line(); }
   /// Posts what JS has submitted, without touching receives (JS may be reading them).
   void post() {
     if (is_open()) post_now();
@@ -75,8 +79,8 @@ class Session final : public Link {
   void check_held();
   /// Its turn among the sessions of the context: posts READs or WRITEs as far as they fit the credit.
   Moved move(Bulk kind, std::int64_t& credit);
-  /// What was prepared waits for another turn.
-  bool has_unposted() const { return unposted_; }
+  /// What was prepared, or receives, wait for another turn.
+  bool has_unposted() const { return unposted_ || !consumed_.empty(); }
   /// See ServerHalf::deliver().
   bool deliver(const Shared::Fetched& fetched, bool queue_was_empty);
   /// Arena memory came free for the call (see Shared::memory_waiters). False: still none.

@@ -16,9 +16,11 @@
 #include "session/event_queue.h"
 #include "session/exposure.h"
 #include "session/flow.h"
+#include "session/link/receive_pool.h"
 #include "session/link/sealing.h"
 #include "session/predictor.h"
 #include "session/send_slots.h"
+#include "session/session_set.h"
 #include "session/stats.h"
 #include "telemetry/latencies.h"
 #include "telemetry/recorder.h"
@@ -60,6 +62,8 @@ struct Shared {
   BoundedQueue<Waiter> memory_waiters{kMemoryWaitersMax};
   std::uint64_t waited_ns = 0;   ///< time in which there were waiters and the thread could serve them
   std::uint32_t connecting = 0;  ///< sessions in that state
+  SessionSets sets{};
+  ReceivePool receive_pool{device};
   /// Requests whose READs are over, on their way to JS. `received`: frames of the session until then.
   struct Fetched {
     std::uint32_t session, call, received;

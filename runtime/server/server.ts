@@ -58,6 +58,8 @@ export class RpcServer implements Server, ServerSessionListener {
   readonly #log: LimitedLog | undefined;
   readonly #listeners: Listener[] = [];
   readonly #sessions = new Map<ServerSession, ServerConnection>();
+  /** Of each link: one that its client could not reach may still be on its way out. */
+  readonly #newest = new WeakMap<Link, ServerConnection>();
   /** Kept open for the sessions to come. */
   readonly #contexts: FabricContext[] = [];
   /** The device of one of them was removed. */
@@ -291,6 +293,7 @@ export class RpcServer implements Server, ServerSessionListener {
     const connection = new ServerConnection(session, link, prepared);
     arrival.connection = connection;
     this.#sessions.set(session, connection);
+    this.#newest.set(link, connection);
     context.native.nameSession(target.session, String(arrival.peer));
     this.#keepAgain();
     link.onEnd = (reason) => {
@@ -298,9 +301,9 @@ export class RpcServer implements Server, ServerSessionListener {
     };
   }
 
-  /** The newest: one that its client could not reach may still be on its way out. */
   #connectionOf(link: Link): ServerConnection | undefined {
-    return [...this.#sessions.values()].findLast((connection) => connection.link === link);
+    const connection = this.#newest.get(link);
+    return connection !== undefined && this.#sessions.has(connection.session) ? connection : undefined;
   }
 
   #side(address: string | undefined, log: Log | undefined): LocalSide {

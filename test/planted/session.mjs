@@ -192,4 +192,28 @@ export const sessionBugs = [
     program,
     caughtBy: 'Copies.OfBothKindsShareTheTurns',
   },
+  {
+    name: 'a session that a frame has come to is not looked at',
+    file: 'session/session.cc',
+    from: 'void Session::on_receive(const fabric::Wc& wc) {\n  touch();\n',
+    to: 'void Session::on_receive(const fabric::Wc& wc) {\n',
+    program,
+    caughtBy: 'Credits.NeitherRunOutNorOverrunForAnySeed',
+  },
+  {
+    name: 'a session that is looked at for its time limits is looked at once',
+    file: 'session/active.cc',
+    from: '    session.check_timeouts();\n    keep(session);\n',
+    to: '    session.check_timeouts();\n',
+    program,
+    caughtBy: 'Credits.CallsThatWaitForThemCanBeWithdrawn',
+  },
+  {
+    name: 'a session that comes to wait for credits while it moves bulk data has no time limit',
+    file: 'session/context.cc',
+    from: '        keep(session);\n',
+    to: '',
+    program,
+    caughtBy: 'Credits.CarryMoreCallsThanReceives',
+  },
 ];

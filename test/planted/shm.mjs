@@ -6,20 +6,22 @@ export const shmBugs = [
     name: 'a lost wake-up: the rings are looked at before the sleeper says that it sleeps',
     file: 'fabric/shm/queue/completion_queue.cc',
     from: `  poller_.sleeping.store(sleeps_, std::memory_order_seq_cst);
-  for (const QueuePair* qp : queue_pairs_) {
-    if (!qp->idle()) {
-      poller_.sleeping.store(0, std::memory_order_relaxed);
-      return false;
-    }
+  device_.collect_announced(std::memory_order_seq_cst);
+  bool idle = std::all_of(watched_.begin(), watched_.end(), [](const QueuePair* qp) { return qp->idle(); });
+  for (const QueuePair* qp = first_; qp != nullptr && idle; qp = qp->turns.next) idle = qp->idle();
+  if (!idle) {
+    poller_.sleeping.store(0, std::memory_order_relaxed);
+    return false;
   }
 `,
-    to: `  for (const QueuePair* qp : queue_pairs_) {
-    if (!qp->idle()) return false;
-  }
+    to: `  device_.collect_announced(std::memory_order_seq_cst);
+  bool idle = std::all_of(watched_.begin(), watched_.end(), [](const QueuePair* qp) { return qp->idle(); });
+  for (const QueuePair* qp = first_; qp != nullptr && idle; qp = qp->turns.next) idle = qp->idle();
+  if (!idle) return false;
   poller_.sleeping.store(sleeps_, std::memory_order_seq_cst);
 `,
     program,
-    caughtBy: 'ShmModel.AMessageWakesASleeper',
+    caughtBy: 'ShmModelWake.AMessageWakesASleeper/LooksByItself',
   },
   {
     name: 'no second look at the state of the peer once the hazard is set',
@@ -44,10 +46,26 @@ export const shmBugs = [
   {
     name: 'no fence between publishing and the look whether the peer sleeps',
     file: 'fabric/shm/queue/queue_pair.cc',
-    from: '  full_fence();\n',
+    from: '  full_fence();\n  if (peer_announcements_',
+    to: '  if (peer_announcements_',
+    program,
+    caughtBy: 'ShmModelWake.AMessageWakesASleeper/LooksByItself',
+  },
+  {
+    name: 'no fence between announcing and the look whether the peer sleeps',
+    file: 'fabric/shm/queue/queue_pair.cc',
+    from: '    full_fence();\n',
     to: '',
     program,
-    caughtBy: 'ShmModel.AMessageWakesASleeper',
+    caughtBy: 'ShmModelWake.AMessageWakesASleeper/LooksWhenTold',
+  },
+  {
+    name: 'a ring is not looked at once more by who leaves off looking at it',
+    file: 'fabric/shm/queue/completion_queue.cc',
+    from: '  if (!qp.idle()) list(qp);\n',
+    to: '',
+    program,
+    caughtBy: 'ShmModelWake.WhatComesWhileTheOwnerLeavesOffLookingIsFound/LooksInTurns',
   },
   {
     name: 'each sleep has the same number, so a peer that has rung once never rings again',
@@ -55,7 +73,7 @@ export const shmBugs = [
     from: '  if (++sleeps_ == 0) ++sleeps_;',
     to: '  sleeps_ = 1;',
     program,
-    caughtBy: 'ShmModel.ASleeperIsWokenEachTime',
+    caughtBy: 'ShmModelWake.ASleeperIsWokenEachTime/LooksByItself',
   },
   {
     name: 'who fails does not ring',
@@ -63,7 +81,7 @@ export const shmBugs = [
     from: '  if (peer_ != nullptr) ring_doorbell();\n',
     to: '',
     program,
-    caughtBy: 'ShmModel.AFaultWakesASleeper',
+    caughtBy: 'ShmModelWake.AFaultWakesASleeper/LooksByItself',
   },
   {
     name: 'the hazard of a placed message is cleared with relaxed order',

@@ -2,6 +2,7 @@
  * A NativeContext made of arrays: keeps the contract of runtime/native.ts, carries nothing anywhere. Tests look at what was submitted
  * and say which events come, in any order; `deliver` enters the runtime as native code does.
  */
+import { sessionPlaces } from '../../runtime/limits.ts';
 import {
   Ctl,
   Ev,
@@ -61,7 +62,7 @@ export class FakeNative implements NativeContext {
   readonly submissions = new Int32Array(64 * Sub.words);
   readonly events = new Int32Array(64 * Ev.words);
   readonly freeSlots: Int32Array;
-  readonly sessionSlots = new Int32Array(4096 * Slots.words);
+  readonly sessionSlots = new Int32Array((sessionPlaces + 1) * Slots.words);
   readonly arenaBytes: number;
   readonly clock = new Float64Array(1);
   readonly sendSlab: ArrayBuffer;

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <bit>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -27,10 +26,6 @@ constexpr std::uint32_t kMaxQpWr = 16384;
 static_assert(kMaxQpWr <= kReceiveSlotsMax);
 constexpr std::uint32_t kMaxSge = 16;
 constexpr std::uint64_t kMaxMessageBytes = std::uint64_t{1} << 30;
-
-bool fill_random(void* to, std::size_t bytes) {
-  return ::getrandom(to, bytes, 0) == static_cast<ssize_t>(bytes);
-}
 
 /// Whether peers may be expected to reach all memory of this process: the call must not be filtered here, and
 /// Yama must not keep processes of one user apart. connect() tries it on the real peer.
@@ -52,6 +47,7 @@ Capabilities make_capabilities(bool by_descriptors, bool any_memory) {
   caps.max_sge = kMaxSge;
   caps.max_sge_read = kMaxSge;
   caps.max_qp_wr = kMaxQpWr;
+  caps.max_memories = kMemoriesMax;
   caps.max_msg_bytes = kMaxMessageBytes;
   caps.immediate = true;
   caps.windows = true;
@@ -69,16 +65,26 @@ std::uint32_t first_generation(const Token& token) {
 
 }  // namespace
 
-Device::Device(const ShmOptions& options, Segment segment, const Token& token, bool any_memory)
+bool make_token(Token* token) {
+  return ::getrandom(token->data(), token->size(), 0) == static_cast<ssize_t>(token->size());
+}
+
+Device::Device(const ShmOptions& options, Segment segment, Segment announcements, const Token& token,
+               bool any_memory)
     : options_(options),
       capabilities_(make_capabilities(options.by_descriptors, any_memory)),
       segment_(std::move(segment)),
+      announcements_segment_(std::move(announcements)),
       token_(token),
       process_(this_process()),
       table_(shared().keys, first_generation(token)),
       pollers_used_(kPollersMax) {
   shared().header = {kMagic, kLayoutVersion, token_};
   counters_.open_fds = 1;
+  if (announcements_segment_.map) {
+    this->announcements()->header = {kMagic, kLayoutVersion, token_};
+    ++counters_.open_fds;
+  }
 }
 
 std::unique_ptr<HostMemory> Device::alloc_memory(std::size_t bytes, std::string_view purpose) {
@@ -190,35 +196,6 @@ void Device::forget(const CompletionQueue& cq) {
   counters_.open_fds -= 2;
 }
 
-std::unique_ptr<fabric::QueuePair> Device::create_qp(fabric::CompletionQueue& cq, const QpOptions& options,
-                                                     std::string* error) {
-  std::string reason;
-  for (const std::uint32_t depth : {options.send_wr_max, options.recv_wr_max}) {
-    if (depth == 0 || depth > kMaxQpWr) {
-      reason = "shm: a queue of " + std::to_string(depth) + " requests is outside 1 to max_qp_wr (" +
-               std::to_string(kMaxQpWr) + ")";
-    }
-  }
-  Token token{};
-  if (reason.empty() && !fill_random(token.data(), token.size())) reason = "shm: no random bytes (getrandom)";
-  auto& queue = static_cast<CompletionQueue&>(cq);
-  if (reason.empty() && options_.by_descriptors && !options.active) reason = queue.open_acceptor(&token);
-  Segment segment;
-  if (reason.empty()) {
-    const std::size_t bytes = qp_segment_bytes(std::bit_ceil(options.recv_wr_max));
-    segment = create_segment("rdma-rpc:queue-pair", bytes, PeerMay::write, &reason);
-  }
-  if (!segment.map) {
-    if (error != nullptr) *error = reason;
-    return nullptr;
-  }
-  auto qp = std::make_unique<QueuePair>(*this, queue, options, ++last_qp_num_, std::move(segment), token);
-  queue_pairs_.push_back(qp.get());
-  return qp;
-}
-
-void Device::forget(const QueuePair& qp) { std::erase(queue_pairs_, &qp); }
-
 std::uint32_t Device::memory_of(std::uint64_t addr, std::uint64_t bytes) const {
   for (const SharedMemory* memory : memories_) {
     if (memory != nullptr && memory->contains(addr, bytes)) return memory->slot();
@@ -267,12 +244,6 @@ bool Device::show_all(ControlConnection& control) const {
     const FileNote note = note_of(slot, &fd);
     return control.send(note, fd);
   });
-}
-
-QueuePair* Device::find(const Token& token) const {
-  const auto found = std::find_if(queue_pairs_.begin(), queue_pairs_.end(),
-                                  [&](const QueuePair* qp) { return qp->token() == token; });
-  return found == queue_pairs_.end() ? nullptr : *found;
 }
 
 std::uint32_t Device::share(std::uint32_t memory, std::uint64_t addr, std::uint64_t bytes) {
@@ -354,13 +325,20 @@ std::unique_ptr<Device> open_shm_device(const ShmOptions& options, std::string* 
   };
   if (options.copy_chunk_bytes == 0) return refuse("shm: copy_chunk_bytes must be at least 1");
   Token token{};
-  if (!shm::fill_random(token.data(), token.size())) return refuse("shm: no random bytes (getrandom)");
+  if (!shm::make_token(&token)) return refuse("shm: no random bytes (getrandom)");
   std::string reason;
   shm::Segment segment =
       shm::create_segment("rdma-rpc:device", sizeof(shm::DeviceSegment), shm::PeerMay::read, &reason);
   if (!segment.map) return refuse(reason);
+  shm::Segment announcements;
+  if (!options.by_descriptors) {
+    announcements = shm::create_segment("rdma-rpc:announcements", sizeof(shm::Announcements),
+                                        shm::PeerMay::write, &reason);
+    if (!announcements.map) return refuse(reason);
+  }
   const bool any_memory = options.any_memory && !options.by_descriptors && shm::process_vm_may_work();
-  return std::make_unique<shm::Device>(options, std::move(segment), token, any_memory);
+  return std::make_unique<shm::Device>(options, std::move(segment), std::move(announcements), token,
+                                       any_memory);
 }
 
 }  // namespace rdma_rpc::fabric

@@ -2,6 +2,7 @@
 // thread.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,9 +22,14 @@ namespace rdma_rpc::fabric::shm {
 class CompletionQueue;
 class QueuePair;
 
+/// A random one. False: the system gives none.
+bool make_token(Token* token);
+
 class Device final : public fabric::Device {
  public:
-  Device(const ShmOptions& options, Segment segment, const Token& token, bool any_memory);
+  /// `announcements`: empty where peers get descriptors.
+  Device(const ShmOptions& options, Segment segment, Segment announcements, const Token& token,
+         bool any_memory);
 
   const Capabilities& capabilities() const override { return capabilities_; }
   std::unique_ptr<HostMemory> alloc_memory(std::size_t bytes, std::string_view purpose) override;
@@ -43,6 +49,9 @@ class Device final : public fabric::Device {
   const ProcessIdentity& process() const { return process_; }
   ProtectionTable& table() { return table_; }
   DeviceCounters& counts() { return counters_; }
+  std::uint32_t next_pipe_serial() { return ++last_pipe_serial_; }
+  /// Its segment's descriptor may be closed when its peer has mapped that. See close_opened_files().
+  void note_open_file(QueuePair& qp) { with_file_.push_back(&qp); }
 
   /// The memory that has that range, named by its first slot, or kNoMemory.
   std::uint32_t memory_of(std::uint64_t addr, std::uint64_t bytes) const;
@@ -52,6 +61,14 @@ class Device final : public fabric::Device {
   bool show_all(ControlConnection& control) const;
   /// The queue pair of this token, or null.
   QueuePair* find(const Token& token) const;
+  /// Queue pairs whose peers have announced something are put on the lists of their completion queues.
+  /// `order`: see collect().
+  void collect_announced(std::memory_order order);
+  /// Null where there are none.
+  Announcements* announcements() const {
+    return reinterpret_cast<Announcements*>(announcements_segment_.map.data());
+  }
+  int announcements_fd() const { return announcements_segment_.fd.get(); }
 
   /// The slot through which a peer reaches a range that lies in `memory` or, with kNoMemory, in none:
   /// kNoMemory means by address.
@@ -72,12 +89,13 @@ class Device final : public fabric::Device {
 
  private:
   bool in_use(const PageRange& pages) const;
+  void close_opened_files();
   void enter(std::uint32_t slot, const PageRange& range, int fd);
   FileNote note_of(std::uint32_t slot, int* fd) const;
 
   ShmOptions options_;
   Capabilities capabilities_;
-  Segment segment_;
+  Segment segment_, announcements_segment_;
   const Token token_;
   const ProcessIdentity process_;
   ProtectionTable table_;
@@ -86,9 +104,12 @@ class Device final : public fabric::Device {
   std::vector<std::uint32_t> shown_;     ///< by descriptors: slots that peers may reach, in order
   std::vector<bool> pollers_used_;
   std::vector<QueuePair*> queue_pairs_;
+  std::vector<QueuePair*> by_place_;  ///< null: free
+  std::vector<std::uint32_t> free_places_;
+  std::deque<QueuePair*> with_file_;
   std::vector<std::weak_ptr<RemoteDevice>> remotes_;
   std::uint64_t memory_serial_ = 0;
-  std::uint32_t last_qp_num_ = 0;
+  std::uint32_t last_qp_num_ = 0, last_pipe_serial_ = 0;
 };
 
 }  // namespace rdma_rpc::fabric::shm

@@ -1,9 +1,10 @@
 // What lies in shared memory: the one definition of the bytes that two processes agree on. Included by
 // everything in this folder; no code of its own runs on any thread.
 //
-// Two kinds of segment, each a memfd:
+// Three kinds of segment, each a memfd:
 //  - DeviceSegment, one per device. Peers can only read it (F_SEAL_FUTURE_WRITE): tables of keys and
 //    memories, and one line per completion queue that says whether its thread sleeps and where it ran.
+//  - Announcements, one per device unless peers get descriptors: a bit per queue pair, set by its peer.
 //  - QpSegment, one per queue pair, owned by the receiving side and written by its one peer: a ring of
 //    64-byte cells that carries messages, the list of posted receives, and the peer's hazard word.
 //
@@ -21,7 +22,7 @@
 namespace rdma_rpc::fabric::shm {
 
 inline constexpr std::uint32_t kMagic = 0x6d687372;  // "rshm"
-inline constexpr std::uint32_t kLayoutVersion = 1;
+inline constexpr std::uint32_t kLayoutVersion = 2;
 inline constexpr std::size_t kCacheLine = 64;
 
 using Word = SharedWord<std::uint32_t>;
@@ -78,6 +79,22 @@ struct DeviceSegment {
   TableKey keys[kKeysMax];
 };
 
+// ---- Announcements ----
+
+/// Queue pairs of a device at once: 14 bits, as sessions of a context.
+inline constexpr std::uint32_t kQueuePairsMax = 1u << 14;
+inline constexpr std::uint32_t kPlacesPerWord = 64;
+inline constexpr std::uint32_t kPlaceWords = kQueuePairsMax / kPlacesPerWord;
+inline constexpr std::uint32_t kPlaceGroups = kPlaceWords / kPlacesPerWord;
+
+struct Announcements {
+  alignas(kCacheLine) Header header;
+  /// A bit for each word of `places` that has one.
+  alignas(kCacheLine) LongWord groups[kPlaceGroups];
+  /// A bit for each queue pair, by AddressBlob::place.
+  alignas(kCacheLine) LongWord places[kPlaceWords];
+};
+
 // ---- The address blob of a queue pair ----
 
 /// Fixed size, host byte order (both sides are on this host). Everything in it is checked by connect(). The
@@ -95,7 +112,10 @@ struct AddressBlob {
   std::uint32_t device_fd;
   std::uint32_t qp_fd;
   std::uint32_t pipe_fd;
-  std::uint32_t poller;          ///< index in DeviceSegment::pollers
+  std::uint32_t pipe_serial;  ///< of that pipe among those of the device
+  std::uint32_t poller;       ///< index in DeviceSegment::pollers
+  std::uint32_t announcements_fd;
+  std::uint32_t place;           ///< of the queue pair in Announcements::places
   std::uint32_t receive_slots;   ///< a power of two
   std::uint32_t by_descriptors;  ///< 1: what this has of a process and its descriptors is 0, all comes over
                                  ///< a control connection (control_connection.h)
@@ -169,8 +189,12 @@ struct QpSegment {
   /// What local_address() gives. A peer that comes with anything else is not meant, or somebody changed it on
   /// the way.
   alignas(kCacheLine) AddressBlob address;
-  /// Written by the owner, once. Alone in its line, which therefore stays in both caches.
+  /// Written by the owner, once; it and the next are alone in their line, which therefore stays in both
+  /// caches.
   alignas(kCacheLine) Word state;
+  /// Written by the owner, rarely. 1: it does not look at the ring by itself, so the peer sets the bit of
+  /// this queue pair after what it publishes.
+  Word announce;
   /// Written by the owner when it posts receives; the peer looks only when it knows of no further one.
   alignas(kCacheLine) Word posted;  ///< receives ever posted, modulo 2^32
   Word shortest_receive;            ///< no receive among them was shorter

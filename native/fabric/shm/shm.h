@@ -23,7 +23,8 @@
 //    ShmOptions::revoke_grace_us; then our pages are replaced under it. That cannot be done for memory
 //    outside alloc_memory(), where a revocation completes only when the peer runs on or is dead.
 //  - The other side is trusted not to bypass this code, since it runs as the same user: a hostile one can
-//    write what it has mapped. Whatever it writes into rings and tables can cost only its own queue pairs.
+//    write what it has mapped. Whatever it writes into rings and tables can cost only its own queue pairs;
+//    who clears the announcements of others (queue/announcements.h) keeps their messages waiting.
 #pragma once
 
 #include <cstddef>
@@ -49,6 +50,12 @@ struct ShmOptions {
   bool by_descriptors = false;
   /// By descriptors: how long the peer may take to answer when it is connected to.
   std::uint32_t connect_timeout_ms = 4'000;
+  /// Queue pairs that a completion queue watches (completion_queue.h): at most so many, since to look into a
+  /// ring in vain costs some ns, and those that are idle only as long as there are so few. An announcement in
+  /// its place costs two words that travel between the caches of both sides.
+  std::uint32_t watched_max = 16, watched_min = 4;
+  /// One of them may come or go after so many polls.
+  std::uint32_t polls_per_hand = 64;
   /// Tests only: called in the initiator after each check of the key and before the copy it allows, with the
   /// bytes done.
   std::function<void(std::uint64_t bytes_done)> before_chunk = {};

@@ -234,7 +234,7 @@ void ClientHalf::on_response(const wire::Frame& frame, std::uint32_t receive_slo
     event = failed_event(slot, Reason::too_large, Processed::yes);
   }
 
-  if (call.state == ClientState::active) note_latency(call, header.method == 0);
+  if (call.state == ClientState::active) note_latency(slot, call, header.method == 0);
   if (call.bulk == nullptr) {
     if (in_sink || invalidated_rkey != 0)
       return link_.protocol_error("response used a sink that it was not given");

@@ -8,14 +8,13 @@ namespace rdma_rpc::session {
 using boundary::Processed;
 using boundary::Reason;
 
-ClientHalf::ClientHalf(Link& link) : Half(link), calls_(link.options().call_slots) {
-  for (ClientCall& call : calls_) call.generation = shared_.counters_start & wire::kGenerationMask;
-}
+ClientHalf::ClientHalf(Link& link)
+    : Half(link), calls_(link.options().call_slots, shared_.counters_start & wire::kGenerationMask) {}
 
 ClientHalf::~ClientHalf() {
-  for (ClientCall& call : calls_) {
+  calls_.for_each([this](std::uint32_t, ClientCall& call) {
     if (call.bulk != nullptr) end_bulk(call, false);
-  }
+  });
 }
 
 void ClientHalf::move_waiting() {
@@ -36,19 +35,17 @@ void ClientHalf::end_unexposed() {
     calls_[slot].unsent = true;
     shared_.slots.release(calls_[slot].bulk->slot);
   }
-  for (std::uint32_t slot = 0; slot < options_.call_slots; ++slot) {
-    ClientCall& call = calls_[slot];
-    if (call.state != ClientState::active || call.bulk != nullptr) continue;
+  calls_.for_each([this](std::uint32_t slot, ClientCall& call) {
+    if (call.state != ClientState::active || call.bulk != nullptr) return;
     shared_.events.emit(
         failed_event(slot, Reason::session_lost, call.unsent ? Processed::no : Processed::maybe));
     call.state = ClientState::idle;
     --calls_in_flight_;
-  }
+  });
 }
 
 void ClientHalf::end_all() {
-  for (std::uint32_t slot = 0; slot < options_.call_slots; ++slot) {
-    ClientCall& call = calls_[slot];
+  calls_.for_each([this](std::uint32_t slot, ClientCall& call) {
     switch (call.state) {
       case ClientState::idle:
       case ClientState::given_up:
@@ -66,7 +63,7 @@ void ClientHalf::end_all() {
         settle(slot, false);
         break;
     }
-  }
+  });
 }
 
 }  // namespace rdma_rpc::session

@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "session/call_table.h"
 #include "session/client/client_call.h"
 #include "session/link/link.h"
 
@@ -40,7 +41,11 @@ class ClientHalf final : Half {
   // --- each turn
   /// Invalidations and requests that waited for room.
   void finish_turn() {
-    if (!revoke_backlog_.empty() || !deferred_.empty() || !deferred_sinks_.empty()) move_waiting();
+    if (waits_for_room()) move_waiting();
+  }
+  /// Some still wait, perhaps for what all sessions share.
+  bool waits_for_room() const {
+    return !revoke_backlog_.empty() || !deferred_.empty() || !deferred_sinks_.empty();
   }
   /// Calls wait for their CANCEL or for their windows: check_timeouts() is to be called.
   bool has_timeouts() const { return timeouts_pending_ != 0; }
@@ -77,8 +82,7 @@ class ClientHalf final : Half {
 
   // calls.cc
   /// Of a call that has its answer, or that its caller gives up. Parts of streams wait for applications.
-  void note_latency(const ClientCall& call, bool good) {
-    const auto slot = static_cast<std::uint32_t>(&call - calls_.data());
+  void note_latency(std::uint32_t slot, const ClientCall& call, bool good) {
     link_.recorder().settle(wire::call_word(slot, call.generation), call.method, good,
                             telemetry::time_of(shared_.now_ns) - call.began);
     if (!call.part) shared_.latencies.note(call.method, true, call.began, shared_.now_ns, good);
@@ -116,7 +120,7 @@ class ClientHalf final : Half {
   void tell(std::uint32_t slot);
   bool wire_is_stuck();
 
-  std::vector<ClientCall> calls_;
+  CallTable<ClientCall> calls_;
   std::uint32_t calls_in_flight_ = 0;
   std::uint32_t late_expected_ = 0;            ///< responses that cancelled calls may still get
   std::uint32_t timeouts_pending_ = 0;         ///< calls that check_timeouts() looks at

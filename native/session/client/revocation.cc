@@ -119,7 +119,7 @@ void ClientHalf::cancel(std::uint32_t slot, Reason reason) {
   // The answer is here, and the device takes its time over the windows.
   if (call.state == ClientState::revoking) start_timeout(call, reason);
   if (call.state != ClientState::active) return;
-  note_latency(call, false);
+  note_latency(slot, call, false);
   const std::uint32_t word = wire::call_word(slot, call.generation);
   bool unsent = send_.withdraw(word);
   if (call.bulk != nullptr && call.bulk->deferred) {
@@ -215,10 +215,9 @@ bool ClientHalf::check_timeouts() {
     return true;
   }
   bool waits = false;
-  for (std::uint32_t slot = 0; slot < options_.call_slots; ++slot) {
-    ClientCall& call = calls_[slot];
+  calls_.for_each([&](std::uint32_t slot, ClientCall& call) {
     if (call.bulk == nullptr || call.bulk->give_up_ns == 0 || call.bulk->give_up_ns > shared_.awake_ns)
-      continue;
+      return;
     // Until the CANCEL has arrived, what the application writes to its buffers could still reach a handler,
     // where the fabric cannot keep the peer from reading it.
     const bool answered = call.state == ClientState::revoking;
@@ -226,7 +225,7 @@ bool ClientHalf::check_timeouts() {
       tell(slot);
     else
       waits = true;
-  }
+  });
   if (!waits) still_since_ns_ = 0;
   if (waits && wire_is_stuck()) {
     link_.fail("nothing that was sent has been acknowledged for " +
@@ -251,12 +250,15 @@ bool ClientHalf::wire_is_stuck() {
 
 void ClientHalf::check_held() {
   if (held_ == 0) return;
-  for (const ClientCall& call : calls_) {
-    if (call.bulk == nullptr || !call.bulk->told) continue;
-    if (shared_.awake_ns - call.bulk->hold_since_ns < kHoldLimitNs) continue;
-    return link_.fail("the peer has not let go of a call that was given up " +
-                      std::to_string(kHoldLimitNs / 1'000'000'000) +
-                      " s ago: only the end of the session makes its memory safe");
+  bool too_long = false;
+  calls_.for_each([&](std::uint32_t, const ClientCall& call) {
+    if (call.bulk == nullptr || !call.bulk->told) return;
+    too_long = too_long || shared_.awake_ns - call.bulk->hold_since_ns >= kHoldLimitNs;
+  });
+  if (too_long) {
+    link_.fail("the peer has not let go of a call that was given up " +
+               std::to_string(kHoldLimitNs / 1'000'000'000) +
+               " s ago: only the end of the session makes its memory safe");
   }
 }
 

@@ -40,23 +40,17 @@ Link::~Link() { shared_.arena.remove_owner(owner_); }
 std::string Link::open_resources(const SendQueue::QueueLimits& queue_limits) {
   const std::uint32_t depth = SendQueue::depth_for(options_.inflight_max, capabilities_.max_qp_wr);
   const std::size_t slab_bytes = std::size_t{receive_depth_ + kSpillSlots} * receive_stride_;
-  receive_memory_ = shared_.device.alloc_memory(slab_bytes, "receive slab");
-  if (receive_memory_ == nullptr) {
-    return "no memory for " + std::to_string(slab_bytes) +
-           " bytes of receives (by inflightMax): " + shared_.device.refusal();
-  }
+  std::string why;
+  receive_memory_ = shared_.receive_pool.take(slab_bytes, &why);
+  if (!receive_memory_) return why;
   // Lengths and texts are looked at more than once, so all of it is read from memory that nobody else
   // changes.
   // What is sealed is opened there, so that no peer sees or changes it.
   if (capabilities_.peers_keep_access || options_.seal) {
-    copies_.reset(new std::byte[receive_memory_->size()]);
+    copies_.reset(new std::byte[receive_memory_.size()]);
     copied_.reserve(receive_depth_);
     for (std::uint32_t i = receive_depth_; i > 0; --i) copy_slots_.push_back(i - 1);
   }
-  std::string why;
-  receive_region_ = shared_.device.reg_mr(receive_memory_->data(), receive_memory_->size(),
-                                          fabric::access_local_write, &why);
-  if (receive_region_ == nullptr) return why;
   if (why = open_staging(); !why.empty()) return why;
   qp_ = shared_.device.create_qp(shared_.cq, {depth, receive_depth_, options_.client}, &why);
   if (qp_ == nullptr) return why;
@@ -136,10 +130,10 @@ bool Link::post_receives() {
   if (consumed_.empty()) return true;
   const std::span<fabric::RecvWr> receives = std::span(shared_.receives).first(consumed_.size());
   for (std::size_t i = 0; i < receives.size(); ++i) {
-    const auto addr = reinterpret_cast<std::uint64_t>(receive_memory_->data()) +
+    const auto addr = reinterpret_cast<std::uint64_t>(receive_memory_.data()) +
                       std::uint64_t{consumed_[i]} * receive_stride_;
     receives[i] = {kReceiveBit | wr_id_base(number_) | consumed_[i],
-                   {addr, receive_stride_, receive_region_->lkey()}};
+                   {addr, receive_stride_, receive_memory_.lkey()}};
   }
   const std::size_t taken = qp_->post_recv(receives);
   receives_posted_ += static_cast<std::uint32_t>(taken);
@@ -160,7 +154,7 @@ std::uint32_t Link::readable(std::uint32_t receive, std::uint32_t bytes) {
   copy_slots_.pop_back();
   copied_.push_back(receive);
   std::memcpy(copies_.get() + std::size_t{slot} * receive_stride_,
-              receive_memory_->data() + std::size_t{receive} * receive_stride_, bytes);
+              receive_memory_.data() + std::size_t{receive} * receive_stride_, bytes);
   return slot;
 }
 

@@ -36,6 +36,11 @@ class Link {
   virtual void fail(const std::string& reason) = 0;
   void protocol_error(const char* reason);
 
+  // --- which turns look at it
+  SetBits& sets() { return sets_; }
+  /// Something has happened to it, or waits for something that others bring about: the turn looks at it.
+  void touch() { shared_.sets.touched.add(sets_, number_); }
+
   // --- what halves are made with
   Shared& shared() const { return shared_; }
   const SessionOptions& options() const { return options_; }
@@ -83,14 +88,15 @@ class Link {
 
   // --- receives
   /// What has been received, for JS. Where peers can go on writing to receives this is a copy.
-  std::byte* receive_slab() const { return copies_ != nullptr ? copies_.get() : receive_memory_->data(); }
-  std::size_t receive_slab_bytes() const { return receive_memory_->size(); }
+  std::byte* receive_slab() const { return copies_ != nullptr ? copies_.get() : receive_memory_.data(); }
+  std::size_t receive_slab_bytes() const { return receive_memory_.size(); }
   std::uint32_t receive_depth() const { return receive_depth_; }
   std::uint32_t receive_stride() const { return receive_stride_; }
   /// Frames that have come in, counting on.
   std::uint32_t received() const { return received_; }
   /// A receive slot that JS has read: posted again with the next finish_turn().
   void recycle(std::uint32_t receive_slot) {
+    touch();
     if (receive_slot >= receive_depth_) return spill_slots_.push_back(receive_slot);
     if (copies_ == nullptr) return consumed_.push_back(receive_slot);
     // Any of those that copies have been made of will do.
@@ -143,10 +149,9 @@ class Link {
   const memory::OwnerId owner_;
 
   // Destroyed from the bottom up: the queue pair goes before the memory that its receives lie in.
-  std::unique_ptr<fabric::HostMemory> receive_memory_;
+  ReceivePool::Slab receive_memory_;
   std::unique_ptr<std::byte[]> copies_;  ///< as long as that, or null
-  std::unique_ptr<fabric::MemoryRegion> receive_region_;
-  std::unique_ptr<Staging> staging_;  ///< client: in that mode; server: where READs may land nowhere else
+  std::unique_ptr<Staging> staging_;     ///< client: in that mode; server: where READs may land nowhere else
   std::unique_ptr<fabric::QueuePair> qp_;
   std::unique_ptr<Sealing> sealing_;
   std::unique_ptr<SendQueue> send_;
@@ -158,6 +163,7 @@ class Link {
   /// last is taken first: receives take turns through all of their memory, copies stay in the cache.
   std::vector<std::uint32_t> copy_slots_, copied_;
   std::vector<std::uint32_t> spill_slots_;  ///< free slots behind the receives, see kSpillSlots
+  SetBits sets_ = 0;
   bool drained_ = false, unposted_ = false;
   bool heard_ = false;          ///< a frame has come in
   std::uint32_t received_ = 0;  ///< frames, counting on

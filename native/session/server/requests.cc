@@ -219,7 +219,7 @@ void ServerHalf::on_cancel(const wire::Header& header) {
 void ServerHalf::refuse(std::uint32_t slot, std::uint32_t status, bool ran, const std::string& text) {
   ServerCall& call = calls_[slot];
   const bool cancel = text.empty();
-  end_call(call);
+  end_call(slot, call);
   if (cancel && !call.exposed) return;
   const std::uint8_t flags = ran ? 0 : wire::not_run;
   const wire::Header header{static_cast<std::uint8_t>(wire::FrameType::response),
@@ -249,8 +249,8 @@ void ServerHalf::refuse_size(std::uint32_t slot, std::uint32_t bytes) {
              std::to_string(options_.max_message_bytes) + ")");
 }
 
-void ServerHalf::end_call(ServerCall& call) {
-  set_idle(call, false);
+void ServerHalf::end_call(std::uint32_t slot, ServerCall& call) {
+  set_idle(slot, call, false);
   if (call.bulk == nullptr) return;
   ServerBulk& bulk = *call.bulk;
   if (bulk.block != memory::kNoBlock) shared_.arena.release(bulk.block);

@@ -25,7 +25,7 @@ void ServerHalf::submit(const std::int32_t* words) {
   ServerCall& call = calls_[slot];
   // A part that nobody wants any more is answered unread.
   if (call.state == ServerState::waiting && call.bulk->held_back)
-    end_call(call);
+    end_call(slot, call);
   else if (call.state != ServerState::running)
     return shared_.slots.release(send_slot);  // cancelled meanwhile
   shared_.flow.count_small(!call.exposed);
@@ -40,7 +40,7 @@ void ServerHalf::submit(const std::int32_t* words) {
   const auto metadata_bytes = static_cast<std::uint32_t>(words[sub::metadata_bytes]);
   // Idle before the frame is on the wire: the client's next request on this slot may come before our
   // completion does.
-  set_idle(call, (status & 0xff) == 0);
+  set_idle(slot, call, (status & 0xff) == 0);
   link_.send_message(send_slot, header, nullptr, metadata_bytes,
                      metadata_bytes + static_cast<std::uint32_t>(words[sub::message_bytes]),
                      call.invalidate_rkey, {});
@@ -71,7 +71,7 @@ std::int32_t ServerHalf::submit_bulk(const BulkSubmission& submission) {
                               submission.call,
                               submission.method & 0xff,
                               0};
-    set_idle(call, (submission.method & 0xff) == 0);
+    set_idle(slot, call, (submission.method & 0xff) == 0);
     link_.send_message(submission.slot, header, nullptr, submission.metadata_bytes, submission.metadata_bytes,
                        call.invalidate_rkey, {});
     return result;
@@ -131,18 +131,18 @@ void ServerHalf::send_written_response(std::uint32_t slot) {
   const std::uint32_t metadata_bytes = bulk.metadata_bytes;
   auto payload_bytes = static_cast<std::uint32_t>(sizeof written) + metadata_bytes;
   payload_bytes += link_.add_number(send_slot, payload_bytes, bulk.pieces.front().sealed_number);
-  const std::uint32_t index = keep_until_sent(call);
+  const std::uint32_t index = keep_until_sent(slot, call);
   link_.send_message(send_slot, header, nullptr, metadata_bytes, payload_bytes, call.invalidate_rkey,
                      {Then::bulk_sent, index});
 }
 
 /// The call is over; what its WRITEs are made from stays until the frame behind them has completed, with this
 /// index.
-std::uint32_t ServerHalf::keep_until_sent(ServerCall& call) {
+std::uint32_t ServerHalf::keep_until_sent(std::uint32_t slot, ServerCall& call) {
   std::uint32_t index = 0;
   while (index < finishing_.size() && finishing_[index] != nullptr) ++index;
   if (index == finishing_.size()) finishing_.emplace_back();
-  set_idle(call, call.bulk->status == 0);
+  set_idle(slot, call, call.bulk->status == 0);
   finishing_[index] = std::move(call.bulk);
   return index;
 }

@@ -16,8 +16,7 @@ ServerHalf::~ServerHalf() { end_all(); }
 void ServerHalf::end_unposted() {
   reading_.leave();
   writing_.leave();
-  for (std::uint32_t slot = 0; slot < options_.call_slots; ++slot) {
-    ServerCall& call = calls_[slot];
+  calls_.for_each([this](std::uint32_t slot, ServerCall& call) {
     if (call.state == ServerState::running) {
       Event event;
       event.word[ev::kind] = static_cast<std::int32_t>(EvKind::cancelled);
@@ -26,14 +25,14 @@ void ServerHalf::end_unposted() {
       event.word[ev::status] = 1;
       shared_.events.emit(event);
     }
-    if (call.state == ServerState::running || call.state == ServerState::asking) end_call(call);
-  }
+    if (call.state == ServerState::running || call.state == ServerState::asking) end_call(slot, call);
+  });
 }
 
 void ServerHalf::end_all() {
   // Their flush has been polled, or the queue pair is about to go.
   shared_.flow.read_ended(std::exchange(read_bytes_, 0));
-  for (ServerCall& call : calls_) end_call(call);
+  calls_.for_each([this](std::uint32_t slot, ServerCall& call) { end_call(slot, call); });
   for (auto& response : finishing_) {
     if (response != nullptr) end_response(*response);
     response.reset();

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "session/call_table.h"
 #include "session/flow.h"
 #include "session/link/link.h"
 #include "session/server/server_call.h"
@@ -45,6 +46,10 @@ class ServerHalf final : Half {
   // --- each turn
   /// Its turn among the sessions of the context: posts READs or WRITEs as far as they fit the credit.
   Moved move(Bulk kind, std::int64_t& credit);
+  /// Calls have data to move, and the session stands in no queue for it.
+  bool out_of_line() const {
+    return (!reading_calls_.empty() && !reading_.waits()) || (!writing_calls_.empty() && !writing_.waits());
+  }
   /// Hands a request over whose READs are over. False: a CANCEL may still lie in the completion queue that
   /// was there before the READs were (see Context::deliver_fetched).
   bool deliver(const Shared::Fetched& fetched, bool queue_was_empty);
@@ -65,11 +70,10 @@ class ServerHalf final : Half {
 
  private:
   /// The call is over, and its slot free.
-  void set_idle(ServerCall& call, bool good) {
+  void set_idle(std::uint32_t slot, ServerCall& call, bool good) {
     if (call.state == ServerState::idle) return;
     call.state = ServerState::idle;
     --calls_in_flight_;
-    const auto slot = static_cast<std::uint32_t>(&call - calls_.data());
     link_.recorder().settle(wire::call_word(slot, call.generation), call.method, good,
                             telemetry::time_of(shared_.now_ns) - telemetry::time_of(call.arrived_ns));
     if (call.part) return;
@@ -84,7 +88,7 @@ class ServerHalf final : Half {
   /// waits for one.
   void refuse(std::uint32_t slot, std::uint32_t status, bool ran, const std::string& text);
   void refuse_size(std::uint32_t slot, std::uint32_t bytes);
-  void end_call(ServerCall& call);
+  void end_call(std::uint32_t slot, ServerCall& call);
 
   // fetching.cc
   bool start_fetch(std::uint32_t slot, memory::Use use);
@@ -99,7 +103,7 @@ class ServerHalf final : Half {
 
   // responses.cc
   void send_written_response(std::uint32_t slot);
-  std::uint32_t keep_until_sent(ServerCall& call);
+  std::uint32_t keep_until_sent(std::uint32_t slot, ServerCall& call);
   void end_response(ServerBulk& bulk);
 
   // transfers.cc
@@ -127,7 +131,7 @@ class ServerHalf final : Half {
 
   FairQueue reading_calls_, writing_calls_;  ///< by slot
   FairQueue::Member reading_, writing_;      ///< this session among those of the context
-  std::vector<ServerCall> calls_;
+  CallTable<ServerCall> calls_;
   std::uint32_t calls_in_flight_ = 0;
   std::uint32_t reads_outstanding_ = 0;
   std::uint64_t read_bytes_ = 0;  ///< that those bring

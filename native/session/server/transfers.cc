@@ -178,7 +178,7 @@ void ServerHalf::stop_writing(std::uint32_t slot, std::uint32_t status, const st
   const auto send_slot = static_cast<std::uint32_t>(std::exchange(call.bulk->slot, -1));
   const auto bytes = static_cast<std::uint32_t>(std::min<std::size_t>(text.size(), shared_.slot_bytes));
   std::memcpy(shared_.slots.payload(send_slot), text.data(), bytes);
-  link_.send_message(send_slot, header, nullptr, 0, bytes, 0, {Then::bulk_sent, keep_until_sent(call)});
+  link_.send_message(send_slot, header, nullptr, 0, bytes, 0, {Then::bulk_sent, keep_until_sent(slot, call)});
 }
 
 }  // namespace rdma_rpc::session

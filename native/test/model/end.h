@@ -14,13 +14,20 @@
 
 namespace rdma_rpc::fabric::model {
 
+/// How a completion queue finds what has come: it looks into the ring, the peer announces it, or now the one
+/// and now the other.
+enum class Looks { by_itself, when_told, in_turns };
+
 struct End {
   static constexpr std::uint32_t kSlotBytes = 512;
   static constexpr std::size_t kMemoryBytes = 4096;
 
-  explicit End(std::uint32_t receives_) : receives(receives_) {
+  explicit End(std::uint32_t receives_, Looks looks) : receives(receives_) {
     // Copies in pieces of a line; no revocation takes pages away, since none waits in vain here.
-    device = open_shm_device({.copy_chunk_bytes = 64, .revoke_grace_us = 60'000'000}, &error);
+    ShmOptions options{.copy_chunk_bytes = 64, .revoke_grace_us = 60'000'000};
+    if (looks != Looks::by_itself) options.watched_max = looks == Looks::in_turns ? 1 : 0;
+    if (looks == Looks::in_turns) options.watched_min = 0, options.polls_per_hand = 1;
+    device = open_shm_device(options, &error);
     cq = device->create_cq(64);
     slab = device->alloc_memory(std::size_t{receives} * kSlotBytes, "model slab");
     memory = device->alloc_memory(kMemoryBytes, "model memory");
@@ -91,7 +98,8 @@ struct End {
 
 /// Two of them, connected.
 struct Ends {
-  explicit Ends(std::uint32_t receives = 2) : a(receives), b(receives) {
+  explicit Ends(std::uint32_t receives = 2, Looks looks = Looks::by_itself)
+      : a(receives, looks), b(receives, looks) {
     EXPECT_EQ(a.qp->connect(b.qp->local_address()), "");
     EXPECT_EQ(b.qp->connect(a.qp->local_address()), "");
     for (std::size_t i = 0; i < End::kMemoryBytes; ++i) {

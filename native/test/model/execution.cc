@@ -48,6 +48,15 @@ void store(void* word, std::size_t bytes, std::uint64_t value, std::memory_order
   if (current != nullptr) return current->store(word, bytes, value, order);
   std::memcpy(word, &value, bytes);
 }
+std::uint64_t update(void* word, std::size_t bytes, std::uint64_t keep, std::uint64_t set,
+                     std::memory_order order) {
+  if (current != nullptr) return current->update(word, bytes, keep, set, order);
+  std::uint64_t value = 0;
+  std::memcpy(&value, word, bytes);
+  const std::uint64_t changed = (value & keep) | set;
+  std::memcpy(word, &changed, bytes);
+  return value;
+}
 void fence(std::memory_order order) {
   if (current != nullptr) current->fence(order);
 }
@@ -158,6 +167,16 @@ void Execution::store(void* word, std::size_t bytes, std::uint64_t value, std::m
   ++stores_;
   since_store_ = 0;
   memory_.store(running_, word, bytes, value, order);
+}
+
+std::uint64_t Execution::update(void* word, std::size_t bytes, std::uint64_t keep, std::uint64_t set,
+                                std::memory_order order) {
+  char what[80];
+  std::snprintf(what, sizeof what, "update %s of %p with %" PRIx64, name_of(order), word, set);
+  step(what);
+  ++stores_;
+  since_store_ = 0;
+  return memory_.update(running_, word, bytes, keep, set, order);
 }
 
 void Execution::fence(std::memory_order order) {

@@ -54,6 +54,8 @@ class Execution {
   // For words.h, on a thread of this run.
   std::uint64_t load(const void* word, std::size_t bytes, std::memory_order order);
   void store(void* word, std::size_t bytes, std::uint64_t value, std::memory_order order);
+  std::uint64_t update(void* word, std::size_t bytes, std::uint64_t keep, std::uint64_t set,
+                       std::memory_order order);
   void fence(std::memory_order order);
   void copy(void* to, const void* from, std::size_t bytes);
   void step(const char* what);

@@ -78,6 +78,15 @@ void Memory::store(std::size_t thread, void* word, std::size_t bytes, std::uint6
   if (order == std::memory_order_seq_cst) at(sequential_.view, index) = number;
 }
 
+std::uint64_t Memory::update(std::size_t thread, void* word, std::size_t bytes, std::uint64_t keep,
+                             std::uint64_t set, std::memory_order order) {
+  const std::uint64_t before = load(thread, word, bytes, order, [](std::size_t) { return std::size_t{0}; });
+  const Knowledge released = words_[index_of(word, bytes)].values.back().released;
+  store(thread, word, bytes, (before & keep) | set, order);
+  words_[index_of(word, bytes)].values.back().released.join(released);
+  return before;
+}
+
 void Memory::fence(std::size_t thread, std::memory_order order) {
   Thread& by = threads_[thread];
   if (acquires(order)) by.now.join(by.acquired);

@@ -31,6 +31,9 @@ class Memory {
   std::uint64_t load(std::size_t thread, const void* word, std::size_t bytes, std::memory_order order,
                      const Choose& choose);
   void store(std::size_t thread, void* word, std::size_t bytes, std::uint64_t value, std::memory_order order);
+  /// Of the newest value, whose release is handed on with what takes its place (a release sequence).
+  std::uint64_t update(std::size_t thread, void* word, std::size_t bytes, std::uint64_t keep,
+                       std::uint64_t set, std::memory_order order);
   void fence(std::size_t thread, std::memory_order order);
   /// Bytes that are no atomics are read or written. What is wrong with that; empty: nothing.
   std::string touch(std::size_t thread, const void* at, std::size_t bytes, bool write);

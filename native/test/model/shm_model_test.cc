@@ -46,9 +46,20 @@ void expect_message(Execution& run, const Ends& ends, const Wc& wc, std::size_t 
              "a message has arrived with other bytes");
 }
 
-TEST_F(ShmModel, AMessageWakesASleeper) {
+/// Nothing that is published may be missed, whichever way it is found.
+class ShmModelWake : public ShmModel, public testing::WithParamInterface<Looks> {
+ protected:
+  /// One that looks in turns leaves off in one of these.
+  static void poll_idly(const End& end) {
+    if (GetParam() != Looks::in_turns) return;
+    Wc none;
+    EXPECT_EQ(end.cq->poll({&none, 0}), 0u);
+  }
+};
+
+TEST_P(ShmModelWake, AMessageWakesASleeper) {
   holds({.switches = 4, .old_values = 2}, [](Execution& run) {
-    Ends ends;
+    Ends ends(2, GetParam());
     run.threads([&] { ends.a.send(8); },
                 [&] {
                   Wc wc;
@@ -57,9 +68,9 @@ TEST_F(ShmModel, AMessageWakesASleeper) {
   });
 }
 
-TEST_F(ShmModel, ASleeperIsWokenEachTime) {
+TEST_P(ShmModelWake, ASleeperIsWokenEachTime) {
   holds({.switches = 2, .old_values = 1}, [](Execution& run) {
-    Ends ends;
+    Ends ends(2, GetParam());
     run.threads(
         [&] {
           ends.a.send(8);
@@ -73,9 +84,9 @@ TEST_F(ShmModel, ASleeperIsWokenEachTime) {
   });
 }
 
-TEST_F(ShmModel, TwoThatAnswerEachOtherSleepAndWake) {
+TEST_P(ShmModelWake, TwoThatAnswerEachOtherSleepAndWake) {
   holds({.switches = 2, .old_values = 1}, [](Execution& run) {
-    Ends ends;
+    Ends ends(2, GetParam());
     const auto answers = [&run](End& end, bool first) {
       if (first) end.send(8);
       for (Wc wc; end.next(run, &wc);) {
@@ -87,9 +98,9 @@ TEST_F(ShmModel, TwoThatAnswerEachOtherSleepAndWake) {
   });
 }
 
-TEST_F(ShmModel, AFaultWakesASleeper) {
+TEST_P(ShmModelWake, AFaultWakesASleeper) {
   holds({.switches = 2, .old_values = 1}, [](Execution& run) {
-    Ends ends(1);
+    Ends ends(1, GetParam());
     const Sge sge = ends.a.sge(0, 8);
     run.threads(
         [&] {
@@ -102,6 +113,26 @@ TEST_F(ShmModel, AFaultWakesASleeper) {
         });
   });
 }
+
+TEST_P(ShmModelWake, WhatComesWhileTheOwnerLeavesOffLookingIsFound) {
+  holds({.switches = 3, .old_values = 1}, [](Execution& run) {
+    Ends ends(2, GetParam());
+    poll_idly(ends.b);
+    run.threads([&] { ends.a.send(8); },
+                [&] {
+                  poll_idly(ends.b);
+                  Wc wc;
+                  if (ends.b.next(run, &wc)) expect_message(run, ends, wc, 0, 8);
+                });
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(, ShmModelWake, testing::Values(Looks::by_itself, Looks::when_told, Looks::in_turns),
+                         [](const auto& info) {
+                           return info.param == Looks::by_itself   ? "LooksByItself"
+                                  : info.param == Looks::when_told ? "LooksWhenTold"
+                                                                   : "LooksInTurns";
+                         });
 
 TEST_F(ShmModel, WhatWasSentBeforeAFaultArrives) {
   holds({.switches = 2, .old_values = 1}, [](Execution& run) {

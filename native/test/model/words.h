@@ -10,6 +10,9 @@ namespace rdma_rpc::fabric::model {
 
 std::uint64_t load(const void* word, std::size_t bytes, std::memory_order order);
 void store(void* word, std::size_t bytes, std::uint64_t value, std::memory_order order);
+/// A load of the newest value and a store of `(value & keep) | set`, with nothing between them.
+std::uint64_t update(void* word, std::size_t bytes, std::uint64_t keep, std::uint64_t set,
+                     std::memory_order order);
 void fence(std::memory_order order);
 void step();
 void copy(void* to, const void* from, std::size_t bytes);
@@ -27,6 +30,12 @@ class SharedWord {
   }
   void store(T value, std::memory_order order = std::memory_order_seq_cst) {
     model::store(&value_, sizeof value_, value, order);
+  }
+  T fetch_or(T set, std::memory_order order) {
+    return static_cast<T>(model::update(&value_, sizeof value_, ~std::uint64_t{0}, set, order));
+  }
+  T exchange(T value, std::memory_order order) {
+    return static_cast<T>(model::update(&value_, sizeof value_, 0, value, order));
   }
   /// For connecting, which no model looks into.
   bool compare_exchange_strong(T& expected, T desired) {

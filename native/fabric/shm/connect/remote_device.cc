@@ -35,6 +35,14 @@ std::shared_ptr<RemoteDevice> RemoteDevice::open(const AddressBlob& address, boo
   if (!map) return nullptr;
   std::shared_ptr<RemoteDevice> device(new RemoteDevice(address, std::move(map)));
   if (!device->is_named(address, error)) return nullptr;
+  device->announcements_map_ =
+      map_peer_memfd(process, address.announcements_fd, sizeof(Announcements), PeerMay::write, error);
+  if (!device->announcements_map_) return nullptr;
+  const Header& header = device->announcements()->header;
+  if (header.magic != kMagic || header.version != kLayoutVersion || header.token != address.device_token) {
+    *error = "shm: the peer's announcements are not of the device that its address names";
+    return nullptr;
+  }
   if (use_process_vm) {
     Token seen{};
     device->reaches_any_memory_ = device->copy(Direction::read, {nullptr, address.token_addr}, seen.data(),
@@ -51,6 +59,18 @@ std::shared_ptr<RemoteDevice> RemoteDevice::of_sent(const AddressBlob& address, 
   device->sent_ = true;
   device->more_ = std::move(more);
   return device;
+}
+
+std::shared_ptr<const PeerPipe> RemoteDevice::pipe(const AddressBlob& address, DeviceCounters& counts,
+                                                   std::string* error) {
+  KnownPipe& known = pipes_[address.poller];
+  auto pipe = known.serial == address.pipe_serial ? known.pipe.lock() : nullptr;
+  if (pipe) return pipe;
+  UniqueFd fd = open_peer_pipe(process_, address.pipe_fd, error);
+  if (!fd) return nullptr;
+  pipe = std::make_shared<const PeerPipe>(std::move(fd), counts);
+  known = {address.pipe_serial, pipe};
+  return pipe;
 }
 
 bool RemoteDevice::is_named(const AddressBlob& address, std::string* error) const {

@@ -3,12 +3,14 @@
 // device's thread; copies run there.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "fabric/fabric.h"
 #include "fabric/shm/connect/process.h"
 #include "fabric/shm/layout.h"
 #include "fabric/shm/memory/segment.h"
@@ -23,6 +25,16 @@ struct RemoteRange {
 enum class Direction { read, write };
 /// `vanished`: the peer has no memory there. `refused`: the kernel lets nobody in, or the peer has ended.
 enum class Copied { all, vanished, refused };
+
+/// What the completion queue of a peer is woken by. Shared by the queue pairs that lead to it.
+struct PeerPipe {
+  PeerPipe(UniqueFd fd_, DeviceCounters& counts_) : fd(std::move(fd_)), counts(counts_) { ++counts.open_fds; }
+  PeerPipe(const PeerPipe&) = delete;
+  PeerPipe& operator=(const PeerPipe&) = delete;
+  ~PeerPipe() { --counts.open_fds; }
+  const UniqueFd fd;
+  DeviceCounters& counts;
+};
 
 class RemoteDevice {
  public:
@@ -44,8 +56,13 @@ class RemoteDevice {
            address.start_ticks == process_.start_ticks;
   }
   const Poller& poller(std::uint32_t index) const { return segment().pollers[index]; }
+  /// Opened when no queue pair has it. Null when the system refuses; `error` says why.
+  std::shared_ptr<const PeerPipe> pipe(const AddressBlob& address, DeviceCounters& counts,
+                                       std::string* error);
   /// The table's entry for this key. Its `key` says whether the key is good.
   const TableKey& entry(std::uint32_t key) const { return segment().keys[key >> kKeyGenerationBits]; }
+  /// Null by descriptors.
+  Announcements* announcements() const { return reinterpret_cast<Announcements*>(announcements_map_.data()); }
   bool reaches_any_memory() const { return reaches_any_memory_; }
 
   /// False when that range is not there or cannot be reached. May map memory (first use); `why` says why that
@@ -68,9 +85,15 @@ class RemoteDevice {
 
   ProcessIdentity process_;
   Token token_;
-  Mapping map_;
+  Mapping map_, announcements_map_;
   bool reaches_any_memory_ = false;
   std::vector<Mapped> memories_;
+  /// By poller.
+  struct KnownPipe {
+    std::uint32_t serial = 0;
+    std::weak_ptr<const PeerPipe> pipe;
+  };
+  std::array<KnownPipe, kPollersMax> pipes_;
   bool sent_ = false;  ///< by descriptors: memory comes when the peer sends it
   std::uint64_t sent_bytes_ = 0;
   std::function<void()> more_;

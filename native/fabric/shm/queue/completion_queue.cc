@@ -26,6 +26,7 @@ CompletionQueue::CompletionQueue(Device& device, std::uint32_t poller, UniqueFd 
                                  UniqueFd pipe_write)
     : device_(device),
       poller_index_(poller),
+      pipe_serial_(device.next_pipe_serial()),
       poller_(device.shared().pollers[poller]),
       pipe_read_(std::move(pipe_read)),
       pipe_write_(std::move(pipe_write)) {
@@ -74,21 +75,114 @@ void CompletionQueue::note_cpu() {
 std::size_t CompletionQueue::poll(std::span<Wc> out) {
   if (polls_++ % kPollsPerCpuCheck == 0) note_cpu();
   if (handshakes_ != 0) reactor_->progress();
-  const std::size_t pairs = queue_pairs_.size();
-  if (pairs == 1) return queue_pairs_[0]->poll(out);
+  device_.collect_announced(std::memory_order_relaxed);
+  if (polls_ % device_.options().polls_per_hand == 0) move_hand();
+  const std::size_t watched = watched_.size();
+  if (watched == 1 && first_ == nullptr) return poll(*watched_[0], out);
   std::size_t count = 0;
   bool again = true;
   while (again && count < out.size()) {
     again = false;
-    for (std::size_t i = 0; i < pairs && count < out.size(); ++i) {
-      next_ = next_ + 1 < pairs ? next_ + 1 : 0;
+    for (std::size_t i = 0; i <= watched && count < out.size(); ++i) {
+      next_ = next_ < watched ? next_ + 1 : 0;
       const std::size_t budget = std::min(kBudget, out.size() - count);
-      const std::size_t got = queue_pairs_[next_]->poll(out.subspan(count, budget));
+      const std::size_t got = next_ == watched ? poll_listed(out.subspan(count, budget))
+                                               : poll(*watched_[next_], out.subspan(count, budget));
       again = again || got == budget;
       count += got;
     }
   }
   return count;
+}
+
+std::size_t CompletionQueue::poll(QueuePair& qp, std::span<Wc> out) {
+  ++looked_at_;
+  const std::size_t got = qp.poll(out);
+  if (got != 0) qp.turns.active = true;
+  return got;
+}
+
+/// Each that is listed now has one turn. Who has more than that, or waits for something that nobody
+/// announces, stays.
+std::size_t CompletionQueue::poll_listed(std::span<Wc> out) {
+  std::size_t count = 0;
+  for (const QueuePair* last = last_; first_ != nullptr && count < out.size();) {
+    QueuePair& qp = *unlist_first();
+    const std::size_t room = out.size() - count;
+    const std::size_t got = poll(qp, out.subspan(count));
+    count += got;
+    if (got != 0 && !qp.turns.watched) candidate_ = &qp;
+    if (got == room || qp.wants_turns()) list(qp);
+    if (&qp == last) break;
+  }
+  return count;
+}
+
+// --- who is watched, and who is listed
+
+void CompletionQueue::add(QueuePair& qp) {
+  if (device_.announcements() == nullptr || watched_.size() < device_.options().watched_max) {
+    watch(qp);
+  } else {
+    qp.rely_on_announcements(true);
+  }
+}
+
+void CompletionQueue::remove(QueuePair& qp) {
+  std::erase(watched_, &qp);
+  if (candidate_ == &qp) candidate_ = nullptr;
+  if (!qp.turns.listed) return;
+  QueuePair* rest = std::exchange(first_, nullptr);
+  last_ = nullptr;
+  while (rest != nullptr) {
+    QueuePair* other = std::exchange(rest, rest->turns.next);
+    other->turns.listed = false;
+    if (other != &qp) list(*other);
+  }
+}
+
+void CompletionQueue::note(QueuePair& qp) {
+  list(qp);
+  if (armed_) wake();
+}
+
+void CompletionQueue::list(QueuePair& qp) {
+  if (qp.turns.watched || std::exchange(qp.turns.listed, true)) return;
+  qp.turns.next = nullptr;
+  (first_ == nullptr ? first_ : last_->turns.next) = &qp;
+  last_ = &qp;
+}
+
+QueuePair* CompletionQueue::unlist_first() {
+  QueuePair* qp = std::exchange(first_, first_->turns.next);
+  qp->turns.listed = false;
+  return qp;
+}
+
+void CompletionQueue::watch(QueuePair& qp) {
+  qp.turns.watched = qp.turns.active = true;
+  qp.rely_on_announcements(false);
+  watched_.push_back(&qp);
+}
+
+void CompletionQueue::stop_watching(std::size_t index) {
+  QueuePair& qp = *watched_[index];
+  watched_.erase(watched_.begin() + static_cast<std::ptrdiff_t>(index));
+  qp.turns.watched = false;
+  qp.rely_on_announcements(true);
+  if (!qp.idle()) list(qp);
+}
+
+/// Who is active comes in, and who has been idle for a round goes.
+void CompletionQueue::move_hand() {
+  if (device_.announcements() == nullptr) return;
+  const ShmOptions& options = device_.options();
+  if (watched_.size() > options.watched_min) {
+    hand_ = hand_ + 1 < watched_.size() ? hand_ + 1 : 0;
+    if (!std::exchange(watched_[hand_]->turns.active, false)) stop_watching(hand_);
+  }
+  if (candidate_ != nullptr && watched_.size() < options.watched_max)
+    watch(*std::exchange(candidate_, nullptr));
 }
 
 bool CompletionQueue::arm() {
@@ -97,11 +191,12 @@ bool CompletionQueue::arm() {
   // A peer publishes and then looks at this word; here it is written first and the rings are looked at after
   // it. Whatever the order in time, one of the two sees the other.
   poller_.sleeping.store(sleeps_, std::memory_order_seq_cst);
-  for (const QueuePair* qp : queue_pairs_) {
-    if (!qp->idle()) {
-      poller_.sleeping.store(0, std::memory_order_relaxed);
-      return false;
-    }
+  device_.collect_announced(std::memory_order_seq_cst);
+  bool idle = std::all_of(watched_.begin(), watched_.end(), [](const QueuePair* qp) { return qp->idle(); });
+  for (const QueuePair* qp = first_; qp != nullptr && idle; qp = qp->turns.next) idle = qp->idle();
+  if (!idle) {
+    poller_.sleeping.store(0, std::memory_order_relaxed);
+    return false;
   }
   armed_ = true;
   return true;
@@ -119,7 +214,7 @@ void CompletionQueue::acknowledge() {
   if (reactor_) {
     // Nearly always it is a bell on the one control connection, which is heard with one system call. What
     // else there is is told again.
-    if (queue_pairs_.size() == 1 && queue_pairs_[0]->hears_something()) return;
+    if (watched_.size() == 1 && watched_[0]->hears_something()) return;
     reactor_->progress();
     if (!std::exchange(own_pipe_.rung, false)) return;
   }
@@ -131,7 +226,7 @@ void CompletionQueue::acknowledge() {
 
 bool CompletionQueue::peer_shares_cpu() const {
   const auto cpu = static_cast<std::uint32_t>(::sched_getcpu());
-  return std::any_of(queue_pairs_.begin(), queue_pairs_.end(),
+  return std::any_of(watched_.begin(), watched_.end(),
                      [cpu](const QueuePair* qp) { return qp->peer_wants_cpu(cpu); });
 }
 

@@ -1,5 +1,10 @@
 // The completion queue: polls its queue pairs in turn, and sleeps and wakes. Completions wait in their queue
 // pairs, so it never overruns, whatever the number of entries asked for. Used on the device's thread.
+//
+// It watches a few of them, those that were active last: it looks into their rings with each poll, and their
+// peers have nothing more to do than to write there. The peers of all others announce what they write
+// (announcements.h), and who has announced something is on a list until it has been polled empty. So what a
+// poll costs does not depend on how many queue pairs there are. By descriptors all of them are watched.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +24,13 @@ class QueuePair;
 
 class CompletionQueue final : public fabric::CompletionQueue {
  public:
+  /// Kept in each queue pair.
+  struct Turns {
+    QueuePair* next = nullptr;  ///< on the list
+    bool listed = false, watched = false;
+    bool active = false;  ///< has had completions since the hand came by
+  };
+
   CompletionQueue(Device& device, std::uint32_t poller, UniqueFd pipe_read, UniqueFd pipe_write);
   ~CompletionQueue() override;
 
@@ -29,12 +41,14 @@ class CompletionQueue final : public fabric::CompletionQueue {
   bool peer_shares_cpu() const override;
 
   std::uint32_t poller() const { return poller_index_; }
+  std::uint32_t pipe_serial() const { return pipe_serial_; }
   /// The end of the pipe that peers open.
   int doorbell_fd() const { return pipe_write_.get(); }
-  /// For completions that are made here, not by a peer: a request that is done, a flush.
-  void wake_if_armed() {
-    if (armed_) wake();
-  }
+  /// There may be something for poll() in this queue pair that nobody announces: completions that are made
+  /// here (a request that is done, a flush), what has come before it was connected.
+  void note(QueuePair& qp);
+  /// The next poll() looks at it.
+  void list(QueuePair& qp);
 
   // By descriptors.
   /// False: the system refuses.
@@ -46,8 +60,10 @@ class CompletionQueue final : public fabric::CompletionQueue {
   /// poll.
   void note_handshake(int more) { handshakes_ += more; }
 
-  void add(QueuePair& qp) { queue_pairs_.push_back(&qp); }
-  void remove(QueuePair& qp) { std::erase(queue_pairs_, &qp); }
+  void add(QueuePair& qp);
+  void remove(QueuePair& qp);
+  /// Queue pairs that polls have looked at, counting on: as many as were watched or had something to say.
+  std::uint64_t looked_at() const { return looked_at_; }
 
  private:
   /// Its own pipe among the control connections: acknowledge() reads it when it has been rung.
@@ -57,14 +73,25 @@ class CompletionQueue final : public fabric::CompletionQueue {
     void expired() override {}
   };
   void note_cpu();
+  std::size_t poll(QueuePair& qp, std::span<Wc> out);
+  std::size_t poll_listed(std::span<Wc> out);
+  QueuePair* unlist_first();
+  void watch(QueuePair& qp);
+  void stop_watching(std::size_t index);
+  void move_hand();
   void wake();
 
   Device& device_;
   std::uint32_t poller_index_;
+  const std::uint32_t pipe_serial_;
   Poller& poller_;
   UniqueFd pipe_read_, pipe_write_;
-  std::vector<QueuePair*> queue_pairs_;
-  std::size_t next_ = 0;
+  std::vector<QueuePair*> watched_;
+  std::size_t next_ = 0;            ///< of those, and after them the list: whose turn it is
+  std::size_t hand_ = 0;            ///< of those: who is looked at next, whether it is still active
+  QueuePair* candidate_ = nullptr;  ///< active, and not watched
+  QueuePair *first_ = nullptr, *last_ = nullptr;  ///< the list
+  std::uint64_t looked_at_ = 0;
   bool armed_ = false;
   std::uint32_t sleeps_ = 0;
   std::uint32_t polls_ = 0;

@@ -7,6 +7,8 @@
 #include <bit>
 #include <cstring>
 
+#include "fabric/shm/queue/announcements.h"
+
 namespace rdma_rpc::fabric::shm {
 namespace {
 
@@ -27,12 +29,13 @@ void full_fence() { shared_fence(std::memory_order_seq_cst); }
 }  // namespace
 
 QueuePair::QueuePair(Device& device, CompletionQueue& cq, const QpOptions& options, std::uint32_t qp_num,
-                     Segment segment, const Token& token)
-    : completions_(std::bit_ceil(options.send_wr_max)),
+                     std::uint32_t place, Segment segment, const Token& token)
+    : completions_(new SendCompletion[std::bit_ceil(options.send_wr_max)]),
       receives_(std::bit_ceil(options.recv_wr_max)),
       device_(device),
       cq_(cq),
       options_(options),
+      place_(place),
       segment_(std::move(segment)),
       token_(token) {
   qp_num_ = qp_num;
@@ -43,7 +46,7 @@ QueuePair::QueuePair(Device& device, CompletionQueue& cq, const QpOptions& optio
   own_cells_ = mine.cells;
   receive_mask_ = slots - 1;
   cell_mask_ = cells_for(slots) - 1;
-  completion_mask_ = static_cast<std::uint32_t>(completions_.size()) - 1;
+  completion_mask_ = std::bit_ceil(options.send_wr_max) - 1;
   AddressBlob& address = own_->address;
   address.magic = kMagic;
   address.version = kLayoutVersion;
@@ -60,7 +63,10 @@ QueuePair::QueuePair(Device& device, CompletionQueue& cq, const QpOptions& optio
     address.token_addr = reinterpret_cast<std::uint64_t>(&device_.token());
     address.device_fd = static_cast<std::uint32_t>(device_.fd());
     address.qp_fd = static_cast<std::uint32_t>(segment_.fd.get());
+    address.pipe_serial = cq_.pipe_serial();
     address.pipe_fd = static_cast<std::uint32_t>(cq_.doorbell_fd());
+    address.announcements_fd = static_cast<std::uint32_t>(device_.announcements_fd());
+    address.place = place_;
   }
   std::memcpy(address_.data(), &address, sizeof address);
   own_->posted.store(kFirstNumber, std::memory_order_relaxed);
@@ -78,7 +84,7 @@ QueuePair::~QueuePair() {
   cq_.remove(*this);
   device_.forget(*this);
   --device_.counts().queue_pairs;
-  device_.counts().open_fds -= peer_pipe_ || shown_ ? 2u : 1u;
+  device_.counts().open_fds -= (segment_.fd ? 1u : 0u) + (shown_ ? 1u : 0u);
 }
 
 std::vector<std::byte> QueuePair::local_address() const { return {address_.begin(), address_.end()}; }
@@ -115,7 +121,8 @@ std::string QueuePair::check(const AddressBlob& address) const {
            std::to_string(kLayoutVersion);
   }
   if (!std::has_single_bit(address.receive_slots) || address.receive_slots > kReceiveSlotsMax ||
-      address.poller >= kPollersMax || address.qp_num == 0 || address.by_descriptors > 1) {
+      address.poller >= kPollersMax || address.place >= kQueuePairsMax || address.qp_num == 0 ||
+      address.by_descriptors > 1) {
     return "shm: a field of the peer's address is out of range";
   }
   if ((address.by_descriptors != 0) != device_.options().by_descriptors) {
@@ -138,7 +145,7 @@ std::string QueuePair::map_peer(const AddressBlob& address) {
   if (std::memcmp(&peer.header->address, &address, sizeof address) != 0) {
     return "shm: the peer's queue pair is not the one that its address names";
   }
-  UniqueFd pipe = open_peer_pipe(remote->process(), address.pipe_fd, &error);
+  auto pipe = remote->pipe(address, device_.counts(), &error);
   if (!pipe) return error;
   // What SENDs will need is had now: later it might be refused, and end the connection.
   const PostedReceive& first = peer.receives[kFirstNumber & (address.receive_slots - 1)];
@@ -151,8 +158,15 @@ std::string QueuePair::map_peer(const AddressBlob& address) {
   if (error = claim(map.data(), address); !error.empty()) return error;
   use_peer(address, std::move(map), std::move(remote));
   peer_pipe_ = std::move(pipe);
-  ++device_.counts().open_fds;
+  device_.note_open_file(*this);
   return {};
+}
+
+bool QueuePair::close_opened_file() {
+  if (own_->claimed.load(std::memory_order_acquire) == 0) return false;
+  segment_.fd.reset();
+  --device_.counts().open_fds;
+  return true;
 }
 
 /// `data`: the peer's segment. Empty, or why it is not for this queue pair.
@@ -176,16 +190,20 @@ void QueuePair::use_peer(const AddressBlob& address, Mapping map, std::shared_pt
   peer_receive_mask_ = address.receive_slots - 1;
   peer_cell_mask_ = cells_for(address.receive_slots) - 1;
   peer_poller_ = &remote->poller(address.poller);
+  peer_announcements_ = remote->announcements();
+  peer_place_ = address.place;
   peer_qp_num_ = address.qp_num;
   peer_map_ = std::move(map);
   remote_ = std::move(remote);
+  // What has come before is looked at from now on.
+  cq_.note(*this);
 }
 
 void QueuePair::to_error() {
   enter_error(SharedState::error);
   // The caller may know that the peer has died: look at once.
   awaited_.next_poll = {};
-  cq_.wake_if_armed();
+  cq_.note(*this);
 }
 
 void QueuePair::enter_error(SharedState shown) {
@@ -201,11 +219,15 @@ void QueuePair::enter_error(SharedState shown) {
   if (peer_ != nullptr) ring_doorbell();
   stop_handshake();
   if (peer_ == nullptr && control_ != nullptr) control_->close();
-  cq_.wake_if_armed();
+  cq_.note(*this);
 }
 
 void QueuePair::ring_doorbell() {
   full_fence();
+  if (peer_announcements_ != nullptr && peer_->announce.load(std::memory_order_relaxed) != 0) {
+    announce(*peer_announcements_, peer_place_);
+    full_fence();
+  }
   const std::uint32_t sleeping = peer_poller_->sleeping.load(std::memory_order_relaxed);
   if (sleeping == 0 || sleeping == last_rung_) return;
   last_rung_ = sleeping;
@@ -213,7 +235,7 @@ void QueuePair::ring_doorbell() {
   const char byte = 0;
   stall_point();
   // A full pipe is readable, which is all that is wanted.
-  [[maybe_unused]] const ssize_t written = ::write(peer_pipe_.get(), &byte, 1);
+  [[maybe_unused]] const ssize_t written = ::write(peer_pipe_->fd.get(), &byte, 1);
 }
 
 bool QueuePair::peer_wants_cpu(std::uint32_t cpu) const {

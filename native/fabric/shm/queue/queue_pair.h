@@ -21,7 +21,7 @@ namespace rdma_rpc::fabric::shm {
 class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
  public:
   QueuePair(Device& device, CompletionQueue& cq, const QpOptions& options, std::uint32_t qp_num,
-            Segment segment, const Token& token);
+            std::uint32_t place, Segment segment, const Token& token);
   ~QueuePair() override;
 
   QpState state() const override { return state_; }
@@ -35,6 +35,17 @@ class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
   void to_error() override;
 
   const Token& token() const { return token_; }
+  CompletionQueue& cq() const { return cq_; }
+  std::uint32_t place() const { return place_; }
+  /// Its completion queue's.
+  CompletionQueue::Turns turns;
+  /// The peer is to announce what it publishes, or not: its completion queue looks by itself. What is there
+  /// already it does not announce: look after this (idle()).
+  void rely_on_announcements(bool on) {
+    own_->announce.store(on ? 1 : 0, on ? std::memory_order_seq_cst : std::memory_order_relaxed);
+  }
+  /// A poll() that finds nothing is to be followed by others.
+  bool wants_turns() const { return awaited_.hazard != 0; }
   /// By descriptors: somebody has come for this queue pair.
   void take(UniqueFd fd, const Token& from);
   /// By descriptors: a memory that the peer may reach from now on.
@@ -63,6 +74,9 @@ class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
   /// Whether the peer copies through this key at this moment.
   bool peer_holds(std::uint32_t key) const { return own_->hazard.load(std::memory_order_seq_cst) == key; }
   bool peer_is_dead() const;
+
+  /// Its peer has mapped its segment: nobody opens that again. False: not yet.
+  bool close_opened_file();
 
  private:
   struct Receive {
@@ -159,6 +173,8 @@ class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
   PostedReceive* peer_receives_ = nullptr;
   Cell* peer_cells_ = nullptr;
   const Poller* peer_poller_ = nullptr;
+  Announcements* peer_announcements_ = nullptr;
+  std::uint32_t peer_place_ = 0;
   std::uint32_t peer_receive_mask_ = 0;
   std::uint32_t peer_cell_mask_ = 0;
   std::uint32_t cells_sent_ = kFirstNumber;
@@ -170,7 +186,7 @@ class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
 
   std::uint32_t send_posted_ = 0, send_done_ = 0;
   std::uint32_t completion_mask_ = 0;
-  std::vector<SendCompletion> completions_;
+  std::unique_ptr<SendCompletion[]> completions_;  ///< untouched until they are used
   std::vector<Receive> receives_;
   PostedReceive* own_receives_ = nullptr;
   std::uint32_t shortest_receive_ = ~0u;
@@ -179,11 +195,12 @@ class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
   Device& device_;
   CompletionQueue& cq_;
   const QpOptions options_;
+  const std::uint32_t place_;
   std::array<std::byte, sizeof(AddressBlob)> address_;
   Segment segment_;
   std::shared_ptr<RemoteDevice> remote_;
   Mapping peer_map_;
-  UniqueFd peer_pipe_;
+  std::shared_ptr<const PeerPipe> peer_pipe_;
 
   // By descriptors.
   const Token token_;

@@ -42,7 +42,7 @@ std::size_t QueuePair::post_recv(std::span<const RecvWr> requests) {
     published_ = ++posted_;
   }
   own_->posted.store(published_, std::memory_order_release);
-  if (state_ == QpState::err) cq_.wake_if_armed();
+  if (state_ == QpState::err) cq_.note(*this);
   return taken;
 }
 

@@ -34,7 +34,7 @@ std::size_t QueuePair::post_send(std::span<const SendWr> requests) {
     execute(wr);
   }
   if (state_ == QpState::rts && taken > 0) ring_doorbell();
-  if (completions_head_ != completions_tail_) cq_.wake_if_armed();
+  if (completions_head_ != completions_tail_) cq_.note(*this);
   return taken;
 }
 

@@ -132,8 +132,24 @@ TEST(ShmConnect, QueuePairsToOneDeviceShareItsMappings) {
   const auto before = here.device->counters().open_fds;
   ASSERT_EQ(here.qp->connect(there.qp->local_address()), "");
   ASSERT_EQ(more->connect(second->local_address()), "");
-  EXPECT_EQ(here.device->counters().open_fds, before + 2)
-      << "each connection holds the peer's pipe, nothing else";
+  EXPECT_EQ(here.device->counters().open_fds, before + 1) << "they share the peer's pipe";
+}
+
+TEST(ShmConnect, AQueuePairHoldsNoDescriptorOnceItsPeerHasMappedIt) {
+  ShmEnd here, there;
+  std::string error;
+  const auto before = here.device->counters().open_fds;
+  std::vector<std::unique_ptr<QueuePair>> mine, theirs;
+  for (int i = 0; i < 100; ++i) {
+    mine.push_back(here.device->create_qp(*here.cq, {}, &error));
+    theirs.push_back(there.device->create_qp(*there.cq, {}, &error));
+    ASSERT_EQ(mine.back()->connect(theirs.back()->local_address()), "");
+    ASSERT_EQ(theirs.back()->connect(mine.back()->local_address()), "");
+  }
+  // The peer's pipe, and the last ones.
+  EXPECT_LE(here.device->counters().open_fds, before + 1 + 2);
+  mine.clear();
+  EXPECT_EQ(here.device->counters().open_fds, before);
 }
 
 }  // namespace

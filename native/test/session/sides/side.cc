@@ -241,7 +241,9 @@ bool Side::turn(std::uint64_t now_ns) {
     context->begin_callback();
     for (std::uint32_t i = 0; i < count; ++i) on_event(context->events() + i * ev::words);
   }
-  return context->finish_turn() || staged || count != 0 || !context->cq().arm();
+  const bool more = context->finish_turn();
+  if (const std::string forgotten = context->forgotten(); !forgotten.empty()) ledger.violation(forgotten);
+  return more || staged || count != 0 || !context->cq().arm();
 }
 
 void Side::forget() {

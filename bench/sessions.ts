@@ -1,0 +1,140 @@
+/**
+ * What many sessions cost: N of them between a server process and a client process, all idle but one, then all active. Prints a line for
+ * each N as JSON. To run by hand, after setup:
+ *
+ *   node dist/bench/sessions.js [--fabric shm] [--sessions 1,10,100,1000] [--ms 500] [--rounds 3]
+ *
+ * The counts of one fabric are measured in pairs of processes of their own, one after the other, and again in each round.
+ */
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { type Channel, createChannel, createClient, createServer } from 'rdma-rpc';
+import { cpuMeter, residentBytes } from './cpu.ts';
+import { BenchDefinition } from './gen/bench.rdma.ts';
+import { handlers } from './handlers.ts';
+
+interface Task {
+  address: string;
+  fabric: 'shm' | 'shm-fd' | 'tcp';
+  sessions: number;
+  ms: number;
+}
+
+/** Calls of the one active session, and of all of them together. */
+const inFlight = { one: 16, all: 256 };
+/** Sessions that are being opened at once. */
+const opening = 32;
+/** Most that a server admits, here from one client. */
+const sessionsMax = 16_384;
+const payload = new Uint8Array(32);
+
+async function serve({ address }: Task): Promise<void> {
+  const server = createServer({ sessionsMax, sessionsPerPeerMax: sessionsMax }).add(
+    BenchDefinition,
+    handlers,
+  );
+  await server.listen(address);
+}
+
+async function connect({ address, fabric, sessions, ms }: Task): Promise<void> {
+  const channels: Channel[] = [];
+  const started = performance.now();
+  const open = async (): Promise<void> => {
+    while (channels.length < sessions) {
+      const channel = createChannel(address, { fabric, timeoutMs: 30_000 });
+      channels.push(channel);
+      await channel.ready();
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(opening, sessions) }, open));
+  process.send!({ openMs: performance.now() - started });
+  const clients = channels.map((channel) => createClient(BenchDefinition, channel));
+  process.on('message', async (active: number) => {
+    const ends = performance.now() + ms;
+    let calls = 0;
+    const depth = active === 1 ? inFlight.one : inFlight.all;
+    const work = async (first: number): Promise<void> => {
+      for (let at = first; performance.now() < ends; at = (at + depth) % Math.max(active, depth), calls++) {
+        await clients[at % active]!.echo({ payload, id: at });
+      }
+    };
+    await Promise.all(Array.from({ length: depth }, (_, first) => work(first)));
+    process.send!({ callsPerSecond: (calls * 1000) / ms });
+  });
+}
+
+/** The next message of a process; rejects when it ends first. */
+async function answer<T>(child: ReturnType<typeof fork>): Promise<T> {
+  const [message] = await Promise.race([
+    once(child, 'message'),
+    once(child, 'exit').then(() => Promise.reject(new Error('a process has ended'))),
+  ]);
+  return message as T;
+}
+
+async function measure(task: Task): Promise<Record<string, number | string>> {
+  const file = fileURLToPath(import.meta.url);
+  const server = fork(file, ['server', JSON.stringify(task)]);
+  await answer(server);
+  const empty = residentBytes(server.pid!);
+  const client = fork(file, ['client', JSON.stringify(task)]);
+  try {
+    const { openMs } = await answer<{ openMs: number }>(client);
+    const run = async (active: number): Promise<number> => {
+      client.send(active);
+      return (await answer<{ callsPerSecond: number }>(client)).callsPerSecond;
+    };
+    await new Promise((done) => setTimeout(done, task.ms));
+    const resident = residentBytes(server.pid!) - empty;
+    const cpu = cpuMeter([server.pid!, client.pid!]);
+    await new Promise((done) => setTimeout(done, task.ms));
+    const { cpuPercent } = cpu();
+    await run(1);
+    const oneActive = await run(1);
+    await run(task.sessions);
+    const allActive = await run(task.sessions);
+    const used = residentBytes(server.pid!) - empty;
+    return {
+      fabric: task.fabric,
+      sessions: task.sessions,
+      opensPerSecond: Math.round((task.sessions * 1000) / openMs),
+      idleCpuPercent: Number(cpuPercent.toFixed(2)),
+      idleKiBEach: Math.round(resident / 1024 / task.sessions),
+      usedKiBEach: Math.round(used / 1024 / task.sessions),
+      oneActive: Math.round(oneActive),
+      allActive: Math.round(allActive),
+    };
+  } finally {
+    client.kill('SIGKILL');
+    server.kill('SIGKILL');
+  }
+}
+
+const [role = '', text = '{}'] = process.argv.slice(2);
+if (role === 'server' || role === 'client') {
+  await (role === 'server' ? serve : connect)(JSON.parse(text) as Task);
+  if (role === 'server') process.send!('ready');
+} else {
+  const { values } = parseArgs({
+    options: {
+      fabric: { type: 'string', default: 'shm' },
+      sessions: { type: 'string', default: '1,10,100,1000' },
+      ms: { type: 'string', default: '500' },
+      rounds: { type: 'string', default: '1' },
+    },
+  });
+  const socket = join(tmpdir(), `rdma-rpc-sessions-${process.pid}.sock`);
+  for (let round = 0; round < Number(values.rounds); round++) {
+    for (const sessions of values.sessions.split(',').map(Number)) {
+      const fabric = values.fabric as Task['fabric'];
+      const address = fabric === 'tcp' ? `127.0.0.1:${20_000 + (process.pid % 20_000)}` : `unix:${socket}`;
+      console.log(JSON.stringify(await measure({ address, fabric, sessions, ms: Number(values.ms) })));
+      rmSync(socket, { force: true });
+    }
+  }
+}

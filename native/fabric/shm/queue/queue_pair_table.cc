@@ -1,0 +1,85 @@
+// The queue pairs of a device: how they are made, found and named to peers. See device.h.
+#include <algorithm>
+#include <bit>
+
+#include "fabric/shm/device.h"
+#include "fabric/shm/queue/announcements.h"
+#include "fabric/shm/queue/completion_queue.h"
+#include "fabric/shm/queue/queue_pair.h"
+
+namespace rdma_rpc::fabric::shm {
+
+std::unique_ptr<fabric::QueuePair> Device::create_qp(fabric::CompletionQueue& cq, const QpOptions& options,
+                                                     std::string* error) {
+  std::string reason;
+  for (const std::uint32_t depth : {options.send_wr_max, options.recv_wr_max}) {
+    if (depth == 0 || depth > capabilities_.max_qp_wr) {
+      reason = "shm: a queue of " + std::to_string(depth) + " requests is outside 1 to max_qp_wr (" +
+               std::to_string(capabilities_.max_qp_wr) + ")";
+    }
+  }
+  if (reason.empty() && free_places_.empty() && by_place_.size() == kQueuePairsMax) {
+    reason =
+        "shm: all " + std::to_string(kQueuePairsMax) + " places for queue pairs of the device are in use";
+  }
+  Token token{};
+  if (reason.empty() && !make_token(&token)) reason = "shm: no random bytes (getrandom)";
+  auto& queue = static_cast<CompletionQueue&>(cq);
+  if (reason.empty() && options_.by_descriptors && !options.active) reason = queue.open_acceptor(&token);
+  Segment segment;
+  if (reason.empty()) {
+    const std::size_t bytes = qp_segment_bytes(std::bit_ceil(options.recv_wr_max));
+    segment = create_segment("rdma-rpc:queue-pair", bytes, PeerMay::write, &reason);
+  }
+  if (!segment.map) {
+    if (error != nullptr) *error = reason;
+    return nullptr;
+  }
+  close_opened_files();
+  if (free_places_.empty()) {
+    free_places_.push_back(static_cast<std::uint32_t>(by_place_.size()));
+    by_place_.push_back(nullptr);
+  }
+  const std::uint32_t place = free_places_.back();
+  auto qp =
+      std::make_unique<QueuePair>(*this, queue, options, ++last_qp_num_, place, std::move(segment), token);
+  free_places_.pop_back();
+  by_place_[place] = qp.get();
+  queue_pairs_.push_back(qp.get());
+  return qp;
+}
+
+QueuePair* Device::find(const Token& token) const {
+  const auto found = std::find_if(queue_pairs_.begin(), queue_pairs_.end(),
+                                  [&](const QueuePair* qp) { return qp->token() == token; });
+  return found == queue_pairs_.end() ? nullptr : *found;
+}
+
+void Device::forget(const QueuePair& qp) {
+  std::erase(queue_pairs_, &qp);
+  std::erase(with_file_, &qp);
+  by_place_[qp.place()] = nullptr;
+  free_places_.push_back(qp.place());
+}
+
+/// The descriptor of a queue pair is for its peer to open once. Some of the oldest are looked at with each
+/// new queue pair, so that few are open however many there are.
+void Device::close_opened_files() {
+  constexpr int kLooks = 8;
+  for (int i = 0; i < kLooks && !with_file_.empty(); ++i) {
+    QueuePair* qp = with_file_.front();
+    with_file_.pop_front();
+    if (!qp->close_opened_file()) with_file_.push_back(qp);
+  }
+}
+
+void Device::collect_announced(std::memory_order order) {
+  if (announcements() == nullptr) return;
+  collect(*announcements(), by_place_.size(), order, [this](std::uint32_t place) {
+    // (A bit may be of one that is gone, and is anybody's to set.)
+    QueuePair* qp = place < by_place_.size() ? by_place_[place] : nullptr;
+    if (qp != nullptr) qp->cq().list(*qp);
+  });
+}
+
+}  // namespace rdma_rpc::fabric::shm

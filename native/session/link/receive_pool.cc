@@ -1,0 +1,58 @@
+// See receive_pool.h.
+#include "session/link/receive_pool.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+
+#include "session/limits.h"
+
+namespace rdma_rpc::session {
+
+ReceivePool::Slab ReceivePool::take(std::size_t bytes, std::string* error) {
+  const std::size_t slab_bytes = (bytes + fabric::kPageBytes - 1) / fabric::kPageBytes * fabric::kPageBytes;
+  auto chunk = std::find_if(chunks_.begin(), chunks_.end(), [&](const Chunk& other) {
+    return other.free.empty() || other.slab_bytes == slab_bytes;  // those without room are the last ones
+  });
+  if (chunk == chunks_.end() || chunk->free.empty()) {
+    if (!add(slab_bytes, error)) return {};
+    chunk = chunks_.begin();
+  }
+  const std::uint32_t index = chunk->free.back();
+  chunk->free.pop_back();
+  if (chunk->free.empty()) chunks_.splice(chunks_.end(), chunks_, chunk);
+  return {*this, chunk, index};
+}
+
+bool ReceivePool::add(std::size_t slab_bytes, std::string* error) {
+  std::uint32_t slabs = 0;
+  if (device_.capabilities().max_memories != 0) {
+    for (const Chunk& other : chunks_) slabs += other.slab_bytes == slab_bytes ? other.slabs : 0;
+  }
+  // As much again as there is: few memories for many sessions, and no large one for a few.
+  slabs = std::clamp(slabs, 1u, kSlabsPerMemory);
+  auto memory = device_.alloc_memory(slab_bytes * slabs, "receive slab");
+  if (memory == nullptr) {
+    *error = "no memory for " + std::to_string(slab_bytes * slabs) +
+             " bytes of receives (by inflightMax): " + device_.refusal();
+    return false;
+  }
+  auto region = device_.reg_mr(memory->data(), memory->size(), fabric::access_local_write, error);
+  if (region == nullptr) return false;
+  Chunk& chunk = chunks_.emplace_front(Chunk{std::move(memory), std::move(region), slab_bytes, slabs, {}});
+  for (std::uint32_t i = slabs; i-- > 0;) chunk.free.push_back(i);
+  return true;
+}
+
+void ReceivePool::give_back(std::list<Chunk>::iterator chunk, std::uint32_t index) {
+  chunk->free.push_back(index);
+  if (chunk->free.size() == chunk->slabs) {
+    chunks_.erase(chunk);
+    return;
+  }
+  // The next session finds zeroes in pages of its own.
+  ::madvise(chunk->memory->data() + index * chunk->slab_bytes, chunk->slab_bytes, MADV_REMOVE);
+  chunks_.splice(chunks_.begin(), chunks_, chunk);
+}
+
+}  // namespace rdma_rpc::session

@@ -1,0 +1,69 @@
+// The memory that the receives of a context's sessions lie in. On a device that has only so many memories
+// (shm: each is a descriptor, a place in a table and a mapping at every peer) several sessions share one;
+// elsewhere each has its own. Owned by Shared, used by Link, on the context's thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fabric/fabric.h"
+
+namespace rdma_rpc::session {
+
+class ReceivePool {
+  struct Chunk {
+    std::unique_ptr<fabric::HostMemory> memory;
+    std::unique_ptr<fabric::MemoryRegion> region;
+    std::size_t slab_bytes;
+    std::uint32_t slabs;
+    std::vector<std::uint32_t> free;
+  };
+
+ public:
+  /// What one session has. Gives it back.
+  class Slab {
+   public:
+    Slab() = default;
+    Slab(Slab&& other) noexcept { *this = std::move(other); }
+    Slab& operator=(Slab&& other) noexcept {
+      std::swap(pool_, other.pool_);
+      std::swap(chunk_, other.chunk_);
+      std::swap(index_, other.index_);
+      return *this;
+    }
+    ~Slab() {
+      if (pool_ != nullptr) pool_->give_back(chunk_, index_);
+    }
+    std::byte* data() const { return chunk_->memory->data() + index_ * chunk_->slab_bytes; }
+    std::size_t size() const { return chunk_->slab_bytes; }
+    std::uint32_t lkey() const { return chunk_->region->lkey(); }
+    explicit operator bool() const { return pool_ != nullptr; }
+
+   private:
+    friend class ReceivePool;
+    Slab(ReceivePool& pool, std::list<Chunk>::iterator chunk, std::uint32_t index)
+        : pool_(&pool), chunk_(chunk), index_(index) {}
+    ReceivePool* pool_ = nullptr;
+    std::list<Chunk>::iterator chunk_{};
+    std::uint32_t index_ = 0;
+  };
+
+  explicit ReceivePool(fabric::Device& device) : device_(device) {}
+
+  /// Empty, and why, when the device refuses. Of whole pages, since memory is taken back from peers by pages.
+  Slab take(std::size_t bytes, std::string* error);
+
+ private:
+  bool add(std::size_t slab_bytes, std::string* error);
+  void give_back(std::list<Chunk>::iterator chunk, std::uint32_t index);
+
+  fabric::Device& device_;
+  std::list<Chunk> chunks_;  ///< those with room first
+};
+
+}  // namespace rdma_rpc::session
