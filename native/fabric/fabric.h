@@ -262,6 +262,9 @@ struct QpOptions {
   /// The side that asks for the connection; the other one answers. Exactly one side of a pair, and the first
   /// to send.
   bool active = true;
+  /// Its user goes on polling the completion queue until nothing is left, whatever happens: what is posted
+  /// meanwhile may wait for that. Without it a request goes when it is posted, as far as it can.
+  bool polls_on = false;
 };
 
 /// By what the two sides know each other in the first message between their queue pairs, where those who

@@ -52,7 +52,7 @@ std::string Link::open_resources(const SendQueue::QueueLimits& queue_limits) {
     for (std::uint32_t i = receive_depth_; i > 0; --i) copy_slots_.push_back(i - 1);
   }
   if (why = open_staging(); !why.empty()) return why;
-  qp_ = shared_.device.create_qp(shared_.cq, {depth, receive_depth_, options_.client}, &why);
+  qp_ = shared_.device.create_qp(shared_.cq, {depth, receive_depth_, options_.client, true}, &why);
   if (qp_ == nullptr) return why;
   if (options_.seal) {
     sealing_ = Sealing::open(*options_.seal, &why);

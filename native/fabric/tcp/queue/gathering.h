@@ -3,7 +3,8 @@
 // which come at once, what it has posted waits for those. It waits for nothing that may not come: a message
 // that is posted when all is polled goes at once, and so do all those of a user who takes its time. No more
 // wait than are left to be polled, so that the peer has the first half of many to work on while the second
-// half is made. Asked by the completion queue, for its queue pairs, on the device's thread.
+// half is made. Only for users who say that they go on polling (QpOptions::polls_on). Asked by the completion
+// queue, for its queue pairs, on the device's thread.
 #pragma once
 
 #include <chrono>

@@ -29,7 +29,7 @@ std::size_t QueuePair::post_send(std::span<const SendWr> requests) {
 /// Whether what was posted last waits for more (Gathering). Only messages do.
 bool QueuePair::gathers(std::span<const SendWr> posted) {
   const auto is_message = [](const SendWr& wr) { return is_send(wr.opcode); };
-  if (blocked_ || !std::all_of(posted.begin(), posted.end(), is_message)) return false;
+  if (!options_.polls_on || blocked_ || !std::all_of(posted.begin(), posted.end(), is_message)) return false;
   const std::uint32_t messages = gathered_ + static_cast<std::uint32_t>(posted.size());
   if (!cq_.may_gather(messages)) return false;
   gathered_ = messages;

@@ -66,6 +66,7 @@ TEST(TcpGathering, NothingWaitsLongerThanABurstTakes) {
 /// A peer that is only a socket has sent eight messages; one of them has been polled and answered.
 class TcpGathered : public ::testing::Test {
  protected:
+  explicit TcpGathered(bool polls_on = true) : end(false, 64 << 10, {}, polls_on) {}
   static constexpr std::uint32_t kMessages = 8, kBytes = 64;
 
   void SetUp() override {
@@ -97,6 +98,14 @@ TEST_F(TcpGathered, WhatWasPostedGoesWhenAllIsPolled) {
   end.poll();
   expect_answer();
 }
+
+/// Of a user who may never poll again.
+class TcpNotGathered : public TcpGathered {
+ protected:
+  TcpNotGathered() : TcpGathered(false) {}
+};
+
+TEST_F(TcpNotGathered, WhatWasPostedGoesAtOnce) { expect_answer(); }
 
 TEST_F(TcpGathered, WhatWasPostedGoesBeforeTheEndOfTheQueuePair) {
   end.qp->to_error();

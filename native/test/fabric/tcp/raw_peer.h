@@ -31,11 +31,13 @@ inline bool wait_until(const std::function<bool()>& done) {
 }
 
 struct TcpEnd {
-  explicit TcpEnd(bool active = false, std::size_t bytes = 64 << 10, const TcpOptions& options = {})
+  explicit TcpEnd(bool active = false, std::size_t bytes = 64 << 10, const TcpOptions& options = {},
+                  bool polls_on = false)
       : device(open_tcp_device(options, &error)), cq(device->create_cq(256)) {
     host = device->alloc_memory(bytes, "test");
     region = device->reg_mr(host->data(), bytes, kAllRights | access_mw_bind, &error);
-    qp = device->create_qp(*cq, {.send_wr_max = 64, .recv_wr_max = 64, .active = active}, &error);
+    qp = device->create_qp(
+        *cq, {.send_wr_max = 64, .recv_wr_max = 64, .active = active, .polls_on = polls_on}, &error);
   }
   /// Until it has nothing to report.
   void poll() {
