@@ -86,6 +86,25 @@ describe.skipIf(whyNot !== '')(`a device that is removed and added again${whyNot
     expect(same(payload, new Uint8Array(100_000).fill(3))).toBe(true);
   });
 
+  test('where there is another fabric, too, the next connection takes that', async () => {
+    const server = await startServer(undefined, { env: { RDMA_RPC_FABRIC: 'verbs,tcp' } });
+    const { client, channel } = reach(server.address, over(clientDevice, { fabric: ['verbs', 'tcp'] }));
+    await client.echo({});
+    expect(channel.session?.fabric).toBe('verbs');
+    await remove(clientDevice);
+    const echoed = (number: number) =>
+      client.echo({ number }).then(
+        (answer) => answer.number,
+        () => 0,
+      );
+    await until(
+      () => echoed(7),
+      (number) => number === 7,
+    );
+    expect(channel.session?.fabric).toBe('tcp');
+    await put(clientDevice);
+  });
+
   test('a process that has used it once and has closed everything does not hold it', async () => {
     const server = await startServer();
     const { client, channel } = reach(server.address, over(clientDevice));
