@@ -66,9 +66,14 @@ function difference(after: Stats, before: Stats): Work {
   return Object.fromEntries(counted.map((name) => [name, after[name] - before[name]])) as Work;
 }
 
-/** Client's and server's: the one of the channel, and the only other one that has a session. */
-function contextsOf({ context }: { readonly context: FabricContext }): [NativeContext, NativeContext] {
-  const other = openContexts().find((each) => each !== context && each.native.stats().sessions > 0);
+/** Client's and server's: the one of the channel, and the only other one that has come since `already`, such as that of a channel to the server that was asked. */
+function contextsOf(
+  { context }: { readonly context: FabricContext },
+  already: readonly FabricContext[],
+): [NativeContext, NativeContext] {
+  const other = openContexts().find(
+    (each) => each !== context && !already.includes(each) && each.native.stats().sessions > 0,
+  );
   if (other === undefined) throw new Error('the two sides have no contexts of their own');
   return [context.native, other.native];
 }
@@ -76,6 +81,7 @@ function contextsOf({ context }: { readonly context: FabricContext }): [NativeCo
 /** Throws an RpcError, or an Error, where the fabric cannot be had or refuses a call of that size. */
 export async function runTrial(trial: Trial): Promise<Outcome> {
   const { fabric, request, response } = trial;
+  const already = openContexts();
   const method: MethodDefinition = {
     name: 'Call',
     fullName: path,
@@ -109,7 +115,7 @@ export async function runTrial(trial: Trial): Promise<Outcome> {
     try {
       await channel.ready();
       const { device: clientDevice, exposure } = channel.session!;
-      const [near, far] = contextsOf(channel as unknown as { readonly context: FabricContext });
+      const [near, far] = contextsOf(channel as unknown as { readonly context: FabricContext }, already);
       const calls: { request: Half; response: Half }[] = [];
       const client = createClient(service as ServiceDefinition, channel) as unknown as {
         call(message: object): Promise<unknown>;

@@ -101,6 +101,11 @@ export class Control {
     this.#bye('');
   }
 
+  /** Ends without a word. */
+  drop(): void {
+    this.#socket.destroy();
+  }
+
   /** The peer closes its end when it has read that; one that does not keeps no descriptor here for it. */
   #bye(text: string): void {
     const late = setTimeout(() => this.#socket.destroy(), byeMs);

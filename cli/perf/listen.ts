@@ -22,8 +22,8 @@ export interface ListenOptions extends DeviceFlags {
 }
 
 const helloMs = 10_000;
-/** Connections beside those of the peers: of who has not said yet what it wants, or is being told why not. */
-const strangersMax = 64;
+/** Connections that have not said yet what they want. One more pushes the oldest of them out, so that those keep nobody away. */
+const silentMax = 64;
 
 /** All peers begin a size together, or none does. */
 class Together {
@@ -89,9 +89,9 @@ export async function listen(options: ListenOptions): Promise<Tested> {
 async function gather(options: ListenOptions): Promise<Peer[]> {
   const { host, port, peers: wanted, say } = options;
   const server = createServer();
-  server.maxConnections = wanted + strangersMax;
   const found: Peer[] = [];
   const controls = new Set<Control>();
+  const silent = new Set<Control>();
   try {
     await listening(server, host, port);
     const { port: bound } = server.address() as { port: number };
@@ -100,9 +100,16 @@ async function gather(options: ListenOptions): Promise<Peer[]> {
       server.on('connection', (socket: Socket) => {
         const control = new Control(socket, nameOf(socket));
         controls.add(control);
-        socket.once('close', () => controls.delete(control));
+        silent.add(control);
+        const [oldest] = silent;
+        if (silent.size > silentMax) oldest!.drop();
+        socket.once('close', () => {
+          controls.delete(control);
+          silent.delete(control);
+        });
         // The first peer decides what the others may ask for: who that is shows when this one has spoken.
-        hear(control, options, () => found[0]).then(
+        const heard = hear(control, options, () => found[0]).finally(() => silent.delete(control));
+        heard.then(
           (hello) => {
             if (found.length === wanted) {
               control.fail(new PerfError('it has all its peers already'));

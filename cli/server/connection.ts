@@ -26,6 +26,11 @@ export function printable(text: string): string {
   return text.replace(/[\x00-\x09\x0b-\x1f\x7f-\x9f]/g, '\ufffd');
 }
 
+/** The same for text that has one line of its own, and must not look like another, or run the other way. */
+export function printableLine(text: string): string {
+  return printable(text).replace(/[\n\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g, '\ufffd');
+}
+
 export function withTimeout(command: Command): Command {
   return withTlsFlags(command)
     .option('--timeout <ms>', 'time limit for connecting and for each call', milliseconds, 5000)

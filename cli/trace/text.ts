@@ -1,6 +1,6 @@
 /** Events of `rdma-rpc trace` as lines for people, the time in front: since the event before, and of the wall. */
 import type { TraceAbout, TraceContext } from '../../runtime/lane/trace-file.ts';
-import { printable } from '../server/connection.ts';
+import { printableLine } from '../server/connection.ts';
 import type { TraceEvent } from './events.ts';
 
 const count = (number: number, what: string): string => `${number} ${what}${number === 1 ? '' : 's'}`;
@@ -46,13 +46,13 @@ export function sessionText({ sessions, fabric }: TraceContext, session: number)
 const arrows: Partial<Record<TraceEvent['kind'], string>> = { 'frame-in': '<-', 'frame-out': '->' };
 
 export function* textOf(about: TraceAbout, events: readonly TraceEvent[]): Generator<string> {
-  yield printable(`process ${about.pid}  ${about.command}`);
-  if (about.reason !== undefined) yield printable(`written because: ${about.reason}`);
+  yield printableLine(`process ${about.pid}  ${about.command}`);
+  if (about.reason !== undefined) yield printableLine(`written because: ${about.reason}`);
   for (const [context, each] of about.contexts.entries()) {
     const sessions = new Set(
       events.filter((event) => event.context === context).map(({ session }) => session),
     );
-    for (const session of sessions) yield printable(sessionText(each, session));
+    for (const session of sessions) yield printableLine(sessionText(each, session));
   }
   yield count(events.length, 'event');
   let before: number | undefined;
@@ -62,7 +62,7 @@ export function* textOf(about: TraceAbout, events: readonly TraceEvent[]): Gener
     const since = before === undefined ? '' : `+${((event.atNs - before) / 1000).toFixed(1)}`;
     before = event.atNs;
     const kind = `${arrows[event.kind] ?? '  '} ${event.kind.replace(/^frame-.*/, 'frame').padEnd(10)}`;
-    yield printable(
+    yield printableLine(
       `${time} ${since.padStart(12)} us  ${String(event.session).padEnd(6)} ${kind} ${what(event)}`,
     );
   }

@@ -28,7 +28,7 @@ export class Handshakes {
 
   begin(link: Link): void {
     const { handshakesMax, handshakeTimeoutMs } = this.#limits;
-    while (this.#open.size > 0 && this.#open.size >= handshakesMax) {
+    while (this.#open.size > 0 && this.#isFull()) {
       this.#refuse(
         this.#leastWorth(),
         `more than ${handshakesMax} unfinished handshakes (option handshakesMax of the server)`,
@@ -53,6 +53,17 @@ export class Handshakes {
   /** Ends those that `of` picks. */
   closeAll(reason: string, of: (link: Link) => boolean): void {
     for (const link of [...this.#open.keys()]) if (of(link)) this.#refuse(link, reason, Status.UNAVAILABLE);
+  }
+
+  /**
+   * Those that have spoken are counted apart: a client of tcp comes a second time, with a connection that is silent at first, and must push out neither itself nor others
+   * that are as far as it is.
+   */
+  #isFull(): boolean {
+    const { handshakesMax } = this.#limits;
+    let silent = 0;
+    for (const link of this.#open.keys()) if (!link.spoke) ++silent;
+    return silent >= handshakesMax || this.#open.size >= 2 * handshakesMax;
   }
 
   /** The oldest of the silent ones, else of those that TLS has not let speak yet, else of all. */

@@ -62,6 +62,7 @@ export function saveTrace(folder: string, native: NativeContext, fabric: string,
       },
     ],
   };
-  const path = join(folder, `rdma-rpc-${process.pid}-${threadId}-${++files}.trace`);
+  // With the time: where pids recur, as in containers, a name would be taken already.
+  const path = join(folder, `rdma-rpc-${process.pid}-${threadId}-${about.wallMs}-${++files}.trace`);
   void write(folder, path, traceFile(about, [rows]));
 }

@@ -108,7 +108,11 @@ describe('waitForReady', () => {
     const controller = new AbortController();
     const late = caught(client.echo({}, { timeoutMs: 20 }));
     const given = caught(client.echo({}, { signal: controller.signal }));
-    expect(await late).toMatchObject({ code: Status.DEADLINE_EXCEEDED, processed: 'no' });
+    const told = await late;
+    expect(told).toMatchObject({ code: Status.DEADLINE_EXCEEDED, processed: 'no' });
+    // What it has waited for, which is what has to be mended.
+    expect(told.cause).toMatchObject({ code: Status.UNAVAILABLE });
+    expect(told.message).toContain((told.cause as Error).message);
     controller.abort();
     expect(await given).toMatchObject({ code: Status.CANCELLED, processed: 'no' });
   });

@@ -120,7 +120,7 @@ test.each<[string, () => string[], Partial<Outcome>]>([
 test('a server that wants a certificate, or has no TLS: the error names the flags', async () => {
   const mutual = await serve({ tls: { ...own, ca } });
   expect((await run('health', mutual, ...withCa())).errors).toMatch(
-    /that it trusts: give --cert and --key\n$/,
+    /that it trusts: --cert and --key, signed by an authority that it has \(its ca\)\n$/,
   );
   const plain = await serve({});
   expect((await run('health', plain, ...withCa())).errors).toMatch(/at this address: leave out --tls, --ca,/);

@@ -31,7 +31,7 @@ describe('a client that', () => {
     link.send(hello());
     await link.receive();
     const silent = Array.from({ length: 1000 }, dial);
-    await until(() => silent.filter(({ ended }) => ended !== undefined).length >= 985);
+    await until(() => silent.filter(({ ended }) => ended !== undefined).length >= 984);
     const own = prepareSession(side, 'sim', limits, limits, ownFeatures, { guard: 'none' });
     link.send({
       type: 'attach',
@@ -40,6 +40,20 @@ describe('a client that', () => {
     });
     expect(await link.receive()).toMatchObject({ type: 'attached' });
     discardSession(own, 'done');
+  });
+
+  test('comes with others at once pushes out nobody who has spoken', async () => {
+    const dial = open({ handshakesMax: 4 });
+    const spoken = Array.from({ length: 4 }, () => {
+      const link = dial();
+      link.send(hello());
+      return link;
+    });
+    for (const link of spoken) expect(await link.receive()).toMatchObject({ type: 'welcome' });
+    // As many more connections as clients of tcp make for their data.
+    const second = Array.from({ length: 4 }, dial);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect([...spoken, ...second].filter(({ ended }) => ended !== undefined)).toEqual([]);
   });
 
   test('names descriptors of the server learns nothing of them, and the log does', async () => {

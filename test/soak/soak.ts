@@ -89,10 +89,12 @@ export async function soak({
   log = () => undefined,
   ...how
 }: Soak): Promise<string[]> {
-  const execArgv = [...oneCopy, '--expose-gc'];
+  const execArgv = ['--expose-gc'];
   const server = await ServerProcess.start(how.address, { mrCacheIdleMs: 200 }, { ...how.server, execArgv });
   const options = JSON.stringify(channel);
-  const client = fork(compiled('traffic', 'soak'), [server.address, options, 'last'], { execArgv });
+  const client = fork(compiled('traffic', 'soak'), [server.address, options, 'last'], {
+    execArgv: [...execArgv, ...oneCopy],
+  });
   const courses: Course[] = [
     { who: 'client', samples: [] },
     { who: 'server', samples: [] },

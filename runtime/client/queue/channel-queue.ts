@@ -33,7 +33,10 @@ export interface QueueOwner {
 }
 
 export class ChannelQueue implements CallQueue, StreamHost, SlotWaiter {
-  readonly waiting: WaitingCalls = new WaitingCalls(() => this.#whyWaiting());
+  readonly waiting: WaitingCalls = new WaitingCalls(
+    () => this.#whyWaiting(),
+    () => this.#whyNotConnected(),
+  );
   readonly streams: WaitingStreams = new WaitingStreams();
   readonly #owner: QueueOwner;
   readonly #memoryWaiting = new MemoryWaitQueue((call) => this.enter(call));
@@ -178,8 +181,19 @@ export class ChannelQueue implements CallQueue, StreamHost, SlotWaiter {
     return false;
   };
 
-  /** Calls that the server has not let go of can take all call slots: that must not look like a queue that is too short. */
+  /** What the last attempt to connect has failed with, while there is no connection. */
+  #whyNotConnected(): Error | undefined {
+    const { ready, lastError } = this.#connections;
+    return ready.length === 0 ? lastError : undefined;
+  }
+
+  /**
+   * Calls that the server has not let go of can take all call slots: that must not look like a queue that is too short. And who waits for a server that is not there, or that
+   * refuses this client, must hear of that and not of time alone.
+   */
   #whyWaiting(): string {
+    const error = this.#whyNotConnected();
+    if (error !== undefined) return error.message;
     const held = this.#connections.ready.reduce((sum, { session }) => sum + session.held, 0);
     if (held === 0) return '';
     const calls = held === 1 ? '1 call slot is' : `${held} call slots are`;

@@ -72,7 +72,7 @@ export class WaitingCall extends Waiter implements Unsent, DeadlineOwner, CallPl
     this.timer = -1;
     const why = this.queue.why();
     const detail = why === '' ? 'while waiting to be sent' : `while waiting to be sent: ${why}`;
-    this.queue.fail(this, failure(Reason.deadline, this.path, 'no', detail));
+    this.queue.fail(this, failure(Reason.deadline, this.path, 'no', detail, this.queue.cause()));
   }
 
   cancelCall(_token: number, reason: number): void {
@@ -83,9 +83,12 @@ export class WaitingCall extends Waiter implements Unsent, DeadlineOwner, CallPl
 export class WaitingCalls<Call extends WaitingCall = WaitingCall> extends WaitQueue<Call> {
   /** What they wait for, if it is worth a word. */
   readonly why: () => string;
+  /** The error behind that. */
+  readonly cause: () => Error | undefined;
 
-  constructor(why: () => string = () => '') {
+  constructor(why: () => string = () => '', cause: () => Error | undefined = () => undefined) {
     super();
     this.why = why;
+    this.cause = cause;
   }
 }

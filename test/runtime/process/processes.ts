@@ -35,7 +35,8 @@ export class ServerProcess {
     options: RuntimeOptions = {},
     how: ForkOptions = {},
   ): Promise<ServerProcess> {
-    const execArgv = [...oneCopy, ...(how.execArgv ?? process.execArgv)];
+    // Behind what is there: that may be a command that starts Node in turn.
+    const execArgv = [...(how.execArgv ?? process.execArgv), ...oneCopy];
     const child = fork(compiled('echo-server'), [address, JSON.stringify(options)], { ...how, execArgv });
     const { address: bound } = await nextMessage<Report>(child);
     return new ServerProcess(child, bound!);
