@@ -1,5 +1,5 @@
 /** A client's stream against a scripted native side: what it sends, how it ends, and servers that break the rules. */
-import { type RpcError, Status } from 'rdma-rpc';
+import { type CallOptions, type RpcError, Status } from 'rdma-rpc';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { clientMethod } from '../../runtime/client/client-method.ts';
 import { ClientSession } from '../../runtime/client/client-session.ts';
@@ -74,13 +74,13 @@ function setUp({ inflightMax = 4, streamsMax = 2, slots = 64 } = {}): void {
 }
 beforeEach(() => setUp());
 
-function start(name: MethodName, request: unknown): AsyncIterator<Item> {
+function start(name: MethodName, request: unknown, options?: CallOptions): AsyncIterator<Item> {
   const host = {
     startStream: (stream: { open(on: ClientStreams): boolean }) => void stream.open(streams),
     forgetStream: () => undefined,
   };
   const method = clientMethod(StreamsDefinition.methods[name], -1);
-  const responses = openStream(host, method, request, undefined) as AsyncIterable<Item>;
+  const responses = openStream(host, method, request, options) as AsyncIterable<Item>;
   return responses[Symbol.asyncIterator]();
 }
 
@@ -241,6 +241,17 @@ describe('a server that breaks the rules', () => {
     native.deliver({ kind: EvKind.failed, call: 6, reason: Reason.sessionLost });
     expect(done).toBe(0);
   });
+});
+
+test('one that is given up ends as the application has said, whatever the handler came to meanwhile', async () => {
+  const given = new AbortController();
+  const responses = start('count', {}, { signal: given.signal });
+  const first = failed(responses.next());
+  const [open, a, b] = await sent();
+  given.abort();
+  native.deliver(settled(open!.slot, 5, 'gone'), answer(a!.slot, 0, []), answer(b!.slot, 1, []));
+  expect(await first).toMatchObject({ code: Status.CANCELLED });
+  expect(done).toBe(1);
 });
 
 describe('what fails on its way', () => {
