@@ -17,7 +17,7 @@ import type { Stats } from './native-stats.ts';
 import type { VerbsCapabilities, VerbsReport } from './verbs-report.ts';
 
 export type { FileLock } from './native-sockets.ts';
-export { addStats, type Stats } from './native-stats.ts';
+export { addStats, eventMethodAt, eventRowBytes, type Stats } from './native-stats.ts';
 export {
   Ctl,
   Ev,

@@ -22,13 +22,12 @@ function milliseconds(text: string): number {
 
 /** What a server says goes to a terminal: nothing in it may be a command for that. */
 export function printable(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
-  return text.replace(/[\x00-\x09\x0b-\x1f\x7f-\x9f]/g, '\ufffd');
+  return text.replace(/(?!\n)\p{Cc}/gu, '\ufffd');
 }
 
 /** The same for text that has one line of its own, and must not look like another, or run the other way. */
 export function printableLine(text: string): string {
-  return printable(text).replace(/[\n\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g, '\ufffd');
+  return printable(text).replace(/[\n\p{Zl}\p{Zp}\p{Bidi_Control}]/gu, '\ufffd');
 }
 
 export function withTimeout(command: Command): Command {

@@ -4,7 +4,7 @@ import { isIP } from 'node:net';
 import { hostname, networkInterfaces } from 'node:os';
 import { basename, dirname } from 'node:path';
 import { parseAddress } from '../../runtime/control/address.ts';
-import { processesWithCounters, readCounters } from '../../runtime/counters/processes.ts';
+import { orNone, processesWithCounters, readCounters } from '../../runtime/counters/processes.ts';
 
 const listening = '0A';
 const listeningUnix = '00010000';
@@ -36,15 +36,6 @@ function pathInodes(path: string): string[] {
   return fields
     .filter((line) => line[3] === listeningUnix && bound(line.slice(7).join(' '), path))
     .map((line) => line[6]!);
-}
-
-/** What is not there any more, or is another user's, counts for nothing. */
-function orNone<T>(action: () => T): T | undefined {
-  try {
-    return action();
-  } catch {
-    return undefined;
-  }
 }
 
 function holds(pid: number, inodes: readonly string[]): boolean {

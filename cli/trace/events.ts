@@ -1,7 +1,7 @@
 /** Rows of the flight recorder (native/telemetry/protocol_event.h) as events that people and programs understand. What `rdma-rpc trace --json` prints is made of these. */
 
 import { statusName } from '../../runtime/core/errors/status.ts';
-import { eventRowBytes } from '../../runtime/counters/events.ts';
+import { eventRowBytes } from '../../runtime/native-stats.ts';
 import type { Trace } from './file.ts';
 
 export const kinds = [

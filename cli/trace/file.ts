@@ -1,6 +1,5 @@
 /** A trace file as `rdma-rpc trace` takes it: from anybody, perhaps cut or forged. What is wrong with it is said in one sentence, and nothing of it is trusted. */
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
-import { eventRowBytes } from '../../runtime/counters/events.ts';
 import {
   type TraceAbout,
   type TraceContext,
@@ -8,6 +7,7 @@ import {
   traceMagic,
   traceVersion,
 } from '../../runtime/lane/trace-file.ts';
+import { eventRowBytes } from '../../runtime/native-stats.ts';
 
 /** Who the events are of, and the rows of each context. */
 export interface Trace {

@@ -1,8 +1,9 @@
 /** `rdma-rpc trace`: the last protocol events of a running process, or of a file that one has written. Exit code 1: there is nothing to read there; 2: the command line is wrong. */
 import { existsSync, writeFileSync } from 'node:fs';
 import { type Command, InvalidArgumentError, Option } from '#commander';
-import { eventRowBytes, readEvents } from '../../runtime/counters/events.ts';
+import { readEvents } from '../../runtime/counters/events.ts';
 import { traceFile } from '../../runtime/lane/trace-file.ts';
+import { eventRowBytes } from '../../runtime/native-stats.ts';
 import { sayError } from '../server/connection.ts';
 import { pidOf } from '../top/target.ts';
 import { eventsOfTrace, type Kind, kinds, type TraceEvent } from './events.ts';

@@ -2,11 +2,10 @@
  * The flight recorders of a process (native/telemetry/recorder.h), read out of its counters pages: the last events of each session. What is read is being
  * written meanwhile, or may be forged: rows that may be torn are left out, and places are checked. Used by `rdma-rpc trace`.
  */
+import { eventRowBytes } from '../native-stats.ts';
 import { type EventLayout, type EventsOf, eventsOf, frontBytesMax, isWhole } from './page.ts';
 import { type OpenPage, orNone, pagesAndCommand, whyNoPage, withPage } from './processes.ts';
 
-/** Of native/telemetry/protocol_event.h. */
-export const eventRowBytes = 32;
 const u64Bytes = 8;
 
 /** Events of one context, and who they are of. */

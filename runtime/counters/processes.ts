@@ -71,6 +71,7 @@ function readPage(path: string): ContextCounters | undefined {
   return withPage(path, ({ size, ino, read }) => contextIn(read(0, Math.min(size, frontBytesMax)), ino));
 }
 
+/** What is not there any more, or is another user's, counts for nothing. */
 export function orNone<T>(action: () => T): T | undefined {
   try {
     return action();

@@ -6,21 +6,19 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { threadId } from 'node:worker_threads';
 import { processWarning } from '../core/warnings.ts';
-import type { NativeContext } from '../native.ts';
+import { eventMethodAt, eventRowBytes, type NativeContext } from '../native.ts';
 import { methodName } from './method-names.ts';
 import { type TraceAbout, traceFile } from './trace-file.ts';
 
 /** Of a thread. The first failures say the most, and a peer that makes sessions fail must not fill a disk. */
 const filesMax = 16;
-const rowBytes = 32;
-const methodAt = 20;
 let files = 0;
 let warned = false;
 
 function methodsIn(rows: Uint8Array): { id: number; name: string }[] {
   const words = new DataView(rows.buffer, rows.byteOffset, rows.byteLength);
   const ids = new Set<number>();
-  for (let at = 0; at < rows.length; at += rowBytes) ids.add(words.getUint32(at + methodAt, true));
+  for (let at = 0; at < rows.length; at += eventRowBytes) ids.add(words.getUint32(at + eventMethodAt, true));
   return [...ids].flatMap((id) => {
     const name = methodName(id);
     return name === undefined ? [] : [{ id, name }];
@@ -56,7 +54,7 @@ export function saveTrace(folder: string, native: NativeContext, fabric: string,
       {
         fabric,
         device: native.sessionInfo(session).device,
-        rows: rows.length / rowBytes,
+        rows: rows.length / eventRowBytes,
         sessions: [{ number: session, side: client ? 'client' : 'server', peer }],
         methods: methodsIn(rows),
       },

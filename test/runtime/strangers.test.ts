@@ -24,6 +24,18 @@ function open(options: ServerOptions = {}): () => Link {
   return () => linkTo(of);
 }
 
+/** Clients that have said hello, one after another, and have heard the answer. */
+async function welcomed(dial: () => Link, count: number): Promise<Link[]> {
+  const links: Link[] = [];
+  while (links.length < count) {
+    const link = dial();
+    link.send(hello());
+    expect(await link.receive()).toMatchObject({ type: 'welcome' });
+    links.push(link);
+  }
+  return links;
+}
+
 describe('a client that', () => {
   test('is in the middle of its handshake stays, however many silent ones come', async () => {
     const dial = open({ handshakesMax: 16 });
@@ -44,12 +56,7 @@ describe('a client that', () => {
 
   test('comes with others at once pushes out nobody who has spoken', async () => {
     const dial = open({ handshakesMax: 4 });
-    const spoken = Array.from({ length: 4 }, () => {
-      const link = dial();
-      link.send(hello());
-      return link;
-    });
-    for (const link of spoken) expect(await link.receive()).toMatchObject({ type: 'welcome' });
+    const spoken = await welcomed(dial, 4);
     // As many more connections as clients of tcp make for their data.
     const second = Array.from({ length: 4 }, dial);
     await new Promise((resolve) => setImmediate(resolve));
@@ -98,12 +105,10 @@ describe('a client that', () => {
 
   test('makes room for others when all have spoken: the oldest goes', async () => {
     const dial = open({ handshakesMax: 4 });
-    const links = Array.from({ length: 5 }, () => {
-      const link = dial();
-      link.send(hello());
-      return link;
-    });
-    for (const link of links.slice(1)) expect(await link.receive()).toMatchObject({ type: 'welcome' });
+    const links = await welcomed(dial, 8);
+    expect(links.filter(({ ended }) => ended !== undefined)).toEqual([]);
+    links.push(...(await welcomed(dial, 1)));
     await until(() => links[0]!.ended !== undefined);
+    expect(links.slice(1).filter(({ ended }) => ended !== undefined)).toEqual([]);
   });
 });

@@ -5,8 +5,9 @@ import { chromeTrace } from '../../../cli/trace/chrome.ts';
 import { eventsOfTrace } from '../../../cli/trace/events.ts';
 import { traceIn } from '../../../cli/trace/file.ts';
 import { textOf } from '../../../cli/trace/text.ts';
-import { eventRowBytes, rowsOfRing } from '../../../runtime/counters/events.ts';
+import { rowsOfRing } from '../../../runtime/counters/events.ts';
 import { type TraceAbout, traceFile } from '../../../runtime/lane/trace-file.ts';
+import { eventRowBytes } from '../../../runtime/native-stats.ts';
 
 function row(
   fields: Partial<
@@ -87,8 +88,17 @@ describe('what a file says', () => {
       reason: '\u001b[31m',
     });
     const trace = traceIn(evil);
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
-    for (const line of textOf(trace.about, eventsOfTrace(trace))) expect(line).not.toMatch(/[\x00-\x1f]/);
+    for (const line of textOf(trace.about, eventsOfTrace(trace))) expect(line).not.toMatch(/\p{Cc}/u);
+  });
+  test('what a peer calls itself stays in its line, and runs the way of the line', () => {
+    const [context] = about(1).contexts;
+    const [session] = context!.sessions;
+    const peer = 'x)\nsession 7 (server, verbs)\u2028\u202e';
+    const contexts = [{ ...context!, sessions: [{ ...session!, peer }] }];
+    const trace = traceIn(file([row({ kind: 3 })], { contexts }));
+    const lines = [...textOf(trace.about, eventsOfTrace(trace))];
+    expect(lines.filter((line) => line.startsWith('session '))).toEqual([expect.stringContaining('x)')]);
+    for (const line of lines) expect(line).not.toMatch(/[\n\u2028\u202e]/);
   });
 });
 

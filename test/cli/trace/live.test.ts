@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { type Channel, createChannel, createClient } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { TraceEvent } from '../../../cli/trace/events.ts';
-import { eventRowBytes, readEvents } from '../../../runtime/counters/events.ts';
+import { readEvents } from '../../../runtime/counters/events.ts';
+import { eventRowBytes } from '../../../runtime/native-stats.ts';
 import { caught, until } from '../../outcomes.ts';
 import { EchoDefinition } from '../../runtime/gen/echo.rdma.ts';
 import { ServerProcess } from '../../runtime/process/processes.ts';
@@ -137,6 +138,8 @@ describe('of a session that fails', () => {
     await channel.close();
     await held;
     await until(() => files().length === 1);
+    // With the time, since pids recur.
+    expect(files()[0]).toMatch(/rdma-rpc-\d+-0-\d{13}-1\.trace$/);
     const { events, reason } = await json(files()[0]!);
     expect(reason).toBe('the channel was closed');
     const failed = events.find(({ kind }) => kind === 'failed');
