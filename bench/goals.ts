@@ -130,10 +130,10 @@ function besideAtMost(scenario: string, p50Most: number, p99Most: number): Goal 
   };
 }
 
-/** Of one side on the whole of a CPU, whatever it had. */
+/** By the CPU time of both sides together, half of it each: what one of them took is not known. */
 function sealedBytes(scenario: string, leastBytes: number): Goal {
   return {
-    goal: `${scenario}: sealed at least ${leastBytes / 1e9} GB/s for a CPU of each side`,
+    goal: `${scenario}: sealed at least ${leastBytes / 1e9} GB/s for two CPUs of both sides together`,
     judge(find) {
       const row = find(scenario, 'sealed');
       if (row === undefined) return undefined;

@@ -1,6 +1,6 @@
 /**
  * The file of results has parts, each written by a command of its own: `npm run bench`, `npm run bench:stream`, `npm run bench:codec`,
- * `npm run bench:verbs`. One is a record of how much slower unary calls became with streams, which no command writes.
+ * `npm run bench:verbs`; that over TCP is of `npm run bench -- --only tcp`, put there by hand. One is a record of how much slower unary calls became with streams, which no command writes.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 
@@ -9,6 +9,7 @@ export const streamsHeading = '## Streams';
 const unaryHeading = '## Unary calls before and after streams';
 export const codecHeading = '## The codec';
 export const verbsHeading = '## Real RDMA';
+export const tcpHeading = '## Over TCP, and sealed';
 
 const parts = {
   main: undefined,
@@ -16,6 +17,7 @@ const parts = {
   unary: unaryHeading,
   codec: codecHeading,
   verbs: verbsHeading,
+  tcp: tcpHeading,
 } as const;
 type Part = keyof typeof parts;
 const names = Object.keys(parts) as Part[];

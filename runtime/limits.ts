@@ -68,7 +68,7 @@ export const resolveMinMs = { default: 5_000, min: 0, max: 86_400_000 } as const
 export const addressesMax = 256;
 /** From accepting a socket to its session being ready, on the server. Silence costs a socket for no longer. */
 export const handshakeTimeoutMs = { default: 5_000, min: 1, max: 600_000 } as const;
-/** Sockets whose handshake is not over. One more pushes the oldest out, so that silent ones cannot keep others away. */
+/** Sockets whose handshake is not over and that have said nothing yet, and as many that have. One more pushes out the oldest silent one. */
 export const handshakes = { default: 128, min: 1, max: 65_536 } as const;
 /** For an answer of an application's `authorize` that comes later. */
 export const authorizeMs = 5_000;
@@ -152,6 +152,8 @@ export const verbsGidIndex = { default: undefined, min: 0, max: 255 } as const;
 export const verbsDeviceBytes = 64;
 /** PATH_MAX. */
 export const traceFolderBytes = 4096;
+/** Of a thread. The first failures say the most, and a peer that makes sessions fail must not fill a disk. */
+export const traceFilesMax = 16;
 /** One attempt to connect a queue pair by rdma_cm. Less than `connectTimeoutMs`, so that the next fabric gets its turn. */
 export const verbsConnectTimeoutMs = { default: 4_000, min: 1, max: 600_000 } as const;
 /** A packet is sent again when no answer came for 4.096 us * 2^n. 14: 67 ms, longer than any switch holds a packet. */
@@ -208,8 +210,11 @@ export const piecesMax = 30;
 export const pieceBytes = 16;
 /** A `bytes` field of at least this size in a bulk message is a view of leased memory; a smaller one is a copy, so that it does not hold the whole block. */
 export const leaseBytes = 4 * KiB;
-/** An answer of at most this size is copied out for an application that gives no leases back. A longer copy costs as much as the collection of a lease (measured). */
+/** An answer of at most this size is copied out for an application that gives no leases back: one that keeps more than so many of a session. */
 export const copiedAnswerBytes = 256 * KiB;
+export const leasesKeptMax = 32;
+/** One answer of so many is lent all the same: the application may have come to give them back. */
+export const leaseProbeEvery = 64;
 
 /** What a buffer of allocBuffer() has besides the bytes asked for: for what is around a payload that a response brings, its other fields, table and gaps (docs/WIRE.md §2.4). */
 export const aroundBytes = 4 * KiB;

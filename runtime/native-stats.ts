@@ -81,7 +81,3 @@ export function addStats(sum: Partial<Stats>, one: Readonly<Partial<Stats>>): vo
     sum[name] = longest.has(name) ? Math.max(before, value) : before + value;
   }
 }
-
-/** Of a row of the flight recorder (native/telemetry/protocol_event.h), and where in it the id of a method is. */
-export const eventRowBytes = 32;
-export const eventMethodAt = 20;

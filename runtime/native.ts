@@ -17,7 +17,7 @@ import type { Stats } from './native-stats.ts';
 import type { VerbsCapabilities, VerbsReport } from './verbs-report.ts';
 
 export type { FileLock } from './native-sockets.ts';
-export { addStats, eventMethodAt, eventRowBytes, type Stats } from './native-stats.ts';
+export { addStats, type Stats } from './native-stats.ts';
 export {
   Ctl,
   Ev,
@@ -148,7 +148,7 @@ export interface NativeContext {
 
   /**
    * A queue pair in INIT with its receives posted. Throws with the limit's name when it cannot be had. The number is opaque (31 bits,
-   * its low 12 bits are unique among the sessions alive) and not given to another session while anyone may still hold it.
+   * its low 14 bits are unique among the sessions alive) and not given to another session while anyone may still hold it.
    */
   createSession(options: SessionOptions): number;
   sessionAddress(session: number): Uint8Array;

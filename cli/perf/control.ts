@@ -1,5 +1,6 @@
 /** The connection beside a test: lines of JSON over TCP, one of each kind in turn. Both sides of `rdma-rpc perf` use it; neither trusts the other. */
 import type { Socket } from 'node:net';
+import { unmapped } from '../../runtime/control/address.ts';
 
 /** What ends a test: a sentence for the user, which the peer is told, too. */
 export class PerfError extends Error {}
@@ -37,8 +38,8 @@ export class Control {
 
   /** Of this connection, at this side and at the peer's. */
   get addresses(): { readonly own: string; readonly peer: string } {
-    const plain = (address: string | undefined): string => (address ?? '').replace(/^::ffff:/, '');
-    return { own: plain(this.#socket.localAddress), peer: plain(this.#socket.remoteAddress) };
+    const { localAddress = '', remoteAddress = '' } = this.#socket;
+    return { own: unmapped(localAddress), peer: unmapped(remoteAddress) };
   }
 
   get peer(): string {

@@ -1,6 +1,6 @@
 /** The listening side of `rdma-rpc perf`: waits for as many peers as it is told, runs what they ask for, all at once, and ends. */
 import { createServer, type Server, type Socket } from 'node:net';
-import { formatAddress, peerPlace } from '../../runtime/control/address.ts';
+import { formatAddress, peerPlace, unmapped } from '../../runtime/control/address.ts';
 import { Control, PerfError } from './control.ts';
 import { type Hello, readHello } from './messages.ts';
 import type { PerfFabric, Plan, TestName } from './plan.ts';
@@ -142,7 +142,7 @@ async function gather(options: ListenOptions): Promise<Peer[]> {
 
 const nameOf = (socket: Socket): string => {
   const { host = '', port = 0 } = peerPlace(socket) ?? {};
-  return formatAddress({ kind: 'tcp', host: host.replace(/^::ffff:/, ''), port });
+  return formatAddress({ kind: 'tcp', host: unmapped(host), port });
 };
 
 const remedies: Readonly<Record<string, string>> = {

@@ -1,9 +1,9 @@
 /** Which process `rdma-rpc top` and `trace` are about: a PID, who listens at an address of this machine, or the only one that there is. */
-import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
-import { isIP } from 'node:net';
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { BlockList, isIP } from 'node:net';
 import { hostname, networkInterfaces } from 'node:os';
 import { basename, dirname } from 'node:path';
-import { parseAddress } from '../../runtime/control/address.ts';
+import { parseAddress, unmapped } from '../../runtime/control/address.ts';
 import { orNone, processesWithCounters, readCounters } from '../../runtime/counters/processes.ts';
 
 const listening = '0A';
@@ -20,7 +20,7 @@ function portInodes(port: number): string[] {
   const hex = port.toString(16).toUpperCase().padStart(4, '0');
   return ['/proc/net/tcp', '/proc/net/tcp6'].flatMap((file) => {
     // Without IPv6 there is no second one.
-    const lines = (existsSync(file) ? readFileSync(file, 'utf8') : '').trim().split('\n').slice(1);
+    const lines = (orNone(() => readFileSync(file, 'utf8')) ?? '').trim().split('\n').slice(1);
     const fields = lines.map((line) => line.trim().split(/\s+/));
     return fields
       .filter(([, local = '', , state]) => state === listening && local.endsWith(`:${hex}`))
@@ -50,9 +50,13 @@ function holds(pid: number, inodes: readonly string[]): boolean {
 /** A port says nothing of a process on another machine. */
 function isHere(host: string): boolean {
   if (isIP(host) === 0) return host === 'localhost' || host === hostname();
-  if (host === '0.0.0.0' || host === '::' || /^127\./.test(host)) return true;
+  const here = new BlockList();
+  here.addSubnet('127.0.0.0', 8);
   const own = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? []);
-  return own.some(({ address }) => address === host.replace(/%.*$/, ''));
+  for (const address of ['0.0.0.0', '::', '::1', ...own.map((each) => each.address)])
+    here.addAddress(address, isIP(address) === 6 ? 'ipv6' : 'ipv4');
+  const address = unmapped(host).replace(/%.*$/, '');
+  return here.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4');
 }
 
 function inodesAt(target: string): string[] {

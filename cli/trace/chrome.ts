@@ -64,7 +64,7 @@ export function chromeTrace(about: TraceAbout, events: readonly TraceEvent[]): o
     all.push({ name, cat: kind, ph: 'i', s: 't', pid, tid, ts: us(atNs), args: fields });
   }
   // Those that never ended go on to the end of the trace.
-  all.push(...open.values());
+  for (const begun of open.values()) all.push(begun);
   const otherData = {
     command: about.command,
     ...(about.reason === undefined ? {} : { reason: about.reason }),

@@ -1,7 +1,7 @@
 /** Rows of the flight recorder (native/telemetry/protocol_event.h) as events that people and programs understand. What `rdma-rpc trace --json` prints is made of these. */
 
 import { statusName } from '../../runtime/core/errors/status.ts';
-import { eventRowBytes } from '../../runtime/native-stats.ts';
+import { eventMethodAt, eventRowBytes } from '../../runtime/event-row.ts';
 import type { Trace } from './file.ts';
 
 export const kinds = [
@@ -80,7 +80,7 @@ type Fields = Omit<TraceEvent, 'atNs' | 'context' | 'session' | 'kind'>;
 
 function frameFields(row: DataView, session: number, { methods, calls }: Known): Fields {
   const [type, flags, word] = [row.getUint8(13), row.getUint8(14), row.getUint32(16, true)];
-  const value = row.getUint32(20, true);
+  const value = row.getUint32(eventMethodAt, true);
   const frame = named(frames, type);
   const credits = row.getUint32(28, true);
   const base = {
@@ -106,7 +106,7 @@ const methodOf = (methods: ReadonlyMap<number, string>, id: number): string =>
 
 function fieldsOf(kind: Kind, row: DataView, session: number, known: Known): Fields {
   const type = row.getUint8(13);
-  const [word, method] = [row.getUint32(16, true), row.getUint32(20, true)];
+  const [word, method] = [row.getUint32(16, true), row.getUint32(eventMethodAt, true)];
   const [bytes, detail] = [row.getUint32(24, true), row.getUint32(28, true)];
   switch (kind) {
     case 'frame-in':

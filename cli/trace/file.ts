@@ -1,5 +1,7 @@
 /** A trace file as `rdma-rpc trace` takes it: from anybody, perhaps cut or forged. What is wrong with it is said in one sentence, and nothing of it is trusted. */
-import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
+import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
+import { isWhole } from '../../runtime/counters/page.ts';
+import { eventRowBytes } from '../../runtime/event-row.ts';
 import {
   type TraceAbout,
   type TraceContext,
@@ -7,7 +9,6 @@ import {
   traceMagic,
   traceVersion,
 } from '../../runtime/lane/trace-file.ts';
-import { eventRowBytes } from '../../runtime/native-stats.ts';
 
 /** Who the events are of, and the rows of each context. */
 export interface Trace {
@@ -20,7 +21,6 @@ const fileBytesMax = 256 * 1024 * 1024;
 const textBytesMax = 4 * 1024 * 1024;
 const contextsMax = 1024;
 
-const isWhole = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
 const isText = (value: unknown): value is string => typeof value === 'string';
 const isList = (value: unknown): value is Record<string, unknown>[] =>
   Array.isArray(value) && value.every((each) => typeof each === 'object' && each !== null);
@@ -87,7 +87,8 @@ export function traceIn(bytes: Uint8Array): Trace {
 
 /** Throws an Error with a sentence. */
 export function readTrace(path: string): Trace {
-  const file = openSync(path, 'r');
+  // A pipe without a writer would wait for one.
+  const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
     const stat = fstatSync(file);
     if (!stat.isFile()) throw new Error(`${path} is no file`);

@@ -36,7 +36,7 @@ function what(event: TraceEvent): string {
   return parts.filter((part) => part !== undefined).join('  ');
 }
 
-/** `session 4096 (client, shm, of HOST)`, or what is known of it. */
+/** `session 16384 (client, shm, of HOST)`, or what is known of it. */
 export function sessionText({ sessions, fabric }: TraceContext, session: number): string {
   const known = sessions.find(({ number }) => number === session);
   const words = known === undefined ? [fabric] : [known.side, fabric, known.peer];

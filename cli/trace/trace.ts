@@ -2,12 +2,15 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import { type Command, InvalidArgumentError, Option } from '#commander';
 import { readEvents } from '../../runtime/counters/events.ts';
+import { eventRowBytes } from '../../runtime/event-row.ts';
 import { traceFile } from '../../runtime/lane/trace-file.ts';
-import { eventRowBytes } from '../../runtime/native-stats.ts';
 import { sayError } from '../server/connection.ts';
 import { pidOf } from '../top/target.ts';
 import { eventsOfTrace, type Kind, kinds, type TraceEvent } from './events.ts';
 import { readTrace, type Trace } from './file.ts';
+
+/** Of files: who may read them is who may read the process. */
+const mode = 0o600;
 
 interface TraceFlags {
   readonly session?: number;
@@ -84,11 +87,11 @@ function matching(events: readonly TraceEvent[], flags: TraceFlags): TraceEvent[
 async function run(target: string | undefined, flags: TraceFlags): Promise<void> {
   const trace = traceOf(target);
   const { about } = trace;
-  if (flags.save !== undefined) writeFileSync(flags.save, traceFile(about, trace.rows));
+  if (flags.save !== undefined) writeFileSync(flags.save, traceFile(about, trace.rows), { mode });
   const events = matching(eventsOfTrace(trace), flags);
   if (flags.chrome !== undefined) {
     const { chromeTrace } = await import('./chrome.ts');
-    writeFileSync(flags.chrome, JSON.stringify(chromeTrace(about, events)));
+    writeFileSync(flags.chrome, JSON.stringify(chromeTrace(about, events)), { mode });
   }
   if (flags.json === true) {
     const { contexts, ...whose } = about;

@@ -197,9 +197,10 @@ std::uint32_t Context::progress(std::uint64_t now_ns) {
   const std::size_t room = events_->room() / (shared_->connecting != 0 ? 3 : 2);
   const std::size_t count = room == 0 ? 0 : poll(room);
   if (!shared_->fetched.empty()) deliver_fetched(count < room);
-  if (shared_->connecting != 0) check_connecting();
+  // By the sets, not by how many are in them for good reason: a visit also takes out those that have ended.
+  if (!shared_->sets.connecting.empty()) check_connecting();
   if (timeouts_pending_) check_timeouts();
-  if (holds_) check_held();
+  if (!shared_->sets.holding.empty()) check_held();
   return events_->count();
 }
 

@@ -118,6 +118,12 @@ class Context {
   const Flow& flow() const { return shared_->flow; }
   /// Sessions that turns have looked at, counting on: as many as had something to do.
   std::uint64_t sessions_looked_at() const { return looked_at_; }
+  /// Numbers in all sets, those of sessions that have ended included. For tests.
+  std::size_t set_entries() const {
+    const SessionSets& sets = shared_->sets;
+    return sets.touched.numbers().size() + sets.timed.numbers().size() + sets.holding.numbers().size() +
+           sets.connecting.numbers().size();
+  }
   /// Between turns: the first session that has something to do and that no turn would look at, and why.
   /// Empty: all is well. For tests, see SessionSets.
   std::string forgotten() const;

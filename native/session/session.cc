@@ -242,16 +242,15 @@ Moved Session::move(Bulk kind, std::int64_t& credit) {
   return moved;
 }
 
-bool Session::check_timeouts() {
-  if (!is_open()) return false;
+void Session::check_timeouts() {
+  if (!is_open()) return;
   touch();
   const std::uint64_t no_credit_ns = shared_.slots.free() == 0 ? kNoCreditShortNs : kNoCreditNs;
   if (stalled_since_ns_ != 0 && shared_.awake_ns >= stalled_since_ns_ + no_credit_ns) {
-    fail("the peer has returned no credits for " + std::to_string(no_credit_ns / 1'000'000'000) + " s");
-    return false;
+    return fail("the peer has returned no credits for " + std::to_string(no_credit_ns / 1'000'000'000) +
+                " s");
   }
-  if (client_ != nullptr && !client_->check_timeouts()) return false;
-  return has_timeouts();
+  if (client_ != nullptr) client_->check_timeouts();
 }
 
 void Session::check_held() {

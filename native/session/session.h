@@ -70,9 +70,8 @@ class Session final : public Link {
   bool has_timeouts() const {
     return stalled_since_ns_ != 0 || (client_ != nullptr && client_->has_timeouts());
   }
-  /// Timeouts of cancelled calls, and of a peer that returns no credits. Returns true while any call
-  /// needs this timer.
-  bool check_timeouts();
+  /// Timeouts of cancelled calls, and of a peer that returns no credits.
+  void check_timeouts();
   /// Calls are held that their callers have given up, see check_held().
   bool holds() const { return client_ != nullptr && client_->holds(); }
   /// Ends the session when the peer has not let go of one for too long.

@@ -1,5 +1,5 @@
 // What the flight recorder keeps of each step of the protocol (recorder.h): a row of fixed size, as it lies
-// in the counters page and in trace files. runtime/counters/events.ts reads them, also those of other
+// in the counters page and in trace files. cli/trace/events.ts reads them, also those of other
 // versions: numbers of kinds are never used again, and what a field holds never changes.
 #pragma once
 

@@ -99,6 +99,8 @@ class Recorder {
   void add(EventKind kind, std::uint8_t type, std::uint8_t flags, std::uint32_t call, std::uint32_t method,
            std::uint32_t bytes, std::uint32_t detail) const {
     const std::uint64_t at = *count_;
+    // The row before is counted before this one begins: a reader leaves out one row that may be half there.
+    std::atomic_thread_fence(std::memory_order_release);
     rows_[at % kEventRows] = {now_ns_, session_, kind, type, flags, 0, call, method, bytes, detail};
     // A reader takes rows below the count.
     std::atomic_ref(*count_).store(at + 1, std::memory_order_release);

@@ -51,9 +51,14 @@ const loopback = new BlockList();
 loopback.addSubnet('127.0.0.0', 8);
 loopback.addAddress('::1', 'ipv6');
 
-/** Without the prefix of IPv4 in IPv6, and without the zone. */
+/** Without the prefix of IPv4 in IPv6. */
+export function unmapped(address: string): string {
+  return address.replace(/^::ffff:(?=\d+\.)/, '');
+}
+
+/** The same, and without the zone. */
 function plainAddress(address: string | undefined): string | undefined {
-  return address?.replace(/^::ffff:(?=\d+\.)/, '').replace(/%.*$/, '');
+  return address === undefined ? undefined : unmapped(address).replace(/%.*$/, '');
 }
 
 /** The IP address of the other end of a sideband connection; empty for a unix socket, or one that is closed already. */

@@ -1,5 +1,6 @@
 /** Who a certificate is for, by the names in it. Used for the peers of both sides, when TLS has found the certificate to be trusted. */
 import type { X509Certificate } from 'node:crypto';
+import { isIP, SocketAddress } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import type { Verified } from '../core/peer.ts';
 
@@ -39,7 +40,10 @@ export function identityOf({ subject, subjectAltName = '', ca }: X509Certificate
   // Several parts come on lines of their own.
   if (subject) return `subject:${subject.trim().replaceAll('\n', ', ')}`;
   const address = firstOf('IP Address');
-  return address === undefined ? undefined : `ip:${address}`;
+  // OpenSSL writes IPv6 at full length.
+  const family = address === undefined ? 0 : isIP(address);
+  if (address === undefined || family === 0) return undefined;
+  return `ip:${family === 6 ? new SocketAddress({ address, family: 'ipv6' }).address : address}`;
 }
 
 const verdicts = new WeakMap<object, Verified>();

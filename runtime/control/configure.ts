@@ -48,23 +48,23 @@ export const runtimeRules: OptionRules = {
   stagingBytes: { kind: 'integer', range: limits.stagingBytes },
   registration: { kind: 'choice', values: ['pinned', 'on-demand'], default: 'pinned' },
   countersPage: { kind: 'boolean', default: true },
-  traceFolder: { kind: 'text', default: '', maxBytes: limits.traceFolderBytes },
+  traceFolder: {
+    kind: 'text',
+    default: process.env.RDMA_RPC_TRACE_FOLDER ?? '',
+    maxBytes: limits.traceFolderBytes,
+  },
   seed: { kind: 'integer', range: { default: 1, min: 0, max: 0xffff_ffff } },
 };
 
 /** Sets options of this thread's contexts. Call it before the first channel or server is used; throws afterwards, and for unknown names or bad values. */
 export function configure(options: RuntimeOptions): void {
   checkNames('configure', options, Object.keys(runtimeRules));
-  const { registration, traceFolder, ...rest } = checkedOptions<ContextOptions & Required<RuntimeOptions>>(
+  const { registration, ...rest } = checkedOptions<ContextOptions & Required<RuntimeOptions>>(
     'configure',
     options,
     runtimeRules,
   );
-  setContextOptions({
-    ...rest,
-    onDemand: registration === 'on-demand',
-    ...(options.traceFolder !== undefined && { traceFolder }),
-  });
+  setContextOptions({ ...rest, onDemand: registration === 'on-demand' });
 }
 
 /** Counters of this thread's contexts (or of one fabric's) since each was opened, added up; zeros when none is open. */

@@ -61,6 +61,7 @@ export class Handshakes {
    */
   #isFull(): boolean {
     const { handshakesMax } = this.#limits;
+    if (this.#open.size < handshakesMax) return false;
     let silent = 0;
     for (const link of this.#open.keys()) if (!link.spoke) ++silent;
     return silent >= handshakesMax || this.#open.size >= 2 * handshakesMax;

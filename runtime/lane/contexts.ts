@@ -48,6 +48,7 @@ let options: ContextOptions = {
   mrCacheBytes: limits.mrCacheBytes.default,
   mrCacheEntriesMax: limits.mrCacheEntriesMax.default,
   mrCacheIdleMs: limits.mrCacheIdleMs.default,
+  traceFolder: process.env.RDMA_RPC_TRACE_FOLDER ?? '',
 };
 
 /** Changes what contexts made from now on get. Throws when one is open already, as it would not apply to it. */
@@ -78,7 +79,7 @@ function keyOf({ fabric, verbs = {} }: FabricChoice): string {
 function openEntry(key: string, choice: FabricChoice, sendSlots: number, family = familyOf(choice)): Entry {
   const { fabric, verbs } = choice;
   const given = fabric === 'verbs' && verbs !== undefined ? { fabric, verbs } : { fabric };
-  const { traceFolder = process.env.RDMA_RPC_TRACE_FOLDER, ...rest } = options;
+  const { traceFolder, ...rest } = options;
   const native = loadNative().createContext({ ...rest, sendSlots, ...given });
   const context = new FabricContext(fabric, native, traceFolder);
   const stopNaming = onMethodNames((id, name) => context.native.nameMethod(id, name));

@@ -6,12 +6,12 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { threadId } from 'node:worker_threads';
 import { processWarning } from '../core/warnings.ts';
-import { eventMethodAt, eventRowBytes, type NativeContext } from '../native.ts';
+import { eventMethodAt, eventRowBytes } from '../event-row.ts';
+import { traceFilesMax } from '../limits.ts';
+import type { NativeContext } from '../native.ts';
 import { methodName } from './method-names.ts';
 import { type TraceAbout, traceFile } from './trace-file.ts';
 
-/** Of a thread. The first failures say the most, and a peer that makes sessions fail must not fill a disk. */
-const filesMax = 16;
 let files = 0;
 let warned = false;
 
@@ -40,7 +40,7 @@ async function write(folder: string, path: string, bytes: Uint8Array): Promise<v
 
 /** Called with the last event of a session. Does nothing for one that ended as it should. */
 export function saveTrace(folder: string, native: NativeContext, fabric: string, session: number): void {
-  if (files >= filesMax) return;
+  if (files >= traceFilesMax) return;
   const trace = native.sessionTrace(session);
   if (trace === undefined) return;
   const { rows, client, peer } = trace;

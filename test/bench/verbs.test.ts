@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { codecHeading, verbsHeading, writePart } from '../../bench/results.ts';
+import { codecHeading, tcpHeading, verbsHeading, writePart } from '../../bench/results.ts';
 import { judge } from '../../bench/verbs/goals.ts';
 import { reportOf } from '../../bench/verbs/report.ts';
 import { median, type Row, ratio } from '../../bench/verbs/rows.ts';
@@ -94,6 +94,9 @@ test('each of the three commands writes its part of the results and keeps the ot
     expect(text()).toBe(`# Results\n\nfour\n\n${codecHeading}\n\nthree\n\n${verbsHeading}\n\nfive\n`);
     writePart(file, 'codec', `${codecHeading}\n\nsix\n`);
     expect(text()).toBe(`# Results\n\nfour\n\n${codecHeading}\n\nsix\n\n${verbsHeading}\n\nfive\n`);
+    writePart(file, 'tcp', `${tcpHeading}\n\nseven\n`);
+    writePart(file, 'verbs', `${verbsHeading}\n\neight\n`);
+    expect(text()).toContain(`${verbsHeading}\n\neight\n\n${tcpHeading}\n\nseven\n`);
   } finally {
     rmSync(folder, { recursive: true });
   }

@@ -19,7 +19,8 @@ function part(folder: string, below: string, files: string): LayerRule {
 
 export const typescriptLayers: readonly LayerRule[] = [
   {
-    files: /^runtime\/(limits|native-remedy|native-sockets|native-stats|native-words|verbs-report)\.ts$/,
+    files:
+      /^runtime\/(event-row|limits|native-remedy|native-sockets|native-stats|native-words|verbs-report)\.ts$/,
     mayUse: /^$/,
   },
   {
@@ -30,13 +31,13 @@ export const typescriptLayers: readonly LayerRule[] = [
   // What client and server share, from below; neither of the two knows the other.
   part('codec', '', ''),
   part('core', 'codec', 'limits native'),
-  part('lane', 'core codec', 'limits native'),
+  part('lane', 'core codec', 'event-row limits native'),
   part('control', 'lane core codec', 'limits native'),
   part('stream', 'lane core codec', 'limits native'),
   part('client', 'stream control lane core codec', 'limits native'),
   part('server', 'stream control lane core codec', 'limits native'),
   // Entry points of their own, which know no more than what they are for.
-  part('counters', '', 'native-stats'),
+  part('counters', '', 'event-row native-stats'),
   part('details', 'codec', ''),
   part('msgpack', 'codec', 'limits'),
   part('tensor', 'codec', ''),

@@ -62,7 +62,7 @@ export const shmBugs = [
   {
     name: 'a ring is not looked at once more by who leaves off looking at it',
     file: 'fabric/shm/queue/completion_queue.cc',
-    from: '  if (!qp.idle()) list(qp);\n',
+    from: '  if (qp.wants_turns() || !qp.idle()) list(qp);\n',
     to: '',
     program,
     caughtBy: 'ShmModelWake.WhatComesWhileTheOwnerLeavesOffLookingIsFound/LooksInTurns',

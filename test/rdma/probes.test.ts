@@ -43,6 +43,7 @@ describe.skipIf(why !== '')(`probes${why && ` (${why})`}`, () => {
     const [request, response] = [1, 2];
     // One more asks the server for its counters.
     expect(counted('frames_out', request)).toBeGreaterThanOrEqual(calls);
+    expect(counted('frames_out', response)).toBeGreaterThanOrEqual(calls);
     expect(counted('frames_in', request)).toBe(counted('frames_out', request));
     expect(counted('frames_in', response)).toBe(counted('frames_out', response));
     const settled = [...out.matchAll(/^@calls\[\d+, [01]\]: (\d+)$/gm)].map(([, count]) => Number(count));

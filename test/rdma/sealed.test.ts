@@ -28,6 +28,8 @@ const authority = new Authority();
 const both = { ca: authority.ca, ...pems(authority.issue({ addresses: ['127.0.0.1'] })) };
 
 const servers: Server[] = [];
+/** Programs beside the test. */
+const open: { close(): Promise<void> }[] = [];
 let server: Server;
 let address = '';
 /** Sessions that clients have got. */
@@ -49,6 +51,7 @@ beforeEach(async () => {
   address = await server.listen('127.0.0.1:0');
 });
 afterEach(async (context) => {
+  for (const each of open.splice(0)) await each.close();
   await endAll(context);
   for (const server of servers.splice(0)) await server.shutdown({ graceMs: 0 });
 });
@@ -69,29 +72,26 @@ test('a sealed session: small and large calls are answered as ever', async () =>
 describe('who reads the wire', () => {
   beforeEach(({ skip }) => skip(why !== '', why));
 
-  test('sees small and large calls of a session that is not sealed, and of one that is none', async () => {
+  test('sees small and large calls of a session that is not sealed, and nothing of one that is', async () => {
     const tap = await WireTap.open();
-    try {
-      const marked = async (level: SecurityLevel, marker: string): Promise<void> => {
-        const { client } = reachBy(level);
-        const filled = (bytes: number) => Buffer.alloc(bytes, `${marker}-large `);
-        await client.echo({ text: `${marker}-small` });
-        await client.echo({ payload: filled(300_000) });
-      };
-      await marked('sealed', 'secret');
-      await marked('bound', 'public');
-      // What came before has been seen by then.
-      await until(
-        () => tap.saw('public-large'),
-        (seen) => seen,
-      );
-      const seen = ['public-small', 'public-large', 'secret-small', 'secret-large', 'secret'].map((text) =>
-        tap.saw(text),
-      );
-      expect(seen).toEqual([true, true, false, false, false]);
-    } finally {
-      await tap.close();
-    }
+    open.push(tap);
+    const marked = async (level: SecurityLevel, marker: string): Promise<void> => {
+      const { client } = reachBy(level);
+      const filled = (bytes: number) => Buffer.alloc(bytes, `${marker}-large `);
+      await client.echo({ text: `${marker}-small` });
+      await client.echo({ payload: filled(300_000) });
+    };
+    await marked('sealed', 'secret');
+    await marked('bound', 'public');
+    // What came before has been seen by then.
+    await until(
+      () => tap.saw('public-large'),
+      (seen) => seen,
+    );
+    const seen = ['public-small', 'public-large', 'secret-small', 'secret-large', 'secret'].map((text) =>
+      tap.saw(text),
+    );
+    expect(seen).toEqual([true, true, false, false, false]);
   });
 });
 
@@ -103,7 +103,9 @@ describe('who forges packets, with numbers that are right,', () => {
     const other = reachBy(level);
     await other.client.echo({});
     const tap = await WireTap.open();
+    open.push(tap);
     const forger = await Forger.open(from);
+    open.push(forger);
     const one = reachBy(level);
     const text = 'as it was meant';
     for (let number = 0; number < 4; ++number) await one.client.echo({ number, text });
@@ -145,8 +147,6 @@ describe('who forges packets, with numbers that are right,', () => {
         // The other session works, and nobody had to connect anew but the one.
         await other.client.echo({ text });
         expect(accepted).toBeLessThanOrEqual(3);
-        await forger.close();
-        await tap.close();
       },
     };
   }

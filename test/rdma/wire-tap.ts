@@ -2,9 +2,11 @@
  * What passes on the wire of the guest, and packets of RoCE that nobody but a forger sends: for the tests of what a session protects. tcpdump reads; a raw
  * socket writes: RoCEv2 is UDP, and its checksum has no key.
  */
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import type { Readable } from 'node:stream';
 import { crc32 } from 'node:zlib';
+import { whyNot } from '../needs.ts';
 
 const rocePort = 4791;
 /** Of the client's device (test/rdma-vm/guest.sh). */
@@ -29,8 +31,7 @@ export const Opcode = {
 /** Why there is no wire to look at; '' when there is. */
 export function whyNoTap(): string {
   if (process.env['RDMA_VM'] === undefined) return 'the wire of a NIC cannot be looked at from here';
-  const missing = ['tcpdump', 'python3'].filter((program) => spawnSync(program, ['--version']).status !== 0);
-  return missing.length === 0 ? '' : `missing: ${missing.join(', ')} (Debian packages)`;
+  return [whyNot('sniffer'), whyNot('strangers')].filter((why) => why !== '').join('; ');
 }
 
 /** The invariant checksum: over all that no router changes. `packet`: of IP, up to it. */
@@ -82,6 +83,19 @@ export class Packet {
   }
 }
 
+/** Rejects, with all that it has said instead, when the program ends. */
+function said(program: ChildProcess, by: Readable, words: string): Promise<void> {
+  let all = '';
+  return new Promise((resolve, reject) => {
+    by.on('data', (text) => {
+      all += String(text);
+      if (all.includes(words)) resolve();
+    });
+    const ended = () => reject(new Error(`${program.spawnfile} has ended: ${all}`));
+    program.once('error', ended).once('exit', ended);
+  });
+}
+
 export class WireTap {
   /** Of RoCE, in order. */
   readonly packets: Packet[] = [];
@@ -102,9 +116,7 @@ export class WireTap {
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     const tap = new WireTap(program);
-    // It says what it listens on when it does.
-    await once(program.stderr!, 'data');
-    program.stderr!.resume();
+    await said(program, program.stderr!, 'listening on');
     return tap;
   }
 
@@ -173,7 +185,7 @@ export class Forger {
   static async open(side: 'client' | 'server'): Promise<Forger> {
     const [from, to] = [addresses[side], addresses[side === 'client' ? 'server' : 'client']];
     const program = spawn('python3', ['-c', rawSocket, from, to], { stdio: ['pipe', 'pipe', 'inherit'] });
-    await once(program.stdout!, 'data');
+    await said(program, program.stdout!, 'ready');
     return new Forger(program, from, to);
   }
 

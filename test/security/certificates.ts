@@ -41,7 +41,7 @@ export interface Wanted {
   readonly subject?: string;
   readonly uris?: readonly string[];
   readonly names?: readonly string[];
-  /** IPv4 addresses. */
+  /** IP addresses. */
   readonly addresses?: readonly string[];
   /** From now, negative for the past. Default: one. */
   readonly days?: number;
@@ -60,6 +60,24 @@ export const pems = ({ cert, key }: Issued): { cert: string; key: string } => ({
 
 const day = 86_400_000;
 
+/** IPv4, or IPv6 with `::` in it. */
+function addressBytes(address: string): Buffer {
+  if (!address.includes(':')) return Buffer.from(address.split('.').map(Number));
+  const [before, after] = address.split('::').map((part) =>
+    Buffer.from(
+      part
+        .split(':')
+        .map((group) => group.padStart(4, '0'))
+        .join(''),
+      'hex',
+    ),
+  );
+  const bytes = Buffer.alloc(16);
+  bytes.set(before!);
+  bytes.set(after!, bytes.length - after!.length);
+  return bytes;
+}
+
 function certificate(wanted: Wanted, subjectKey: KeyObject, issuer: string, issuerKey: KeyObject): Buffer {
   const { subject = '', uris = [], names = [], addresses = [], days = 1, authority = false } = wanted;
   const end = new Date(Date.now() + days * day);
@@ -67,7 +85,7 @@ function certificate(wanted: Wanted, subjectKey: KeyObject, issuer: string, issu
   const alternatives = [
     ...uris.map((uri) => der(0x86, text(uri))),
     ...names.map((host) => der(0x82, text(host))),
-    ...addresses.map((address) => der(0x87, Buffer.from(address.split('.').map(Number)))),
+    ...addresses.map((address) => der(0x87, addressBytes(address))),
   ];
   const extensions = [
     extension('2.5.29.19', der(tag.sequence, ...(authority ? [Buffer.of(1, 1, 0xff)] : []))),

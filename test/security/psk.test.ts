@@ -167,7 +167,9 @@ describe('what cannot be used is found at once, and the error has no key:', () =
     [{ psk: { a: key }, cert, key: certKey }, /psk goes without cert/],
     [{ psk: { a: key }, rejectUnauthorized: false }, /psk goes without rejectUnauthorized/],
   ])('%#', (tls, reason) => {
-    const secrets = Object.values((tls as { psk: object }).psk).map(String);
+    const secrets = Object.values((tls as { psk: object }).psk).map((secret) =>
+      Buffer.isBuffer(secret) ? secret.toString('hex') : String(secret),
+    );
     for (const make of [() => createServer({ tls }), () => createChannel('a:1', { tls })]) {
       expect(make).toThrow(reason);
       for (const secret of secrets) expect(make).not.toThrow(secret);

@@ -111,17 +111,17 @@ describe('an identity that has used up its quota is refused, and another is not:
     expect(await caught(client.echo({}))).toMatchObject(exhausted('bytesPerSecondMax'));
   });
 
-  test.each<[string, ServerOptions, number]>([
-    ['a method that there is not', {}, Status.UNIMPLEMENTED],
-    ['a server that is full', { handlersMax: 1 }, Status.RESOURCE_EXHAUSTED],
-  ])('bytes a second, of requests to %s', async (what, options, code) => {
+  test.each<[string, ServerOptions, RegExp]>([
+    ['a method that there is not', {}, /^UNIMPLEMENTED: /],
+    ['a server that is full', { handlersMax: 1 }, /^RESOURCE_EXHAUSTED: .*handlersMax/],
+  ])('bytes a second, of requests to %s', async (what, options, told) => {
     const { address } = await serve({ ...options, quotas: { bytesPerSecondMax: 64 * KiB } });
     const { client } = as('ann', address);
     const payload = new Uint8Array(4096 * KiB);
     const aside = new AbortController();
     const kept = what.includes('full') ? [caught(client.behave({}, { signal: aside.signal }))] : [];
     const refused = what.includes('full') ? client.echo({ payload }) : client.missing({ payload });
-    expect((await caught(refused)).code).toBe(code);
+    expect((await caught(refused)).message).toMatch(told);
     aside.abort();
     await Promise.all(kept);
     let error = await caught(client.echo({}));

@@ -103,6 +103,7 @@ describe('the identity in a certificate', () => {
     expect(of({ names: ['a.example', 'b.example'], subject: 'me' })).toBe('dns:a.example');
     expect(of({ subject: 'me', addresses: ['10.0.0.1'] })).toBe('subject:CN=me');
     expect(of({ addresses: ['10.0.0.1', '10.0.0.2'] })).toBe('ip:10.0.0.1');
+    expect(of({ addresses: ['2001:db8::1'] })).toBe('ip:2001:db8::1');
     expect(of({})).toBeUndefined();
   });
 

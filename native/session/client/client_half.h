@@ -49,8 +49,7 @@ class ClientHalf final : Half {
   }
   /// Calls wait for their CANCEL or for their windows: check_timeouts() is to be called.
   bool has_timeouts() const { return timeouts_pending_ != 0; }
-  /// False: the session has failed.
-  bool check_timeouts();
+  void check_timeouts();
   /// Calls are held that their callers have given up, see check_held().
   bool holds() const { return held_ != 0; }
   void check_held();

@@ -209,10 +209,10 @@ void ClientHalf::tell(std::uint32_t slot) {
   shared_.events.emit(event);
 }
 
-bool ClientHalf::check_timeouts() {
+void ClientHalf::check_timeouts() {
   if (timeouts_pending_ == 0) {
     still_since_ns_ = 0;
-    return true;
+    return;
   }
   bool waits = false;
   calls_.for_each([&](std::uint32_t slot, ClientCall& call) {
@@ -228,13 +228,11 @@ bool ClientHalf::check_timeouts() {
   });
   if (!waits) still_since_ns_ = 0;
   if (waits && wire_is_stuck()) {
-    link_.fail("nothing that was sent has been acknowledged for " +
-               std::to_string(kStuckWireNs / 1'000'000'000) +
-               " s: the wire stands still, and a call that was given up has lent its memory");
-    return false;
+    return link_.fail("nothing that was sent has been acknowledged for " +
+                      std::to_string(kStuckWireNs / 1'000'000'000) +
+                      " s: the wire stands still, and a call that was given up has lent its memory");
   }
   link_.post_now();
-  return true;
 }
 
 /// The device completes nothing, for too long. A server that is only slow, or stopped, is no reason: its

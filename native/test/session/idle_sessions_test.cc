@@ -72,6 +72,22 @@ TEST_P(IdleSessions, AreNotLookedAtInTurnsThatFindNothing) {
 
 INSTANTIATE_TEST_SUITE_P(, IdleSessions, testing::Values(0u, 1u, 100u));
 
+TEST(ManySessions, ThatComeAndGoLeaveNothingInTheSets) {
+  Pair pair(immediate());
+  const PairOptions options;
+  for (int i = 0; i < 100; ++i) {
+    std::uint32_t client = 0, server = 0;
+    connect(pair.client, client, pair.server, server, options);
+    pair.run();
+    pair.client.session(client).close("done");
+    pair.server.session(server).close("done");
+    pair.run();
+  }
+  // As much as a few have that are on their way, not as many as there have been.
+  EXPECT_LE(pair.client.context->set_entries() + pair.server.context->set_entries(), 20u);
+  EXPECT_EQ(pair.finish(), Violations{});
+}
+
 TEST(ManySessions, ThereMayBeMoreThanFourThousand) {
   fabric::SimWorld world;
   std::string error;

@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { Tested } from '../../../cli/perf/tested.ts';
+import { until } from '../../outcomes.ts';
 import { main, type Outcome, run } from '../command.ts';
 import { expectSchema } from '../schemas.ts';
 import { type Listener, listener } from './listener.ts';
@@ -252,9 +253,14 @@ describe('one clear sentence and no stack', () => {
     stay.write('{"kind":"bye"}\n');
     // It reads that the other side has ended, and says nothing to that; what it says later is refused.
     await new Promise<void>((resolve) => stay.resume().once('end', resolve));
-    const gone = new Promise<void>((resolve) => stay.once('close', () => resolve()));
-    const again = setInterval(() => stay.write('?'), 50);
-    await gone.finally(() => clearInterval(again));
+    let closed = false;
+    stay.once('close', () => {
+      closed = true;
+    });
+    await until(() => {
+      stay.write('?');
+      return closed;
+    });
     expect((await dial('send_bw', server.port, '--fabric', 'shm', '-n', '20', '-e')).code).toBe(0);
     expect((await server.ended).code).toBe(0);
   });

@@ -6,8 +6,8 @@ import { eventsOfTrace } from '../../../cli/trace/events.ts';
 import { traceIn } from '../../../cli/trace/file.ts';
 import { textOf } from '../../../cli/trace/text.ts';
 import { rowsOfRing } from '../../../runtime/counters/events.ts';
+import { eventRowBytes } from '../../../runtime/event-row.ts';
 import { type TraceAbout, traceFile } from '../../../runtime/lane/trace-file.ts';
-import { eventRowBytes } from '../../../runtime/native-stats.ts';
 
 function row(
   fields: Partial<

@@ -1,12 +1,13 @@
 /** `rdma-rpc trace` on real processes: while they run, while they are stopped, and from the file that a session leaves which fails. */
+import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Channel, createChannel, createClient } from 'rdma-rpc';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { TraceEvent } from '../../../cli/trace/events.ts';
 import { readEvents } from '../../../runtime/counters/events.ts';
-import { eventRowBytes } from '../../../runtime/native-stats.ts';
+import { eventRowBytes } from '../../../runtime/event-row.ts';
 import { caught, until } from '../../outcomes.ts';
 import { EchoDefinition } from '../../runtime/gen/echo.rdma.ts';
 import { ServerProcess } from '../../runtime/process/processes.ts';
@@ -38,6 +39,12 @@ afterEach(async () => {
 });
 
 const pid = (): string => String(server.child.pid);
+
+/** Requests that have come to a process: rows whose kind is frame-in, and whose type is that of a request. */
+function requestsOf(pid: number): number {
+  const rows = readEvents(pid).contexts[0]?.rows ?? new Uint8Array();
+  return rows.filter((byte, at) => at % eventRowBytes === 12 && byte === 1 && rows[at + 1] === 1).length;
+}
 
 async function json(...args: string[]): Promise<Printed> {
   const { code, out, errors } = await run('trace', ...args, '--json');
@@ -120,11 +127,7 @@ describe('of a session that fails', () => {
     const of = join(folder, 'failed');
     return existsSync(of) ? readdirSync(of).map((name) => join(of, name)) : [];
   };
-  /** Requests that have come: rows whose kind is frame-in, and whose type is that of a request. */
-  const requests = (): number => {
-    const { rows } = readEvents(server.child.pid!).contexts[0]!;
-    return rows.filter((byte, at) => at % eventRowBytes === 12 && byte === 1 && rows[at + 1] === 1).length;
-  };
+  const requests = (): number => requestsOf(server.child.pid!);
   test('a file has its last events and the reason, and one that is closed leaves none', async () => {
     const other = createChannel(server.address, { fabric: 'shm' });
     await createClient(EchoDefinition, other).echo({ text: 'x' });
@@ -149,7 +152,31 @@ describe('of a session that fails', () => {
   });
 });
 
+describe('the option', () => {
+  test.each(['of its own', ''])('goes before the variable: %j', async (name) => {
+    const [own, others] = [name === '' ? '' : join(folder, name), join(folder, 'others')];
+    const env = { ...process.env, RDMA_RPC_TRACE_FOLDER: others };
+    const one = await ServerProcess.start('127.0.0.1:0', { traceFolder: own }, { env });
+    const session = createChannel(one.address, { fabric: 'shm' });
+    await createClient(EchoDefinition, session).echo({ text: 'x' });
+    const held = caught(
+      createClient(EchoDefinition, session).behave({ text: 'hang' }, { timeoutMs: 60_000 }),
+    );
+    await until(() => requestsOf(one.child.pid!) > 1);
+    await session.close();
+    await held;
+    if (own !== '') await until(() => existsSync(own) && readdirSync(own).length === 1);
+    await one.kill('SIGTERM');
+    expect(existsSync(others)).toBe(false);
+  });
+});
+
 describe('what cannot be shown', () => {
+  const place = mkdtempSync(join(tmpdir(), 'rdma-rpc-trace-'));
+  const pipe = join(place, 'pipe');
+  execFileSync('mkfifo', [pipe]);
+  afterAll(() => rmSync(place, { recursive: true }));
+
   test.each([
     ['999999999', 1, /there is no process 999999999/],
     ['1', 1, /process 1 /],
@@ -158,6 +185,7 @@ describe('what cannot be shown', () => {
     ['/dev/null', 1, /\/dev\/null is no file/],
     ['/tmp', 1, /\/tmp is no file|illegal operation on a directory/],
     ['package.json', 1, /package\.json is no trace of rdma-rpc/],
+    [pipe, 1, /pipe is no file/],
   ])('%s: exit code %i and one sentence', async (target, expected, sentence) => {
     const { code, errors } = await run('trace', target);
     expect(code).toBe(expected);

@@ -19,8 +19,9 @@ namespace rdma_rpc::fabric::shm {
 inline void announce(Announcements& to, std::uint32_t place) {
   const std::uint64_t bit = std::uint64_t{1} << (place % kPlacesPerWord);
   const std::uint32_t word = place / kPlacesPerWord;
-  // While the bit is there the owner has yet to take it, and will: who sets it says so in `groups`.
-  if ((to.places[word].fetch_or(bit, std::memory_order_seq_cst) & bit) != 0) return;
+  // Both each time: a bit that is there already may be of a peer that has died before it could say so in
+  // `groups`, and the place is another's now.
+  to.places[word].fetch_or(bit, std::memory_order_seq_cst);
   to.groups[word / kPlacesPerWord].fetch_or(std::uint64_t{1} << (word % kPlacesPerWord),
                                             std::memory_order_seq_cst);
 }

@@ -170,7 +170,7 @@ void CompletionQueue::stop_watching(std::size_t index) {
   watched_.erase(watched_.begin() + static_cast<std::ptrdiff_t>(index));
   qp.turns.watched = false;
   qp.rely_on_announcements(true);
-  if (!qp.idle()) list(qp);
+  if (qp.wants_turns() || !qp.idle()) list(qp);
 }
 
 /// Who is active comes in, and who has been idle for a round goes.

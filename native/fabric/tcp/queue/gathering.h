@@ -1,5 +1,5 @@
-// Whether small messages may wait for more to go with them. A system call that sends costs as much as some
-// ten calls, and the user works in batches of 16; so while it has completions left to poll, the answers to
+// Whether small messages may wait for more to go with them. A system call that sends is dear beside a
+// call, and the user works in batches of 16; so while it has completions left to poll, the answers to
 // which come at once, what it has posted waits for those. It waits for nothing that may not come: a message
 // that is posted when all is polled goes at once, and so do all those of a user who takes its time. No more
 // wait than are left to be polled, so that the peer has the first half of many to work on while the second

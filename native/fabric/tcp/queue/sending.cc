@@ -13,8 +13,7 @@ namespace rdma_rpc::fabric::tcp {
 namespace {
 
 /// Of one queue pair before others have their turn, and before what has come is looked at: one frame of bulk.
-/// A small call beside transfers waits for less than half of what it does behind eight, and these cost no
-/// more.
+/// A small call beside transfers waits half as long as behind eight (one run), and these cost no more.
 constexpr std::size_t kBytesPerTurn = kFrameBytesMax;
 constexpr std::uint32_t kSmall = 4096;
 

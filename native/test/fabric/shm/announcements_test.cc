@@ -169,6 +169,16 @@ TEST_F(ShmMany, OneThatGoesWhileItIsListedIsForgotten) {
   EXPECT_EQ(to.receive(), (std::vector<std::size_t>{51, 52, 53, 54, 56, 57, 58}));
 }
 
+/// It was killed between its two words, and its place has been taken since.
+TEST_F(ShmMany, AnAnnouncementThatAPeerHasNotFinishedKeepsNoOtherWaiting) {
+  connect(60);
+  for (int i = 0; i < 2'000; ++i) to.receive();
+  shm::Announcements& words = *static_cast<shm::Device&>(*to.device).announcements();
+  for (shm::LongWord& word : words.places) word.store(~std::uint64_t{0});
+  ASSERT_TRUE(from.send(55));
+  EXPECT_EQ(to.receive(), std::vector<std::size_t>{55});
+}
+
 TEST(ShmAnnouncements, OfNobodyAreIgnored) {
   ShmEnd end;
   shm::Announcements& words = *static_cast<shm::Device&>(*end.device).announcements();

@@ -127,6 +127,15 @@ class RawPeer {
       end_.poll();
     }
   }
+  /// In one piece, and without a poll of the other end.
+  void send_unpolled(const std::vector<std::byte>& bytes) {
+    ASSERT_EQ(::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(bytes.size()));
+  }
+  bool readable() const {
+    std::byte first;
+    return ::recv(fd_.get(), &first, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+  }
   void send(const tcp::Header& header, const std::vector<std::byte>& payload = {}) {
     send_all(&header, sizeof header);
     send_all(payload.data(), payload.size());
