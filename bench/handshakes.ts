@@ -1,4 +1,7 @@
-/** The measuring loop of handshakes, in the client process: so many at once, each connection closed when it is up. CPU of both sides is told apart. */
+/**
+ * The measuring loop of handshakes, in the client process: so many at once, each connection closed when it is
+ * up. CPU of both sides is told apart.
+ */
 import { cpuMeter } from './cpu.ts';
 import { Latencies } from './latencies.ts';
 import type { Window } from './measure.ts';

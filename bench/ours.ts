@@ -52,7 +52,8 @@ async function serve(options: EndOptions, handlers: BenchHandlers): Promise<Benc
     {
       echo: (request: Msg) => {
         const answer = handlers.echo(request);
-        // The runtime holds the memory that an answer is sent from until it has been sent, so it may be released once the answer is on its way.
+        // The runtime holds the memory that an answer is sent from until it has been sent, so it may be
+        // released once the answer is on its way.
         if (request.payload.length >= registeredMin) setImmediate(() => leaseOf(request)?.release());
         return answer;
       },

@@ -27,7 +27,10 @@ export interface EndOptions {
   polling: 'adaptive' | 'event';
   /** What `descriptors()` made, as inherited by this process. */
   descriptors: readonly number[];
-  /** Of a peer with `tls`: a folder with `ca.pem`, and `cert.pem` and `key.pem` for both sides (bench/credentials.ts). */
+  /**
+   * Of a peer with `tls`: a folder with `ca.pem`, and `cert.pem` and `key.pem` for both sides
+   * (bench/credentials.ts).
+   */
   tls?: string;
 }
 

@@ -18,7 +18,9 @@ export interface Row {
   cpuPercent: number;
   /** Of the server's process, for each connection that is open and idle; 0 where that was not asked. */
   bytesPerSession: number;
-  /** CPU that each side takes for one connection, from its handshake to its end; 0 where that was not asked. */
+  /**
+   * CPU that each side takes for one connection, from its handshake to its end; 0 where that was not asked.
+   */
   clientCpuUs: number;
   serverCpuUs: number;
   placement: string;

@@ -73,7 +73,10 @@ export function mixed(payload: string, payloadBytes: number, large: string, mixe
 const idle: Scenario = { ...load('echo', '', 0, 0), name: 'idle', kind: 'idle' };
 /** Enough for their memory to be seen beside that of the process. */
 const idleSessions = 64;
-/** New connections, so many at once: what each costs, from its first word to its end. Both sides sleep while they wait: turns that find nothing would count. */
+/**
+ * New connections, so many at once: what each costs, from its first word to its end. Both sides sleep while
+ * they wait: turns that find nothing would count.
+ */
 const handshakes: Scenario = {
   ...load('echo', '', 0, 8),
   name: 'handshakes-x8',

@@ -1,10 +1,11 @@
 /**
- * What many sessions cost: N of them between a server process and a client process, all idle but one, then all active. Prints a line for
- * each N as JSON. To run by hand, after setup:
+ * What many sessions cost: N of them between a server process and a client process, all idle but one, then
+ * all active. Prints a line for each N as JSON. To run by hand, after setup:
  *
  *   node dist/bench/sessions.js [--fabric shm] [--sessions 1,10,100,1000] [--ms 500] [--rounds 3]
  *
- * The counts of one fabric are measured in pairs of processes of their own, one after the other, and again in each round.
+ * The counts of one fabric are measured in pairs of processes of their own, one after the other, and again in
+ * each round.
  */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';

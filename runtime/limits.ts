@@ -36,7 +36,10 @@ export const messageBytes = { default: 64 * MiB, min: 1 * KiB, max: 4 * GiB - 1 
 
 /** One attempt to connect, handshake included. A peer on the same network answers within milliseconds. */
 export const connectTimeoutMs = { default: 5_000, min: 1, max: 600_000 } as const;
-/** Pause after a failed attempt to connect: the first, and the longest. They grow by 1.6, with 20 % of chance while they are short. A restarted process is back within a second. */
+/**
+ * Pause after a failed attempt to connect: the first, and the longest. They grow by 1.6, with 20 % of chance
+ * while they are short. A restarted process is back within a second.
+ */
 export const backoffMs = { default: 50, min: 1, max: 600_000 } as const;
 export const backoffMaxMs = { default: 10_000, min: 1, max: 600_000 } as const;
 /** Pauses of connections from here on are 0 to twice as long: a server that was away for so long may have thousands of clients. */
@@ -68,7 +71,10 @@ export const resolveMinMs = { default: 5_000, min: 0, max: 86_400_000 } as const
 export const addressesMax = 256;
 /** From accepting a socket to its session being ready, on the server. Silence costs a socket for no longer. */
 export const handshakeTimeoutMs = { default: 5_000, min: 1, max: 600_000 } as const;
-/** Sockets whose handshake is not over and that have said nothing yet, and as many that have. One more pushes out the oldest silent one. */
+/**
+ * Sockets whose handshake is not over and that have said nothing yet, and as many that have. One more pushes
+ * out the oldest silent one.
+ */
 export const handshakes = { default: 128, min: 1, max: 65_536 } as const;
 /** For an answer of an application's `authorize` that comes later. */
 export const authorizeMs = 5_000;
@@ -210,7 +216,10 @@ export const piecesMax = 30;
 export const pieceBytes = 16;
 /** A `bytes` field of at least this size in a bulk message is a view of leased memory; a smaller one is a copy, so that it does not hold the whole block. */
 export const leaseBytes = 4 * KiB;
-/** An answer of at most this size is copied out for an application that gives no leases back: one that keeps more than so many of a session. */
+/**
+ * An answer of at most this size is copied out for an application that gives no leases back: one that keeps
+ * more than so many of a session.
+ */
 export const copiedAnswerBytes = 256 * KiB;
 export const leasesKeptMax = 32;
 /** One answer of so many is lent all the same: the application may have come to give them back. */

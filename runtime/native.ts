@@ -147,8 +147,9 @@ export interface NativeContext {
   flush(): void;
 
   /**
-   * A queue pair in INIT with its receives posted. Throws with the limit's name when it cannot be had. The number is opaque (31 bits,
-   * its low 14 bits are unique among the sessions alive) and not given to another session while anyone may still hold it.
+   * A queue pair in INIT with its receives posted. Throws with the limit's name when it cannot be had. The
+   * number is opaque (31 bits, its low 14 bits are unique among the sessions alive) and not given to another
+   * session while anyone may still hold it.
    */
   createSession(options: SessionOptions): number;
   sessionAddress(session: number): Uint8Array;
@@ -170,7 +171,10 @@ export interface NativeContext {
   closeSession(session: number, reason: string): void;
   sessionError(session: number): string;
   sessionInfo(session: number): SessionInfo;
-  /** Of a session that has failed (not: that was closed with no call under way) and is going down: its last events, as runtime/counters/events.ts has them. */
+  /**
+   * Of a session that has failed (not: that was closed with no call under way) and is going down: its last
+   * events, as runtime/counters/events.ts has them.
+   */
   sessionTrace(session: number): { rows: Uint8Array; client: boolean; peer: string } | undefined;
 
   /**

@@ -1,6 +1,7 @@
 /**
- * The pictures of the README: `rdma-rpc top` as a terminal shows it (an SVG, its text can be selected) and the page that `rdma-rpc bench` writes, both of
- * the example examples/kv under load. Needs tmux and Chromium. Not part of the package.
+ * The pictures of the README: `rdma-rpc top` as a terminal shows it (an SVG, its text can be selected) and
+ * the page that `rdma-rpc bench` writes, both of the example examples/kv under load. Needs tmux and Chromium.
+ * Not part of the package.
  *
  *   node scripts/pictures.mjs        after npm run setup
  */

@@ -1,4 +1,7 @@
-/** Reflection of gRPC servers: grpc.reflection.v1, and of those that do not have it v1alpha, which was before: the same messages under another name. Used by target.ts. */
+/**
+ * Reflection of gRPC servers: grpc.reflection.v1, and of those that do not have it v1alpha, which was before:
+ * the same messages under another name. Used by target.ts.
+ */
 import { Method } from '../../runtime/codec/service/method.ts';
 import { RpcError } from '../../runtime/core/errors/rpc-error.ts';
 import { Status } from '../../runtime/core/errors/status.ts';

@@ -14,7 +14,10 @@ const script = (value: unknown): string => JSON.stringify(value).replaceAll('<',
 
 const number = (value: number): string => value.toLocaleString('en', { maximumFractionDigits: 1 });
 
-/** Beside the modules that were compiled; from dist/bundle, as it is installed, and from the sources by way of dist. */
+/**
+ * Beside the modules that were compiled; from dist/bundle, as it is installed, and from the sources by way of
+ * dist.
+ */
 function vendored(name: string): string {
   const beside = new URL(`../../vendor/${name}`, import.meta.url);
   const built = new URL(`../../dist/vendor/${name}`, import.meta.url);

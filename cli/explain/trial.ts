@@ -66,7 +66,10 @@ function difference(after: Stats, before: Stats): Work {
   return Object.fromEntries(counted.map((name) => [name, after[name] - before[name]])) as Work;
 }
 
-/** Client's and server's: the one of the channel, and the only other one that has come since `already`, such as that of a channel to the server that was asked. */
+/**
+ * Client's and server's: the one of the channel, and the only other one that has come since `already`, such
+ * as that of a channel to the server that was asked.
+ */
 function contextsOf(
   { context }: { readonly context: FabricContext },
   already: readonly FabricContext[],

@@ -22,7 +22,10 @@ export interface ListenOptions extends DeviceFlags {
 }
 
 const helloMs = 10_000;
-/** Connections that have not said yet what they want. One more pushes the oldest of them out, so that those keep nobody away. */
+/**
+ * Connections that have not said yet what they want. One more pushes the oldest of them out, so that those
+ * keep nobody away.
+ */
 const silentMax = 64;
 
 /** All peers begin a size together, or none does. */

@@ -124,7 +124,8 @@ export function whyNotPlan(plan: Plan, fabric?: PerfFabric): string | undefined 
     return `${connection} may lose messages, so --validate needs RC or a latency test`;
   if (plan.queuePairs * (plan.depth + plan.receiveDepth) > limits.requests.max)
     return `${plan.queuePairs} queue pairs of ${plan.depth} requests and ${plan.receiveDepth} receives are more than ${limits.requests.max} together: a smaller --qp, --tx-depth or --rx-depth`;
-  // A slot at least to send from and one to receive in, two of each where messages are looked at (native/perf/layout.h).
+  // A slot at least to send from and one to receive in, two of each where messages are looked at
+  // (native/perf/layout.h).
   const slots = plan.validate ? 4 : 2;
   if (slots * Math.max(...plan.sizes) * plan.queuePairs > limits.memory.max)
     return `messages of ${Math.max(...plan.sizes)} bytes on ${plan.queuePairs} queue pairs take more than ${limits.memory.max} bytes: a smaller --size or --qp`;

@@ -1,7 +1,7 @@
 /**
- * How the commands that dial a server show who they are and find out who that is: flags for TLS, for what `authenticate` of the server is shown, and for the
- * least that a session must promise.
- * Used by connection.ts and by `rdma-rpc bench`; on the main thread.
+ * How the commands that dial a server show who they are and find out who that is: flags for TLS, for what
+ * `authenticate` of the server is shown, and for the least that a session must promise. Used by connection.ts
+ * and by `rdma-rpc bench`; on the main thread.
  */
 import { readFileSync } from 'node:fs';
 import { type Command, Option } from '#commander';

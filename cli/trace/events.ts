@@ -1,4 +1,7 @@
-/** Rows of the flight recorder (native/telemetry/protocol_event.h) as events that people and programs understand. What `rdma-rpc trace --json` prints is made of these. */
+/**
+ * Rows of the flight recorder (native/telemetry/protocol_event.h) as events that people and programs
+ * understand. What `rdma-rpc trace --json` prints is made of these.
+ */
 
 import { statusName } from '../../runtime/core/errors/status.ts';
 import { eventMethodAt, eventRowBytes } from '../../runtime/event-row.ts';

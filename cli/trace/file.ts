@@ -1,4 +1,7 @@
-/** A trace file as `rdma-rpc trace` takes it: from anybody, perhaps cut or forged. What is wrong with it is said in one sentence, and nothing of it is trusted. */
+/**
+ * A trace file as `rdma-rpc trace` takes it: from anybody, perhaps cut or forged. What is wrong with it is
+ * said in one sentence, and nothing of it is trusted.
+ */
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { isWhole } from '../../runtime/counters/page.ts';
 import { eventRowBytes } from '../../runtime/event-row.ts';

@@ -1,4 +1,6 @@
-/** Events of `rdma-rpc trace` as lines for people, the time in front: since the event before, and of the wall. */
+/**
+ * Events of `rdma-rpc trace` as lines for people, the time in front: since the event before, and of the wall.
+ */
 import type { TraceAbout, TraceContext } from '../../runtime/lane/trace-file.ts';
 import { printableLine } from '../server/connection.ts';
 import type { TraceEvent } from './events.ts';

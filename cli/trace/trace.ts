@@ -1,4 +1,7 @@
-/** `rdma-rpc trace`: the last protocol events of a running process, or of a file that one has written. Exit code 1: there is nothing to read there; 2: the command line is wrong. */
+/**
+ * `rdma-rpc trace`: the last protocol events of a running process, or of a file that one has written. Exit
+ * code 1: there is nothing to read there; 2: the command line is wrong.
+ */
 import { existsSync, writeFileSync } from 'node:fs';
 import { type Command, InvalidArgumentError, Option } from '#commander';
 import { readEvents } from '../../runtime/counters/events.ts';

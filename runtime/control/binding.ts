@@ -155,7 +155,10 @@ export function bothBind(duplex: Duplex, one: Opening, other: Opening): boolean 
   );
 }
 
-/** What only the two ends of the connection have. Throws when it is missing: a key that anybody could make would bind nothing. */
+/**
+ * What only the two ends of the connection have. Throws when it is missing: a key that anybody could make
+ * would bind nothing.
+ */
 function keyOf(duplex: Duplex, { exported }: BindingOffer, hello: Opening, welcome: Opening): Uint8Array {
   if (verifiedOf(duplex).transport === 'tls')
     return (
@@ -169,8 +172,8 @@ function keyOf(duplex: Duplex, { exported }: BindingOffer, hello: Opening, welco
 }
 
 /**
- * Of a connection whose hello and welcome, `opening`, have passed; `offer` is that of this side. Undefined where the two sides have no key. Throws as bothBind()
- * does.
+ * Of a connection whose hello and welcome, `opening`, have passed; `offer` is that of this side. Undefined
+ * where the two sides have no key. Throws as bothBind() does.
  */
 export function bindingOf(
   duplex: Duplex,

@@ -22,8 +22,9 @@ function alternatives(text: string): [kind: string, value: string][] | undefined
 }
 
 /**
- * The URI in it, else `dns:NAME` of the first name, else `subject:CN=…`, else `ip:ADDRESS` of the first address. Undefined when it is not clear: several URIs, one
- * that looks like another kind of identity, a SPIFFE id in the certificate of an authority, names that cannot be read.
+ * The URI in it, else `dns:NAME` of the first name, else `subject:CN=…`, else `ip:ADDRESS` of the first
+ * address. Undefined when it is not clear: several URIs, one that looks like another kind of identity, a
+ * SPIFFE id in the certificate of an authority, names that cannot be read.
  */
 export function identityOf({ subject, subjectAltName = '', ca }: X509Certificate): string | undefined {
   const names = alternatives(subjectAltName);

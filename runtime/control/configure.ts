@@ -30,7 +30,10 @@ export interface RuntimeOptions {
   registration?: 'pinned' | 'on-demand';
   /** Other processes of this user can see counters, sessions and latencies of this thread (`rdma-rpc top`, rdma-rpc/counters). Default true. */
   countersPage?: boolean;
-  /** The last protocol events of a session that fails are written to a file in this folder, which `rdma-rpc trace` reads. Default: RDMA_RPC_TRACE_FOLDER, else nowhere. */
+  /**
+   * The last protocol events of a session that fails are written to a file in this folder, which `rdma-rpc
+   * trace` reads. Default: RDMA_RPC_TRACE_FOLDER, else nowhere.
+   */
   traceFolder?: string;
   /** In-process channel only: seed of its scheduler. */
   seed?: number;

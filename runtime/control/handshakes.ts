@@ -56,8 +56,8 @@ export class Handshakes {
   }
 
   /**
-   * Those that have spoken are counted apart: a client of tcp comes a second time, with a connection that is silent at first, and must push out neither itself nor others
-   * that are as far as it is.
+   * Those that have spoken are counted apart: a client of tcp comes a second time, with a connection that is
+   * silent at first, and must push out neither itself nor others that are as far as it is.
    */
   #isFull(): boolean {
     const { handshakesMax } = this.#limits;

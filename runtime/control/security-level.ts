@@ -12,10 +12,12 @@ export type Guard = Exclude<SecurityLevel, 'peer'>;
 
 export interface SecurityOptions {
   /**
-   * The least that a session may promise: `peer`: the other side was verified, by its certificate or the kernel. `bound`: the queue pair is proved to be the other
-   * side's. `sealed`: and nobody else can read or change what passes; sessions are sealed when one side requires it. One that promises less is refused. A channel that
-   * requires `bound` or `sealed` requires to know its server as well; a server does not require to know its clients by that: `tls` with a `ca`, `allow` and
-   * `authenticate` say who gets in. Default: `none`.
+   * The least that a session may promise: `peer`: the other side was verified, by its certificate or the
+   * kernel. `bound`: the queue pair is proved to be the other side's. `sealed`: and nobody else can read or
+   * change what passes; sessions are sealed when one side requires it. One that promises less is refused. A
+   * channel that requires `bound` or `sealed` requires to know its server as well; a server does not require
+   * to know its clients by that: `tls` with a `ca`, `allow` and `authenticate` say who gets in. Default:
+   * `none`.
    */
   require?: SecurityLevel;
 }
@@ -35,7 +37,10 @@ const remedies: Readonly<Record<SecurityLevel, string>> = {
   sealed: 'the handshake has to be private, by tls or a unix socket, and both sides need a libcrypto',
 };
 
-/** Throws when a session would promise less than a side demands. `here`: which side that is, for people; `missing`: the level that it does not reach. */
+/**
+ * Throws when a session would promise less than a side demands. `here`: which side that is, for people;
+ * `missing`: the level that it does not reach.
+ */
 export function checkLevel(
   here: string,
   required: SecurityLevel,

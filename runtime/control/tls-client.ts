@@ -92,7 +92,10 @@ function madeOf(options: Checked<ChannelTls>): SecureContext | PskClient {
 
 type Sets = TlsSets<ChannelTls, SecureContext | PskClient>;
 
-/** Of sources that are functions: to parse certificates takes as long as a handshake, and channels to many servers have one source. */
+/**
+ * Of sources that are functions: to parse certificates takes as long as a handshake, and channels to many
+ * servers have one source.
+ */
 const shared = new WeakMap<object, Sets>();
 
 function setsOf(source: TlsSource<ChannelTls>): Sets {

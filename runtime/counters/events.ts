@@ -1,6 +1,7 @@
 /**
- * The flight recorders of a process (native/telemetry/recorder.h), read out of its counters pages: the last events of each session. What is read is being
- * written meanwhile, or may be forged: rows that may be torn are left out, and places are checked. Used by `rdma-rpc trace`.
+ * The flight recorders of a process (native/telemetry/recorder.h), read out of its counters pages: the last
+ * events of each session. What is read is being written meanwhile, or may be forged: rows that may be torn
+ * are left out, and places are checked. Used by `rdma-rpc trace`.
  */
 import { eventRowBytes } from '../event-row.ts';
 import { type EventLayout, type EventsOf, eventsOf, frontBytesMax, isWhole } from './page.ts';
@@ -33,8 +34,8 @@ function isEventLayout({ at, rings, rows, stride, countsAt }: EventLayout, pageB
 }
 
 /**
- * Of one ring: `before` and `after` are how many rows had been written when its reading began and ended. What was written meanwhile is where the oldest ones
- * were, and so is the row that is just being written.
+ * Of one ring: `before` and `after` are how many rows had been written when its reading began and ended. What
+ * was written meanwhile is where the oldest ones were, and so is the row that is just being written.
  */
 export function rowsOfRing(ring: Uint8Array, before: number, after: number): Uint8Array {
   const rows = ring.length / eventRowBytes;
@@ -69,7 +70,9 @@ function recordedIn(page: OpenPage): RecordedContext | undefined {
   return { ...whose, rows: new Uint8Array(Buffer.concat(parts)) };
 }
 
-/** Throws an Error with a sentence: there is no such process, it cannot be read, or it has no flight recorder. */
+/**
+ * Throws an Error with a sentence: there is no such process, it cannot be read, or it has no flight recorder.
+ */
 export function readEvents(pid: number): RecordedProcess {
   const { pages, command } = pagesAndCommand(pid);
   const contexts = pages

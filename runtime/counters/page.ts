@@ -82,7 +82,10 @@ interface MethodTable extends Table {
   readonly perOctave: number;
   readonly unitNs: number;
 }
-/** Rings of the flight recorder: behind what is read of a page for its counters, and in newer pages only. Checked in events.ts. */
+/**
+ * Rings of the flight recorder: behind what is read of a page for its counters, and in newer pages only.
+ * Checked in events.ts.
+ */
 export interface EventLayout {
   readonly at: number;
   readonly rings: number;
@@ -145,7 +148,10 @@ export const isWhole = (value: unknown): value is number =>
 const isNames = (value: unknown): value is readonly string[] =>
   Array.isArray(value) && value.every((name) => typeof name === 'string' && /^[a-z]\w*$/i.test(name));
 
-/** Rows follow each other inside of the page, and what a row has lies inside of it: so all of them are no more than the page. */
+/**
+ * Rows follow each other inside of the page, and what a row has lies inside of it: so all of them are no more
+ * than the page.
+ */
 function isTable(table: Table, pageBytes: number): boolean {
   const { at, rows, stride, textAt, textBytes, fields } = table;
   return (
@@ -185,8 +191,9 @@ function isLayout({ fabric, device, counters, sessions, methods }: Layout, pageB
 }
 
 /**
- * Upper bounds: the first is of calls below one unit of time, then so many per power of two. None is narrower than a unit: of the buckets below `perOctave`
- * units some are of the same times as the one before, and stay empty.
+ * Upper bounds: the first is of calls below one unit of time, then so many per power of two. None is narrower
+ * than a unit: of the buckets below `perOctave` units some are of the same times as the one before, and stay
+ * empty.
  */
 function bounds({ buckets, perOctave, unitNs }: MethodTable): number[] {
   return Array.from({ length: buckets }, (_, bucket) => {
@@ -232,7 +239,10 @@ function methodsIn(words: Words, table: MethodTable): MethodCounters[] {
   }));
 }
 
-/** What a page says of itself. Undefined, or throws: these bytes are no counters page, or one that is not ready. */
+/**
+ * What a page says of itself. Undefined, or throws: these bytes are no counters page, or one that is not
+ * ready.
+ */
 function pageIn(bytes: Uint8Array): { readonly words: Words; readonly layout: Layout } | undefined {
   const words = new Words(bytes);
   if (words.text(0, magic.length) !== magic || words.u32(magic.length) !== version) return undefined;

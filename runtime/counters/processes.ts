@@ -20,7 +20,10 @@ export interface ProcessCounters {
   readonly command: string;
   /** As the kernel has it: R, S, D, T (stopped), Z … */
   readonly state: string;
-  /** When it began, in clock ticks since the machine did: another process that has got the number has another time. */
+  /**
+   * When it began, in clock ticks since the machine did: another process that has got the number has another
+   * time.
+   */
   readonly startTicks: number;
   /** Of all its threads, since it began. */
   readonly cpuMs: number;
@@ -43,7 +46,10 @@ export interface OpenPage {
   read(at: number, bytes: number): Uint8Array;
 }
 
-/** A link may change between its reading and this: what is opened is looked at again. Undefined: it cannot be a page. */
+/**
+ * A link may change between its reading and this: what is opened is looked at again. Undefined: it cannot be
+ * a page.
+ */
 export function withPage<T>(path: string, action: (page: OpenPage) => T): T | undefined {
   const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
   try {
@@ -97,7 +103,10 @@ export function processesWithCounters(): number[] {
     .sort((one, other) => one - other);
 }
 
-/** Paths of the pages of a process, and what the kernel says of it. Throws an Error with a sentence: there is no such process, or it cannot be read. */
+/**
+ * Paths of the pages of a process, and what the kernel says of it. Throws an Error with a sentence: there is
+ * no such process, or it cannot be read.
+ */
 export function pagesAndCommand(pid: number): { readonly pages: string[]; readonly command: string } {
   try {
     const command = orNone(() => readFileSync(`/proc/${pid}/cmdline`, 'utf8')) ?? '';

@@ -9,7 +9,9 @@ import { onMethodNames } from './method-names.ts';
 
 export type FabricName = NativeOptions['fabric'];
 export interface ContextOptions extends Omit<NativeOptions, 'fabric' | 'verbs'> {
-  /** Where the last events of sessions that fail are written; empty: nowhere. Default: RDMA_RPC_TRACE_FOLDER. */
+  /**
+   * Where the last events of sessions that fail are written; empty: nowhere. Default: RDMA_RPC_TRACE_FOLDER.
+   */
   traceFolder?: string;
 }
 
@@ -234,7 +236,9 @@ export function countRetry(): void {
   if (entry !== undefined) ++entry.context.native.control[Ctl.retries]!;
 }
 
-/** Counters of this thread's open contexts, added up, of longest times the longest; zeros when there is none. */
+/**
+ * Counters of this thread's open contexts, added up, of longest times the longest; zeros when there is none.
+ */
 export function contextStats(fabric?: FabricName): Stats {
   const sum = { ...zero };
   for (const { context } of open) {

@@ -1,12 +1,15 @@
 /**
  * Whether an application gives the leases of its answers back. One that does gets more of them, which cost
- * nothing. For one that does not, each is memory that comes back with a full garbage collection only, and a copy
- * is cheaper as long as it is short (docs/ARCHITECTURE.md). Of a client's session, on its JS thread.
+ * nothing. For one that does not, each is memory that comes back with a full garbage collection only, and a
+ * copy is cheaper as long as it is short (docs/ARCHITECTURE.md). Of a client's session, on its JS thread.
  */
 import { copiedAnswerBytes, leaseProbeEvery, leasesKeptMax } from '../limits.ts';
 
 export class LeaseHabit {
-  /** Grows by one with each lease that is given, falls by two with each that is released: half of them are enough. */
+  /**
+   * Grows by one with each lease that is given, falls by two with each that is released: half of them are
+   * enough.
+   */
   #kept = 0;
   #copied = 0;
 

@@ -1,6 +1,7 @@
 /**
- * Traces of sessions that fail, as files of the folder that the option `traceFolder` names: what the flight recorder has of the session, for `rdma-rpc trace`.
- * Used by FabricContext when a session goes down. Costs the thread a copy of at most 128 KiB; the file is written beside it.
+ * Traces of sessions that fail, as files of the folder that the option `traceFolder` names: what the flight
+ * recorder has of the session, for `rdma-rpc trace`. Used by FabricContext when a session goes down. Costs
+ * the thread a copy of at most 128 KiB; the file is written beside it.
  */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,6 +1,7 @@
 /**
- * The file of a flight recorder: 8 bytes of magic, a version, the length of a JSON text that says who the events are of, the text, and the rows of events
- * (native/telemetry/protocol_event.h), those of the first context first. Written when a session fails (session-traces.ts) and by `rdma-rpc trace`, which reads it.
+ * The file of a flight recorder: 8 bytes of magic, a version, the length of a JSON text that says who the
+ * events are of, the text, and the rows of events (native/telemetry/protocol_event.h), those of the first
+ * context first. Written when a session fails (session-traces.ts) and by `rdma-rpc trace`, which reads it.
  */
 
 export interface TraceSession {

@@ -49,7 +49,10 @@ export class Admission {
     this.#account?.spend(this.#bytesOf(at));
   }
 
-  /** Why the call that was counted last, with the event at `at`, is not run; undefined when it may be. Its bytes count either way. */
+  /**
+   * Why the call that was counted last, with the event at `at`, is not run; undefined when it may be. Its
+   * bytes count either way.
+   */
   refusal(path: string, at: number): Refusal | undefined {
     const refusal = this.#refusal(path, at);
     this.came(at);
@@ -73,7 +76,10 @@ export class Admission {
     return late ? startsLate(path) : undefined;
   }
 
-  /** Why a part of a stream, with the event at `at`, is not taken; undefined when it is. Its bytes count either way. */
+  /**
+   * Why a part of a stream, with the event at `at`, is not taken; undefined when it is. Its bytes count
+   * either way.
+   */
   partRefusal(at: number): string | undefined {
     const over = this.#account?.exceeded(this.#context.batchMs);
     this.came(at);

@@ -19,7 +19,10 @@ export interface Quotas {
   sessionsMax?: number;
   /** Calls that are begun, streams included, with as many at once as in a second. */
   callsPerSecondMax?: number;
-  /** Bytes of requests, those that are refused as well, responses and parts of streams. A larger message passes once; the calls after it wait until it is paid off. */
+  /**
+   * Bytes of requests, those that are refused as well, responses and parts of streams. A larger message
+   * passes once; the calls after it wait until it is paid off.
+   */
   bytesPerSecondMax?: number;
   /** Arena memory that large requests of one session may hold: until their handlers are done with them, and have released or forgotten what they kept. */
   arenaBytesMax?: number;

@@ -25,7 +25,10 @@ export interface ServerOptions extends FabricOptions {
   sessionsPerPeerMax?: number;
   /** Asynchronous handlers running at once, streams included, over all sessions. Default 16384; requests beyond are refused with RESOURCE_EXHAUSTED, unread. */
   handlersMax?: number;
-  /** Connections whose handshake is not over and that have said nothing yet, and as many that have. Default 128; one more pushes out the oldest silent one. */
+  /**
+   * Connections whose handshake is not over and that have said nothing yet, and as many that have. Default
+   * 128; one more pushes out the oldest silent one.
+   */
   handshakesMax?: number;
   /** Default 5000. */
   handshakeTimeoutMs?: number;

@@ -81,26 +81,6 @@ test('what a server declares is tried beside the connection to it, whose counter
   }
 });
 
-test('no method named: what one with a field for bytes does', async () => {
-  const { code, out } = await run('explain', '--size', '70000', '--json');
-  expect(code).toBe(0);
-  const { calls, ...rest } = expectSchema('explain', JSON.parse(out) as Explained);
-  expect(rest).toMatchObject({ method: 'any method', fabric: 'shm' });
-  expect(calls[0]!.request.why).toMatch(/without a copy/);
-});
-
-test('what a server declares is tried beside the connection to it, whose counters are none of the trial', async () => {
-  const server = createServer().add(EchoDefinition, {});
-  addReflection(server);
-  const address = await server.listen('127.0.0.1:0');
-  const sizes = ['--size', '20000', '--response-size', '300000'];
-  const { code, out } = await run('explain', address, method, ...sizes, '--json');
-  expect(code, out).toBe(0);
-  const { calls } = JSON.parse(out) as Explained;
-  for (const { request, response } of calls) expect([request.tier, response.tier]).toEqual(['bulk', 'bulk']);
-  await server.shutdown({ graceMs: 0 });
-});
-
 test('no method named: the first one of the server, or of the files, that has a field for bytes', async () => {
   const server = createServer().add(EchoDefinition, {});
   addReflection(server);

@@ -1,4 +1,7 @@
-/** `configure({ countersPage: false })`: nothing of this thread can be read from outside, and it counts as ever. */
+/**
+ * `configure({ countersPage: false })`: nothing of this thread can be read from outside, and it counts as
+ * ever.
+ */
 import { configure, createClient, stats } from 'rdma-rpc';
 import { processesWithCounters, readCounters } from 'rdma-rpc/counters';
 import { afterEach, describe, expect, test } from 'vitest';

@@ -98,7 +98,9 @@ interface Forged extends Record<'counters' | 'sessions' | 'methods', Numbers> {
   readonly end: number;
 }
 
-/** The part of a page of this process that counters are read from, with one call in it. Behind it are events. */
+/**
+ * The part of a page of this process that counters are read from, with one call in it. Behind it are events.
+ */
 async function ownPage(): Promise<Uint8Array> {
   pair = await openPair('shm', (server) =>
     server.add(EchoDefinition, echoHandlers({ started: 0, aborted: [] })),

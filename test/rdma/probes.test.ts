@@ -1,4 +1,7 @@
-/** The example script for bpftrace on real processes over RDMA devices: what it counts is what they did. Not run where bpftrace is missing (nothing installs it: it brings a compiler), or for users who may not trace. */
+/**
+ * The example script for bpftrace on real processes over RDMA devices: what it counts is what they did. Not
+ * run where bpftrace is missing (nothing installs it: it brings a compiler), or for users who may not trace.
+ */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';

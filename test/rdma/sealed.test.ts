@@ -1,6 +1,7 @@
 /**
- * What `sealed` promises, on a wire where others can look and write: that who reads it sees nothing of a call (but all of one that is not sealed), and that who forges
- * packets changes nothing that an application sees, and ends no more than that session. A forged packet has had its effect when that session is gone.
+ * What `sealed` promises, on a wire where others can look and write: that who reads it sees nothing of a call
+ * (but all of one that is not sealed), and that who forges packets changes nothing that an application sees,
+ * and ends no more than that session. A forged packet has had its effect when that session is gone.
  */
 import { randomBytes } from 'node:crypto';
 import { createServer, type SecurityLevel, type Server } from 'rdma-rpc';

@@ -1,6 +1,6 @@
 /**
- * What passes on the wire of the guest, and packets of RoCE that nobody but a forger sends: for the tests of what a session protects. tcpdump reads; a raw
- * socket writes: RoCEv2 is UDP, and its checksum has no key.
+ * What passes on the wire of the guest, and packets of RoCE that nobody but a forger sends: for the tests of
+ * what a session protects. tcpdump reads; a raw socket writes: RoCEv2 is UDP, and its checksum has no key.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -159,7 +159,10 @@ export type Forged = Pick<Packet, 'opcode' | 'queuePair' | 'sequence' | 'payload
 /** Of UDP: no device sends from there. */
 const forgedPort = 999;
 
-/** Sends whole packets, which no program of Node can: lines of hex on stdin, from and to the addresses in its arguments. */
+/**
+ * Sends whole packets, which no program of Node can: lines of hex on stdin, from and to the addresses in its
+ * arguments.
+ */
 const rawSocket = `
 import socket, sys
 raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)

@@ -1,4 +1,7 @@
-/** The names of methods that contexts get: each once, and no more than there is room for, however many a program makes. */
+/**
+ * The names of methods that contexts get: each once, and no more than there is room for, however many a
+ * program makes.
+ */
 import { expect, test } from 'vitest';
 import { noteMethod, onMethodNames } from '../../runtime/lane/method-names.ts';
 

@@ -188,8 +188,9 @@ export class ChannelQueue implements CallQueue, StreamHost, SlotWaiter {
   }
 
   /**
-   * Calls that the server has not let go of can take all call slots: that must not look like a queue that is too short. And who waits for a server that is not there, or that
-   * refuses this client, must hear of that and not of time alone.
+   * Calls that the server has not let go of can take all call slots: that must not look like a queue that is
+   * too short. And who waits for a server that is not there, or that refuses this client, must hear of that
+   * and not of time alone.
    */
   #whyWaiting(): string {
     const error = this.#whyNotConnected();

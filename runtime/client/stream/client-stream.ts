@@ -222,7 +222,8 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
     const metadata = whole.responseMetadata(at);
     const error = status === Status.OK ? undefined : this.#statusError(at, status, false, metadata);
     if (error === undefined) whole.discard(at);
-    // One that the application has given up ends as it has said, whatever the handler came to: messages before that are not read any more.
+    // One that the application has given up ends as it has said, whatever the handler came to: messages
+    // before that are not read any more.
     else if (this.#outcome.reason === 0) this.#outcome.error ??= error;
     this.#outcome.settle(metadata);
     this.#outcome.giveUp(processed);

@@ -1,4 +1,7 @@
-/** Trace files from anywhere: cut, forged or of another version, each is told in a sentence, and none crashes or stalls who reads it. And rings that are written while they are read. */
+/**
+ * Trace files from anywhere: cut, forged or of another version, each is told in a sentence, and none crashes
+ * or stalls who reads it. And rings that are written while they are read.
+ */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { chromeTrace } from '../../../cli/trace/chrome.ts';

@@ -1,4 +1,7 @@
-/** `rdma-rpc trace` on real processes: while they run, while they are stopped, and from the file that a session leaves which fails. */
+/**
+ * `rdma-rpc trace` on real processes: while they run, while they are stopped, and from the file that a
+ * session leaves which fails.
+ */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -10,7 +10,10 @@ import type { Command, Report } from './echo-server.ts';
 /** Where compiled files are: in a guest a folder with fewer and larger ones than dist has (scripts/rdma-suites.mjs). */
 const dist = process.env['RDMA_RPC_TEST_DIST'] ?? fileURLToPath(new URL('../../../dist', import.meta.url));
 
-/** For a process that looks into the runtime: the modules that it imports are then also those of `rdma-rpc`, which would be a bundle of others. */
+/**
+ * For a process that looks into the runtime: the modules that it imports are then also those of `rdma-rpc`,
+ * which would be a bundle of others.
+ */
 export const oneCopy = ['--conditions=rdma-rpc-modules'];
 
 /** Path of a compiled test file. Throws with the command that makes it. */
