@@ -18,7 +18,7 @@ export type { ChannelTls, Pem, ServerTls, TlsFiles, TlsMaterial, TlsSource } fro
 export { tlsFiles } from './control/tls-options.ts';
 export { type ContextKey, ContextValues, createContextKey } from './core/context-values.ts';
 export { type Processed, RpcError, type RpcErrorOptions } from './core/errors/rpc-error.ts';
-export { Status, type StatusCode, type StatusName } from './core/errors/status.ts';
+export { Status, type StatusCode, type StatusName, statusName } from './core/errors/status.ts';
 export type { ErrorDetail, ErrorDetailInit } from './core/errors/status-details.ts';
 export type { HandlerContext } from './core/handler-context.ts';
 export type {
@@ -50,7 +50,7 @@ export { createInProcessChannel, type InProcessOptions } from './in-process.ts';
 export type { Stats } from './native.ts';
 export type { AllowedPeers, Authenticate } from './server/allowed.ts';
 export type { AcceptedSession, OnSession, RefusedSession } from './server/arrival.ts';
-export type { AuthorizeFunction, AuthorizeTable } from './server/authorize.ts';
+export type { AuthorizeFunction, AuthorizeTable, DeniedCall } from './server/authorize.ts';
 export type { Quotas, QuotasOf } from './server/quotas.ts';
 export { createServer } from './server/server.ts';
 export type { ServerOptions } from './server/server-options.ts';

@@ -233,8 +233,8 @@ export interface NativeContext {
   expectResponse(method: number, bytes: number): void;
 
   stats(): Stats;
-  /** What the counters page calls the other side of a session, and a method. */
-  nameSession(session: number, peer: string): void;
+  /** What the counters page calls the other side of a session, and a method. `security`: place in `securityLevels`, from 1. */
+  nameSession(session: number, peer: string, security: number): void;
   nameMethod(method: number, name: string): void;
   /** Batches of events go to this function, which must not throw. */
   onEvents(callback: (count: number) => void): void;

@@ -98,11 +98,12 @@ async function show(
     import('./trial.ts'),
     import('./text.ts'),
   ]);
-  const { fabric, clientDevice, serverDevice } = flags;
+  const { fabric, clientDevice, serverDevice, require } = flags;
   const trial: Trial = {
     fabric,
     clientDevice,
     serverDevice,
+    require,
     request: { bytes: flags.size, carrier: request },
     response: { bytes: flags.responseSize, carrier: response },
   };
@@ -111,10 +112,10 @@ async function show(
     request: explained('request', call.request, trial.request, outcome),
     response: explained('response', call.response, trial.response, outcome),
   }));
-  const { exposure } = outcome;
+  const { exposure, security } = outcome;
   if (flags.json === true) {
     const sides = { clientDevice: outcome.clientDevice, serverDevice: outcome.serverDevice };
-    console.log(JSON.stringify({ method: path, fabric, ...sides, exposure, calls }, null, 2));
+    console.log(JSON.stringify({ method: path, fabric, ...sides, exposure, security, calls }, null, 2));
     return;
   }
   const [first, later] = calls;
@@ -123,7 +124,7 @@ async function show(
   const same = text(first!) === text(later!);
   console.log(
     [
-      `${path} over ${fabric}, ${outcome.clientDevice} to ${outcome.serverDevice}, memory shown by ${exposure}`,
+      `${path} over ${fabric}, ${outcome.clientDevice} to ${outcome.serverDevice}, memory shown by ${exposure}${security === 'sealed' ? ', sealed' : ''}`,
       ...(same
         ? ['', text(first!)]
         : ['', 'the first call:', text(first!), '', 'later calls:', text(later!)]),

@@ -44,7 +44,7 @@ export function explained(
   which: 'request' | 'response',
   half: Half,
   { bytes, carrier }: Trial['request'],
-  { capabilities, exposure }: Outcome,
+  { capabilities, exposure, security }: Outcome,
 ): Message {
   const { slotBytes } = contextOptions();
   const sender = which === 'request' ? half.client : half.server;
@@ -66,11 +66,13 @@ export function explained(
     };
   const inPlace = sender.mrHits + sender.mrMisses > 0;
   const copied =
-    carrier === 'text' || bytes < gatherBytes
-      ? `only a bytes field of ${shown(gatherBytes)} or more is sent from where it is`
-      : capabilities.copiesLate
-        ? 'this fabric reads memory after the call has been made, so that of the application is copied'
-        : 'memory of the application cannot be shown here';
+    security === 'sealed'
+      ? 'it is sealed there, so that nobody can read it on its way'
+      : carrier === 'text' || bytes < gatherBytes
+        ? `only a bytes field of ${shown(gatherBytes)} or more is sent from where it is`
+        : capabilities.copiesLate
+          ? 'this fabric reads memory after the call has been made, so that of the application is copied'
+          : 'memory of the application cannot be shown here';
   const source = inPlace
     ? 'out of the memory of the application, without a copy'
     : `out of the arena, where it was encoded or copied to: ${copied}`;

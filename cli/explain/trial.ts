@@ -2,6 +2,7 @@
  * One call of a given size, really made: a server and a client in this process, each with a context of its own, on the fabric that is asked for. What the
  * two did is read off their counters, so it is what the run time decides and not a copy of its rules. Used by `rdma-rpc explain`.
  */
+import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,6 +11,7 @@ import { createClient } from '../../runtime/client/client.ts';
 import { BytesValue, StringValue } from '../../runtime/codec/google/protobuf/wrappers.rdma.ts';
 import { methodId } from '../../runtime/codec/service/method-id.ts';
 import type { MessageType, MethodDefinition, ServiceDefinition } from '../../runtime/codec/types.ts';
+import type { SecurityLevel } from '../../runtime/control/security-level.ts';
 import { type FabricName, openContexts } from '../../runtime/lane/contexts.ts';
 import type { FabricContext } from '../../runtime/lane/fabric-context.ts';
 import type { NativeContext, Stats, VerbsCapabilities } from '../../runtime/native.ts';
@@ -25,6 +27,8 @@ export interface Trial {
   /** For verbs: names of devices; without, the first that can be used. */
   readonly clientDevice?: string | undefined;
   readonly serverDevice?: string | undefined;
+  /** The least that the session between the two is to promise. */
+  readonly require?: SecurityLevel | undefined;
 }
 
 /** What one side did on behalf of a message. */
@@ -52,6 +56,7 @@ export interface Outcome {
   readonly clientDevice: string;
   readonly serverDevice: string;
   readonly exposure: string;
+  readonly security: SecurityLevel;
   readonly capabilities: VerbsCapabilities;
   /** Of the first call, when nobody knows yet how large responses are, and of a later one. */
   readonly calls: readonly { readonly request: Half; readonly response: Half }[];
@@ -98,7 +103,12 @@ export async function runTrial(trial: Trial): Promise<Outcome> {
   const service = { name: 'Trial', fullName: 'rdma_rpc.explain.Trial', methods: { call: method } };
   const device = (name: string | undefined) => (name === undefined ? {} : { verbs: { device: name } });
   const log = (): void => undefined;
-  const isolated = { fabric, isolation: 'session', log } as const;
+  const { require = 'none' } = trial;
+  // Who is at the other end is no question here; a secret of this moment makes the way between the two private.
+  const psk = { explain: randomBytes(32) };
+  const secure =
+    require === 'none' ? {} : { security: { require }, ...(fabric !== 'shm-fd' && { tls: { psk } }) };
+  const isolated = { fabric, isolation: 'session', log, ...secure } as const;
   const folder = mkdtempSync(join(tmpdir(), 'rdma-rpc-explain-'));
   const server = createServer({ ...isolated, ...device(trial.serverDevice) });
   const answer = messageOf(response);
@@ -117,7 +127,7 @@ export async function runTrial(trial: Trial): Promise<Outcome> {
     const channel = createChannel(address, { ...isolated, ...device(trial.clientDevice) });
     try {
       await channel.ready();
-      const { device: clientDevice, exposure } = channel.session!;
+      const { device: clientDevice, exposure, security } = channel.session!;
       const [near, far] = contextsOf(channel as unknown as { readonly context: FabricContext }, already);
       const calls: { request: Half; response: Half }[] = [];
       const client = createClient(service as ServiceDefinition, channel) as unknown as {
@@ -138,7 +148,7 @@ export async function runTrial(trial: Trial): Promise<Outcome> {
         });
       }
       const serverDevice = server.sessions[0]?.device ?? clientDevice;
-      return { clientDevice, serverDevice, exposure, capabilities: near.capabilities, calls };
+      return { clientDevice, serverDevice, exposure, security, capabilities: near.capabilities, calls };
     } finally {
       await channel.close();
     }

@@ -21,6 +21,8 @@ export interface Facts {
   readonly whyNoAddon: string;
   readonly fabrics: readonly FabricFact[];
   readonly verbs: VerbsReport;
+  /** What sessions can be sealed with; empty: there is no libcrypto. */
+  readonly ciphers: readonly string[];
   /** What a context and its first session register on a device. */
   readonly firstBytes: number;
 }
@@ -45,7 +47,7 @@ export function factsHere(): Facts {
   try {
     native = loadNative();
   } catch (error) {
-    return { whyNoAddon: message(error), fabrics: [], verbs: none, firstBytes };
+    return { whyNoAddon: message(error), fabrics: [], verbs: none, ciphers: [], firstBytes };
   }
   const verbs = native.verbsDevices(firstBytes);
   return {
@@ -57,6 +59,7 @@ export function factsHere(): Facts {
       opened(native, 'tcp'),
     ],
     verbs,
+    ciphers: native.ciphers,
     firstBytes,
   };
 }

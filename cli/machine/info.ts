@@ -31,6 +31,8 @@ export interface Info {
   readonly fabrics: readonly FabricFact[];
   readonly verbs: VerbsReport;
   readonly kernelDevices: readonly DeviceFiles[];
+  /** What sessions can be sealed with. */
+  readonly ciphers: readonly string[];
   /** In bytes; `docs/GUIDE.md` has the options that change them. */
   readonly sizes: Sizes;
 }
@@ -63,7 +65,7 @@ function filesOf(machine: Machine, name: string): DeviceFiles {
   };
 }
 
-export function infoOf(machine: Machine, { whyNoAddon, fabrics, verbs }: Facts): Info {
+export function infoOf(machine: Machine, { whyNoAddon, fabrics, verbs, ciphers }: Facts): Info {
   const { slotBytes, arenaBytes, mrCacheBytes, sendSlots } = contextOptions();
   return {
     version: version(),
@@ -75,6 +77,7 @@ export function infoOf(machine: Machine, { whyNoAddon, fabrics, verbs }: Facts):
     fabrics,
     verbs,
     kernelDevices: kernelDevices(machine).map((name) => filesOf(machine, name)),
+    ciphers,
     sizes: {
       slotBytes,
       gatherBytes,
@@ -103,7 +106,11 @@ function fileLines({ name, firmware, board, ports }: DeviceFiles): string[] {
 }
 
 export function infoText(info: Info): string {
-  const { sizes } = info;
+  const { sizes, ciphers } = info;
+  const sealed =
+    ciphers.length === 0
+      ? 'cannot be sealed: this process has no libcrypto'
+      : `can be sealed with ${ciphers.join(' or ')}`;
   const system = `rdma-rpc ${info.version}, Node ${info.node}, Linux ${info.kernel} ${info.arch}, ${info.cpus} processors`;
   if (info.whyNoAddon !== '') return `${system}\n\nnothing works: ${info.whyNoAddon}`;
   const kernel = info.kernelDevices.flatMap(fileLines);
@@ -115,6 +122,7 @@ export function infoText(info: Info): string {
     devicesText(info.verbs),
     ...(kernel.length === 0 ? [] : ['', ...kernel]),
     '',
+    `sessions ${sealed} (security.require, or --require of commands)`,
     `a message goes inline while it fits what the device takes inline, in a slot up to ${bytes(sizes.slotBytes)}, above that by READ and WRITE`,
     `bytes from ${bytes(sizes.gatherBytes)} on are sent from where they are, and from ${bytes(sizes.leaseBytes)} on received as views`,
     `messages up to ${bytes(sizes.messageMaxBytes)}, ${sizes.inflightMax} calls in flight a session, ${sizes.sendSlots} send slots a thread`,

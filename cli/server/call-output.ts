@@ -8,6 +8,7 @@ import { fromBinary, type JsonValue, toJson } from '#protobuf';
 import type { Channel } from '../../runtime/client/channel-type.ts';
 import { toJson as ownToJson } from '../../runtime/codec/json/index.ts';
 import { createRegistry } from '../../runtime/codec/wkt/any.ts';
+import type { SecurityLevel } from '../../runtime/control/security-level.ts';
 import type { RpcError } from '../../runtime/core/errors/rpc-error.ts';
 import type { ErrorDetail } from '../../runtime/core/errors/status-details.ts';
 import type { Metadata, MetadataValue } from '../../runtime/core/metadata.ts';
@@ -36,6 +37,14 @@ function metadataJson(metadata: Iterable<readonly [string, MetadataValue]>): { [
 const standard = createRegistry(standardDetails);
 const count = (number: number, what: string): string => `${number} ${what}${number === 1 ? '' : 's'}`;
 
+/** What a session promises, with what that means for calls. */
+const promises: Readonly<Record<SecurityLevel, string>> = {
+  none: "'none': the network must be trusted",
+  peer: "'peer': calls pass as they are, and the queue pair is not bound",
+  bound: "'bound': calls pass as they are, by a queue pair of the server",
+  sealed: "'sealed': calls are encrypted",
+};
+
 export class CallReport {
   readonly #channel: Channel;
   readonly #schema: Schema;
@@ -57,9 +66,11 @@ export class CallReport {
     const { method, registry } = this.#found;
     const session = this.#channel.session;
     if (session !== undefined) {
-      const { peer, fabric, device, exposure } = session;
+      const { peer, identity, security, fabric, device, exposure } = session;
       const at = device === fabric ? fabric : `${fabric} (${device})`;
       this.#note(`connected to ${peer} over ${at}, memory shown by ${exposure}`);
+      const known = identity === undefined ? 'nobody knows who the server is' : `the server is ${identity}`;
+      this.#note(`the session is ${promises[security]}; ${known}`);
     }
     this.#note(declarationText(method, registry, 'alone'));
     this.#metadata('sent', metadata);

@@ -60,6 +60,7 @@ const sessionColumns: readonly Column<SessionView>[] = [
   { title: 'WAIT', width: 5, cell: ({ waiting }) => count(waiting) },
   { title: 'IN/S', width: 9, cell: ({ inPerSecond }) => size(Math.round(inPerSecond)) },
   { title: 'OUT/S', width: 9, cell: ({ outPerSecond }) => size(Math.round(outPerSecond)) },
+  { title: 'SECURITY', width: 8, cell: ({ security }) => security ?? '-' },
 ];
 
 /** The first column takes what the others leave. */

@@ -283,7 +283,8 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
   void name_session(const Napi::CallbackInfo& info) {
     if (engine_ == nullptr) return;
     engine_->context().name_session(info[0].As<Napi::Number>().Uint32Value(),
-                                    info[1].As<Napi::String>().Utf8Value());
+                                    info[1].As<Napi::String>().Utf8Value(),
+                                    info[2].As<Napi::Number>().Uint32Value());
   }
   void name_method(const Napi::CallbackInfo& info) {
     if (engine_ == nullptr) return;

@@ -111,8 +111,8 @@ class Context {
   telemetry::CountersPage& page() { return *page_; }
   /// Writes what the page says of sessions.
   void report_sessions();
-  /// The page calls the other side of this session so.
-  void name_session(std::uint32_t number, std::string_view peer);
+  /// The page calls the other side of this session so; `security`: as SessionRow has it.
+  void name_session(std::uint32_t number, std::string_view peer, std::uint32_t security);
   /// Empty: it has no row there, or no name yet.
   std::string_view name_of_session(std::uint32_t number);
   const Flow& flow() const { return shared_->flow; }

@@ -14,9 +14,10 @@ void Context::report_sessions() {
   }
 }
 
-void Context::name_session(std::uint32_t number, std::string_view peer) {
+void Context::name_session(std::uint32_t number, std::string_view peer, std::uint32_t security) {
   const std::uint32_t place = number & (kSessionPlaces - 1);
   if (place >= telemetry::kSessionRows || find(number) == nullptr) return;
+  page_->sessions()[place].security = security;
   char* name = page_->sessions()[place].peer;
   const std::size_t bytes = std::min(peer.size(), telemetry::kPeerNameBytes - 1);
   std::memcpy(name, peer.data(), bytes);

@@ -49,9 +49,9 @@ void* published_memory(int& fd) {
   return data;
 }
 
-constexpr const char* kSessionFields[] = {"state",      "number",  "client",   "inFlight",  "credits",
-                                          "creditsMax", "waiting", "framesIn", "framesOut", "bytesIn",
-                                          "bytesOut",   "stalls",  "stalledNs"};
+constexpr const char* kSessionFields[] = {"state",      "number",  "client",    "inFlight",  "credits",
+                                          "creditsMax", "waiting", "framesIn",  "framesOut", "bytesIn",
+                                          "bytesOut",   "stalls",  "stalledNs", "security"};
 constexpr const char* kMethodFields[] = {"id", "client", "calls", "failed", "totalNs"};
 static_assert(sizeof kSessionFields / sizeof *kSessionFields * 8 == offsetof(SessionRow, peer));
 static_assert(sizeof kMethodFields / sizeof *kMethodFields * 8 == offsetof(MethodRow, buckets));

@@ -18,11 +18,13 @@
 
 namespace rdma_rpc::telemetry {
 
-inline constexpr std::size_t kPeerNameBytes = 152;
+inline constexpr std::size_t kPeerNameBytes = 144;
 struct SessionRow {
   /// `state`: 0 none, 1 connecting, 2 ready, 3 ending.
   std::uint64_t state, number, client, in_flight, credits, credits_max, waiting;
   std::uint64_t frames_in, frames_out, bytes_in, bytes_out, stalls, stalled_ns;
+  /// What it promises: 1 nothing, 2 peer, 3 bound, 4 sealed; 0: nobody has said so.
+  std::uint64_t security;
   char peer[kPeerNameBytes];
 };
 static_assert(sizeof(SessionRow) == 256);

@@ -307,7 +307,7 @@ export function createChannel(
   options?: ChannelOptions,
 ): Channel {
   const { name, host, ...target } = targetOf(address);
-  const tls = options?.tls === undefined ? undefined : new TlsDial(options.tls, host);
+  const tls = options?.tls === undefined ? undefined : new TlsDial(options.tls, host, options.log);
   const dial: Route['dial'] = (signal, to) => socketDial(parseAddress(to), tls)(signal);
   return new ClientChannel({ address: name, ...target, dial }, options);
 }

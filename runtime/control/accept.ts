@@ -59,6 +59,14 @@ function whyNot(name: FabricName, host: string, refusals: HandoffRefusals): stri
   }
 }
 
+/** Why a client may not offer a fabric: what this connection rules out, else what it has decided. */
+function notOffered(name: FabricName, refusals: HandoffRefusals): string {
+  const ruledOut = name === 'tcp' || name === 'shm-fd' ? refusals[name] : '';
+  if (ruledOut !== '') return ruledOut;
+  const device = name === 'verbs' ? 'has no RDMA device that it can use, or ' : '';
+  return `the client does not offer it: it ${device}is told otherwise by its option fabric, or RDMA_RPC_FABRIC there`;
+}
+
 /** Fabrics that the client offers and this side can try; the reasons for the others are put down. */
 function common(
   side: LocalSide,
@@ -68,7 +76,7 @@ function common(
 ): FabricName[] {
   return side.fabrics.filter((name) => {
     const offer = hello.fabrics.find((each) => each.name === name);
-    const why = offer === undefined ? 'the client does not offer it' : whyNot(name, offer.host, refusals);
+    const why = offer === undefined ? notOffered(name, refusals) : whyNot(name, offer.host, refusals);
     if (why !== '') reasons.add([{ name, reason: why }]);
     return why === '';
   });

@@ -25,7 +25,7 @@ export function parseAddress(text: string): Address {
       throw bad(text, `the path is longer than ${unixPathBytes} bytes`);
     return { kind: 'unix', path };
   }
-  const match = /^(?:\[([0-9a-fA-F:.%]+[^\]]*)\]|([^:[\]]+)):(\d{1,5})$/.exec(text);
+  const match = /^(?:\[([0-9a-fA-F:.%]+[^\]]*)\]|([^:[\]/]+)):(\d{1,5})$/.exec(text);
   if (match === null) throw bad(text, 'not understood');
   const host = match[1] ?? match[2]!;
   const port = Number(match[3]);

@@ -2,6 +2,7 @@
 import type { X509Certificate } from 'node:crypto';
 import { isIP, SocketAddress } from 'node:net';
 import type { TLSSocket } from 'node:tls';
+import { quoted } from '../core/log.ts';
 import type { Verified } from '../core/peer.ts';
 
 /** Kinds of identity that are not URIs: a URI that looks like one of them is none. */
@@ -47,6 +48,14 @@ export function identityOf({ subject, subjectAltName = '', ca }: X509Certificate
   return `ip:${family === 6 ? new SocketAddress({ address, family: 'ipv6' }).address : address}`;
 }
 
+/** What is in a certificate that is not trusted, for the log. Anybody can write anything there. */
+function shownBy(certificate: X509Certificate): string {
+  const name = identityOf(certificate) ?? 'nobody that it names clearly';
+  const { issuer, serialNumber } = certificate;
+  const by = quoted(issuer?.trim().replaceAll('\n', ', ') ?? '');
+  return `it shows a certificate of ${quoted(name)}, issued by ${by}, serial number ${serialNumber}`;
+}
+
 const verdicts = new WeakMap<object, Verified>();
 
 /** Notes what is known of the other end of a connection. */
@@ -68,6 +77,11 @@ export function certified(socket: TLSSocket, required: boolean): Verified {
   }
   if (!required) return { transport: 'tls' };
   // Node has the code of OpenSSL there, whatever its type says.
-  const why = certificate === undefined ? 'no certificate' : String(socket.authorizationError);
-  return { transport: 'tls', refused: why };
+  return {
+    transport: 'tls',
+    refused:
+      certificate === undefined
+        ? 'no certificate'
+        : `${String(socket.authorizationError)}: ${shownBy(certificate)}`,
+  };
 }

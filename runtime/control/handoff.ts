@@ -36,7 +36,10 @@ export function handoffRefusals(duplex: Duplex): HandoffRefusals {
   const noDescriptor =
     descriptorOf(duplex) === undefined ? 'this JS runtime gives no descriptors of sockets' : '';
   return duplex.remoteAddress === undefined
-    ? { tcp: 'the server is reached by a unix socket here', 'shm-fd': noDescriptor }
+    ? {
+        tcp: 'the client has come by a unix socket, and there is no tcp behind those',
+        'shm-fd': noDescriptor,
+      }
     : { tcp: noDescriptor, 'shm-fd': onlyUnix };
 }
 

@@ -4,6 +4,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import type { ConnectionOptions, TLSSocket, TlsOptions } from 'node:tls';
+import { quoted } from '../core/log.ts';
 import type { Verified } from '../core/peer.ts';
 
 /** Keys by their names: bytes, or a text in hex. A channel has one. */
@@ -82,6 +83,14 @@ export class PskServer {
         return (this.#keys.get(name) ?? randomBytes(32)) as Buffer;
       },
     };
+  }
+
+  /** What a client that is refused has shown, for the log; '' when that is nothing. */
+  shownBy(socket: TLSSocket): string {
+    const name = this.#names.get(socket);
+    if (name === undefined) return '';
+    const found = this.#keys.has(name) ? 'it has another key than' : 'there is no psk by the name';
+    return `${found} ${quoted(name)}`;
   }
 
   /** Who it is. Undefined: TLS has come up without a key. */

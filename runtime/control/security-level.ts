@@ -3,10 +3,9 @@ import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status } from '../core/errors/status.ts';
 import type { OptionRules } from '../core/options.ts';
 import type { SessionOptions } from '../native.ts';
+import { securityLevels as levels, type SecurityLevel } from '../security-levels.ts';
 
-/** From the weakest to the strongest; SECURITY.md has a chapter on each. */
-const levels = ['none', 'peer', 'bound', 'sealed'] as const;
-export type SecurityLevel = (typeof levels)[number];
+export type { SecurityLevel };
 /** What the two sides have agreed on for the queue pair, whoever they are. */
 export type Guard = Exclude<SecurityLevel, 'peer'>;
 
@@ -64,6 +63,11 @@ export function guardOfClient(peer: SecurityLevel, guard: Guard): Guard {
 export interface Guarded {
   readonly guard: Guard;
   readonly seal?: SessionOptions['seal'];
+}
+
+/** As the counters page has it. */
+export function levelNumber(level: SecurityLevel): number {
+  return levels.indexOf(level) + 1;
 }
 
 export function levelOf(peer: 'none' | 'peer', guard: Guard): SecurityLevel {

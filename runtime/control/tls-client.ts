@@ -5,6 +5,8 @@ import { type ConnectionOptions, connect, type SecureContext, type TLSSocket } f
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status } from '../core/errors/status.ts';
 import { promiseOf, textOf } from '../core/foreign.ts';
+import { type Log, logged } from '../core/log.ts';
+import { processWarning, type Warn } from '../core/warnings.ts';
 import { certified, identityOf, vouch } from './certificate.ts';
 import { checkPskAlone, PskClient } from './psk.ts';
 import {
@@ -110,16 +112,18 @@ function setsOf(source: TlsSource<ChannelTls>): Sets {
 export class TlsDial {
   readonly #sets: Sets;
   readonly #servername: string | undefined;
+  readonly #warn: Warn;
 
-  /** Throws for options that cannot be used. `servername`: when the options have none, and the address that is dialled is not what the user typed. */
-  constructor(source: TlsSource<ChannelTls>, servername?: string) {
+  /** Throws for options that cannot be used. `servername`: when the options have none, and the address that is dialled is not what the user typed. `log`: of the channel. */
+  constructor(source: TlsSource<ChannelTls>, servername?: string, log?: Log) {
     this.#servername = servername;
+    this.#warn = log === undefined ? processWarning : logged(log);
     this.#sets = setsOf(source);
   }
 
   /** What a connection is to be made with. Rejects when the application's function does. */
   async ready(): Promise<(socket: Socket, host: string) => Promise<TLSSocket>> {
-    const { options, made } = await this.#sets.current();
+    const { options, made } = await this.#sets.current(this.#warn);
     return (socket, host) => this.#secure(socket, host, options, made);
   }
 

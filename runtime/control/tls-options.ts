@@ -7,6 +7,7 @@ import { readFileSync, statSync } from 'node:fs';
 import { createSecureContext, type PeerCertificate, type SecureContext } from 'node:tls';
 import { textOf } from '../core/foreign.ts';
 import { checkedOptions, type OptionRules } from '../core/options.ts';
+import type { Warn } from '../core/warnings.ts';
 import { type PskKeys, readPsk } from './psk.ts';
 
 /** PEM: text or bytes. */
@@ -80,8 +81,14 @@ export interface TlsSet<T extends TlsMaterial, Made> {
   readonly made: Made;
 }
 
-/** The functions that tlsFiles() has made. */
-const ofFiles = new WeakSet<object>();
+/** How it is with files that have changed. */
+interface FilesState {
+  /** Why they cannot be used, and what was in them before is; '' when they can. */
+  trouble: string;
+}
+
+/** Of the functions that tlsFiles() has made. */
+const ofFiles = new WeakMap<object, FilesState>();
 
 /** The newest set of a source, made anew when the source gives another object. */
 export class TlsSets<T extends TlsMaterial, Made> {
@@ -91,6 +98,8 @@ export class TlsSets<T extends TlsMaterial, Made> {
   readonly #make: (options: Checked<T>) => Made;
   #given: T | undefined;
   #set: TlsSet<T, Made> | undefined;
+  /** The trouble with files that was told last. */
+  #told = '';
 
   /** Throws for what is wrong with options that are given once. */
   constructor(what: string, source: TlsSource<T>, rules: OptionRules, make: (options: Checked<T>) => Made) {
@@ -102,12 +111,20 @@ export class TlsSets<T extends TlsMaterial, Made> {
   }
 
   /** Reads files, so that what is wrong with them is known before the first connection. What other functions do is asked for connections only. */
-  async ready(): Promise<void> {
-    if (ofFiles.has(this.#source)) await this.current();
+  async ready(warn: Warn): Promise<void> {
+    if (ofFiles.has(this.#source)) await this.current(warn);
   }
 
-  /** Throws or rejects when the source does, or when what it gives cannot be used. */
-  async current(): Promise<TlsSet<T, Made>> {
+  /** What is in use; undefined when the source has not been asked yet. */
+  get newest(): TlsSet<T, Made> | undefined {
+    return this.#set;
+  }
+
+  /**
+   * Throws or rejects when the source does, or when what it gives cannot be used. `warn`: told once of files
+   * that have changed and cannot be used, and once when they can again.
+   */
+  async current(warn: Warn): Promise<TlsSet<T, Made>> {
     const source = this.#source;
     if (typeof source !== 'function') return this.#set!;
     let given: T;
@@ -116,7 +133,19 @@ export class TlsSets<T extends TlsMaterial, Made> {
     } catch (error) {
       throw new Error(`${this.#what}: ${textOf(error)}`, { cause: error });
     }
+    this.#tell(warn);
     return this.#read(given);
+  }
+
+  #tell(warn: Warn): void {
+    const trouble = ofFiles.get(this.#source)?.trouble ?? '';
+    if (trouble === this.#told) return;
+    this.#told = trouble;
+    const now = 'new connections have what is in them';
+    const before = 'new connections have what was in the files before';
+    warn(
+      `${this.#what}: ${trouble === '' ? `the files can be used again: ${now}` : `${trouble}; ${before}`}`,
+    );
   }
 
   #read(given: T): TlsSet<T, Made> {
@@ -170,31 +199,36 @@ export type ReadTls = Omit<TlsFiles, 'psk'> & Pick<TlsMaterial, 'psk'>;
 
 /**
  * A source for the option `tls` that reads PEM files, and reads them again for the first connection after one of them has changed. While they cannot be read, or
- * key and certificate do not fit each other, as in the middle of a change, connections get what was read before. `more`: other options of `tls`.
+ * key and certificate do not fit each other, as in the middle of a change, connections get what was read before, and the log says so. `more`: other options of `tls`.
  */
 export function tlsFiles<T extends object = object>(files: TlsFiles, more?: T): () => ReadTls & T {
   const entries = Object.entries(files) as [string, string][];
   let stamps = '';
   let last: (ReadTls & T) | undefined;
+  const state: FilesState = { trouble: '' };
   const stampOf = (path: string): string => {
     const { ino, size, mtimeMs, ctimeMs } = statSync(path);
     return `${ino} ${size} ${mtimeMs} ${ctimeMs}`;
   };
   const source = (): ReadTls & T => {
+    let now = '';
     try {
-      const now = entries.map(([, path]) => stampOf(path)).join();
+      now = entries.map(([, path]) => stampOf(path)).join();
       if (last !== undefined && now === stamps) return last;
       const read = Object.fromEntries(entries.map(([name, path]) => [name, readAs(name, path)])) as ReadTls;
       // A passphrase, for one, is among the other options.
       checkFiles(files, { ...more, ...read });
       last = { ...more, ...read } as ReadTls & T;
-      stamps = now;
+      state.trouble = '';
     } catch (error) {
       if (last === undefined) throw error;
+      state.trouble = textOf(error);
     }
+    // Those that cannot be used are read once only, too: to parse certificates takes as long as a handshake.
+    stamps = now;
     return last;
   };
-  ofFiles.add(source);
+  ofFiles.set(source, state);
   return source;
 }
 

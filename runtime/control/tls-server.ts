@@ -6,6 +6,7 @@ import { constants } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { createServer, type Server, type TLSSocket } from 'node:tls';
 import type { Verified } from '../core/peer.ts';
+import type { Warn } from '../core/warnings.ts';
 import { certified, vouch } from './certificate.ts';
 import { checkPskAlone, type PskKeys, PskServer } from './psk.ts';
 import {
@@ -31,20 +32,29 @@ interface Waiting {
 export class TlsAcceptor {
   readonly #sets: TlsSets<ServerTls, Server>;
   readonly #waiting = new Map<string, Waiting>();
+  readonly #warn: Warn;
 
-  /** Throws for options that cannot be used. */
-  constructor(what: string, source: TlsSource<ServerTls>) {
+  /** Throws for options that cannot be used. `warn`: told of files that have changed and cannot be used. */
+  constructor(what: string, source: TlsSource<ServerTls>, warn: Warn) {
+    this.#warn = warn;
     this.#sets = new TlsSets(`${what}: tls`, source, serverTlsRules, (options) => this.#serverOf(options));
   }
 
   /** Rejects when files of certificates cannot be read or used: known when a server begins to listen. */
   ready(): Promise<void> {
-    return this.#sets.ready();
+    return this.#sets.ready(this.#warn);
+  }
+
+  /** Whether it finds out who clients are; undefined: a function says so, for connections only. */
+  get knowsClients(): boolean | undefined {
+    const options = this.#sets.newest?.options;
+    if (options === undefined) return undefined;
+    return options.psk !== undefined || (options.requestCert ?? options.ca !== undefined);
   }
 
   /** Resolves when keys have been agreed, whoever the client is: `verdictOf` tells. Rejects with why there is no TLS. `socket` ends with it either way. */
   async secure(socket: Socket): Promise<TLSSocket> {
-    const { made: server } = await this.#sets.current();
+    const { made: server } = await this.#sets.current(this.#warn);
     return new Promise<TLSSocket>((resolve, reject) => {
       if (socket.destroyed) {
         reject(new Error('the connection was closed'));
@@ -107,16 +117,24 @@ export class TlsAcceptor {
     return this.#serving(
       server,
       (secured) => psk.verified(secured) ?? { transport: 'tls', refused: 'no key' },
+      (secured) => psk.shownBy(secured),
     );
   }
 
-  #serving(server: Server, verifiedOf: (secured: TLSSocket) => Verified): Server {
+  /** `shownBy`: what a client has called itself with which there is no TLS, for the log. */
+  #serving(
+    server: Server,
+    verifiedOf: (secured: TLSSocket) => Verified,
+    shownBy: (secured: TLSSocket) => string = () => '',
+  ): Server {
     server.on('secureConnection', (secured) => {
       vouch(secured, verifiedOf(secured));
       if (!this.#take(secured, (waiting) => waiting.resolve(secured))) secured.destroy();
     });
     server.on('tlsClientError', (error, secured) => {
-      this.#take(secured, (waiting) => waiting.reject(error));
+      const shown = shownBy(secured);
+      const why = shown === '' ? error : new Error(`${error.message}: ${shown}`, { cause: error });
+      this.#take(secured, (waiting) => waiting.reject(why));
       secured.destroy();
     });
     return server;

@@ -10,6 +10,17 @@ import type { Warn } from './warnings.ts';
 
 export type Log = (line: string) => void;
 
+/** Text of a stranger in a line of the log: in quotes, on one line, with nothing but ASCII. */
+export function quoted(text: string): string {
+  const short = text.length <= quotedMax ? text : `${text.slice(0, quotedMax)}…`;
+  return JSON.stringify(short).replace(
+    /[^ -~]/g,
+    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+}
+
+const quotedMax = 200;
+
 /** Peers can cause these lines, so there are only so many a second for each. */
 export class LimitedLog {
   readonly #log: Log;

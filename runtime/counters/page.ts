@@ -3,6 +3,7 @@
  * other versions, too. Read from another process, it may be cut, old or not of this kind: nothing of it is trusted. Used by processes.ts.
  */
 import type { Stats } from '../native-stats.ts';
+import { type SecurityLevel, securityLevels } from '../security-levels.ts';
 
 /** A method as calls of it were counted on one side. Times are of the call as this side sees it. */
 export interface MethodCounters {
@@ -22,6 +23,8 @@ export interface SessionCounters {
   readonly number: number;
   /** Who the other side is, for people; it has said some of that itself. */
   readonly peer: string;
+  /** What is promised, as `session.security` of a channel; undefined until the handshake is over, and in pages of older versions. */
+  readonly security: SecurityLevel | undefined;
   readonly callsInFlight: number;
   readonly credits: number;
   readonly creditsMax: number;
@@ -213,6 +216,7 @@ function sessionsIn(words: Words, table: Table): SessionCounters[] {
     side: sideOf(of('client')),
     number: of('number'),
     peer: text,
+    security: securityLevels[of('security') - 1],
     callsInFlight: of('inFlight'),
     credits: of('credits'),
     creditsMax: of('creditsMax'),

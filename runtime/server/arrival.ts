@@ -55,6 +55,12 @@ export class Arrival {
     this.#tell = tell;
   }
 
+  /** For the log: where it comes from, and who it is as far as that was verified. */
+  get name(): string {
+    const { identity } = this.peer;
+    return identity === undefined ? this.address : `${this.address} (${identity})`;
+  }
+
   /** Arena memory that its large requests may hold; undefined: no such limit. */
   get arenaBytesMax(): number | undefined {
     return this.account?.limits.arenaBytesMax;

@@ -50,13 +50,23 @@ function byTable(given: object): AuthorizeFunction {
   };
 }
 
+/** A call that `authorize` has denied, for an audit. */
+export interface DeniedCall {
+  /** Who has made it. */
+  readonly peer: PeerInfo;
+  /** `package.Service/Method` */
+  readonly method: string;
+}
+
 export class Authorization {
   readonly #decide: AuthorizeFunction;
+  readonly #onDenied: (call: DeniedCall) => void;
   readonly #names: readonly string[];
   #warned = false;
 
-  /** Throws for a table that cannot be meant. */
-  constructor(given: AuthorizeFunction | AuthorizeTable) {
+  /** Throws for a table that cannot be meant. `onDenied` must not throw. */
+  constructor(given: AuthorizeFunction | AuthorizeTable, onDenied: (call: DeniedCall) => void) {
+    this.#onDenied = onDenied;
     this.#decide = typeof given === 'function' ? given : byTable(given);
     this.#names = typeof given === 'function' ? [] : Object.keys(given);
   }
@@ -90,21 +100,24 @@ export class Authorization {
   /** The handler, for those who may call it. */
   around(method: string, handler: AnyHandler): AnyHandler {
     const decide = this.#decide;
-    const denied = (): RpcError =>
-      new RpcError(
+    const onDenied = this.#onDenied;
+    const denied = ({ peer }: ServerCall): RpcError => {
+      onDenied({ peer, method });
+      return new RpcError(
         Status.PERMISSION_DENIED,
         `${method}: this client may not call it (option authorize of the server)`,
       );
+    };
 
     return function (this: unknown, request: never, context: never): unknown {
       const call: ServerCall = context;
       const allowed: unknown = decide(call.peer, method);
       if (allowed === true) return handler.call(this, request, context);
       const later = promiseOf(allowed);
-      if (later === undefined) throw denied();
+      if (later === undefined) throw denied(call);
       return withinTime(later, method).then((answer) => {
         if (call.aborted !== undefined) throw call.aborted;
-        if (answer !== true) throw denied();
+        if (answer !== true) throw denied(call);
         return handler.call(this, request, context);
       });
     } as AnyHandler;

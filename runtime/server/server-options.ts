@@ -9,7 +9,7 @@ import type { OnHandlerError } from '../core/warnings.ts';
 import * as limits from '../limits.ts';
 import type { AllowedPeers, Authenticate, CheckedAllowedPeers } from './allowed.ts';
 import type { OnSession } from './arrival.ts';
-import type { AuthorizeFunction, AuthorizeTable } from './authorize.ts';
+import type { AuthorizeFunction, AuthorizeTable, DeniedCall } from './authorize.ts';
 import type { Quotas, QuotasOf } from './quotas.ts';
 
 export interface ServerOptions extends FabricOptions {
@@ -50,6 +50,8 @@ export interface ServerOptions extends FabricOptions {
   authenticate?: Authenticate;
   /** Who may call what, by identity; what is not named nobody may call. Or a function that says so for each call. Default: whoever has a session may call everything. */
   authorize?: AuthorizeFunction | AuthorizeTable;
+  /** Told of each call that `authorize` has denied. What it throws becomes a process warning. The `log` has a line of it, too. */
+  onDenied?: (call: DeniedCall) => void;
   /** What each identity may use, alike for all of them or by a function; of each server, so of each worker of a group. Default: no limits but those of sessions. */
   quotas?: Quotas | QuotasOf;
   /** Told of each connection what became of it, once: that it has a session, or why not. What it throws becomes a process warning. */
@@ -93,6 +95,7 @@ export const serverRules: OptionRules = {
   allow: { kind: 'options', rules: allowRules },
   authenticate: { kind: 'function' },
   authorize: { kind: 'source' },
+  onDenied: { kind: 'function' },
   quotas: { kind: 'source' },
   onSession: { kind: 'function' },
   tls: { kind: 'source' },
@@ -106,6 +109,7 @@ export const serverRules: OptionRules = {
 type Optional =
   | 'authenticate'
   | 'authorize'
+  | 'onDenied'
   | 'onHandlerError'
   | 'onSession'
   | 'quotas'

@@ -8,13 +8,14 @@ import type { Duplex } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
 import type { ServiceDefinition } from '../codec/types.ts';
 import { acceptOver, NotConnected } from '../control/accept.ts';
-import { ownAddress, peerAddress } from '../control/address.ts';
+import { type Address, ownAddress, parseAddress, peerAddress } from '../control/address.ts';
 import { type FabricPlan, fabricPlan, offers } from '../control/fabric-options.ts';
 import { controlText, type Hello } from '../control/frames.ts';
 import { type Handoff, handOff } from '../control/handoff.ts';
 import { Handshakes } from '../control/handshakes.ts';
 import { Link } from '../control/link.ts';
 import { Listener } from '../control/listener.ts';
+import { levelNumber, levelOf } from '../control/security-level.ts';
 import { choiceOf, isAlone, type LocalSide, type Prepared } from '../control/session-setup.ts';
 import { type SessionSummary, summaryOf } from '../control/session-summary.ts';
 import { TlsAcceptor } from '../control/tls-server.ts';
@@ -25,16 +26,19 @@ import { checkedInterceptors, type Interceptor } from '../core/interceptor.ts';
 import { fabricLog, LimitedLog, type Log, logged } from '../core/log.ts';
 import { checkCallSlots, checkedOptions, checkedTimeMs, checkNames } from '../core/options.ts';
 import type { Handlers } from '../core/types.ts';
-import { HandlerErrors, processWarning } from '../core/warnings.ts';
+import { HandlerErrors, processWarning, type Warn } from '../core/warnings.ts';
 import { acquireContext, type FabricName, releaseContext } from '../lane/contexts.ts';
 import type { FabricContext } from '../lane/fabric-context.ts';
 import * as limits from '../limits.ts';
+import { loadNative } from '../native.ts';
 import { reasonOf } from './allowed.ts';
 import { Arrival } from './arrival.ts';
 import { Authorization } from './authorize.ts';
+import { denialsTo } from './denials.ts';
 import { Gate } from './gate.ts';
 import { HandlerTable } from './handlers.ts';
 import { Load } from './load.ts';
+import { whyNobody } from './nobody.ts';
 import { PeerCounts } from './peer-counts.ts';
 import { ServerConnection } from './server-connection.ts';
 import { type ResolvedServerOptions, type ServerOptions, serverRules } from './server-options.ts';
@@ -56,6 +60,8 @@ export class RpcServer implements Server, ServerSessionListener {
   readonly #tls: TlsAcceptor | undefined;
   readonly #peers: PeerCounts;
   readonly #log: LimitedLog | undefined;
+  readonly #warn: Warn;
+  readonly #whyNobody: (address: Address) => string;
   readonly #listeners: Listener[] = [];
   readonly #sessions = new Map<ServerSession, ServerConnection>();
   /** Of each link: one that its client could not reach may still be on its way out. */
@@ -77,15 +83,19 @@ export class RpcServer implements Server, ServerSessionListener {
     const { handlersMax, sessionsPerPeerMax, log, defaultTimeoutMs, timeoutMaxMs } = this.#options;
     const warn = log === undefined ? processWarning : logged(log);
     this.#errors = new HandlerErrors(this.#options.onHandlerError, warn);
+    this.#warn = warn;
+    this.#log = log === undefined ? undefined : new LimitedLog(log);
     const { authorize } = this.#options;
-    const authorization = authorize === undefined ? undefined : new Authorization(authorize);
+    const denied = denialsTo(this.#log, this.#options);
+    const authorization = authorize === undefined ? undefined : new Authorization(authorize, denied);
     this.#checkServices = () => authorization?.warnOfServices(this.#services, warn);
     this.#handlers = new HandlerTable(new TimeLimits(defaultTimeoutMs, timeoutMaxMs), warn, authorization);
     this.#load = new Load(handlersMax);
     this.#gate = new Gate(options, this.#options);
-    this.#tls = options?.tls === undefined ? undefined : new TlsAcceptor('createServer', options.tls);
+    this.#tls = options?.tls === undefined ? undefined : new TlsAcceptor('createServer', options.tls, warn);
+    this.#whyNobody = (address) =>
+      whyNobody(address, options, this.#options, { tls: this.#tls, ciphers: loadNative().ciphers });
     this.#peers = new PeerCounts(sessionsPerPeerMax);
-    this.#log = log === undefined ? undefined : new LimitedLog(log);
     this.#handshakes = new Handshakes(this.#options, (link) => this.#connectionOf(link)?.used ?? false);
   }
 
@@ -114,6 +124,8 @@ export class RpcServer implements Server, ServerSessionListener {
     // Without TLS nothing is awaited: it listens before this function returns.
     if (this.#tls !== undefined) await this.#tls.ready();
     if (this.stopping) throw new Error(`listen ${address}: it was shut down meanwhile`);
+    const nobody = this.#whyNobody(parseAddress(address));
+    if (nobody !== '') this.#warn(`listen ${address}: nobody can get in here: ${nobody}`);
     const listener = new Listener((socket) => {
       const remote = socket.remoteAddress;
       this.accept(socket, remote === undefined ? address : `${remote}:${socket.remotePort}`);
@@ -194,7 +206,7 @@ export class RpcServer implements Server, ServerSessionListener {
         if (link.handedOver) return;
         const known = RpcError.from(error, Status.UNAVAILABLE);
         const message = controlText(known.rawMessage);
-        log?.(`handshake with ${address} failed: ${reasonOf(known)}`);
+        log?.(`handshake with ${arrival.name} failed: ${reasonOf(known)}`);
         this.#turnAway(link, known.code, error instanceof NotConnected ? error.told : message);
       })
       .finally(() => this.#handshakes.end(link));
@@ -294,7 +306,8 @@ export class RpcServer implements Server, ServerSessionListener {
     arrival.connection = connection;
     this.#sessions.set(session, connection);
     this.#newest.set(link, connection);
-    context.native.nameSession(target.session, String(arrival.peer));
+    const level = levelNumber(levelOf(arrival.peer.security, prepared.guard));
+    context.native.nameSession(target.session, String(arrival.peer), level);
     this.#keepAgain();
     link.onEnd = (reason) => {
       if (this.#sessions.has(session)) context.closeSession(target.session, reason);

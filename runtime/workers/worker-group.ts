@@ -11,6 +11,7 @@ import { TlsAcceptor } from '../control/tls-server.ts';
 import { socketRules } from '../control/unix-path.ts';
 import { type Log, warn } from '../core/log.ts';
 import { checkedOptions, checkedTimeMs, checkNames, type OptionRules } from '../core/options.ts';
+import { processWarning } from '../core/warnings.ts';
 import * as limits from '../limits.ts';
 import { serverRules } from '../server/server-options.ts';
 import { Unplaced } from './unplaced.ts';
@@ -74,7 +75,7 @@ class RpcWorkerGroup implements WorkerGroup, WorkerThreadOwner {
     this.#onError = onWorkerError;
     this.#threads = Array.from({ length: workers }, () => new WorkerThread(this));
     this.#unplaced = new Unplaced(this.#threads);
-    this.#tls = tls === undefined ? undefined : new TlsAcceptor('serveWorkers', tls);
+    this.#tls = tls === undefined ? undefined : new TlsAcceptor('serveWorkers', tls, processWarning);
     this.#firstWords = new FirstWords((connection) => this.#accept(connection), this.#tls);
     this.#listener = new Listener((connection) => this.#firstWords.add(connection), socket);
   }

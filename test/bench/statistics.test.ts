@@ -306,6 +306,44 @@ describe('goals', () => {
     expect(verdict(rows.slice(1), goal)).toBeUndefined();
   });
 
+  // Bytes a second, and processor time of both sides together: twice 100 % is two CPUs.
+  it.each([
+    [1.2e9, 200, true],
+    [1.19e9, 200, false],
+    [0.6e9, 100, true],
+    [1.2e9, 201, false],
+  ])('%d bytes/s sealed with %d %% of a CPU: reached is %s', (bytesPerSecond, cpuPercent, reached) => {
+    const goalOf = (name: string) => `${name}: sealed at least 1.2 GB/s for two CPUs of both sides together`;
+    for (const name of ['put-1MiB-x8', 'tcp-put-1MiB-x8']) {
+      const rows = [
+        row(name, 'rdma-rpc', { bytesPerSecond: 9e9, cpuPercent }),
+        row(name, 'sealed', { bytesPerSecond, cpuPercent }),
+      ];
+      expect(verdict(rows, goalOf(name))).toBe(reached);
+      expect(verdict(rows.slice(0, 1), goalOf(name))).toBeUndefined();
+    }
+  });
+
+  it.each([
+    [3000, 3000, 200, true],
+    [3001, 3000, 200, false],
+    [3000, 3001, 200, false],
+    [3000, 3000, 199, false],
+  ])(
+    'handshakes with %d us of the client and %d us of the server, %d a second: reached is %s',
+    (...given) => {
+      const [clientCpuUs, serverCpuUs, callsPerSecond, reached] = given;
+      const name = 'tcp-handshakes-x8';
+      const goal = `${name}: with TLS at most 3 ms of CPU a side, at least 200 new sessions/s`;
+      const rows = [
+        row(name, 'tls', { clientCpuUs, serverCpuUs, callsPerSecond }),
+        row(name, 'rdma-rpc', { clientCpuUs: 1, serverCpuUs: 1, callsPerSecond: 9999 }),
+      ];
+      expect(verdict(rows, goal)).toBe(reached);
+      expect(verdict(rows.slice(1), goal)).toBeUndefined();
+    },
+  );
+
   it.each([
     [10, 100, true],
     [10.1, 100, false],

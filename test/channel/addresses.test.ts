@@ -290,6 +290,8 @@ describe('what createChannel takes', () => {
     ['a:1,', /address "": not understood/],
     ['dns:///name', /not understood/],
     ['dns:unix:/x', /names no host/],
+    ['dns://10.0.0.2/name:5', /no DNS server can be named; use dns:\/\/\/host:port/],
+    ['http/name:5', /not understood/],
     [[], /an empty list/],
     [[5], /not a string/],
     [undefined, /not understood/],

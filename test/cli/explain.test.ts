@@ -15,6 +15,7 @@ interface Message {
 }
 interface Explained {
   readonly exposure: string;
+  readonly security: string;
   readonly calls: readonly { readonly request: Message; readonly response: Message }[];
 }
 
@@ -55,6 +56,17 @@ test('whose memory is read: bytes in place on shm, copied over tcp', async () =>
   const why = async (...args: string[]) => (await explain('--size', '70000', ...args)).calls[0]!.request.why;
   expect(await why('--proto', proto)).toMatch(/out of the memory of the application, without a copy/);
   expect(await why('--fabric', 'tcp')).toMatch(/that of the application is copied/);
+});
+
+test.each(['shm', 'tcp'])('--require is kept by the call that is tried, over %s', async (fabric) => {
+  const sizes = ['--size', '70000', '--response-size', '70000', '--fabric', fabric, '--proto', proto];
+  const { calls, security } = await explain(...sizes, '--require', 'sealed');
+  expect(security).toBe('sealed');
+  expect(calls[0]!.request.why).toMatch(/out of the arena, .+: it is sealed there/);
+  expect((await explain(...sizes, '--require', 'bound')).security).toBe('bound');
+  expect((await explain(...sizes)).security).toBe('none');
+  const { out } = await run('explain', method, '--size', '1', '--require', 'sealed');
+  expect(out).toMatch(/^test\.echo\.Echo\/Echo over shm, .+ memory shown by window, sealed\n/);
 });
 
 test('no method named: what one with a field for bytes does', async () => {

@@ -66,6 +66,7 @@ export const facts: Facts = {
     { name: 'tcp', whyNot: '' },
   ],
   verbs: { whyNone: 'this machine has no RDMA device', whyNoCm: '', memlock: '', devices: [] },
+  ciphers: ['aes-256-gcm', 'chacha20-poly1305'],
   firstBytes: 11 * 2 ** 20,
 };
 export const withDevices = (...devices: VerbsDevice[]): Facts => ({

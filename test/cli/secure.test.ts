@@ -197,6 +197,10 @@ test('--require: sessions are sealed, or refused with the flag named', async () 
   ])
     expect(await run(...(args as [string]), ...withCa(), ...sealed)).toMatchObject({ code: 0, errors: '' });
   expect(new Set(levels)).toEqual(new Set(['sealed']));
+  const verbose = await run('call', secure, method, '-v', ...withCa(), ...sealed);
+  expect(verbose.errors).toMatch(
+    /^the session is 'sealed': calls are encrypted; the server is dns:greeter\.example\.org$/m,
+  );
   const plain = await serve({});
   expect(await run('call', plain, method, ...sealed)).toMatchObject({
     code: 1,

@@ -251,6 +251,7 @@ describe('with reflection', () => {
           .split('\n'),
       ).toEqual([
         expect.stringMatching(/^connected to .+ over shm, memory shown by window$/),
+        "the session is 'none': the network must be trusted; nobody knows who the server is",
         'rpc Echo(test.echo.EchoMessage) returns (test.echo.EchoMessage);',
         'sent a: 1',
         'header request-id: 7',

@@ -20,7 +20,7 @@ function part(folder: string, below: string, files: string): LayerRule {
 export const typescriptLayers: readonly LayerRule[] = [
   {
     files:
-      /^runtime\/(event-row|limits|native-remedy|native-sockets|native-stats|native-words|verbs-report)\.ts$/,
+      /^runtime\/(event-row|limits|native-remedy|native-sockets|native-stats|native-words|security-levels|verbs-report)\.ts$/,
     mayUse: /^$/,
   },
   {
@@ -32,12 +32,12 @@ export const typescriptLayers: readonly LayerRule[] = [
   part('codec', '', ''),
   part('core', 'codec', 'limits native'),
   part('lane', 'core codec', 'event-row limits native'),
-  part('control', 'lane core codec', 'limits native'),
+  part('control', 'lane core codec', 'limits native security-levels'),
   part('stream', 'lane core codec', 'limits native'),
   part('client', 'stream control lane core codec', 'limits native'),
   part('server', 'stream control lane core codec', 'limits native'),
   // Entry points of their own, which know no more than what they are for.
-  part('counters', '', 'event-row native-stats'),
+  part('counters', '', 'event-row native-stats security-levels'),
   part('details', 'codec', ''),
   part('msgpack', 'codec', 'limits'),
   part('tensor', 'codec', ''),

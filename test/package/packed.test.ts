@@ -55,6 +55,7 @@ test('has the addon, and neither tests nor an install script', () => {
       'README.md',
       'LICENSE',
       'CHANGELOG.md',
+      'SECURITY.md',
     ]),
   );
   expect(packed.filter((path) => /^(dist\/)?(test|bench|examples)\/|^native\/test\//.test(path))).toEqual([]);

@@ -76,7 +76,7 @@ test('of a server', async () => {
 
 test('of a worker group', async () => {
   const taken: Socket[] = [];
-  const words = new FirstWords((socket) => taken.push(socket), new TlsAcceptor('test', tls));
+  const words = new FirstWords((socket) => taken.push(socket), new TlsAcceptor('test', tls, () => undefined));
   let most = 0;
   listener = listen((socket) => {
     words.add(socket);

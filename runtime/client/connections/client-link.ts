@@ -5,6 +5,7 @@
 import type { Connection } from '../../control/connect.ts';
 import { controlText, type Frame } from '../../control/frames.ts';
 import type { Link } from '../../control/link.ts';
+import { levelNumber, levelOf } from '../../control/security-level.ts';
 import { releaseContext } from '../../lane/contexts.ts';
 import { ClientSession } from '../client-session.ts';
 import type { CallQueue } from '../queue/call-queue.ts';
@@ -49,7 +50,8 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
     this.session = new ClientSession(context, target, inflightMax, queue, this);
     this.streams = new ClientStreams(context, target, inflightMax, streamsMax, this);
     this.session.parts = this.streams;
-    context.native.nameSession(target.session, String(connection.server));
+    const level = levelNumber(levelOf(connection.server.security, connection.guard));
+    context.native.nameSession(target.session, String(connection.server), level);
     this.session.tally.strikesMax = strikesMax;
     link.onEnd = (reason) => {
       if (this.#down) return;

@@ -45,6 +45,8 @@ function dnsResolver(host: string, port: number): Resolver {
   };
 }
 
+/** `dns://SERVER/host:port`, as gRPC has it. */
+const dnsServer = /^dns:\/\/[^/]+\//;
 const dns = /^dns:(?:\/\/\/?)?/;
 
 /** What the first argument of createChannel means. Throws a TypeError that says what is wrong with it. */
@@ -54,6 +56,10 @@ export function targetOf(given: string | readonly string[] | Resolver): Target {
     return { name: 'resolver', resolver: given };
   }
   if (typeof given === 'string' && dns.test(given)) {
+    if (dnsServer.test(given)) {
+      const text = `createChannel: ${given}: the system is asked for names, and no DNS server can be named; use dns:///host:port`;
+      throw new TypeError(text);
+    }
     const address = parseAddress(given.replace(dns, ''));
     if (address.kind !== 'tcp') throw new TypeError(`createChannel: ${given} names no host`);
     if (isIP(address.host) !== 0) return { name: given, addresses: [formatAddress(address)] };

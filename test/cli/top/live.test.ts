@@ -49,6 +49,7 @@ describe('without a terminal', () => {
     expect(view.pid).toBe(server.child.pid);
     expect(view.counters.requests).toBe(1);
     expect(view.sessions).toMatchObject([{ side: 'server', fabric: 'shm', state: 'ready', framesIn: 1 }]);
+    expect(view.sessions[0]!.security).toBe('none');
   });
 
   test('a stopped process can be read, and is said to be stopped', async () => {

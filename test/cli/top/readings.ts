@@ -22,6 +22,7 @@ export function session(given: Partial<SessionCounters> = {}): SessionCounters {
     side: 'server',
     number: 4096,
     peer: 'unix:/run/kv.sock (pid 77)',
+    security: 'bound',
     callsInFlight: 3,
     credits: 270,
     creditsMax: 272,

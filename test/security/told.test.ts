@@ -1,0 +1,239 @@
+/** What an operator is told: of certificates that change and cannot be used, of clients that are refused, of calls that are denied, of servers that nobody can reach. */
+import { randomBytes } from 'node:crypto';
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import {
+  type ChannelTls,
+  createServer,
+  type DeniedCall,
+  type ServerOptions,
+  type ServerTls,
+  Status,
+  statusName,
+  tlsFiles,
+} from 'rdma-rpc';
+import { describe, expect, test } from 'vitest';
+import { quoted } from '../../runtime/core/log.ts';
+import { caught, until } from '../outcomes.ts';
+import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
+import { Authority, pems } from './certificates.ts';
+import { ends, reach, serve, unixAddress } from './ends.ts';
+
+const authority = new Authority();
+const { ca } = authority;
+const own = authority.issue({ addresses: ['127.0.0.1'] });
+const web = authority.issue({ uris: ['spiffe://example.org/web'] });
+const tcp = '127.0.0.1:0';
+const psk = { fleet: randomBytes(32) };
+
+describe('files of certificates that change and cannot be used:', () => {
+  const path = (name: string): string => join(ends.folder, name);
+  const write = (texts: Record<string, string>): void => {
+    for (const [name, text] of Object.entries(texts)) writeFileSync(path(name), text);
+  };
+  const filesOf = () => tlsFiles({ cert: path('cert'), key: path('key'), ca: path('ca') });
+
+  test.each<[string, () => void, RegExp]>([
+    ['no PEM', () => write({ cert: 'x' }), /: cert .+\/cert: .+PEM/],
+    ['the key of another', () => write({ key: web.key }), /: key .+\/key: .+mismatch/i],
+    ['no file', () => rmSync(path('key')), /: ENOENT: .+\/key'/],
+  ])('the log says so once, and once when they can be used again: %s', async (_, spoil, why) => {
+    write({ ...pems(own), ca });
+    const { lines, address } = await serve({ tls: filesOf() }, tcp);
+    const call = () => reach(address, { tls: { ca, ...pems(web) } }).client.echo({});
+    const told = () => lines.filter((line) => line.startsWith('createServer: tls'));
+    await call();
+    spoil();
+    await call();
+    await call();
+    expect(told()).toEqual([expect.stringMatching(why)]);
+    expect(told()[0]).toMatch(/; new connections have what was in the files before$/);
+    write(pems(authority.issue({ addresses: ['127.0.0.1'] })));
+    await call();
+    await call();
+    expect(told()).toHaveLength(2);
+    expect(told()[1]).toMatch(/the files can be used again: new connections have what is in them$/);
+  });
+
+  test('on a channel likewise', async () => {
+    write({ ...pems(web), ca });
+    const { address } = await serve({ tls: { ...pems(own), ca } }, tcp);
+    const lines: string[] = [];
+    const tls = filesOf();
+    const call = () => reach(address, { tls, log: (line) => lines.push(line) }).client.echo({});
+    await call();
+    write({ ca: 'x' });
+    await call();
+    await call();
+    expect(lines.filter((line) => line.startsWith('createChannel: tls: ca '))).toHaveLength(1);
+  });
+});
+
+describe('the log names who is refused:', () => {
+  const stranger = new Authority();
+  test.each<[string, ServerTls, ChannelTls, RegExp]>([
+    [
+      'the certificate of another authority',
+      { ...pems(own), ca },
+      { ca, ...pems(stranger.issue({ subject: 'eve', names: ['eve.example'] })) },
+      /it shows a certificate of "dns:eve\.example", issued by "CN=.*", serial number [0-9A-F]+$/,
+    ],
+    [
+      'one that has expired',
+      { ...pems(own), ca },
+      { ca, ...pems(authority.issue({ uris: ['spiffe://example.org/old'], days: -1 })) },
+      /CERT_HAS_EXPIRED: it shows a certificate of "spiffe:\/\/example\.org\/old"/,
+    ],
+    ['another key', { psk }, { psk: { fleet: randomBytes(32) } }, /: it has another key than "fleet"$/],
+    ['a name that nobody has', { psk }, { psk: { boss: randomBytes(32) } }, /no psk by the name "boss"$/],
+  ])('%s', async (_, tls, channelTls, says) => {
+    const reasons: unknown[] = [];
+    const onSession: ServerOptions['onSession'] = (session) => {
+      if (!session.accepted) reasons.push(session.reason);
+    };
+    const { lines, address } = await serve({ tls, onSession }, tcp);
+    const options = { tls: channelTls, backoffMs: 600_000, backoffMaxMs: 600_000 };
+    expect((await caught(reach(address, options).client.echo({}))).code).toBe(Status.UNAUTHENTICATED);
+    await until(() => lines.length > 0 && reasons.length > 0);
+    expect(lines).toEqual([expect.stringMatching(says)]);
+    expect(reasons).toEqual([expect.stringMatching(says)]);
+  });
+
+  test('one that TLS knows, whatever refuses it then', async () => {
+    const authenticate = () => Promise.reject(new Error('the list is empty'));
+    const { lines, address } = await serve({ tls: { ...pems(own), ca }, authenticate }, tcp);
+    await caught(reach(address, { tls: { ca, ...pems(web) }, backoffMs: 600_000 }).client.echo({}));
+    await until(() => lines.length > 0);
+    expect(lines[0]).toMatch(
+      /^handshake with 127\.0\.0\.1:\d+ \(spiffe:\/\/example\.org\/web\) failed: .*: the list is empty$/,
+    );
+  });
+
+  test('by text that is no more than text', () => {
+    expect(quoted('a"\n\u202eb\u00e9')).toBe('"a\\"\\n\\u202eb\\u00e9"');
+    expect(quoted('x'.repeat(1000)).length).toBeLessThan(220);
+  });
+});
+
+describe('a call that `authorize` denies', () => {
+  const told = async (authorize: ServerOptions['authorize']) => {
+    const denied: DeniedCall[] = [];
+    const { lines, address } = await serve(
+      { authorize, onDenied: (call) => denied.push(call) },
+      unixAddress(),
+    );
+    const { client } = reach(address);
+    for (let i = 0; i < 2; ++i) {
+      const { code } = await caught(client.echo({}));
+      expect(statusName(code)).toBe('PERMISSION_DENIED');
+    }
+    return { denied, lines: lines.filter((line) => line.startsWith('authorize')) };
+  };
+
+  test.each<[string, ServerOptions['authorize']]>([
+    ['by a table', { 'test.echo.Echo/*': 'uid:4711' }],
+    ['by a function', () => false],
+    ['by a promise', () => Promise.resolve(false)],
+  ])('is told to `onDenied` and to the log, each time: %s', async (_, authorize) => {
+    const { denied, lines } = await told(authorize);
+    const identity = `uid:${process.geteuid!()}`;
+    expect(denied).toMatchObject([
+      { method: 'test.echo.Echo/Echo', peer: { identity } },
+      { method: 'test.echo.Echo/Echo', peer: { identity } },
+    ]);
+    const line = `authorize has denied test.echo.Echo/Echo to ${identity} at unix:${ends.folder}/s`;
+    expect(lines).toEqual([line, line]);
+  });
+
+  test('is told to `onDenied` however often it comes, to the log ten times a second', async () => {
+    let denied = 0;
+    const options = { authorize: () => false, onDenied: () => ++denied };
+    const { lines, address } = await serve(options, unixAddress());
+    const { client } = reach(address);
+    await Promise.all(Array.from({ length: 200 }, () => caught(client.echo({}))));
+    expect(denied).toBe(200);
+    // The calls may have met two or three seconds.
+    expect(lines.length).toBeLessThan(60);
+  });
+
+  test('is answered, whatever `onDenied` does', async () => {
+    const onDenied = () => {
+      throw new Error('the audit is full');
+    };
+    const { address } = await serve({ authorize: () => false, onDenied }, unixAddress());
+    expect((await caught(reach(address).client.echo({}))).code).toBe(Status.PERMISSION_DENIED);
+  });
+});
+
+describe('a server that would let nobody in says so when it begins to listen:', () => {
+  const tls = { ...pems(own), ca };
+  const server = pems(own);
+  const unix = 'unix';
+  test.each<[string, string, ServerOptions, RegExp | undefined]>([
+    [
+      'sealed without TLS',
+      tcp,
+      { security: { require: 'sealed' } },
+      /require is 'sealed', which .+ takes the option tls/,
+    ],
+    ['bound without TLS', tcp, { security: { require: 'bound' } }, /require is 'bound'/],
+    [
+      'peer, and clients are not asked',
+      tcp,
+      { tls: server, security: { require: 'peer' } },
+      /require is 'peer', and/,
+    ],
+    ['peer, and clients are asked', tcp, { tls, security: { require: 'peer' } }, undefined],
+    ['sealed with TLS', tcp, { tls: server, security: { require: 'sealed' } }, undefined],
+    ['sealed at a unix socket', unix, { security: { require: 'sealed' } }, undefined],
+    [
+      'identities without TLS',
+      tcp,
+      { allow: { identity: 'dns:web' } },
+      /the option allow takes clients that are known/,
+    ],
+    [
+      'identities without a ca',
+      tcp,
+      { tls: server, allow: { identity: 'dns:web' } },
+      /the option allow takes/,
+    ],
+    ['identities with a ca', tcp, { tls, allow: { identity: 'dns:web' } }, undefined],
+    ['identities with psk', tcp, { tls: { psk }, allow: { identity: 'psk:fleet' } }, undefined],
+    ['identities by authenticate', tcp, { authenticate: () => 'a', allow: { identity: 'a' } }, undefined],
+    ['a function that may know', tcp, { tls: () => tls, allow: { identity: 'a' } }, undefined],
+    ['users at a port', tcp, { tls, allow: { uid: 0 } }, /names users and groups only/],
+    ['users at a unix socket', unix, { allow: { uid: 0 } }, undefined],
+    ['a user as identity', unix, { allow: { identity: 'uid:0' } }, undefined],
+    [
+      'names at a unix socket',
+      unix,
+      { allow: { identity: 'dns:web' } },
+      /names no uid, gid or identity 'uid:…'/,
+    ],
+  ])('%s', async (_, where, options, says) => {
+    const { lines } = await serve(options, where === unix ? unixAddress() : where);
+    const expected = says === undefined ? [] : [expect.stringMatching(says)];
+    expect(lines).toEqual(expected);
+    for (const line of lines) expect(line).toMatch(/^listen \S+: nobody can get in here: /);
+  });
+
+  test('as a process warning where there is no log', async () => {
+    const warnings: Error[] = [];
+    const listener = (warning: Error) => warnings.push(warning);
+    process.on('warning', listener);
+    const server = createServer({ allow: { identity: 'dns:web' } }).add(EchoDefinition, {});
+    ends.servers.push(server);
+    await server.listen(tcp);
+    await until(() => warnings.length > 0);
+    process.off('warning', listener);
+    expect(warnings[0]!.message).toMatch(/nobody can get in here/);
+  });
+});
+
+test('at a unix socket the line of the fabric says why there is no tcp', async () => {
+  const { lines, address } = await serve({}, unixAddress());
+  await reach(address).client.echo({});
+  await until(() => lines.length > 0);
+  expect(lines[0]).toMatch(/tcp: the client has come by a unix socket, and there is no tcp behind those/);
+});
