@@ -2,6 +2,7 @@
 import type { X509Certificate } from 'node:crypto';
 import { isIP, SocketAddress } from 'node:net';
 import type { TLSSocket } from 'node:tls';
+import { promiseOf, textOf } from '../core/foreign.ts';
 import { quoted } from '../core/log.ts';
 import type { Verified } from '../core/peer.ts';
 
@@ -68,10 +69,27 @@ export function verdictOf(duplex: object): Verified | undefined {
   return verdicts.get(duplex);
 }
 
-/** What TLS knows of the other end. `required`: it may not go on without a certificate that is trusted. */
-export function certified(socket: TLSSocket, required: boolean): Verified {
+type Check = (certificate: X509Certificate) => unknown;
+
+/** What the application has against a certificate; '' for nothing. It is called where an error would be nobody's. */
+function faultIn(certificate: X509Certificate, check: Check | undefined): string {
+  try {
+    const found = check?.(certificate);
+    if (found === undefined || found === null) return '';
+    promiseOf(found)?.catch(() => undefined);
+    return textOf(found);
+  } catch (error) {
+    return `checkClientIdentity has failed: ${textOf(error)}`;
+  }
+}
+
+/** What TLS knows of the other end. `required`: it may not go on without a certificate that is trusted; `check`: what else has to be so. */
+export function certified(socket: TLSSocket, required: boolean, check?: Check): Verified {
   const certificate = socket.getPeerX509Certificate();
   if (certificate !== undefined && socket.authorized) {
+    const fault = faultIn(certificate, check);
+    if (fault !== '')
+      return { transport: 'tls', ...(required && { refused: `${fault}: ${shownBy(certificate)}` }) };
     const identity = identityOf(certificate);
     return { transport: 'tls', certificate, ...(identity !== undefined && { identity }) };
   }

@@ -34,6 +34,8 @@ export interface ServerTls extends TlsMaterial {
   requestCert?: boolean;
   /** Refuses clients without a certificate that is trusted. Default: true; with false their `identity` is undefined. */
   rejectUnauthorized?: boolean;
+  /** Returns what is wrong with a client's certificate that is trusted otherwise, undefined for nothing. `issuerCertificate` leads to what was sent behind it. */
+  checkClientIdentity?: (certificate: X509Certificate) => Error | undefined;
 }
 
 export interface ChannelTls extends TlsMaterial {
@@ -61,6 +63,7 @@ const material: OptionRules = {
 export const serverTlsRules: OptionRules = {
   ...material,
   requestCert: { kind: 'boolean' },
+  checkClientIdentity: { kind: 'function' },
   rejectUnauthorized: { kind: 'boolean' },
 };
 export const channelTlsRules: OptionRules = {

@@ -81,6 +81,7 @@ export class TlsAcceptor {
       crl,
       requestCert = ca !== undefined,
       rejectUnauthorized = true,
+      checkClientIdentity,
     } = options;
     if (options.psk !== undefined) return this.#pskServerOf(options, options.psk);
     if (cert === undefined || key === undefined) throw new TypeError('a server has a cert and a key (PEM)');
@@ -102,7 +103,7 @@ export class TlsAcceptor {
       secureOptions: constants.SSL_OP_NO_TICKET,
     });
     return this.#serving(server, (secured) =>
-      requestCert ? certified(secured, rejectUnauthorized) : { transport: 'tls' },
+      requestCert ? certified(secured, rejectUnauthorized, checkClientIdentity) : { transport: 'tls' },
     );
   }
 

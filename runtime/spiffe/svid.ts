@@ -2,17 +2,23 @@
 import { X509Certificate } from 'node:crypto';
 import { identityOf } from '../control/certificate.ts';
 import { type Checked, secureContext, type TlsMaterial } from '../control/tls-options.ts';
-import type { X509SVID } from './gen/workload.rdma.ts';
+import { textOf } from '../core/foreign.ts';
+import { quoted } from '../core/log.ts';
+import type { X509SVID, X509SVIDResponse } from './gen/workload.rdma.ts';
+import { TrustDomains, trustDomainOf } from './trust-domains.ts';
 
-/** Nothing but this: the authorities are those of its own trust domain alone. */
 export interface Svid {
   readonly id: string;
+  /** Without authorities. */
   readonly material: {
     readonly cert: string;
     readonly key: string;
-    readonly ca: string;
     readonly crl?: string;
   };
+  /** Those who sign the certificates of others: of its own trust domain, and of those that it is federated with. */
+  readonly domains: TrustDomains;
+  /** Why authorities of other domains are left out. */
+  readonly faults: readonly string[];
   /** As `Date.now()` counts. */
   readonly expiresAtMs: number;
 }
@@ -43,23 +49,49 @@ function* values(der: Uint8Array): Generator<Uint8Array> {
 const certificates = (der: Uint8Array): string[] =>
   [...values(der)].map((one) => new X509Certificate(one).toString());
 
+/** Those of other domains, by their names. One that cannot be used is left out: nobody of it is let in, and the others go on. */
+function federated(
+  own: string,
+  bundles: Iterable<readonly [string, Uint8Array]>,
+): { domains: Map<string, string[]>; faults: string[] } {
+  const domains = new Map<string, string[]>();
+  const faults: string[] = [];
+  for (const [id, bundle] of bundles) {
+    const domain = trustDomainOf(id);
+    // What the agent says of the own one stands beside the identity.
+    if (domain === own) continue;
+    try {
+      if (domain === undefined) throw new Error('that is the id of no trust domain');
+      const pems = certificates(bundle);
+      if (pems.length === 0) throw new Error('there is no authority in it');
+      domains.set(domain, pems);
+    } catch (error) {
+      faults.push(`the bundle of ${quoted(id)} is left out: ${textOf(error)}`);
+    }
+  }
+  return { domains, faults };
+}
+
 /** Throws for what is no usable identity. */
 export function svidOf(
   { spiffeId, x509Svid, x509SvidKey, bundle }: X509SVID,
-  crl: readonly Uint8Array[],
+  { crl, federatedBundles }: Pick<X509SVIDResponse, 'crl' | 'federatedBundles'>,
 ): Svid {
   const chain = certificates(x509Svid);
-  const ca = certificates(bundle).join('');
-  if (chain.length === 0 || ca === '')
+  const ca = certificates(bundle);
+  if (chain.length === 0 || ca.length === 0)
     throw new Error('no certificate, or no authority that signs those of others');
   const own = new X509Certificate(chain[0]!);
-  if (identityOf(own) !== spiffeId) throw new Error(`the certificate is not that of ${spiffeId}`);
+  const domain = trustDomainOf(spiffeId);
+  if (identityOf(own) !== spiffeId || domain === undefined)
+    throw new Error(`the certificate is not that of ${spiffeId}`);
   const material = {
     cert: chain.join(''),
     key: pem('PRIVATE KEY', x509SvidKey),
-    ca,
     ...(crl.length > 0 && { crl: crl.map((list) => pem('X509 CRL', list)).join('') }),
   };
-  secureContext(material satisfies Checked<TlsMaterial>);
-  return { id: spiffeId, material, expiresAtMs: Date.parse(own.validTo) };
+  const { domains, faults } = federated(domain, Object.entries(federatedBundles));
+  const all = new TrustDomains(new Map([[domain, ca], ...domains]));
+  secureContext({ ...material, ca: all.ca } satisfies Checked<TlsMaterial>);
+  return { id: spiffeId, material, domains: all, faults, expiresAtMs: Date.parse(own.validTo) };
 }

@@ -12,6 +12,7 @@ import type { Warn } from '../core/warnings.ts';
 import { createGrpcClient } from '../grpc/client.ts';
 import { SpiffeWorkloadAPIDefinition, type X509SVIDResponse } from './gen/workload.rdma.ts';
 import { type Svid, svidOf } from './svid.ts';
+import { trustDomainOf } from './trust-domains.ts';
 import type { ExpectedServer, Workload, WorkloadOptions } from './workload-type.ts';
 
 const rules: OptionRules = {
@@ -67,13 +68,22 @@ class AgentWorkload implements Workload {
   }
 
   server(): () => Promise<ServerTls> {
-    return this.#source((svid) => ({ ...svid.material }));
+    return this.#source(({ material, domains }) => ({
+      ...material,
+      ca: domains.ca,
+      checkClientIdentity: (certificate) => domains.fault(certificate),
+    }));
   }
 
   channel({ identity }: ExpectedServer): () => Promise<ChannelTls> {
     if (identity === undefined)
       throw new TypeError('channel: identity: the SPIFFE id of the server is missing');
-    return this.#source((svid) => ({ ...svid.material, identity }));
+    const ids = [identity].flat();
+    const domain = ids.map(trustDomainOf)[0];
+    if (domain === undefined || ids.some((id) => trustDomainOf(id) !== domain))
+      throw new TypeError('channel: identity: takes SPIFFE ids, all of one trust domain');
+    // So TLS itself knows no others who could name one of them.
+    return this.#source(({ material, domains }) => ({ ...material, ca: domains.caOf(ids), identity }));
   }
 
   async close(): Promise<void> {
@@ -135,12 +145,14 @@ class AgentWorkload implements Workload {
   }
 
   /** What cannot be used changes nothing. */
-  #take({ svids, crl }: X509SVIDResponse): void {
+  #take(response: X509SVIDResponse): void {
     try {
+      const { svids } = response;
       const wanted = svids.find(({ spiffeId, hint }) => [spiffeId, hint, ''].includes(this.#id));
       const ids = svids.map(({ spiffeId }) => spiffeId).join(', ') || 'none';
       if (wanted === undefined) throw new Error(`none of the identities is ${this.#id || 'there'}: ${ids}`);
-      this.#svid = svidOf(wanted, crl);
+      this.#svid = svidOf(wanted, response);
+      for (const fault of this.#svid.faults) this.#log(`spiffe: ${fault}`);
       this.#trouble = 'the agent has given no newer one';
       this.#wake();
     } catch (error) {

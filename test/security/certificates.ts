@@ -1,7 +1,14 @@
 /**
  * Certificates for tests, made when they are needed: Node can read X.509 and not write it. As little of DER as they take. P-256 and SHA-256 throughout.
  */
-import { generateKeyPairSync, type KeyObject, randomBytes, sign, X509Certificate } from 'node:crypto';
+import {
+  createPublicKey,
+  generateKeyPairSync,
+  type KeyObject,
+  randomBytes,
+  sign,
+  X509Certificate,
+} from 'node:crypto';
 
 const tag = { integer: 2, bits: 3, octets: 4, oid: 6, utf8: 12, time: 24, sequence: 48, set: 49 } as const;
 
@@ -119,11 +126,18 @@ export class Authority {
   readonly #name: string;
   readonly #key: KeyObject;
 
-  constructor(common = 'test authority') {
-    const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  /** `parent`: who has signed it; else itself. */
+  constructor(common = 'test authority', parent?: Authority) {
+    const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
     this.#name = common;
     this.#key = privateKey;
-    this.ca = pem(certificate({ subject: common, authority: true, days: 10 }, publicKey, common, privateKey));
+    this.ca = (parent ?? this).certify(this);
+  }
+
+  /** The certificate of another authority, by this one. */
+  certify(other: Authority): string {
+    const wanted = { subject: other.#name, authority: true, days: 10 };
+    return pem(certificate(wanted, createPublicKey(other.#key), this.#name, this.#key));
   }
 
   issue(wanted: Wanted): Issued {

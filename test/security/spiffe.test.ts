@@ -1,101 +1,20 @@
 /** Identities of a SPIFFE agent: one that is scripted, asked by gRPC over a unix socket, as a real one is. */
 import { join } from 'node:path';
-import { Server as Agent, type Metadata, ServerCredentials } from '@grpc/grpc-js';
 import { Status } from 'rdma-rpc';
-import { createWorkload, type Workload, type WorkloadOptions } from 'rdma-rpc/spiffe';
-import { afterEach, describe, expect, test, vi } from 'vitest';
-import {
-  SpiffeWorkloadAPIDefinition,
-  type X509SVIDInit,
-  type X509SVIDResponseInit,
-} from '../../runtime/spiffe/gen/workload.rdma.ts';
+import { createWorkload, type WorkloadOptions } from 'rdma-rpc/spiffe';
+import { describe, expect, test, vi } from 'vitest';
+import type { X509SVIDResponseInit } from '../../runtime/spiffe/gen/workload.rdma.ts';
 import { caught, until } from '../outcomes.ts';
-import { Authority, type Issued } from './certificates.ts';
+import { Authority } from './certificates.ts';
 import { ends, reach, serve } from './ends.ts';
+import { agentWith, der, svidOf, workloadOf } from './spiffe-agent.ts';
 
 const authority = new Authority('spire');
 const stranger = new Authority('another domain');
-const der = (pem: string): Buffer => Buffer.from(pem.replace(/-----[^-]+-----|\s/g, ''), 'base64');
 const id = (name: string): string => `spiffe://example.org/${name}`;
 
-function svid(
-  name: string,
-  issued: Issued = authority.issue({ uris: [id(name)] }),
-  bundle = authority.ca,
-): X509SVIDInit {
-  return {
-    spiffeId: id(name),
-    x509Svid: der(issued.cert),
-    x509SvidKey: der(issued.key),
-    bundle: der(bundle),
-  };
-}
-
-interface Told {
-  write(response: unknown): void;
-  end(): void;
-}
-
-/** Says the same to everybody who asks, and whatever comes later. */
-class Scripted {
-  now: X509SVIDResponseInit | undefined;
-  readonly asked: Metadata[] = [];
-  readonly #calls = new Set<Told>();
-  readonly #server = new Agent();
-
-  async listen(path: string): Promise<string> {
-    this.#server.addService(SpiffeWorkloadAPIDefinition.methods, {
-      fetchX509SVID: (call: never) => {
-        const stream = call as Told & { metadata: Metadata };
-        this.asked.push(stream.metadata);
-        this.#calls.add(stream);
-        if (this.now !== undefined) stream.write(this.now);
-      },
-    } as never);
-    await new Promise<void>((resolve, reject) =>
-      this.#server.bindAsync(`unix:${path}`, ServerCredentials.createInsecure(), (error) =>
-        error ? reject(error) : resolve(),
-      ),
-    );
-    return `unix://${path}`;
-  }
-
-  tell(response: X509SVIDResponseInit): void {
-    this.now = response;
-    for (const call of this.#calls) call.write(response);
-  }
-
-  /** Ends the streams of all who have asked, as one does that is about to go. */
-  end(): void {
-    for (const call of this.#calls) call.end();
-    this.#calls.clear();
-  }
-
-  stop(): void {
-    this.#calls.clear();
-    this.#server.forceShutdown();
-  }
-}
-
-const agents: Scripted[] = [];
-const workloads: Workload[] = [];
-afterEach(async () => {
-  for (const workload of workloads.splice(0)) await workload.close();
-  for (const agent of agents.splice(0)) agent.stop();
-});
-
-async function agentWith(...svids: X509SVIDInit[]) {
-  const agent = new Scripted();
-  agents.push(agent);
-  if (svids.length > 0) agent.now = { svids };
-  return { agent, endpoint: await agent.listen(join(ends.folder, `agent-${agents.length}`)) };
-}
-function workloadOf(options: WorkloadOptions) {
-  const lines: string[] = [];
-  const workload = createWorkload({ log: (line) => lines.push(line), ...options });
-  workloads.push(workload);
-  return { workload, lines };
-}
+const svid = (name: string, issued = authority.issue({ uris: [id(name)] }), bundle = authority.ca) =>
+  svidOf(id(name), issued, bundle);
 
 describe('with an agent on each side', () => {
   test('both know each other by their SPIFFE ids, and the agent is asked as the specification wants', async () => {

@@ -84,6 +84,24 @@ describe('the log names who is refused:', () => {
       { ca, ...pems(authority.issue({ uris: ['spiffe://example.org/old'], days: -1 })) },
       /CERT_HAS_EXPIRED: it shows a certificate of "spiffe:\/\/example\.org\/old"/,
     ],
+    [
+      'one that `checkClientIdentity` does not want',
+      { ...pems(own), ca, checkClientIdentity: () => new Error('not on Sundays') },
+      { ca, ...pems(web) },
+      /not on Sundays: it shows a certificate of "spiffe:\/\/example\.org\/web"/,
+    ],
+    [
+      'one of whom that function knows nothing',
+      {
+        ...pems(own),
+        ca,
+        checkClientIdentity: ({ subject }) => {
+          throw new Error(`no list for ${String(subject)}`);
+        },
+      },
+      { ca, ...pems(web) },
+      /checkClientIdentity has failed: no list for undefined: it shows/,
+    ],
     ['another key', { psk }, { psk: { fleet: randomBytes(32) } }, /: it has another key than "fleet"$/],
     ['a name that nobody has', { psk }, { psk: { boss: randomBytes(32) } }, /no psk by the name "boss"$/],
   ])('%s', async (_, tls, channelTls, says) => {
