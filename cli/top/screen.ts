@@ -3,9 +3,9 @@ import type { Stats } from '../../runtime/native-stats.ts';
 import { size, time } from '../bench/summary.ts';
 import type { MethodView, SessionView, View } from './view.ts';
 
+/** Infinity: as much as there is to show. */
 export interface Room {
   readonly columns: number;
-  /** Infinity: as many as there are. */
   readonly rows: number;
 }
 
@@ -63,7 +63,7 @@ const sessionColumns: readonly Column<SessionView>[] = [
   { title: 'SECURITY', width: 8, cell: ({ security }) => security ?? '-' },
 ];
 
-/** The first column takes what the others leave. */
+/** The first column takes what the others leave, or what it needs. */
 function table<Row>(
   name: string,
   rows: readonly Row[],
@@ -72,7 +72,8 @@ function table<Row>(
   { columns: width, rows: height }: Room,
 ): string[] {
   const rest = columns.reduce((sum, column) => sum + column.width + 1, 0);
-  const first = Math.max(10, width - rest);
+  const longest = Math.max(...[name, ...rows.map(text)].map((each) => [...plain(each)].length));
+  const first = Math.max(10, width === Number.POSITIVE_INFINITY ? longest : width - rest);
   const line = (head: string, cells: readonly string[]): string =>
     [fitted(head, first), ...cells.map((cell, place) => cell.padStart(columns[place]!.width))].join(' ');
   const shown = rows.length <= height - 1 ? rows : rows.slice(0, Math.max(0, height - 2));

@@ -14,7 +14,13 @@ interface TopFlags {
   readonly json?: true;
 }
 
-const defaultColumns = 100;
+/** Where there is no terminal the lines are as long as they are, unless COLUMNS says how long. */
+function columnsOf(): number {
+  const { columns } = process.stdout;
+  if (columns !== undefined) return columns;
+  const given = Number(process.env['COLUMNS']);
+  return Number.isInteger(given) && given > 0 ? given : Number.POSITIVE_INFINITY;
+}
 
 function seconds(text: string): number {
   const value = Number(text);
@@ -87,7 +93,7 @@ async function top(pid: number, { interval, once, json }: TopFlags): Promise<voi
       if (live) show();
       else if (json === true) console.log(JSON.stringify(view));
       else {
-        const room = { columns: process.stdout.columns ?? defaultColumns, rows: Number.POSITIVE_INFINITY };
+        const room = { columns: columnsOf(), rows: Number.POSITIVE_INFINITY };
         console.log(screenOf(view, room).join('\n'));
       }
       if (!live && (once === true || json !== true)) return;

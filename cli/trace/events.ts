@@ -5,6 +5,7 @@
 
 import { statusName } from '../../runtime/core/errors/status.ts';
 import { eventMethodAt, eventRowBytes } from '../../runtime/event-row.ts';
+import { pullMethod, pushMethod } from '../../runtime/stream/part-header.ts';
 import type { Trace } from './file.ts';
 
 export const kinds = [
@@ -104,8 +105,11 @@ function frameFields(row: DataView, session: number, { methods, calls }: Known):
 }
 
 const callOf = (word: number): string => `${word & ((1 << slotBits) - 1)}.${word >>> slotBits}`;
+/** Of parts of a stream (docs/WIRE.md, section 8): those to a server do not say which method they are for. */
 const methodOf = (methods: ReadonlyMap<number, string>, id: number): string =>
-  methods.get(id) ?? `0x${id.toString(16).padStart(8, '0')}`;
+  methods.get(id) ??
+  (id === pushMethod ? '(part to the server)' : methods.get(pullMethod(id))) ??
+  `0x${id.toString(16).padStart(8, '0')}`;
 
 function fieldsOf(kind: Kind, row: DataView, session: number, known: Known): Fields {
   const type = row.getUint8(13);

@@ -3,7 +3,7 @@
  * code 1: there is nothing to read there; 2: the command line is wrong.
  */
 import { existsSync, writeFileSync } from 'node:fs';
-import { type Command, InvalidArgumentError, Option } from '#commander';
+import { type Command, InvalidArgumentError } from '#commander';
 import { readEvents } from '../../runtime/counters/events.ts';
 import { eventRowBytes } from '../../runtime/event-row.ts';
 import { traceFile } from '../../runtime/lane/trace-file.ts';
@@ -35,6 +35,13 @@ function callName(text: string): string {
   throw new InvalidArgumentError('Give a call as it is shown, such as 12.3.');
 }
 
+/** One or several with commas between them, behind those that have been given already. */
+function kindsOf(text: string, before: readonly Kind[] = []): readonly Kind[] {
+  const given = text.split(',').map((name) => kinds.find((kind) => kind === name));
+  if (given.every((kind) => kind !== undefined)) return [...before, ...given];
+  throw new InvalidArgumentError(`Kinds are ${kinds.join(', ')}.`);
+}
+
 export function addTraceCommand(program: Command): void {
   program
     .command('trace')
@@ -45,7 +52,7 @@ export function addTraceCommand(program: Command): void {
     )
     .option('--session <number>', 'only of this session', whole)
     .option('--call <slot.generation>', 'only of this call', callName)
-    .addOption(new Option('--kind <kinds...>', 'only of these kinds').choices([...kinds]))
+    .option('--kind <kind,…>', `only of these kinds; may be repeated: ${kinds.join(', ')}`, kindsOf)
     .option('--last <count>', 'only the last so many', whole)
     .option('--chrome <file>', 'write them for ui.perfetto.dev and chrome://tracing, and print nothing')
     .option('--save <file>', 'write all of them as a trace file, and print nothing')
@@ -60,6 +67,16 @@ export function addTraceCommand(program: Command): void {
     });
 }
 
+/**
+ * Without its arguments, which may hold what nobody else is to know: a trace is sent to others. Those of the
+ * runtime come before the script.
+ */
+export function programOf(command: string): string {
+  const words = command.split(' ');
+  const script = words.findIndex((word, at) => at > 0 && !word.startsWith('-'));
+  return words.slice(0, script < 0 ? 1 : script + 1).join(' ');
+}
+
 function traceOf(target: string | undefined): Trace {
   if (target !== undefined && !/^\d{1,9}$/.test(target) && existsSync(target)) return readTrace(target);
   if (target !== undefined && !/^\d{1,9}$|:/.test(target))
@@ -69,7 +86,7 @@ function traceOf(target: string | undefined): Trace {
   const { pid, command, contexts } = readEvents(pidOf(target));
   const about = {
     pid,
-    command,
+    command: programOf(command),
     atNs: Number(process.hrtime.bigint()),
     wallMs: Date.now(),
     contexts: contexts.map(({ rows, ...context }) => ({ ...context, rows: rows.length / eventRowBytes })),

@@ -4,7 +4,7 @@
  * the thread a copy of at most 128 KiB; the file is written beside it.
  */
 import { mkdir, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { isAbsolute, join } from 'node:path';
 import { threadId } from 'node:worker_threads';
 import { processWarning } from '../core/warnings.ts';
 import { eventMethodAt, eventRowBytes } from '../event-row.ts';
@@ -13,13 +13,23 @@ import type { NativeContext } from '../native.ts';
 import { methodName } from './method-names.ts';
 import { type TraceAbout, traceFile } from './trace-file.ts';
 
+/** Without its arguments, which may hold secrets: such a file is sent to others. Node makes the path of a script absolute; with --eval there is none. */
+function program(): string {
+  const [runtime = '', script = ''] = process.argv;
+  return isAbsolute(script) ? `${runtime} ${script}` : runtime;
+}
+
 let files = 0;
 let warned = false;
 
 function methodsIn(rows: Uint8Array): { id: number; name: string }[] {
   const words = new DataView(rows.buffer, rows.byteOffset, rows.byteLength);
   const ids = new Set<number>();
-  for (let at = 0; at < rows.length; at += eventRowBytes) ids.add(words.getUint32(at + eventMethodAt, true));
+  for (let at = 0; at < rows.length; at += eventRowBytes) {
+    const id = words.getUint32(at + eventMethodAt, true);
+    // Parts of a stream have that of its method with the lowest bit inverted.
+    ids.add(id).add((id ^ 1) >>> 0);
+  }
   return [...ids].flatMap((id) => {
     const name = methodName(id);
     return name === undefined ? [] : [{ id, name }];
@@ -47,7 +57,7 @@ export function saveTrace(folder: string, native: NativeContext, fabric: string,
   const { rows, client, peer } = trace;
   const about: TraceAbout = {
     pid: process.pid,
-    command: process.argv.join(' '),
+    command: program(),
     atNs: Number(process.hrtime.bigint()),
     wallMs: Date.now(),
     reason: native.sessionError(session),

@@ -22,6 +22,7 @@ export interface TraceContext {
 
 export interface TraceAbout {
   readonly pid: number;
+  /** The program and its script, without arguments. */
   readonly command: string;
   /** When it was written: by the clock of the events, and by that of the wall. */
   readonly atNs: number;

@@ -5,9 +5,9 @@
 import { configure, createClient, stats } from 'rdma-rpc';
 import { processesWithCounters, readCounters } from 'rdma-rpc/counters';
 import { afterEach, describe, expect, test } from 'vitest';
-import { echoHandlers } from '../runtime/echo-service.ts';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
-import { openPair, type Pair, pairWays } from '../runtime/pair.ts';
+import { type Pair, pairWays } from '../runtime/pair.ts';
+import { echoPair } from './echo-pair.ts';
 import { pages } from './pages.ts';
 
 configure({ countersPage: false });
@@ -20,9 +20,7 @@ afterEach(async () => {
 
 describe.each(pairWays)('over %s', (way) => {
   test('there is no page, to whoever looks', async () => {
-    pair = await openPair(way, (server) =>
-      server.add(EchoDefinition, echoHandlers({ started: 0, aborted: [] })),
-    );
+    pair = await echoPair(way);
     await createClient(EchoDefinition, pair.channel).echo({ text: 'x' });
     expect(stats().calls).toBeGreaterThan(0);
     expect([pages(), processesWithCounters().includes(process.pid)]).toEqual([[], false]);

@@ -5,9 +5,9 @@ import { bucketsSince, percentile, processesWithCounters, readCounters } from 'r
 import { afterEach, describe, expect, test } from 'vitest';
 import { contextIn } from '../../runtime/counters/page.ts';
 import { caught, until } from '../outcomes.ts';
-import { echoHandlers } from '../runtime/echo-service.ts';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
-import { openPair, type Pair, pairWays } from '../runtime/pair.ts';
+import { type Pair, pairWays } from '../runtime/pair.ts';
+import { echoPair } from './echo-pair.ts';
 import { pages } from './pages.ts';
 
 let pair: Pair | undefined;
@@ -18,9 +18,7 @@ afterEach(async () => {
 
 describe.each(pairWays)('over %s', (way) => {
   test('calls are in the page by method, with their latencies, on both sides', async () => {
-    pair = await openPair(way, (server) =>
-      server.add(EchoDefinition, echoHandlers({ started: 0, aborted: [] })),
-    );
+    pair = await echoPair(way);
     const client = createClient(EchoDefinition, pair.channel);
     for (let call = 0; call < 20; ++call) await client.echo({ text: 'x' });
     await caught(client.behave({ text: 'not found' }));
@@ -43,9 +41,7 @@ describe.each(pairWays)('over %s', (way) => {
   });
 
   test('sessions are there with who they are with, and go', async () => {
-    pair = await openPair(way, (server) =>
-      server.add(EchoDefinition, echoHandlers({ started: 0, aborted: [] })),
-    );
+    pair = await echoPair(way);
     await createClient(EchoDefinition, pair.channel).echo({ text: 'x' });
     const sessions = () =>
       readCounters(process.pid)
@@ -69,9 +65,7 @@ describe.each(pairWays)('over %s', (way) => {
 
 describe('who may read', () => {
   test('the page is of this user alone, and nobody can write to it through a descriptor', async () => {
-    pair = await openPair('shm', (server) =>
-      server.add(EchoDefinition, echoHandlers({ started: 0, aborted: [] })),
-    );
+    pair = await echoPair('shm');
     await createClient(EchoDefinition, pair.channel).echo({ text: 'x' });
     const [path] = pages();
     const page = openSync(path!, 'r+');
@@ -102,9 +96,7 @@ interface Forged extends Record<'counters' | 'sessions' | 'methods', Numbers> {
  * The part of a page of this process that counters are read from, with one call in it. Behind it are events.
  */
 async function ownPage(): Promise<Uint8Array> {
-  pair = await openPair('shm', (server) =>
-    server.add(EchoDefinition, echoHandlers({ started: 0, aborted: [] })),
-  );
+  pair = await echoPair('shm');
   await createClient(EchoDefinition, pair.channel).echo({ text: 'x' });
   const page = new Uint8Array(readFileSync(pages()[0]!));
   return page.slice(0, layoutOf(page).events.countsAt);

@@ -58,11 +58,25 @@ test('has the addon, and neither tests nor an install script', () => {
       'SECURITY.md',
     ]),
   );
-  expect(packed.filter((path) => /^(dist\/)?(test|bench|examples)\/|^native\/test\//.test(path))).toEqual([]);
+  // What operators take from there: the guide leads to it.
+  const own = /^(dist\/)?(test|bench|examples(?!\/(bpftrace|dashboard)\/))\/|^native\/test\//;
+  expect(packed.filter((path) => own.test(path))).toEqual([]);
   const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
     scripts: Record<string, string>;
   };
   expect(Object.keys(scripts).filter((name) => /install$/.test(name))).toEqual([]);
+});
+
+test('has what its documents lead to', () => {
+  const documents = packed.filter((path) => /\.md$/.test(path) && path !== 'README.md');
+  expect(documents).toContain('docs/GUIDE.md');
+  const missing = documents.flatMap((path) =>
+    [...readFileSync(join(root, path), 'utf8').matchAll(/\]\((?!https?:)([^)#\s]+)/g)]
+      .map(([, link]) => join(path, '..', link!))
+      .filter((to) => !packed.some((each) => each === to || each.startsWith(`${to}/`)))
+      .map((to) => `${path}: ${to}`),
+  );
+  expect(missing).toEqual([]);
 });
 
 test('has the plug-in for RDMA devices, which may lack its libraries', ({ skip }) => {

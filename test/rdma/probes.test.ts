@@ -5,7 +5,7 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { whyNot } from '../needs.ts';
 import { serverDevice } from './pair.ts';
 
@@ -18,6 +18,8 @@ describe.skipIf(why !== '')(`probes${why && ` (${why})`}`, () => {
   test('calls.bt counts each request of the demo at both of its ends', { timeout: LIMIT_MS }, async () => {
     const addon = process.env['RDMA_RPC_ADDON'] ?? place('build/Release/rdma_rpc.node');
     const tracer = spawn('bpftrace', [place('examples/bpftrace/calls.bt'), addon]);
+    // However the test ends: one that goes on traces the tests after it.
+    onTestFinished(() => void tracer.kill('SIGKILL'));
     let out = '';
     const attached = new Promise<void>((resolve, reject) => {
       tracer.stdout.on('data', (bytes: Buffer) => {

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { type Channel, createChannel, createClient } from 'rdma-rpc';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { View } from '../../../cli/top/view.ts';
 import { needs } from '../../needs.ts';
 import { EchoDefinition } from '../../runtime/gen/echo.rdma.ts';
@@ -50,6 +50,19 @@ describe('without a terminal', () => {
     expect(view.counters.requests).toBe(1);
     expect(view.sessions).toMatchObject([{ side: 'server', fabric: 'shm', state: 'ready', framesIn: 1 }]);
     expect(view.sessions[0]!.security).toBe('none');
+  });
+
+  test('where there is no terminal lines are whole, or as long as COLUMNS says', async () => {
+    const once = ['top', pid(), '--once', '--interval', '0.2'];
+    const before = process.env['COLUMNS'];
+    onTestFinished(() => {
+      process.env['COLUMNS'] = before ?? '';
+    });
+    process.env['COLUMNS'] = '';
+    expect((await run(...once)).out).not.toContain('…');
+    process.env['COLUMNS'] = '60';
+    const { out } = await run(...once);
+    for (const line of out.split('\n')) expect([...line].length).toBeLessThanOrEqual(60);
   });
 
   test('a stopped process can be read, and is said to be stopped', async () => {

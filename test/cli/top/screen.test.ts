@@ -185,6 +185,16 @@ describe('the screen', () => {
         expect(lines.length).toBeLessThanOrEqual(rows);
         for (const line of lines) expect([...line].length).toBeLessThanOrEqual(columns);
       });
+  it('cuts nothing where there is no end of the line', () => {
+    const peer = `unix:/run/${'a'.repeat(300)}.sock (pid 77)`;
+    const name = `kv.v1.${'B'.repeat(300)}/Get`;
+    const long = reading({
+      contexts: [context({ methods: [method({ name })], sessions: [session({ peer })] })],
+    });
+    const lines = screenOf(viewOf(long, long), { columns: Infinity, rows: Infinity });
+    expect(lines.find((line) => line.startsWith(`${name} `))).toMatch(/ server .* 0$/);
+    expect(lines.find((line) => line.startsWith(`${peer} `))).toMatch(/ server .* bytes$/);
+  });
   it('says how many rows there are more', () => {
     const sessions = Array.from({ length: 50 }, (_, number) => session({ number }));
     const many = viewOf(reading({ atNs: secondNs, contexts: [context({ sessions })] }), before);

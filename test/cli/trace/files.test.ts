@@ -8,6 +8,7 @@ import { chromeTrace } from '../../../cli/trace/chrome.ts';
 import { eventsOfTrace } from '../../../cli/trace/events.ts';
 import { traceIn } from '../../../cli/trace/file.ts';
 import { textOf } from '../../../cli/trace/text.ts';
+import { programOf } from '../../../cli/trace/trace.ts';
 import { rowsOfRing } from '../../../runtime/counters/events.ts';
 import { eventRowBytes } from '../../../runtime/event-row.ts';
 import { type TraceAbout, traceFile } from '../../../runtime/lane/trace-file.ts';
@@ -64,6 +65,17 @@ const call = [
 ];
 const file = (rows = call, given: object = {}): Uint8Array => traceFile(about(rows.length, given), rows);
 
+describe('the program', () => {
+  test.each([
+    ['node', 'node'],
+    ['/usr/bin/node /srv/main.js --token=secret', '/usr/bin/node /srv/main.js'],
+    ['node --max-old-space-size=100 main.js secret', 'node --max-old-space-size=100 main.js'],
+    ['', ''],
+  ])('of %j is %j', (command, program) => {
+    expect(programOf(command)).toBe(program);
+  });
+});
+
 const seed = 20_261_123;
 
 describe('what a file says', () => {
@@ -79,6 +91,15 @@ describe('what a file says', () => {
   test('of a session the order is that of its rows, though a time may lie before the last one', () => {
     const rows = [row({ at: 20, kind: 3, detail: 1 }), row({ at: 10, kind: 3, detail: 2 })];
     expect(eventsOfTrace(traceIn(file(rows))).map(({ requests }) => requests)).toEqual([1, 2]);
+  });
+  test('parts of a stream have the name of its method, but for those to a server, which do not say', () => {
+    const frames = [9, 9 ^ 1, 2, 77].map((method, at) => row({ kind: 1, type: 1, call: at + 4096, method }));
+    expect(eventsOfTrace(traceIn(file(frames))).map(({ method }) => method)).toEqual([
+      'a.B/C',
+      'a.B/C',
+      '(part to the server)',
+      '0x0000004d',
+    ]);
   });
   test('kinds of later versions are passed over', () => {
     expect(eventsOfTrace(traceIn(file([row({ kind: 200 }), row({ kind: 3 })])))).toMatchObject([

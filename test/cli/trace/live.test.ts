@@ -79,8 +79,12 @@ describe('of a process that runs', () => {
     const { events } = await json(pid());
     const [first] = events.filter(({ frame }) => frame === 'request');
     const of = async (...flags: string[]) => (await json(pid(), ...flags)).events;
-    expect(await of('--kind', 'settle', 'state')).toEqual(
-      events.filter(({ kind }) => kind === 'settle' || kind === 'state'),
+    const ends = events.filter(({ kind }) => kind === 'settle' || kind === 'state');
+    expect(await of('--kind', 'settle,state')).toEqual(ends);
+    expect(await of('--kind', 'settle', '--kind', 'state')).toEqual(ends);
+    // A kind takes no target for another one.
+    expect((await json('--kind', 'settle', pid())).events).toEqual(
+      events.filter(({ kind }) => kind === 'settle'),
     );
     expect(await of('--call', first!.call!)).toEqual(events.filter(({ call }) => call === first!.call));
     expect(await of('--session', String(first!.session))).toEqual(events);
@@ -198,6 +202,7 @@ describe('what cannot be shown', () => {
   });
   test.each([
     ['--kind', 'nothing'],
+    ['--kind', 'settle,nothing'],
     ['--call', '12'],
     ['--session', 'x'],
     ['--last', '-1'],
