@@ -6,21 +6,27 @@ import { deadlines } from '../lane/deadlines.ts';
 import type { DeadlineOwner, TurnListener } from '../lane/timer-wheel.ts';
 
 const noTimer = -1;
+const none = -1;
 
 export class CallDeadlines implements DeadlineOwner, TurnListener {
   /** Absolute, ms; 0: none. */
   readonly #deadlineMs: Float64Array;
-  /** Turn that the deadline was computed in. */
+  /** Turn that the deadline was computed in, and the call before it that was given one in the same turn. */
   readonly #turn: Int32Array;
+  readonly #before: Int32Array;
+  /** The last call that was given one, in that turn. */
+  #last = none;
+  #lastTurn: number;
   readonly #onPassed: (call: number) => void;
   #timer = noTimer;
   #timerMs = Infinity;
 
   constructor(calls: number, onPassed: (call: number) => void) {
     this.#deadlineMs = new Float64Array(calls);
-    this.#turn = new Int32Array(calls);
+    this.#lastTurn = deadlines.turn - 1;
+    this.#turn = new Int32Array(calls).fill(this.#lastTurn);
+    this.#before = new Int32Array(calls);
     this.#onPassed = onPassed;
-    deadlines.listeners.add(this);
   }
 
   /** 0: none. */
@@ -30,8 +36,9 @@ export class CallDeadlines implements DeadlineOwner, TurnListener {
 
   /** Not 0. */
   set(call: number, deadlineMs: number): void {
+    const { turn } = deadlines;
     this.#deadlineMs[call] = deadlineMs;
-    this.#turn[call] = deadlines.turn;
+    if (this.#turn[call] !== turn) this.#note(call, turn);
     if (deadlineMs < this.#timerMs) this.#wakeAt(deadlineMs);
   }
 
@@ -42,7 +49,6 @@ export class CallDeadlines implements DeadlineOwner, TurnListener {
 
   /** The session is over. */
   stop(): void {
-    deadlines.listeners.delete(this);
     if (this.#timer !== noTimer) deadlines.remove(this.#timer);
     this.#timer = noTimer;
   }
@@ -60,10 +66,23 @@ export class CallDeadlines implements DeadlineOwner, TurnListener {
     if (earliestMs !== Infinity) this.#wakeAt(earliestMs);
   }
 
+  /** Looks at the calls of this turn only: there may be thousands of sessions, with hundreds of slots each. */
   onLongTurn(lagMs: number): void {
-    for (const [call, turn] of this.#turn.entries()) {
-      if (turn === deadlines.turn && this.#deadlineMs[call] !== 0) this.#deadlineMs[call]! += lagMs;
+    for (let call = this.#last; call !== none; call = this.#before[call]!) {
+      if (this.#deadlineMs[call] !== 0) this.#deadlineMs[call]! += lagMs;
     }
+  }
+
+  /** The call's first deadline of this turn. */
+  #note(call: number, turn: number): void {
+    if (this.#lastTurn !== turn) {
+      this.#lastTurn = turn;
+      this.#last = none;
+      deadlines.listen(this);
+    }
+    this.#turn[call] = turn;
+    this.#before[call] = this.#last;
+    this.#last = call;
   }
 
   #wakeAt(deadlineMs: number): void {

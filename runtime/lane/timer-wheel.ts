@@ -13,7 +13,7 @@ export interface DeadlineOwner {
   onDeadline(token: number): void;
 }
 
-/** Keeps deadlines of its own that were computed from `now`, marked with `turn`. */
+/** Keeps deadlines of its own that were computed from `now`. */
 export interface TurnListener {
   /** The turn took longer than was seen when they were computed: those made in it move by so much. */
   onLongTurn(lagMs: number): void;
@@ -41,7 +41,9 @@ export class TimerWheel {
 
   /** Number of the current turn, an int32. */
   turn = 0;
-  readonly listeners: Set<TurnListener> = new Set();
+  /** Who has made deadlines in the current turn, so that a long one costs what it has done and not what there is. */
+  readonly #listeners: (TurnListener | undefined)[] = [];
+  #listenerCount = 0;
   readonly #recent: number[] = [];
   #recentCount = 0;
 
@@ -80,9 +82,15 @@ export class TimerWheel {
     this.#release(id);
   }
 
+  /** With the first deadline of a turn: the listener hears when that has been long. */
+  listen(listener: TurnListener): void {
+    this.#listeners[this.#listenerCount++] = listener;
+  }
+
   /** Begins a turn at this time. */
   refresh(nowMs: number): void {
     this.#recentCount = 0;
+    while (this.#listenerCount > 0) this.#listeners[--this.#listenerCount] = undefined;
     this.turn = (this.turn + 1) | 0;
     if (nowMs > this.now) this.now = nowMs;
   }
@@ -92,7 +100,7 @@ export class TimerWheel {
     const lagMs = nowMs - this.now;
     if (lagMs > wheelTickMs) {
       this.#postpone(Math.ceil(lagMs / wheelTickMs));
-      for (const listener of this.listeners) listener.onLongTurn(lagMs);
+      for (let i = 0; i < this.#listenerCount; ++i) this.#listeners[i]!.onLongTurn(lagMs);
     }
     this.refresh(nowMs);
   }
