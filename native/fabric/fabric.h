@@ -5,24 +5,19 @@
 // fabric by name and asks `Capabilities` instead.
 //
 // Rules that every fabric keeps (the suite in native/test/fabric checks them on each):
-//  - RC semantics: SENDs arrive complete, once and in order, each in the oldest posted receive of the peer. A
-//  SEND
-//    that finds no posted receive ends with rnr_retry_exc_err at the sender (unless options have it wait) and
-//    moves the queue pair to ERR.
+//  - RC semantics: SENDs arrive complete, once and in order, each in the oldest posted receive of the peer.
+//    A SEND that finds no posted receive ends with rnr_retry_exc_err at the sender (unless options have it
+//    wait) and moves the queue pair to ERR.
 //  - A buffer belongs to the fabric from post_* until its completion has been polled; an unsignaled work
-//  request is complete once a
-//    later signaled one of the same send queue has been polled. An inline send is copied before post_send
-//    returns.
+//    request is complete once a later signaled one of the same send queue has been polled. An inline send
+//    is copied before post_send returns.
 //  - Error completions are always delivered, signaled or not. After the first one the queue pair is in ERR,
-//  and every
-//    outstanding work request, and each posted later, completes with wr_flush_err.
+//    and every outstanding work request, and each posted later, completes with wr_flush_err.
 //  - Keys, protection domain, rights and range are checked for each remote access. A violation gives
-//  rem_access_err at
-//    the initiator, touches no byte, and moves both queue pairs to ERR.
-//  - Once a LOCAL_INV has completed, or a SEND_WITH_INV naming the key has been polled, or the queue pair of
-//  a window is in ERR and its
-//    flush has been polled, no access through that key can read or write a byte any more, whatever the peer
-//    does.
+//    rem_access_err at the initiator, touches no byte, and moves both queue pairs to ERR.
+//  - Once a LOCAL_INV has completed, or a SEND_WITH_INV naming the key has been polled, or the queue pair
+//    of a window is in ERR and its flush has been polled, no access through that key can read or write a
+//    byte any more, whatever the peer does.
 #pragma once
 
 #include <array>
@@ -236,6 +231,8 @@ struct Wc {
   /// The queue pair goes on. Only fabrics in software can tell: a device pins what is registered, so there it
   /// stays.
   bool vanished = false;
+  /// recv, with QpOptions::short_apart: where the message lies until the next poll(). Null: in the buffer.
+  const std::byte* apart = nullptr;
 };
 
 class CompletionQueue {
@@ -265,6 +262,8 @@ struct QpOptions {
   /// Its user goes on polling the completion queue until nothing is left, whatever happens: what is posted
   /// meanwhile may wait for that. Without it a request goes when it is posted, as far as it can.
   bool polls_on = false;
+  /// Its user copies what it receives, and can take short messages from memory of this process that is hot.
+  bool short_apart = false;
 };
 
 /// By what the two sides know each other in the first message between their queue pairs, where those who

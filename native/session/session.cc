@@ -140,7 +140,7 @@ void Session::on_receive(const fabric::Wc& wc) {
     maybe_down();
     return;
   }
-  on_frame(readable(slot, wc.bytes), wc.bytes, wc.invalidated_rkey);
+  on_frame(readable(slot, wc), wc.bytes, wc.invalidated_rkey);
   if (state_ == SessionState::draining) maybe_down();
 }
 

@@ -1,50 +1,35 @@
 /**
- * The deadlines of a session's calls, by call slot: a number each, and one timer for the earliest, so that a call that ends in time costs a store. Owned by
+ * The deadlines of a session's calls: a number in each row, and one timer for the earliest, so that a call that ends in time costs a store. Owned by
  * a ClientSession, on its JS thread.
  */
 import { deadlines } from '../lane/deadlines.ts';
 import type { DeadlineOwner, TurnListener } from '../lane/timer-wheel.ts';
+import type { CallRow } from './call-row.ts';
 
 const noTimer = -1;
-const none = -1;
 
 export class CallDeadlines implements DeadlineOwner, TurnListener {
-  /** Absolute, ms; 0: none. */
-  readonly #deadlineMs: Float64Array;
-  /** Turn that the deadline was computed in, and the call before it that was given one in the same turn. */
-  readonly #turn: Int32Array;
-  readonly #before: Int32Array;
-  /** The last call that was given one, in that turn. */
-  #last = none;
+  readonly #rows: readonly CallRow[];
+  readonly #onPassed: (row: CallRow) => void;
+  /** The row that was given a deadline last, in that turn. */
+  #last: CallRow | undefined;
   #lastTurn: number;
-  readonly #onPassed: (call: number) => void;
   #timer = noTimer;
   #timerMs = Infinity;
 
-  constructor(calls: number, onPassed: (call: number) => void) {
-    this.#deadlineMs = new Float64Array(calls);
-    this.#lastTurn = deadlines.turn - 1;
-    this.#turn = new Int32Array(calls).fill(this.#lastTurn);
-    this.#before = new Int32Array(calls);
+  /** `rows`: of the session, which go on coming. */
+  constructor(rows: readonly CallRow[], onPassed: (row: CallRow) => void) {
+    this.#rows = rows;
     this.#onPassed = onPassed;
+    this.#lastTurn = deadlines.turn - 1;
   }
 
-  /** 0: none. */
-  of(call: number): number {
-    return this.#deadlineMs[call]!;
-  }
-
-  /** Not 0. */
-  set(call: number, deadlineMs: number): void {
+  /** Not 0. It ends by a 0 in the row: the call is over, or given up. */
+  set(row: CallRow, deadlineMs: number): void {
     const { turn } = deadlines;
-    this.#deadlineMs[call] = deadlineMs;
-    if (this.#turn[call] !== turn) this.#note(call, turn);
+    row.deadlineMs = deadlineMs;
+    if (this.#lastTurn !== turn || row.deadlineTurn !== turn) this.#note(row, turn);
     if (deadlineMs < this.#timerMs) this.#wakeAt(deadlineMs);
-  }
-
-  /** The call is over, or given up. */
-  clear(call: number): void {
-    this.#deadlineMs[call] = 0;
   }
 
   /** The session is over. */
@@ -58,31 +43,32 @@ export class CallDeadlines implements DeadlineOwner, TurnListener {
     this.#timer = noTimer;
     this.#timerMs = Infinity;
     let earliestMs = Infinity;
-    for (const [call, deadlineMs] of this.#deadlineMs.entries()) {
+    for (const row of this.#rows) {
+      const { deadlineMs } = row;
       if (deadlineMs === 0) continue;
       if (deadlineMs > deadlines.now) earliestMs = Math.min(earliestMs, deadlineMs);
-      else this.#onPassed(call);
+      else this.#onPassed(row);
     }
     if (earliestMs !== Infinity) this.#wakeAt(earliestMs);
   }
 
   /** Looks at the calls of this turn only: there may be thousands of sessions, with hundreds of slots each. */
   onLongTurn(lagMs: number): void {
-    for (let call = this.#last; call !== none; call = this.#before[call]!) {
-      if (this.#deadlineMs[call] !== 0) this.#deadlineMs[call]! += lagMs;
+    for (let row = this.#last; row !== undefined; row = row.deadlineBefore) {
+      if (row.deadlineMs !== 0) row.deadlineMs += lagMs;
     }
   }
 
-  /** The call's first deadline of this turn. */
-  #note(call: number, turn: number): void {
+  /** The row's first deadline of this turn. */
+  #note(row: CallRow, turn: number): void {
     if (this.#lastTurn !== turn) {
       this.#lastTurn = turn;
-      this.#last = none;
+      this.#last = undefined;
       deadlines.listen(this);
     }
-    this.#turn[call] = turn;
-    this.#before[call] = this.#last;
-    this.#last = call;
+    row.deadlineTurn = turn;
+    row.deadlineBefore = this.#last;
+    this.#last = row;
   }
 
   #wakeAt(deadlineMs: number): void {

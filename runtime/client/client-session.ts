@@ -1,6 +1,6 @@
 /**
- * The client half of a session: the table of calls in flight. A call is a row of parallel arrays, numbered by its call slot; the only
- * object made for it is its promise. `start` fills a row, one SETTLED or FAILED event empties it. Owned by a channel, on its JS thread.
+ * The client half of a session: the table of calls in flight. A call is a row, numbered by its call slot; rows are kept, so the only object made
+ * for a call is its promise. `start` fills a row, one SETTLED or FAILED event empties it. Owned by a channel, on its JS thread.
  */
 import { failCall, type Reject, type Resolve, refuseCall, refuseRequest } from '../core/errors/failing.ts';
 import {
@@ -24,6 +24,7 @@ import { AnswerTally } from './answer-tally.ts';
 import { CallDeadlines } from './call-deadlines.ts';
 import type { CallExtras, CallPlace } from './call-extras.ts';
 import { requestRefusal, statusError } from './call-faults.ts';
+import { CallRow } from './call-row.ts';
 import type { ClientMethod } from './client-method.ts';
 import type { CallQueue } from './queue/call-queue.ts';
 import type { Unsent } from './queue/unsent.ts';
@@ -47,21 +48,12 @@ export class ClientSession implements SessionOwner, CallPlace {
   readonly #submission: Submission;
   readonly #incoming: Incoming;
   readonly #events: Int32Array;
-  readonly #freeCalls: Int32Array;
-  #freeCount: number;
-  /** Of the last call of each slot; whether there is one under way says `#reject`. */
-  readonly #method: (ClientMethod | undefined)[];
-  /** Kept for a call that has to be made again because it was not sent. */
-  readonly #request: unknown[];
-  readonly #resolve: (Resolve | undefined)[];
-  readonly #reject: (Reject | undefined)[];
-  readonly #extras: (CallExtras | undefined)[];
+  readonly #callsMax: number;
+  /** By call slot; made when a slot is first used. */
+  readonly #rows: CallRow[] = [];
+  /** Those without a call, the one that was used last first. */
+  #freeRow: CallRow | undefined;
   readonly #deadlines: CallDeadlines;
-  /** Batch of events that the call was begun in or after. */
-  readonly #batch: Int32Array;
-  readonly #givenUp: Uint8Array;
-  /** Of calls given up: bytes of the arena that they were waiting for. */
-  readonly #awaited: Uint32Array;
 
   constructor(
     context: FabricContext,
@@ -78,22 +70,13 @@ export class ClientSession implements SessionOwner, CallPlace {
     this.#submission = new Submission(SubOp.request, target);
     this.#events = context.native.events;
     this.#incoming = new Incoming(context.native, target.session, new LeaseHabit());
-    this.#freeCalls = Int32Array.from({ length: inflightMax }, (_, i) => inflightMax - 1 - i);
-    this.#freeCount = inflightMax;
-    this.#method = new Array<undefined>(inflightMax).fill(undefined);
-    this.#request = new Array<unknown>(inflightMax).fill(undefined);
-    this.#resolve = new Array<undefined>(inflightMax).fill(undefined);
-    this.#reject = new Array<undefined>(inflightMax).fill(undefined);
-    this.#extras = new Array<undefined>(inflightMax).fill(undefined);
-    this.#deadlines = new CallDeadlines(inflightMax, (call) => this.#giveUp(call, Reason.deadline));
-    this.#batch = new Int32Array(inflightMax);
-    this.#givenUp = new Uint8Array(inflightMax);
-    this.#awaited = new Uint32Array(inflightMax);
+    this.#callsMax = inflightMax;
+    this.#deadlines = new CallDeadlines(this.#rows, (row) => this.#giveUp(row, Reason.deadline));
     context.attach(this);
   }
 
   get full(): boolean {
-    return this.#freeCount === 0;
+    return this.#freeRow === undefined && this.#rows.length === this.#callsMax;
   }
 
   /**
@@ -108,9 +91,10 @@ export class ClientSession implements SessionOwner, CallPlace {
     resolve: Resolve,
     reject: Reject,
   ): boolean {
-    if (this.#freeCount === 0) return false;
     // Taken before the message is encoded: a getter of that may make a call itself.
-    const call = this.#freeCalls[--this.#freeCount]!;
+    const row = this.#takeRow();
+    if (row === undefined) return false;
+    const { call } = row;
     if (method.expectedResponseBytes !== 0)
       this.#context.expectResponse(method.id, method.expectedResponseBytes);
     let result: number;
@@ -126,13 +110,13 @@ export class ClientSession implements SessionOwner, CallPlace {
       submission.sinkOnly = sink !== 0 && extras?.mayOverflow === false;
       result = this.#context.outgoing.submit(submission, method.requestType, request);
     } catch (cause) {
-      this.#releaseCallSlot(call);
+      this.#releaseCallSlot(row);
       extras?.unwatch();
       refuseRequest(reject, method.path, cause);
       return true;
     }
     if (result < 0) {
-      this.#releaseCallSlot(call, result);
+      this.#releaseCallSlot(row, result);
       if (result === noSlot) return false;
       const unsent = { method, request, deadlineMs, extras, resolve, reject };
       const { shortBytes } = this.#context.outgoing.bulk;
@@ -149,39 +133,41 @@ export class ClientSession implements SessionOwner, CallPlace {
     }
     ++this.inFlight;
     ++this.calls;
-    this.#method[call] = method;
-    this.#request[call] = request;
-    this.#resolve[call] = resolve;
-    this.#reject[call] = reject;
-    this.#batch[call] = this.#context.batch;
-    if (deadlineMs !== 0) this.#deadlines.set(call, deadlineMs);
+    row.method = method;
+    row.request = request;
+    row.resolve = resolve;
+    row.reject = reject;
+    row.batch = this.#context.batch;
+    if (deadlineMs !== 0) this.#deadlines.set(row, deadlineMs);
     if (extras !== undefined) {
-      this.#extras[call] = extras;
+      row.extras = extras;
       extras.watch(this, call);
     }
     return true;
   }
 
   cancelCall(call: number, reason: number): void {
-    this.#giveUp(call, reason);
+    const row = this.#rows[call];
+    if (row !== undefined) this.#giveUp(row, reason);
   }
 
   onSettled(at: number): void {
     const call = this.#events[at + Ev.call]!;
-    const resolve = this.#resolve[call];
-    const method = this.#method[call];
-    const extras = this.#extras[call];
-    if (resolve === undefined || method === undefined) {
-      if (call >= this.#reject.length && this.parts !== undefined) this.parts.onSettled(at, call);
+    const row = this.#rows[call];
+    const resolve = row?.resolve;
+    const method = row?.method;
+    if (row === undefined || resolve === undefined || method === undefined) {
+      if (call >= this.#callsMax && this.parts !== undefined) this.parts.onSettled(at, call);
       else this.#incoming.discard(at);
       return;
     }
+    const { extras } = row;
     const status = this.#events[at + Ev.status]!;
     const refused = status === Status.UNAVAILABLE && this.#events[at + Ev.processed] === 0;
-    const unsent = refused ? this.#unsent(call) : undefined;
-    const confirms = this.#givenUp[call] === 1 && this.#events[at + Ev.messageBytes] === 0;
-    const short = this.#whyShort(call);
-    this.#free(call);
+    const unsent = refused ? this.#unsent(row) : undefined;
+    const confirms = row.givenUp && this.#events[at + Ev.messageBytes] === 0;
+    const short = this.#whyShort(row);
+    this.#free(row);
     this.tally.count(status);
     if (refused) this.#listener.onTurnedAway();
     if (status !== Status.OK) {
@@ -210,20 +196,21 @@ export class ClientSession implements SessionOwner, CallPlace {
 
   onFailed(at: number): void {
     const call = this.#events[at + Ev.call]!;
-    const resolve = this.#resolve[call];
-    const method = this.#method[call];
-    const extras = this.#extras[call];
-    if (resolve === undefined || method === undefined) {
-      if (call >= this.#reject.length) this.parts?.onFailed(at, call);
+    const row = this.#rows[call];
+    const resolve = row?.resolve;
+    const method = row?.method;
+    if (row === undefined || resolve === undefined || method === undefined) {
+      if (call >= this.#callsMax) this.parts?.onFailed(at, call);
       return;
     }
+    const { extras } = row;
     const reason = this.#events[at + Ev.reason]!;
     const processed = processedName(this.#events[at + Ev.processed]!);
     const held = this.#events[at + Ev.held]!;
-    const unsent = reason === Reason.sessionLost && processed === 'no' ? this.#unsent(call) : undefined;
+    const unsent = reason === Reason.sessionLost && processed === 'no' ? this.#unsent(row) : undefined;
     if ((held & Held.sink) !== 0) extras?.into?.lose();
-    const short = this.#whyShort(call);
-    this.#free(call, (held & Held.slot) !== 0);
+    const short = this.#whyShort(row);
+    this.#free(row, (held & Held.slot) !== 0);
     if (reason === Reason.deadline && processed !== 'no') this.tally.count(Status.DEADLINE_EXCEEDED);
     if (reason === Reason.sessionLost) {
       this.#listener.onSessionLost();
@@ -242,10 +229,11 @@ export class ClientSession implements SessionOwner, CallPlace {
 
   onReleased(at: number): void {
     const call = this.#events[at + Ev.call]!;
-    if (call >= this.#reject.length) this.parts?.onReleased(call);
+    const row = this.#rows[call];
+    if (row === undefined) this.parts?.onReleased(call);
     else {
       --this.held;
-      this.#freeCalls[this.#freeCount++] = call;
+      this.#putRow(row);
       this.#listener.onCallDone();
     }
   }
@@ -254,12 +242,13 @@ export class ClientSession implements SessionOwner, CallPlace {
     this.#deadlines.stop();
     // Native code has failed every call that it knew when it made this batch. One that was begun since is staged, and is not sent any more.
     // Should another be left all the same, its caller must not wait for ever.
-    for (const [call, resolve] of this.#resolve.entries()) {
+    for (const row of this.#rows) {
+      const { resolve } = row;
       if (resolve === undefined) continue;
-      const path = this.#method[call]?.path ?? '';
-      const staged = this.#batch[call] === this.#context.batch;
-      const unsent = staged ? this.#unsent(call) : undefined;
-      this.#free(call);
+      const path = row.method?.path ?? '';
+      const staged = row.batch === this.#context.batch;
+      const unsent = staged ? this.#unsent(row) : undefined;
+      this.#free(row);
       this.#listener.onSessionLost();
       if (unsent !== undefined && this.#queue.requeue(unsent)) continue;
       failCall(resolve, failure(Reason.sessionLost, path, staged ? 'no' : 'maybe', reason));
@@ -274,55 +263,63 @@ export class ClientSession implements SessionOwner, CallPlace {
 
   onCancelled(): void {}
 
+  /** Undefined: each call slot has a call. */
+  #takeRow(): CallRow | undefined {
+    const row = this.#freeRow;
+    if (row !== undefined) {
+      this.#freeRow = row.nextFree;
+      row.nextFree = undefined;
+      return row;
+    }
+    const call = this.#rows.length;
+    if (call === this.#callsMax) return undefined;
+    const made = new CallRow(call);
+    this.#rows.push(made);
+    return made;
+  }
+
+  #putRow(row: CallRow): void {
+    row.nextFree = this.#freeRow;
+    this.#freeRow = row;
+  }
+
   /** The slot of a call that was not sent. When it was the last one, a call that a getter of the message has made may wait for it. */
-  #releaseCallSlot(call: number, result = 0): void {
-    this.#freeCalls[this.#freeCount++] = call;
-    if (this.#freeCount === 1 && result !== noSlot) queueMicrotask(() => this.#listener.onCallDone());
+  #releaseCallSlot(row: CallRow, result = 0): void {
+    const last = this.full;
+    this.#putRow(row);
+    if (last && result !== noSlot) queueMicrotask(() => this.#listener.onCallDone());
   }
 
   /** Before its row is emptied. */
-  #unsent(call: number): Unsent | undefined {
-    const method = this.#method[call];
-    const resolve = this.#resolve[call];
-    const reject = this.#reject[call];
+  #unsent({ method, request, resolve, reject, extras, givenUp, deadlineMs }: CallRow): Unsent | undefined {
     // One that was given up meanwhile has a reason of its own to end.
-    if (this.#givenUp[call] === 1 || method === undefined || resolve === undefined || reject === undefined)
-      return undefined;
-    const deadlineMs = this.#deadlines.of(call);
-    return { method, request: this.#request[call], deadlineMs, extras: this.#extras[call], resolve, reject };
+    if (givenUp || method === undefined || resolve === undefined || reject === undefined) return undefined;
+    return { method, request, deadlineMs, extras, resolve, reject };
   }
 
-  #giveUp(call: number, reason: number): void {
-    if (this.#reject[call] === undefined || this.#givenUp[call] === 1) return;
-    this.#givenUp[call] = 1;
-    this.#deadlines.clear(call);
+  #giveUp(row: CallRow, reason: number): void {
+    if (row.reject === undefined || row.givenUp) return;
+    row.givenUp = true;
+    row.deadlineMs = 0;
     // A call that is only staged is not known to native code yet.
     this.#context.outgoing.flush();
-    this.#awaited[call] = this.#context.native.cancel(this.target.session, call, reason);
+    row.awaitedBytes = this.#context.native.cancel(this.target.session, row.call, reason);
   }
 
-  #free(call: number, held = false): void {
-    this.#deadlines.clear(call);
-    const extras = this.#extras[call];
-    if (extras !== undefined) {
-      extras.unwatch();
-      this.#extras[call] = undefined;
-    }
-    this.#givenUp[call] = 0;
-    this.#request[call] = undefined;
-    this.#resolve[call] = undefined;
-    this.#reject[call] = undefined;
+  #free(row: CallRow, held = false): void {
+    const { extras } = row;
+    if (extras !== undefined) extras.unwatch();
+    row.empty();
     if (held) ++this.held;
-    else this.#freeCalls[this.#freeCount++] = call;
+    else this.#putRow(row);
     --this.inFlight;
   }
 
   /** Of a call that was given up, before its row is emptied. */
-  #whyShort(call: number): string {
-    const bytes = this.#givenUp[call] === 1 ? this.#awaited[call]! : 0;
-    if (bytes === 0) return '';
+  #whyShort({ givenUp, awaitedBytes }: CallRow): string {
+    if (!givenUp || awaitedBytes === 0) return '';
     this.#context.warnShort();
-    return this.#context.whyShort(bytes);
+    return this.#context.whyShort(awaitedBytes);
   }
 
   #tell(at: number, extras: CallExtras): void {

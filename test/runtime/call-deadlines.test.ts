@@ -1,6 +1,7 @@
 /** Deadlines of a session's calls: those made in a turn that took long move by its length, no others, and nobody else is looked at. */
 import { afterEach, expect, test } from 'vitest';
 import { CallDeadlines } from '../../runtime/client/call-deadlines.ts';
+import { CallRow } from '../../runtime/client/call-row.ts';
 import { deadlines } from '../../runtime/lane/deadlines.ts';
 
 /** Of sessions that have been made here. */
@@ -8,9 +9,17 @@ const made: Counted[] = [];
 
 class Counted extends CallDeadlines {
   looks = 0;
-  constructor(calls: number) {
-    super(calls, () => undefined);
+  readonly rows: readonly CallRow[];
+  constructor(rows = Array.from({ length: 8 }, (_, call) => new CallRow(call))) {
+    super(rows, () => undefined);
+    this.rows = rows;
     made.push(this);
+  }
+  deadline(call: number, ms: number): void {
+    this.set(this.rows[call]!, ms);
+  }
+  of(...calls: number[]): number[] {
+    return calls.map((call) => this.rows[call]!.deadlineMs);
   }
   override onLongTurn(lagMs: number): void {
     ++this.looks;
@@ -27,42 +36,37 @@ afterEach(() => {
 });
 
 test('those of the long turn move, those of an earlier one do not', () => {
-  const session = new Counted(8);
+  const session = new Counted();
   const from = deadlines.now;
   newTurn();
-  session.set(3, from + 1e6);
+  session.deadline(3, from + 1e6);
   newTurn();
-  session.set(5, from + 2e6);
-  session.set(1, from + 3e6);
+  session.deadline(5, from + 2e6);
+  session.deadline(1, from + 3e6);
   endTurn(500);
-  expect([3, 5, 1, 0].map((call) => session.of(call))).toEqual([
-    from + 1e6,
-    from + 2e6 + 500,
-    from + 3e6 + 500,
-    0,
-  ]);
+  expect(session.of(3, 5, 1, 0)).toEqual([from + 1e6, from + 2e6 + 500, from + 3e6 + 500, 0]);
 });
 
 test('one that was set twice in the turn moves once, one that was cleared stays none', () => {
-  const session = new Counted(8);
+  const session = new Counted();
   const from = deadlines.now;
   newTurn();
-  session.set(2, from + 1e6);
-  session.set(4, from + 1e6);
-  session.clear(2);
-  session.clear(4);
-  session.set(2, from + 2e6);
+  session.deadline(2, from + 1e6);
+  session.deadline(4, from + 1e6);
+  session.rows[2]!.empty();
+  session.rows[4]!.empty();
+  session.deadline(2, from + 2e6);
   endTurn(500);
-  expect([2, 4].map((call) => session.of(call))).toEqual([from + 2e6 + 500, 0]);
+  expect(session.of(2, 4)).toEqual([from + 2e6 + 500, 0]);
 });
 
 test('a long turn looks at sessions that have made a deadline in it, once each', () => {
-  const sessions = Array.from({ length: 100 }, () => new Counted(8));
+  const sessions = Array.from({ length: 100 }, () => new Counted());
   newTurn();
-  for (const session of sessions) session.set(0, deadlines.now + 1e6);
+  for (const session of sessions) session.deadline(0, deadlines.now + 1e6);
   newTurn();
-  sessions[42]!.set(1, deadlines.now + 1e6);
-  sessions[42]!.set(2, deadlines.now + 1e6);
+  sessions[42]!.deadline(1, deadlines.now + 1e6);
+  sessions[42]!.deadline(2, deadlines.now + 1e6);
   endTurn(500);
   endTurn(500);
   expect(sessions.map(({ looks }) => looks)).toEqual(sessions.map((_, index) => (index === 42 ? 1 : 0)));

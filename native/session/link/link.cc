@@ -52,7 +52,7 @@ std::string Link::open_resources(const SendQueue::QueueLimits& queue_limits) {
     for (std::uint32_t i = receive_depth_; i > 0; --i) copy_slots_.push_back(i - 1);
   }
   if (why = open_staging(); !why.empty()) return why;
-  qp_ = shared_.device.create_qp(shared_.cq, {depth, receive_depth_, options_.client, true}, &why);
+  qp_ = shared_.device.create_qp(shared_.cq, {depth, receive_depth_, options_.client, true, copies_ != nullptr}, &why);
   if (qp_ == nullptr) return why;
   if (options_.seal) {
     sealing_ = Sealing::open(*options_.seal, &why);
@@ -148,13 +148,14 @@ bool Link::post_receives() {
   return true;
 }
 
-std::uint32_t Link::readable(std::uint32_t receive, std::uint32_t bytes) {
+std::uint32_t Link::readable(std::uint32_t receive, const fabric::Wc& wc) {
   if (copies_ == nullptr) return receive;
   const std::uint32_t slot = copy_slots_.back();
   copy_slots_.pop_back();
   copied_.push_back(receive);
-  std::memcpy(copies_.get() + std::size_t{slot} * receive_stride_,
-              receive_memory_.data() + std::size_t{receive} * receive_stride_, bytes);
+  const std::byte* from =
+      wc.apart != nullptr ? wc.apart : receive_memory_.data() + std::size_t{receive} * receive_stride_;
+  std::memcpy(copies_.get() + std::size_t{slot} * receive_stride_, from, wc.bytes);
   return slot;
 }
 

@@ -135,7 +135,7 @@ class Link {
   /// False: the session has failed.
   bool post_receives();
   /// The slot of `receive_slab()` that a frame which has come in is to be read in.
-  std::uint32_t readable(std::uint32_t receive, std::uint32_t bytes);
+  std::uint32_t readable(std::uint32_t receive, const fabric::Wc& wc);
   void begin_stall();
   void end_stall();
   std::string why_failed(const char* what, fabric::WcStatus status) const;

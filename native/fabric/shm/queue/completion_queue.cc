@@ -73,6 +73,7 @@ void CompletionQueue::note_cpu() {
 }
 
 std::size_t CompletionQueue::poll(std::span<Wc> out) {
+  apart_bytes_ = 0;
   if (polls_++ % kPollsPerCpuCheck == 0) note_cpu();
   if (handshakes_ != 0) reactor_->progress();
   device_.collect_announced(std::memory_order_relaxed);

@@ -7,9 +7,12 @@
 // poll costs does not depend on how many queue pairs there are. By descriptors all of them are watched.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fabric/acceptor.h"
@@ -39,6 +42,12 @@ class CompletionQueue final : public fabric::CompletionQueue {
   void acknowledge() override;
   int fd() const override { return reactor_ ? reactor_->fd() : pipe_read_.get(); }
   bool peer_shares_cpu() const override;
+
+  /// Room for a short message until the next poll(), for Wc::apart. Null: it has been given away.
+  std::byte* apart(std::size_t bytes) {
+    if (bytes > apart_.size() - apart_bytes_) return nullptr;
+    return apart_.data() + std::exchange(apart_bytes_, apart_bytes_ + bytes);
+  }
 
   std::uint32_t poller() const { return poller_index_; }
   std::uint32_t pipe_serial() const { return pipe_serial_; }
@@ -92,6 +101,8 @@ class CompletionQueue final : public fabric::CompletionQueue {
   QueuePair* candidate_ = nullptr;  ///< active, and not watched
   QueuePair *first_ = nullptr, *last_ = nullptr;  ///< the list
   std::uint64_t looked_at_ = 0;
+  std::size_t apart_bytes_ = 0;  ///< of those given away since the last poll()
+  std::array<std::byte, 32 * kInlineMax> apart_;
   bool armed_ = false;
   std::uint32_t sleeps_ = 0;
   std::uint32_t polls_ = 0;

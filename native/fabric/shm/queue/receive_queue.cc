@@ -119,8 +119,12 @@ bool QueuePair::deliver(const CellHeader& header, const Cell& cell, Wc* wc) {
     return false;
   }
   ++cells_consumed_;
+  const std::byte* apart = nullptr;
   if (!placed) {
     auto* to = reinterpret_cast<std::byte*>(receive.addr);
+    if (options_.short_apart) {
+      if (std::byte* room = cq_.apart(bytes)) apart = to = room;
+    }
     std::uint32_t part = std::min(bytes, kFirstCellBytes - at);
     if (part > 0) copy_shared(to, cell.data + at, part);
     for (std::uint32_t done = part; done < bytes; done += part) {
@@ -137,7 +141,8 @@ bool QueuePair::deliver(const CellHeader& header, const Cell& cell, Wc* wc) {
          .qp_num = qp_num_,
          .bytes = bytes,
          .imm = immediate ? word : 0,
-         .invalidated_rkey = has_word && !immediate ? word : 0};
+         .invalidated_rkey = has_word && !immediate ? word : 0,
+         .apart = apart};
   return true;
 }
 
