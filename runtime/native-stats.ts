@@ -32,6 +32,8 @@ export interface Stats {
   mrHits: number;
   mrMisses: number;
   mrEvictions: number;
+  /** Registrations that another thread has made, of the misses. */
+  mrBackground: number;
   mrBytes: number;
   arenaBytes: number;
   arenaLeasedBytes: number;

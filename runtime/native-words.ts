@@ -140,6 +140,8 @@ export const Reason = {
   staging: 7,
   /** Memory of the request was transferred or detached while the call used it. */
   detached: 8,
+  /** A large buffer is being registered: submit the message again when memory has come free (Ctl.wantMemory). */
+  registering: 9,
 } as const;
 
 /** Int32 words of `control`. */

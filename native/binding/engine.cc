@@ -58,6 +58,7 @@ Engine* Engine::open(Napi::Env env, const EngineOptions& options, std::string* e
   session::ContextOptions wanted = options.context;
   // What another user may reach is what was set aside for it, whatever was configured for others.
   if (options.fabric == "shm-fd") wanted.exposure = session::Exposure::staging;
+  const std::weak_ptr<fabric::Device> opened = device;
   auto context = session::Context::open(std::move(device), wanted, error);
   if (context == nullptr) return nullptr;
   auto* engine = new Engine(env);
@@ -81,6 +82,17 @@ Engine* Engine::open(Napi::Env env, const EngineOptions& options, std::string* e
   }
   engine->blocks_ = std::make_unique<BlockBuffers>(env, engine->context_->arena(), options.collected);
   engine->context_->arena().on_retire([engine](memory::BlockId block) { engine->blocks_->retire(block); });
+  engine->registrations_ =
+      std::make_unique<BackgroundRegistrations>(env, opened, [engine](auto key, const auto& registration) {
+        if (engine->left_device_) return;
+        engine->context_now().mr_cache().finish(key, registration, engine->pump_->now_ns());
+        engine->context_->touch();
+        engine->pump_->kick();
+      });
+  engine->context_->mr_cache().set_background(
+      [engine](std::uint64_t key, std::shared_ptr<fabric::Registration> registration) {
+        return engine->registrations_->start(key, std::move(registration));
+      });
   engine->context_->on_session_gone([engine](std::uint32_t session) {
     const auto slab = engine->receive_slabs_.find(session);
     if (slab == engine->receive_slabs_.end()) return;
@@ -223,6 +235,7 @@ void Engine::leave_device() {
 void Engine::end() {
   closed_ = true;
   if (owner_ != nullptr) *owner_ = nullptr;
+  registrations_.reset();
   context_->arena().on_retire(nullptr);
   context_->on_session_gone(nullptr);
   callback_.Reset();

@@ -10,6 +10,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "binding/buffers/background_registrations.h"
 #include "binding/buffers/block_buffers.h"
 #include "binding/buffers/watched_buffers.h"
 #include "binding/event_loop/pump.h"
@@ -82,6 +83,7 @@ class Engine {
   std::string fabric_;
   std::size_t staging_bytes_ = 0;
   std::unique_ptr<session::Context> context_;
+  std::unique_ptr<BackgroundRegistrations> registrations_;
   std::unique_ptr<BlockBuffers> blocks_;
   std::unique_ptr<Pump> pump_;
   std::shared_ptr<fabric::SimWorld> stepped_;  ///< null: no stepped simulation

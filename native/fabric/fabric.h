@@ -30,6 +30,8 @@
 #include <utility>
 #include <vector>
 
+#include "fabric/memory.h"
+
 namespace rdma_rpc::fabric {
 
 /// Completion status, the names of `enum ibv_wc_status`.
@@ -61,16 +63,6 @@ enum class Opcode : std::uint8_t {
   local_inv,           ///< invalidate SendWr::invalidate_rkey, a window bound on this queue pair
   recv,                ///< in completions only
   recv_rdma_with_imm,  ///< in completions only
-};
-
-/// Access rights, bits as in `enum ibv_access_flags`. Local read is always given.
-enum Access : std::uint32_t {
-  access_local_write = 1u << 0,
-  access_remote_write = 1u << 1,
-  access_remote_read = 1u << 2,
-  access_mw_bind = 1u << 4,
-  access_on_demand =
-      1u << 6,  ///< only if Capabilities::on_demand: pages come in when used, nothing is pinned
 };
 
 enum class QpState : std::uint8_t { reset, init, rtr, rts, err };
@@ -144,53 +136,6 @@ constexpr std::uint32_t on_page(std::uint64_t addr, std::uint32_t bytes) {
 inline std::uint32_t Capabilities::read_bytes(std::uint64_t addr, std::uint32_t bytes) const {
   return bytes <= one_page_read_max ? on_page(addr, bytes) : bytes;
 }
-
-/// Whether memory that somebody else owns is still where it was registered. A JS engine takes the memory of a
-/// buffer away whenever the application hands that on.
-class Presence {
- public:
-  virtual ~Presence() = default;
-  virtual bool present() const = 0;
-};
-
-class MemoryRegion {
- public:
-  virtual ~MemoryRegion() = default;  ///< deregisters; no work request may still use it
-  MemoryRegion(const MemoryRegion&) = delete;
-  MemoryRegion& operator=(const MemoryRegion&) = delete;
-  std::uint64_t addr() const { return addr_; }
-  std::uint64_t length() const { return length_; }
-  std::uint32_t lkey() const { return lkey_; }
-  std::uint32_t rkey() const { return rkey_; }  ///< 0 when registered without remote rights
-  /// Without it the memory is there as long as the region.
-  void set_presence(std::shared_ptr<const Presence> presence) { presence_ = std::move(presence); }
-  bool present() const { return presence_ == nullptr || presence_->present(); }
-
- protected:
-  MemoryRegion() = default;
-  std::uint64_t addr_ = 0, length_ = 0;
-  std::uint32_t lkey_ = 0, rkey_ = 0;
-
- private:
-  std::shared_ptr<const Presence> presence_;
-};
-
-/// A type-2 window: remote rights to part of a region, on one queue pair, until invalidated. Made once, bound
-/// often.
-class MemoryWindow {
- public:
-  virtual ~MemoryWindow() = default;
-  MemoryWindow(const MemoryWindow&) = delete;
-  MemoryWindow& operator=(const MemoryWindow&) = delete;
-  /// Changes with each bind, never 0. Only its low byte does (IBTA: the consumer's part of a key), so the key
-  /// of 256 binds ago comes back. A key is good on the queue pair of its bind only: what comes back is a
-  /// right of the same peer.
-  std::uint32_t rkey() const { return rkey_; }
-
- protected:
-  MemoryWindow() = default;
-  std::uint32_t rkey_ = 0;
-};
 
 struct SendWr {
   std::uint64_t wr_id = 0;
@@ -330,31 +275,6 @@ class QueuePair {
   std::uint32_t qp_num_ = 0;
 };
 
-/// Memory fit for this device (shared for shm, huge pages for a NIC): what the arena and receive slabs are
-/// made of.
-class HostMemory {
- public:
-  virtual ~HostMemory() = default;
-  HostMemory(const HostMemory&) = delete;
-  HostMemory& operator=(const HostMemory&) = delete;
-  std::byte* data() const { return data_; }
-  std::size_t size() const { return size_; }
-  /// The pages stay mapped until what this returns has gone, too, however long the memory itself, or its
-  /// device, lives: somebody still has their address. What is in them then means nothing.
-  std::shared_ptr<const void> keep_mapped();
-
- protected:
-  HostMemory() = default;
-  /// Whether somebody else unmaps the pages.
-  bool kept_mapped() const { return kept_ != nullptr; }
-  std::byte* data_ = nullptr;
-  std::size_t size_ = 0;
-  std::size_t mapped_ = 0;  ///< bytes that munmap() is to be told of
-
- private:
-  std::shared_ptr<const void> kept_;
-};
-
 /// Counters that return to their start when everything has been closed; read by leak tests and `info`.
 struct DeviceCounters {
   std::uint64_t queue_pairs = 0, memory_regions = 0, memory_windows = 0, memory_bytes = 0, open_fds = 0;
@@ -370,6 +290,8 @@ class Device {
   /// Null when refused (`error` then says why, with the limit's name and number).
   virtual std::unique_ptr<MemoryRegion> reg_mr(void* addr, std::size_t length, std::uint32_t access,
                                                std::string* error) = 0;
+  /// The same in two steps. Null: reg_mr() takes no time worth a second thread, or would refuse.
+  virtual std::unique_ptr<Registration> begin_reg_mr(void*, std::size_t, std::uint32_t) { return nullptr; }
   /// A region of device memory (a GPU's, say) that another driver has exported as `fd`; the peer's addresses
   /// begin at `iova`. Refused, with the reason, by devices without Capabilities::dmabuf.
   virtual std::unique_ptr<MemoryRegion> reg_dmabuf_mr(int fd, std::uint64_t offset, std::size_t length,

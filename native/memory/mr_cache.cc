@@ -20,6 +20,7 @@ MrCache::~MrCache() = default;
 const fabric::MemoryRegion* MrCache::acquire(std::uint64_t key, void* data, std::size_t bytes,
                                              std::uint64_t now_ns, std::string* error,
                                              std::shared_ptr<const fabric::Presence> presence) {
+  if (!background_.empty()) background_.erase(key);
   const auto found = by_key_.find(key);
   if (found == by_key_.end()) return insert(key, data, bytes, now_ns, error, std::move(presence));
 
@@ -59,31 +60,72 @@ const fabric::MemoryRegion* MrCache::insert(std::uint64_t key, void* data, std::
     return refuse(error, "a buffer of " + std::to_string(bytes) + " bytes cannot be registered: " + reason);
   }
   region->set_presence(std::move(presence));
-  ++counters_.misses;
-  ++counters_.entries;
-  counters_.bytes += bytes;
   pinned_bytes_ += bytes;
-  pinned_.push_front({key, data, bytes, std::move(region), 1, now_ns});
-  by_key_.emplace(key, pinned_.begin());
+  add(pinned_, {key, data, bytes, std::move(region), 1, now_ns});
   return pinned_.front().region.get();
 }
 
-// Evicts idle entries until one more of that size fits; nothing is evicted when that cannot be enough.
-bool MrCache::make_room(std::size_t bytes, std::string* error) {
+void MrCache::add(Entries& to, Entry entry) {
+  ++counters_.misses;
+  ++counters_.entries;
+  counters_.bytes += entry.bytes;
+  to.push_front(std::move(entry));
+  by_key_.emplace(to.front().key, to.begin());
+}
+
+bool MrCache::awaits(std::uint64_t key, void* data, std::size_t bytes, std::uint64_t now_ns,
+                     std::shared_ptr<const fabric::Presence> presence) {
+  if (bytes < options_.background_bytes || !start_) return false;
+  // Once for each acquire(): what came of it may have left again, or have been refused.
+  if (const auto known = background_.find(key); known != background_.end())
+    return known->second.registration != nullptr;
+  if (holds(key) || background_.size() >= options_.max_entries || !why_no_room(bytes).empty()) return false;
+  std::shared_ptr<fabric::Registration> registration = device_.begin_reg_mr(data, bytes, access_);
+  if (registration == nullptr) return false;
+  background_.emplace(key, Background{data, bytes, std::move(presence), registration, now_ns});
+  if (start_(key, std::move(registration))) return true;
+  background_.erase(key);
+  return false;
+}
+
+void MrCache::finish(std::uint64_t key, const fabric::Registration& registration, std::uint64_t now_ns) {
+  ++finished_;
+  const auto found = background_.find(key);
+  // acquire() was called meanwhile, and may have been followed by another try, or the device has gone.
+  if (found == background_.end() || found->second.registration.get() != &registration) return;
+  Background& background = found->second;
+  background.since_ns = now_ns;
+  auto region = std::exchange(background.registration, nullptr)->finish(nullptr);
+  // Another buffer may have the address of one that has gone.
+  const bool present = background.presence == nullptr || background.presence->present();
+  if (region == nullptr || !present || holds(key) || !make_room(background.bytes, nullptr)) return;
+  region->set_presence(std::exchange(background.presence, nullptr));
+  ++counters_.background;
+  add(idle_, {key, background.data, background.bytes, std::move(region), 0, now_ns});
+}
+
+/// Empty: one more of that size fits when idle entries leave.
+std::string MrCache::why_no_room(std::size_t bytes) const {
   const std::string limit = "mrCacheBytes (" + std::to_string(options_.max_bytes) + ")";
   if (bytes > options_.max_bytes) {
-    refuse(error, "a buffer of " + std::to_string(bytes) + " bytes is larger than " + limit +
-                      ": raise it, or allocate from the arena with allocBuffer()");
-    return false;
+    return "a buffer of " + std::to_string(bytes) + " bytes is larger than " + limit +
+           ": raise it, or allocate from the arena with allocBuffer()";
   }
   if (bytes > options_.max_bytes - pinned_bytes_) {
-    refuse(error, "a buffer of " + std::to_string(bytes) + " bytes does not fit: calls in flight use " +
-                      std::to_string(pinned_bytes_) + " bytes of " + limit);
-    return false;
+    return "a buffer of " + std::to_string(bytes) + " bytes does not fit: calls in flight use " +
+           std::to_string(pinned_bytes_) + " bytes of " + limit;
   }
   if (pinned_.size() >= options_.max_entries) {
-    refuse(error, "calls in flight use all of mrCacheEntriesMax (" + std::to_string(options_.max_entries) +
-                      ") registered buffers");
+    return "calls in flight use all of mrCacheEntriesMax (" + std::to_string(options_.max_entries) +
+           ") registered buffers";
+  }
+  return {};
+}
+
+/// Evicts idle entries until one more of that size fits; nothing is evicted when that cannot be enough.
+bool MrCache::make_room(std::size_t bytes, std::string* error) {
+  if (std::string why = why_no_room(bytes); !why.empty()) {
+    refuse(error, std::move(why));
     return false;
   }
   while (counters_.bytes > options_.max_bytes - bytes || counters_.entries >= options_.max_entries) {
@@ -103,6 +145,11 @@ void MrCache::unpin(std::uint64_t key, std::uint64_t now_ns) {
 }
 
 void MrCache::expire(std::uint64_t now_ns) {
+  std::erase_if(background_, [&](const auto& each) {
+    const Background& background = each.second;
+    return background.registration == nullptr && now_ns >= background.since_ns &&
+           now_ns - background.since_ns >= options_.idle_ns;
+  });
   while (!idle_.empty()) {
     const std::uint64_t used_ns = idle_.back().used_ns;
     if (now_ns < used_ns || now_ns - used_ns < options_.idle_ns) return;
@@ -112,6 +159,7 @@ void MrCache::expire(std::uint64_t now_ns) {
 }
 
 void MrCache::clear() {
+  background_.clear();
   pinned_bytes_ = 0;
   for (Entries* entries : {&pinned_, &idle_}) {
     while (!entries->empty()) remove(*entries, entries->begin(), true);

@@ -22,11 +22,14 @@ struct MrCacheOptions {
   std::uint64_t idle_ns = 10'000'000'000;  ///< an entry unused for so long leaves
   std::uint32_t remote_access = 0;         ///< of the peer, without windows; 0: none
   bool on_demand = false;                  ///< pages come in when used, where the device can do that
+  /// A buffer of so many bytes is registered in the background, where there is one: by arithmetic, the
+  /// kernel pins its 1,024 pages in a quarter of a millisecond or more.
+  std::size_t background_bytes = std::size_t{4} << 20;
 };
 
 struct MrCacheCounters {
   std::uint64_t hits = 0, misses = 0, evictions = 0, expired = 0, refused = 0, entries = 0, bytes = 0,
-                pinned = 0;
+                pinned = 0, background = 0;
 };
 
 class MrCache {
@@ -42,6 +45,17 @@ class MrCache {
   const fabric::MemoryRegion* acquire(std::uint64_t key, void* data, std::size_t bytes, std::uint64_t now_ns,
                                       std::string* error,
                                       std::shared_ptr<const fabric::Presence> presence = nullptr);
+  /// Where registrations of large buffers go on: `start` has pin() run on another thread, and sees to it that
+  /// finish() is called on this one afterwards. False: it cannot, and the buffer is registered here.
+  using Start = std::function<bool(std::uint64_t key, std::shared_ptr<fabric::Registration>)>;
+  void set_background(Start start) { start_ = std::move(start); }
+  /// True: the buffer is being registered in the background, since now or before; ask again when finished()
+  /// has grown. False: acquire() does not take long, or it has been tried.
+  bool awaits(std::uint64_t key, void* data, std::size_t bytes, std::uint64_t now_ns,
+              std::shared_ptr<const fabric::Presence> presence);
+  void finish(std::uint64_t key, const fabric::Registration& registration, std::uint64_t now_ns);
+  /// Registrations in the background that are over, counting on.
+  std::uint64_t finished() const { return finished_; }
   bool holds(std::uint64_t key) const { return by_key_.contains(key); }
   void unpin(std::uint64_t key, std::uint64_t now_ns);
   /// Evicts what has been idle too long. Call it about once a second.
@@ -64,9 +78,20 @@ class MrCache {
   };
   using Entries = std::list<Entry>;
 
+  /// A registration in the background, or what became of it until somebody asks.
+  struct Background {
+    void* data;
+    std::size_t bytes;
+    std::shared_ptr<const fabric::Presence> presence;
+    std::shared_ptr<fabric::Registration> registration;  ///< null: it is over
+    std::uint64_t since_ns;
+  };
+
   const fabric::MemoryRegion* insert(std::uint64_t key, void* data, std::size_t bytes, std::uint64_t now_ns,
                                      std::string* error, std::shared_ptr<const fabric::Presence> presence);
+  std::string why_no_room(std::size_t bytes) const;
   bool make_room(std::size_t bytes, std::string* error);
+  void add(Entries& to, Entry entry);
   const fabric::MemoryRegion* refuse(std::string* error, std::string reason);
   void evict_oldest();
   void remove(Entries& from, Entries::iterator entry, bool tell);
@@ -78,6 +103,9 @@ class MrCache {
   Entries idle_;    // most recently used first
   Entries pinned_;  // in no order; an entry moves between the two lists without an allocation
   std::unordered_map<std::uint64_t, Entries::iterator> by_key_;
+  std::unordered_map<std::uint64_t, Background> background_;
+  Start start_;
+  std::uint64_t finished_ = 0;
   std::size_t pinned_bytes_ = 0;
   MrCacheCounters counters_;
 };

@@ -77,7 +77,8 @@ enum class Reason : std::int32_t {
   too_large,
   registration,
   staging,
-  detached
+  detached,
+  registering
 };
 /// Whether the handler of a call can have run.
 enum class Processed : std::int32_t { no = 0, maybe = 1, yes = 2 };

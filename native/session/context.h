@@ -188,7 +188,7 @@ class Context {
   std::uint64_t checked_ns_ = 0;            ///< when those that wait for memory were last looked at
   std::uint64_t turn_ns_ = 0;               ///< when the time was last given
   std::uint64_t held_ns_ = 0;               ///< when check_held() has looked last
-  std::uint64_t releases_ = 0;              ///< of the arena, when it was last looked for JS
+  std::uint64_t memory_changes_ = 0;        ///< releases and registrations, when it was last looked for JS
   std::vector<std::uint32_t> passed_over_;  ///< sessions, in one look at those that wait for memory
   bool told_short_ = false, told_of_device_ = false;
   bool timeouts_pending_ = false, holds_ = false, in_callback_ = false, unfinished_ = false;

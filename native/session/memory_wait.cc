@@ -46,8 +46,8 @@ void Context::retry_memory() {
 }
 
 void Context::tell_memory_free() {
-  const std::uint64_t releases = arena_->counters().releases;
-  if (std::exchange(releases_, releases) == releases) return;
+  const std::uint64_t changes = arena_->counters().releases + mr_cache_->finished();
+  if (std::exchange(memory_changes_, changes) == changes) return;
   control_[ctl::want_memory] = 0;
   Event event;
   event.word[ev::kind] = static_cast<std::int32_t>(EvKind::memory_free);

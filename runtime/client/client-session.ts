@@ -317,9 +317,7 @@ export class ClientSession implements SessionOwner, CallPlace {
 
   /** Of a call that was given up, before its row is emptied. */
   #whyShort({ givenUp, awaitedBytes }: CallRow): string {
-    if (!givenUp || awaitedBytes === 0) return '';
-    this.#context.warnShort();
-    return this.#context.whyShort(awaitedBytes);
+    return givenUp && awaitedBytes !== 0 ? this.#context.whyShort(awaitedBytes) : '';
   }
 
   #tell(at: number, extras: CallExtras): void {

@@ -41,7 +41,7 @@ export class BulkMessages {
   refusedBytes = 0;
   /** Size of the message that was last submitted. */
   submittedBytes = 0;
-  /** What was last asked of the arena in vain. */
+  /** What was last asked of the arena in vain; 0: a buffer was being registered, which no memory of the arena helps. */
   shortBytes = 0;
 
   /** Of blocks for the message that is being encoded. */
@@ -91,14 +91,17 @@ export class BulkMessages {
 
   /**
    * Submitted, or refused: native code has registered the buffers of a message or not (it may have copied them, or the call may be
-   * over), and keeps them registered or not. Only those that it keeps must stay.
+   * over), and keeps them registered or not. Only those that it keeps must stay. A message whose buffers are being registered waits as
+   * others do for memory.
    */
-  submitted(bulk: BulkMessage, result: number): void {
-    if (result === -Reason.noMemory) this.shortBytes = bulk.bytes;
+  submitted(bulk: BulkMessage, result: number): number {
+    const registering = result === -Reason.registering;
+    if (registering || result === -Reason.noMemory) this.shortBytes = registering ? 0 : bulk.bytes;
     for (const [piece, key] of bulk.keys.entries()) {
       if (key <= 0 || this.#registered.has(key) || !this.#native.holdsBuffer(key)) continue;
       this.#registered.set(key, bulk.pieces[piece]!.buffer as ArrayBuffer);
     }
+    return registering ? -Reason.noMemory : result;
   }
 
   /** Messages under way, and the keys of the buffers that stay because they are registered. For tests that count. */

@@ -212,6 +212,7 @@ const zero: Stats = {
   mrHits: 0,
   mrMisses: 0,
   mrEvictions: 0,
+  mrBackground: 0,
   mrBytes: 0,
   arenaBytes: 0,
   arenaLeasedBytes: 0,

@@ -195,8 +195,10 @@ export class FabricContext {
     this.native.flush();
   }
 
-  /** What a call waits for that has found no room for so many bytes in the arena, and what to do. */
+  /** What a call waits for that has found no room for so many bytes in the arena, and what to do. 0: for a registration. */
   whyShort(bytes: number): string {
+    if (bytes === 0) return 'it waited for a large buffer to be registered with the device';
+    this.warnShort();
     const { arenaLeasedBlocks, arenaLeasedBytes } = this.native.stats();
     return (
       `it waited for ${bytes} bytes of the arena, of whose ${this.native.arenaBytes} bytes (arenaBytes) ${arenaLeasedBlocks} leases and ` +
@@ -231,8 +233,10 @@ export class FabricContext {
 
   /** Calls `waiter.onSlotsFree()` once when a large message has been sent. False: none is under way, so that would be never. */
   awaitMemory(waiter: SlotWaiter): boolean {
-    if (this.outgoing.bulk.sending) this.#memoryWaiters.add(waiter);
-    return this.outgoing.bulk.sending;
+    const { sending, shortBytes } = this.outgoing.bulk;
+    if (shortBytes === 0) this.awaitArena(waiter);
+    else if (sending) this.#memoryWaiters.add(waiter);
+    return shortBytes === 0 || sending;
   }
 
   allocBuffer(bytes: number): Lease {

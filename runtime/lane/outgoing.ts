@@ -251,7 +251,7 @@ export class Outgoing {
     const slot = metadata.byteLength > 0 ? this.#popSlot() : -1;
     const metadataBytes = slot === -1 ? 0 : this.#putMetadata(slot, metadata);
     const { session } = target;
-    const token = this.#native.submitBulk(
+    const answer = this.#native.submitBulk(
       op,
       session,
       call,
@@ -265,7 +265,7 @@ export class Outgoing {
       use,
       (bulk.image ? submitImage : 0) | (submission.sinkOnly ? submitSinkOnly : 0),
     );
-    this.bulk.submitted(bulk, token);
+    const token = this.bulk.submitted(bulk, answer);
     this.submittedBytes = metadataBytes + bulk.bytes;
     if (token < 0) {
       if (slot !== -1) this.#pushSlot(slot);

@@ -1,6 +1,6 @@
 /**
- * Responses of a server session that must be copied into the arena, which has no room for them now. They wait in order, and not for ever;
- * a response that waits holds no memory but the application's. Owned by a Responder, on its JS thread, and never more than the session
+ * Responses of a server session that must be copied into the arena, which has no room for them now, or lie in a large buffer that is
+ * being registered. They wait in order, and not for ever; a response that waits holds no memory but the application's. Owned by a Responder, on its JS thread, and never more than the session
  * has calls in flight.
  */
 
@@ -70,9 +70,9 @@ export class ShortAnswers implements SlotWaiter {
 
   /** The response found no room for so many bytes: it stays at the head, or becomes the last. False: that much there never is. */
   add(call: ServerCall, response: unknown, bytes: number): boolean {
-    // Without a lease nobody holds what it could wait for: it is the system that gives none.
+    // Without a lease nobody holds what it could wait for: it is the system that gives none. A registration (0) ends by itself.
     const { native } = this.#context;
-    if (bytes > native.arenaBytes || native.stats().arenaLeasedBlocks === 0) return false;
+    if (bytes > native.arenaBytes || (bytes !== 0 && native.stats().arenaLeasedBlocks === 0)) return false;
     if (this.#trying?.call === call) {
       this.#stillShort = true;
       this.#trying.bytes = bytes;
@@ -115,7 +115,6 @@ export class ShortAnswers implements SlotWaiter {
 
   onLastMoment(answer: ShortAnswer): void {
     this.#remove(answer);
-    this.#context.warnShort();
     this.#owner.giveUp(answer.call, this.#context.whyShort(answer.bytes));
     this.onSlotsFree();
   }

@@ -76,6 +76,24 @@ describe('messages', () => {
     }
   });
 
+  test('out of large buffers, which another thread registers, while small calls go on', async () => {
+    const { client, channel } = open();
+    await channel.ready();
+    const before = stats('verbs').mrBackground;
+    const bytes = 5_000_000;
+    const [sum, fetched] = await Promise.all([
+      client.behave({ text: 'release', payload: new Uint8Array(bytes).fill(1) }),
+      client.fetch({ number: bytes }),
+      client.echo({}),
+    ]);
+    expect(sum.number).toBe(bytes % 65_536);
+    expect(fetched.payload.byteLength).toBe(bytes);
+    leaseOf(fetched)?.release();
+    // The server's, and where the client exposes its own memory, its, too.
+    const windows = channel.session?.exposure === 'window';
+    expect(stats('verbs').mrBackground).toBe(before + (windows ? 2 : 1));
+  });
+
   test('into a lease', async () => {
     const { client, channel } = open();
     await channel.ready();

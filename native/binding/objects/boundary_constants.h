@@ -83,7 +83,8 @@ inline Napi::Object boundary_constants(Napi::Env env) {
                    {"tooLarge", static_cast<int>(Reason::too_large)},
                    {"registration", static_cast<int>(Reason::registration)},
                    {"staging", static_cast<int>(Reason::staging)},
-                   {"detached", static_cast<int>(Reason::detached)}});
+                   {"detached", static_cast<int>(Reason::detached)},
+                   {"registering", static_cast<int>(Reason::registering)}});
   group("Ctl", {{"staged", ctl::staged},
                 {"freeSlots", ctl::free_slots},
                 {"inCallback", ctl::in_callback},

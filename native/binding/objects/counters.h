@@ -49,6 +49,7 @@ inline auto counters_of(session::Context& context, const PumpCounters& pump) {
       Counter{"mrHits", mr.hits},
       Counter{"mrMisses", mr.misses},
       Counter{"mrEvictions", mr.evictions + mr.expired},
+      Counter{"mrBackground", mr.background},
       Counter{"mrBytes", mr.bytes},
       Counter{"arenaBytes", arena.bytes_reserved},
       Counter{"arenaLeasedBytes", arena.bytes_leased},

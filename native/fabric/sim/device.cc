@@ -91,6 +91,31 @@ std::unique_ptr<MemoryRegion> SimDevice::reg_mr(void* addr, std::size_t length, 
   return std::make_unique<SimMemoryRegion>(*this, entry, key);
 }
 
+namespace {
+
+/// Nothing is pinned, but whoever uses a simulated device meets the two steps of a real one.
+class SimRegistration final : public Registration {
+ public:
+  SimRegistration(SimDevice& device, void* addr, std::size_t length, std::uint32_t access)
+      : device_(device), addr_(addr), length_(length), access_(access) {}
+  void pin() override {}
+  std::unique_ptr<MemoryRegion> finish(std::string* error) override {
+    return device_.reg_mr(addr_, length_, access_, error);
+  }
+
+ private:
+  SimDevice& device_;
+  void* addr_;
+  std::size_t length_;
+  std::uint32_t access_;
+};
+
+}  // namespace
+
+std::unique_ptr<Registration> SimDevice::begin_reg_mr(void* addr, std::size_t length, std::uint32_t access) {
+  return std::make_unique<SimRegistration>(*this, addr, length, access);
+}
+
 std::unique_ptr<MemoryWindow> SimDevice::alloc_mw() {
   if (!capabilities_.windows || world_.faults.refuse(SimResource::window)) return nullptr;
   auto window = std::make_unique<SimMemoryWindow>(*this);

@@ -18,6 +18,7 @@ class SimDevice final : public Device {
   std::unique_ptr<HostMemory> alloc_memory(std::size_t bytes, std::string_view purpose) override;
   std::unique_ptr<MemoryRegion> reg_mr(void* addr, std::size_t length, std::uint32_t access,
                                        std::string* error) override;
+  std::unique_ptr<Registration> begin_reg_mr(void* addr, std::size_t length, std::uint32_t access) override;
   std::unique_ptr<MemoryWindow> alloc_mw() override;
   std::unique_ptr<CompletionQueue> create_cq(std::uint32_t entries) override;
   std::unique_ptr<QueuePair> create_qp(CompletionQueue& cq, const QpOptions& options,

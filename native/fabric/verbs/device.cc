@@ -20,11 +20,6 @@ constexpr std::uint32_t kPlacesMax = 1u << 16, kGenerations = 1u << 15;
 
 bool unblock(int fd) { return ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK) == 0; }
 
-/// Why a registration failed with `code`.
-std::string why_not_registered(int code, std::size_t length, const std::string& device) {
-  return "cannot register " + std::to_string(length) + " bytes on " + device + ": " + why_refused(code);
-}
-
 }  // namespace
 
 std::unique_ptr<Device> Device::make(ContextPtr context, const VerbsOptions& options, const Port& port,
@@ -96,27 +91,31 @@ std::unique_ptr<HostMemory> Device::alloc_memory(std::size_t bytes, std::string_
   return memory;
 }
 
+std::unique_ptr<Pinning> Device::pinning(void* addr, std::size_t length, std::uint32_t access) {
+  const Capabilities& can = capabilities();
+  std::string refusal;
+  if (length == 0) {
+    refusal = "a memory region cannot be empty";
+  } else if ((access & access_remote_write) != 0 && (access & access_local_write) == 0) {
+    refusal = "remote write access needs local write access too";
+  } else if ((access & access_on_demand) != 0 && !can.on_demand) {
+    refusal = why_not_on_demand(can);
+  }
+  return std::make_unique<Pinning>(pd_.get(), addr, length, access, std::move(refusal), can.name, windows_,
+                                   counters_);
+}
+
 std::unique_ptr<MemoryRegion> Device::reg_mr(void* addr, std::size_t length, std::uint32_t access,
                                              std::string* error) {
-  const Capabilities& can = capabilities();
-  std::string reason;
-  MrPtr mr;
-  if (length == 0) {
-    reason = "a memory region cannot be empty";
-  } else if ((access & access_remote_write) != 0 && (access & access_local_write) == 0) {
-    reason = "remote write access needs local write access too";
-  } else if ((access & access_on_demand) != 0 && !can.on_demand) {
-    reason = why_not_on_demand(can);
-  } else {
-    mr.reset(ibv_reg_mr(pd_.get(), addr, length, access));
-    if (mr == nullptr) reason = why_not_registered(errno, length, can.name);
-  }
-  if (mr == nullptr) {
-    if (error != nullptr) *error = reason;
-    return nullptr;
-  }
-  return std::make_unique<Region>(std::move(mr), reinterpret_cast<std::uintptr_t>(addr), access, windows_,
-                                  counters_);
+  const auto registration = pinning(addr, length, access);
+  registration->pin();
+  return registration->finish(error);
+}
+
+std::unique_ptr<Registration> Device::begin_reg_mr(void* addr, std::size_t length, std::uint32_t access) {
+  // Pages that come in when they are used cost nothing now.
+  if ((access & access_on_demand) != 0) return nullptr;
+  return pinning(addr, length, access);
 }
 
 std::unique_ptr<MemoryRegion> Device::reg_dmabuf_mr(int fd, std::uint64_t offset, std::size_t length,

@@ -27,6 +27,7 @@ class Device final : public fabric::Device {
   std::unique_ptr<HostMemory> alloc_memory(std::size_t bytes, std::string_view purpose) override;
   std::unique_ptr<MemoryRegion> reg_mr(void* addr, std::size_t length, std::uint32_t access,
                                        std::string* error) override;
+  std::unique_ptr<Registration> begin_reg_mr(void* addr, std::size_t length, std::uint32_t access) override;
   std::unique_ptr<MemoryRegion> reg_dmabuf_mr(int fd, std::uint64_t offset, std::size_t length,
                                               std::uint64_t iova, std::uint32_t access,
                                               std::string* error) override;
@@ -71,6 +72,7 @@ class Device final : public fabric::Device {
   bool is_dead() const { return dead_; }
 
  private:
+  std::unique_ptr<Pinning> pinning(void* addr, std::size_t length, std::uint32_t access);
   Device() = default;
   std::string choose_ways();
   std::string path() const;

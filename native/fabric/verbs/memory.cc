@@ -73,6 +73,36 @@ Region::~Region() {
   --counters_.memory_regions;
 }
 
+Pinning::Pinning(ibv_pd* pd, void* addr, std::size_t length, std::uint32_t access, std::string refusal,
+                 const std::string& device, WindowTable& windows, DeviceCounters& counters)
+    : pd_(pd),
+      addr_(addr),
+      length_(length),
+      access_(access),
+      refusal_(std::move(refusal)),
+      device_(device),
+      windows_(windows),
+      counters_(counters) {}
+
+void Pinning::pin() {
+  if (!refusal_.empty()) return;
+  mr_.reset(ibv_reg_mr(pd_, addr_, length_, access_));
+  if (mr_ == nullptr) error_ = errno;
+}
+
+std::unique_ptr<MemoryRegion> Pinning::finish(std::string* error) {
+  if (mr_ != nullptr) {
+    return std::make_unique<Region>(std::move(mr_), reinterpret_cast<std::uintptr_t>(addr_), access_,
+                                    windows_, counters_);
+  }
+  if (error != nullptr) *error = refusal_.empty() ? why_not_registered(error_, length_, device_) : refusal_;
+  return nullptr;
+}
+
+std::string why_not_registered(int error, std::size_t length, const std::string& device) {
+  return "cannot register " + std::to_string(length) + " bytes on " + device + ": " + why_refused(error);
+}
+
 std::string memlock_limit() {
   rlimit limit{};
   ::getrlimit(RLIMIT_MEMLOCK, &limit);

@@ -41,6 +41,30 @@ class Region final : public MemoryRegion {
   DeviceCounters& counters_;
 };
 
+/// A registration, whose pages the kernel pins one by one.
+class Pinning final : public Registration {
+ public:
+  /// `refusal`: why not, if that is known before.
+  Pinning(ibv_pd* pd, void* addr, std::size_t length, std::uint32_t access, std::string refusal,
+          const std::string& device, WindowTable& windows, DeviceCounters& counters);
+  void pin() override;
+  std::unique_ptr<MemoryRegion> finish(std::string* error) override;
+
+ private:
+  ibv_pd* pd_;
+  void* addr_;
+  std::size_t length_;
+  std::uint32_t access_;
+  std::string refusal_;
+  const std::string& device_;
+  WindowTable& windows_;
+  DeviceCounters& counters_;
+  MrPtr mr_;
+  int error_ = 0;
+};
+
+/// Why a registration failed with this errno.
+std::string why_not_registered(int error, std::size_t length, const std::string& device);
 /// RLIMIT_MEMLOCK for people: "unlimited" or "65536 bytes".
 std::string memlock_limit();
 /// What a driver's errno says: the cause, the limit behind it and what to do. 0: the driver says nothing.

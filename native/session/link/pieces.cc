@@ -45,6 +45,18 @@ bool Link::collect_pieces(const BulkSubmission& submission, std::vector<Piece>& 
     reason = Reason::staging;
     return false;
   }
+  // All that take long at once, and then the message is submitted again.
+  bool registering = false;
+  for (const GivenPiece& given : submission.pieces) {
+    if (copy || staged || given.key == 0 || given.bytes == 0) continue;
+    registering |= shared_.mr_cache.awaits(given.key, given.buffer_data, given.buffer_bytes, shared_.now_ns,
+                                           given.presence);
+  }
+  if (registering) {
+    shared_.refusal.clear();
+    reason = Reason::registering;
+    return false;
+  }
   std::string why;
   for (const GivenPiece& given : submission.pieces) {
     if (copy) break;

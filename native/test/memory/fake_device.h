@@ -48,6 +48,11 @@ class FakeDevice final : public fabric::Device {
     return std::make_unique<Region>(*this, addr, length);
   }
 
+  std::unique_ptr<fabric::Registration> begin_reg_mr(void* addr, std::size_t length,
+                                                     std::uint32_t access) override {
+    return std::make_unique<Slow>(*this, addr, length, access);
+  }
+
   std::unique_ptr<fabric::MemoryWindow> alloc_mw() override { return nullptr; }
   std::unique_ptr<fabric::CompletionQueue> create_cq(std::uint32_t) override { return nullptr; }
   std::unique_ptr<fabric::QueuePair> create_qp(fabric::CompletionQueue&, const fabric::QpOptions&,
@@ -74,6 +79,23 @@ class FakeDevice final : public fabric::Device {
 
    private:
     FakeDevice& device_;
+  };
+
+  class Slow final : public fabric::Registration {
+   public:
+    Slow(FakeDevice& device, void* addr, std::size_t length, std::uint32_t access)
+        : device_(device), addr_(addr), length_(length), access_(access) {}
+    void pin() override {}
+    std::unique_ptr<fabric::MemoryRegion> finish(std::string* error) override {
+      std::string why;
+      return device_.reg_mr(addr_, length_, access_, error != nullptr ? error : &why);
+    }
+
+   private:
+    FakeDevice& device_;
+    void* addr_;
+    std::size_t length_;
+    std::uint32_t access_;
   };
 
   class Region final : public fabric::MemoryRegion {

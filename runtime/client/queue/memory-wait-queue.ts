@@ -1,6 +1,6 @@
 /**
- * Unary calls of a channel whose requests must be copied into the arena, which has no room for them now. They wait apart from others,
- * since small calls need none, and not for ever. Owned by a channel, on its JS thread.
+ * Unary calls of a channel whose requests must be copied into the arena, which has no room for them now, or lie in a large buffer that
+ * is being registered. They wait apart from others, since small calls need none, and not for ever. Owned by a channel, on its JS thread.
  */
 import { failure } from '../../core/errors/failure.ts';
 import { deadlines, turnNow } from '../../lane/deadlines.ts';
@@ -28,7 +28,6 @@ class ShortCall extends WaitingCall {
   override onDeadline(): void {
     this.timer = -1;
     const passed = this.ownDeadlineMs !== 0 && this.ownDeadlineMs <= deadlines.now;
-    this.context.warnShort();
     const why = this.context.whyShort(this.bytes);
     this.queue.fail(this, failure(passed ? Reason.deadline : Reason.noMemory, this.path, 'no', why));
   }
