@@ -18,6 +18,7 @@ const loaders: Readonly<Record<string, () => Promise<Peer>>> = {
   'shm-fd': async () => (await import('./ours.ts')).byDescriptors,
   sealed: async () => (await import('./ours.ts')).sealed,
   tls: async () => (await import('./ours.ts')).tls,
+  'tls bare': async () => (await import('./bare-tls.ts')).bareTls,
   limit: async () => (await import('./limit/limit.ts')).limit,
   'grpc-js': () => external('grpc-js'),
   'grpc-js tls': async () => ({ ...(await external('grpc-js')), name: 'grpc-js tls', tls: true }),
@@ -44,7 +45,8 @@ export function fits(peer: string, scenario: Scenario): boolean {
   if (peer === 'net bare') return name.endsWith('asleep-32B-x1') || name === 'tcp-echo-32B-x1';
   // How small calls do by descriptors; the rest is as by /proc.
   if (peer === 'shm-fd') return network === 'host' && payloadBytes === 32 && besideBytes === 0;
-  if (kind === 'handshakes') return peer === 'rdma-rpc' || peer === 'tls';
+  if (kind === 'handshakes') return peer === 'rdma-rpc' || peer === 'tls' || peer === 'tls bare';
+  if (peer === 'tls bare') return false;
   const simple = besideBytes === 0 && (payloadBytes === 32 || payloadBytes === 1 << 20);
   if (peer === 'sealed') return simple;
   if (peer === 'tls') return network === 'tcp' && payloadBytes === 32 && besideBytes === 0;

@@ -1,5 +1,5 @@
 /** The addresses that users type, `host:port` or `unix:/path`: the place of the sideband socket. Used by server and channel. */
-import { type AddressInfo, BlockList, isIP, type Socket } from 'node:net';
+import { type AddressInfo, isIP, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 
 export type Address =
@@ -47,9 +47,8 @@ export function boundAddress(bound: AddressInfo | string | null, asked = ''): st
   return formatAddress({ kind: 'tcp', host: bound.address + zone, port: bound.port });
 }
 
-const loopback = new BlockList();
-loopback.addSubnet('127.0.0.0', 8);
-loopback.addAddress('::1', 'ipv6');
+/** Of addresses as sockets have them. */
+const isLoopback = (address: string): boolean => address.startsWith('127.') || address === '::1';
 
 /** Without the prefix of IPv4 in IPv6. */
 export function unmapped(address: string): string {
@@ -76,5 +75,5 @@ export function peerPlace(duplex: Duplex): { host: string; port: number } | unde
 export function ownAddress(duplex: Duplex): string | undefined {
   const address = plainAddress((duplex as Partial<Socket>).localAddress);
   if (address === undefined || isIP(address) === 0) return undefined;
-  return loopback.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4') ? undefined : address;
+  return isLoopback(address) ? undefined : address;
 }

@@ -160,7 +160,7 @@ describe('over TCP', () => {
     ['tcp-echo-32B-x256', ['rdma-rpc', 'sealed', 'tls', 'grpc-js', 'grpc-js tls', 'net+protobufjs']],
     ['tcp-echo-32B-x1', ['rdma-rpc', 'sealed', 'tls', 'grpc-js', 'grpc-js tls', 'net bare']],
     ['tcp-put-1MiB-x8', ['rdma-rpc', 'sealed', 'grpc-js', 'grpc-js tls', 'C sender']],
-    ['tcp-handshakes-x8', ['rdma-rpc', 'tls']],
+    ['tcp-handshakes-x8', ['rdma-rpc', 'tls', 'tls bare']],
     ['tcp-sessions-x64', ['rdma-rpc']],
   ])('%s: %j', (name, expected) => {
     expect(asked(name)).toEqual(expected);
