@@ -31,11 +31,14 @@ export function addBenchCommand(program: Command): void {
 }
 
 async function bench(address: string, path: string, flags: BenchFlags, plan: Plan): Promise<number> {
-  const { openChannels, openGrpc } = await import('./target.ts');
   const { connections, fabric, timeout: timeoutMs } = flags;
   let target: Target;
   try {
-    target = await (flags.grpc === true ? openGrpc : openChannels)({
+    const open =
+      flags.grpc === true
+        ? (await import('./grpc-target.ts')).openGrpc
+        : (await import('./target.ts')).openChannels;
+    target = await open({
       address,
       connections,
       timeoutMs,

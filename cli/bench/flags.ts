@@ -4,7 +4,6 @@ import { fabricNames } from '../../runtime/control/fabric-reasons.ts';
 import type { MetadataValue } from '../../runtime/core/metadata.ts';
 import { metadataPair } from '../server/metadata-flag.ts';
 import type { DeclarationFlags } from '../server/schema-flags.ts';
-import { wantsTls } from '../server/tls-flags.ts';
 import type { DataFlags } from './data.ts';
 import type { Plan } from './load.ts';
 import { type Rates, Schedule } from './schedule.ts';
@@ -86,7 +85,7 @@ export function withBenchFlags(command: Command): Command {
     .option('-D, --data-file <file>', 'the same from a file; - is stdin')
     .option('-m, --metadata <key=value>', 'metadata to send; may be repeated', metadataPair, [])
     .addOption(new Option('--fabric <name>', 'default: what suits').choices([...fabricNames]))
-    .option('--grpc', 'the server is one of gRPC, without TLS; needs @grpc/grpc-js')
+    .option('--grpc', 'the server is one of gRPC; needs @grpc/grpc-js')
     .option('--csv <file>', 'every call as a line')
     .option('--html <file>', 'the report as a page')
     .option('--hdr-log <file>', 'latencies as a log of HdrHistogram')
@@ -118,8 +117,10 @@ function misfit(flags: BenchFlags): string | undefined {
     if (missing !== undefined) return `--load-schedule ${loadSchedule} needs ${flagOf(missing)}`;
   }
   if (grpc === true && fabric !== undefined) return '--fabric has no meaning with --grpc';
-  if (grpc === true && (wantsTls(flags) || flags.credential.length > 0 || flags.require !== undefined))
-    return '--grpc is without TLS: --tls, its files and names, --credential and --require have no meaning with it';
+  if (grpc === true && (flags.pskFile ?? flags.require) !== undefined)
+    return '--psk-file and --require have no meaning with --grpc';
+  if (grpc === true && flags.credential.length > 0)
+    return '--credential has no meaning with --grpc: --metadata is sent with each call';
   return undefined;
 }
 

@@ -39,7 +39,8 @@ function guardedCheck(check: CheckServer): CheckServer {
   };
 }
 
-function checkOf({ identity, checkServerIdentity }: Checked<ChannelTls>): CheckServer | undefined {
+/** What looks at the server's certificate in place of Node; undefined: nothing does. */
+export function checkOf({ identity, checkServerIdentity }: Checked<ChannelTls>): CheckServer | undefined {
   if (checkServerIdentity !== undefined) return guardedCheck(checkServerIdentity);
   if (identity === undefined) return undefined;
   return guardedCheck((_, { raw }) => {

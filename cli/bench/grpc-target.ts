@@ -1,0 +1,112 @@
+/**
+ * A server of gRPC as the target of `rdma-rpc bench`: clients of grpc-js, with TLS by the flags that ours have.
+ * Opened by bench.ts.
+ */
+import { createSecureContext } from 'node:tls';
+import type { ChannelCredentials, Client } from '@grpc/grpc-js';
+import { checkOf } from '../../runtime/control/tls-client.ts';
+import type { ChannelTls } from '../../runtime/control/tls-options.ts';
+import type { AnyCall, Target, TargetOptions } from './target.ts';
+
+interface Credentials {
+  createFromSecureContext: typeof ChannelCredentials.createFromSecureContext;
+}
+
+function tlsCredentials(credentials: Credentials, tls: ChannelTls): ChannelCredentials {
+  const { ca, cert, key, passphrase, identity } = tls;
+  const context = createSecureContext({
+    ...(ca !== undefined && { ca: ca as string }),
+    ...(cert !== undefined && { cert: cert as string }),
+    ...(key !== undefined && { key: key as string }),
+    ...(passphrase !== undefined && { passphrase }),
+  });
+  const check = identity === undefined ? undefined : checkOf({ identity: [identity].flat() });
+  return credentials.createFromSecureContext(
+    context,
+    check === undefined ? {} : { checkServerIdentity: check },
+  );
+}
+
+/** What grpc-js has met, in parentheses; '' where it does not tell. */
+function whyNone(client: Client): Promise<string> {
+  const [none, deadline] = [() => Buffer.alloc(0), Date.now() + whyMs];
+  return new Promise((resolve) => {
+    client.makeUnaryRequest('/none/none', none, none, {}, { deadline }, (error) => {
+      const [, why] = /Last error: (?:Error: )?(.+?)\. Resolution note/.exec(error?.details ?? '') ?? [];
+      resolve(why === undefined ? '' : `: ${why}`);
+    });
+  });
+}
+
+const whyMs = 200;
+
+/** Resolves when all connections stand. */
+export async function openGrpc(asked: TargetOptions): Promise<Target> {
+  const { address, connections, timeoutMs } = asked;
+  const { Client, credentials } = await import('@grpc/grpc-js').catch((cause: unknown) => {
+    throw new Error('--grpc needs the package @grpc/grpc-js: npm install --save-dev @grpc/grpc-js', {
+      cause,
+    });
+  });
+  const [
+    { createGrpcClient },
+    { RpcError },
+    { Status },
+    { ServerReflectionDefinition },
+    { alphaReflection, eitherReflection },
+  ] = await Promise.all([
+    import('../../runtime/grpc/client.ts'),
+    import('../../runtime/core/errors/rpc-error.ts'),
+    import('../../runtime/core/errors/status.ts'),
+    import('../../runtime/services/gen/grpc/reflection/v1/reflection.rdma.ts'),
+    import('./grpc-reflection.ts'),
+  ]);
+  const tls = asked.security?.tls as ChannelTls | undefined;
+  // grpc-js names addresses in its handshakes, of which Node warns: nobody who reads that can help it.
+  if (tls !== undefined) Object.assign(process, { noDeprecation: true });
+  const shown = tls === undefined ? credentials.createInsecure() : tlsCredentials(credentials, tls);
+  const options = {
+    ...(tls?.servername === undefined ? {} : { 'grpc.ssl_target_name_override': tls.servername }),
+    // Otherwise clients of one address share a connection.
+    'grpc.use_local_subchannel_pool': 1,
+    'grpc.max_receive_message_length': -1,
+    'grpc.max_send_message_length': -1,
+  };
+  const clients = Array.from({ length: connections }, () => new Client(address, shown, options));
+  const close = async (): Promise<void> => {
+    for (const client of clients) client.close();
+  };
+  const deadline = Date.now() + timeoutMs;
+  const ready = clients.map(
+    (client) =>
+      new Promise<void>((resolve, reject) => {
+        client.waitForReady(deadline, (error) => (error === undefined ? resolve() : reject(error)));
+      }),
+  );
+  try {
+    await Promise.all(ready);
+  } catch (cause) {
+    const why = await whyNone(clients[0]!);
+    await close();
+    throw new RpcError(
+      Status.UNAVAILABLE,
+      `no gRPC server ${tls === undefined ? 'without' : 'with'} TLS answers at ${address} within ${timeoutMs} ms (--timeout)${why}`,
+      { processed: 'no', cause },
+    );
+  }
+  const defaults = { '*': { timeoutMs } };
+  const asks = [ServerReflectionDefinition, alphaReflection].map(
+    (each) => createGrpcClient(each, clients[0]!, defaults).serverReflectionInfo,
+  );
+  const serverReflectionInfo = eitherReflection(asks[0]!, asks[1]!);
+  return {
+    reflection: { serverReflectionInfo, remedy: 'give --proto or --protoset' },
+    transport: { protocol: 'grpc' },
+    calls: (service) =>
+      clients.map(
+        (client) => (createGrpcClient(service, client, defaults) as unknown as { call: AnyCall }).call,
+      ),
+    stats: () => undefined,
+    close,
+  };
+}

@@ -1,0 +1,85 @@
+/** `rdma-rpc bench --grpc` on a server of grpc-js with TLS that wants to know who asks. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Server, ServerCredentials } from '@grpc/grpc-js';
+import { toGrpcJsHandlers } from 'rdma-rpc/grpc';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { root } from '../../house/tree.ts';
+import { EchoDefinition } from '../../runtime/gen/echo.rdma.ts';
+import { Authority } from '../../security/certificates.ts';
+import { run } from '../command.ts';
+
+const authority = new Authority();
+const folder = mkdtempSync(join(tmpdir(), 'rdma-rpc-grpc-tls-'));
+const file = (name: string): string => join(folder, name);
+const server = new Server();
+let address: string;
+
+beforeAll(async () => {
+  const own = authority.issue({ names: ['greeter.example.org'], uris: ['spiffe://example.org/greeter'] });
+  const web = authority.issue({ uris: ['spiffe://example.org/web'] });
+  const texts = { ca: authority.ca, cert: web.cert, key: web.key, stranger: new Authority('stranger').ca };
+  for (const [name, text] of Object.entries(texts)) writeFileSync(file(name), text);
+  server.addService(
+    EchoDefinition.methods as never,
+    toGrpcJsHandlers(EchoDefinition, { echo: (r) => r, behave: () => ({}) }) as never,
+  );
+  const pair = { private_key: Buffer.from(own.key), cert_chain: Buffer.from(own.cert) };
+  const credentials = ServerCredentials.createSsl(Buffer.from(authority.ca), [pair], true);
+  const port = await new Promise<number>((resolve, reject) =>
+    server.bindAsync('127.0.0.1:0', credentials, (error, bound) =>
+      error === null ? resolve(bound) : reject(error),
+    ),
+  );
+  address = `127.0.0.1:${port}`;
+});
+afterAll(() => {
+  server.forceShutdown();
+  rmSync(folder, { recursive: true });
+});
+
+const proto = join(root, 'test/runtime/protos/echo.proto');
+const bench = (...flags: string[]) =>
+  run('bench', address, 'test.echo.Echo/Echo', '--grpc', '--proto', proto, '-n', '10', ...flags);
+const asWeb = () => ['--ca', file('ca'), '--cert', file('cert'), '--key', file('key')];
+
+test.each<[string, string[]]>([
+  ['the name in its certificate', ['--servername', 'greeter.example.org']],
+  ['its identity', ['--identity', 'spiffe://example.org/greeter']],
+])('is found by %s', async (_, flags) => {
+  const { code, errors, out } = await bench(...asWeb(), ...flags, '--json');
+  expect({ code, errors }).toEqual({ code: 0, errors: '' });
+  expect(JSON.parse(out)).toMatchObject({ target: { protocol: 'grpc' }, calls: { ok: 10 } });
+});
+
+const none = 'no gRPC server with TLS answers at';
+test.each<[string, () => string[], RegExp]>([
+  ['another name', () => [...asWeb(), '--servername', 'x.example.org'], /altnames/],
+  ['another identity', () => [...asWeb(), '--identity', 'spiffe://example.org/x'], /which is not asked for/],
+  [
+    'an authority that has not signed',
+    () => ['--ca', file('stranger'), '--servername', 'greeter.example.org'],
+    /certificate/,
+  ],
+])('%s: one sentence with the reason', async (_, flags, reason) => {
+  const { code, out, errors } = await bench(...flags(), '--timeout', '1500');
+  expect({ code, out }).toEqual({ code: 1, out: '' });
+  expect(errors).toMatch(reason);
+  expect(errors).toContain(none);
+  expect(errors.trim().split('\n')).toHaveLength(1);
+});
+
+test('without a certificate, and without TLS, it refuses', async () => {
+  const bare = await bench('--ca', file('ca'), '--servername', 'greeter.example.org', '--timeout', '1500');
+  expect(bare.code).toBe(1);
+  const plain = await bench('--timeout', '1500');
+  expect(plain).toMatchObject({ code: 1, errors: expect.stringContaining('no gRPC server without TLS') });
+});
+
+test('a secret of sessions is none of gRPC', async () => {
+  expect(await bench('--psk-file', file('key'))).toMatchObject({
+    code: 2,
+    errors: expect.stringContaining('--psk-file and --require have no meaning with --grpc'),
+  });
+});
