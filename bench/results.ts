@@ -1,6 +1,6 @@
 /**
  * The file of results has parts, each written by a command of its own: `npm run bench`, `npm run
- * bench:stream`, `npm run bench:codec`, `npm run bench:verbs`; that over TCP is of `npm run bench -- --only
+ * bench:stream`, `npm run bench:codec`, `npm run bench:verbs` with and without `--perf`; that over TCP is of `npm run bench -- --only
  * tcp`, put there by hand. One is a record of how much slower unary calls became with streams, which no
  * command writes.
  */
@@ -11,6 +11,8 @@ export const streamsHeading = '## Streams';
 const unaryHeading = '## Unary calls before and after streams';
 export const codecHeading = '## The codec';
 export const verbsHeading = '## Real RDMA';
+/** Of the same part, behind the sessions. */
+export const verbsPerfHeading = '### `rdma-rpc perf` beside perftest';
 export const tcpHeading = '## Over TCP, and sealed';
 
 const parts = {
@@ -19,6 +21,7 @@ const parts = {
   unary: unaryHeading,
   codec: codecHeading,
   verbs: verbsHeading,
+  verbsPerf: verbsPerfHeading,
   tcp: tcpHeading,
 } as const;
 type Part = keyof typeof parts;

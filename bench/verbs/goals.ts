@@ -49,3 +49,27 @@ export function judge(rows: readonly Row[], cache: CacheFigures): Verdict[] {
     },
   ];
 }
+
+/** Beside perftest: ours by libibverbs alone, as perftest does it, and by the fabric of sessions. */
+export interface Line {
+  readonly name: string;
+  readonly unit: Row['unit'];
+  readonly theirs: Row;
+  readonly bare: Row;
+  readonly fabric: Row;
+  /** Of `bare`; undefined: one of the two did not run. */
+  readonly within: boolean | undefined;
+}
+
+/** A tool that measures the same thing finds the same figure, not a better one. */
+const apartMost = 0.05;
+
+export function linesWithin(rows: readonly Row[]): Line[] {
+  const names = [...new Set(rows.map(({ scenario }) => scenario))];
+  return names.map((name) => {
+    const [bare, theirs, fabric] = rows.filter(({ scenario }) => scenario === name) as [Row, Row, Row];
+    const found = ratio(bare, theirs);
+    const within = found === undefined ? undefined : Math.abs(found - 1) <= apartMost;
+    return { name, unit: bare.unit, theirs, bare, fabric, within };
+  });
+}

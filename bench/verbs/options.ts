@@ -1,13 +1,27 @@
 /** The command line of `npm run bench:verbs -- …`. */
 import { InvalidArgumentError, program } from 'commander';
 import { roundsOf } from '../options.ts';
+import type { Devices } from './perftest.ts';
 
 export interface Options {
   /** Of the server and of the client; undefined: in a guest with two soft-RoCE devices. */
   device?: [string, string];
   gidIndex?: number;
   markdown?: string;
+  /** `rdma-rpc perf` beside perftest, instead of sessions. */
+  perf?: true;
+  only: string[];
   rounds: number;
+}
+
+/** What rounds.ts is told. */
+export interface Task {
+  measure: 'sessions' | 'perf';
+  /** Scenarios whose name begins so; none: all. */
+  only: readonly string[];
+  rounds: number;
+  scale: number;
+  devices: Devices;
 }
 
 const guestDevices: [string, string] = ['rxe0', 'rxe1'];
@@ -32,19 +46,24 @@ function devicesOf(text: string): [string, string] {
 export function parseOptions(argv: readonly string[]): Options {
   program
     .name('npm run bench:verbs --')
-    .description('Measures a session on RDMA devices beside perftest, in a guest with soft-RoCE or on a NIC.')
+    .description('Measures sessions on RDMA devices beside perftest, in a guest with soft-RoCE or on a NIC.')
     .option('--device <a,b>', 'devices of this machine, of the server and of the client', devicesOf)
     .option('--gid-index <n>', 'of both, for perftest on Ethernet', gidIndexOf)
     .option('--markdown <file>', 'write the results into this file, and keep those of npm run bench there')
+    .option('--perf', '`rdma-rpc perf` beside perftest, line by line, instead of sessions')
+    .option('--only <names...>', 'scenarios whose name begins so', [])
     .option('--rounds <n>', 'rounds', roundsOf, 5)
     .parse(argv as string[]);
   return program.opts<Options>();
 }
 
-/** Arguments of bench/verbs/rounds.ts behind the file. */
-export function roundsArguments(options: Options): string[] {
-  const [server, client] = options.device ?? guestDevices;
-  const scale = options.device === undefined ? 1 : deviceScale;
-  const gidIndex = options.device === undefined ? guestGidIndex : options.gidIndex;
-  return [options.rounds, scale, server, client, ...(gidIndex === undefined ? [] : [gidIndex])].map(String);
+export function taskOf({ device, gidIndex, perf, only, rounds }: Options): Task {
+  const [server, client] = device ?? guestDevices;
+  return {
+    measure: perf === true ? 'perf' : 'sessions',
+    only,
+    rounds,
+    scale: device === undefined ? 1 : deviceScale,
+    devices: { server, client, gidIndex: device === undefined ? guestGidIndex : gidIndex },
+  };
 }

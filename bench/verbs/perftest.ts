@@ -45,13 +45,14 @@ function figures(output: string, bytes: number): number[] {
   return line.trim().split(/\s+/).map(Number);
 }
 
-async function perftest(
+/** The figures of the columns that it prints. */
+export async function perftest(
   program: string,
   devices: Devices,
   bytes: number,
   count: number,
   more: readonly string[],
-) {
+): Promise<number[]> {
   port++;
   const gid = devices.gidIndex === undefined ? [] : ['-x', String(devices.gidIndex)];
   const common = [

@@ -1,8 +1,8 @@
 /** The readable results of real RDMA: a line for each goal, a table of medians. Markdown that also reads well in a terminal. */
 import { cpus, release } from 'node:os';
 import { figure, goalLines, roundsText, table } from '../report.ts';
-import { verbsHeading } from '../results.ts';
-import { judge } from './goals.ts';
+import { verbsHeading, verbsPerfHeading } from '../results.ts';
+import { judge, linesWithin } from './goals.ts';
 import { figuresOf, median, type Row, ratio } from './rows.ts';
 import type { CacheFigures } from './session.ts';
 
@@ -25,14 +25,52 @@ function cells(row: Row, rows: readonly Row[]): string[] {
   ];
 }
 
-export function reportOf(rows: readonly Row[], cache: CacheFigures, rounds: number, where: string): string {
+function circumstances(rounds: number, where: string, command: string): string {
   const machine = cpus();
   const day = new Date().toISOString().slice(0, 10);
   const host = `Linux ${release()}, ${machine.length} CPUs (${machine[0]?.model})`;
+  return `${day}, ${where}; host: ${host}; ${roundsText(rounds, 'rounds, and of the ratios within each')}. Made by \`npm run ${command}\`.`;
+}
+
+/** `rdma-rpc perf` beside perftest: one line of both for each test and size. */
+export function perfReportOf(rows: readonly Row[], rounds: number, where: string): string {
+  const head = [
+    'line',
+    'unit',
+    'perftest',
+    'perf --fabric bare',
+    '/ perftest',
+    '',
+    'perf --fabric verbs',
+    '/ perftest',
+  ];
+  const lines = linesWithin(rows).map(({ name, unit, theirs, bare, fabric, within }) => [
+    name,
+    unit,
+    figureOf(median(theirs)),
+    figureOf(median(bare)),
+    timesOf(ratio(bare, theirs)),
+    within === undefined ? 'not run' : within ? 'within 5 %' : 'missed',
+    figureOf(median(fabric)),
+    timesOf(ratio(fabric, theirs)),
+  ]);
+  const parts = [
+    verbsPerfHeading,
+    circumstances(rounds, where, 'bench:verbs -- --perf'),
+    table([head, ...lines]),
+    ...rows.filter((row) => row.why !== '').map((row) => `${row.scenario}, ${row.peer}: ${row.why}`),
+  ];
+  return `${parts.join('\n\n')}\n`;
+}
+
+const figureOf = (value: number | undefined): string => (value === undefined ? '-' : figure(value));
+const timesOf = (value: number | undefined): string => (value === undefined ? '-' : `${value.toFixed(2)} ×`);
+
+export function reportOf(rows: readonly Row[], cache: CacheFigures, rounds: number, where: string): string {
   const head = ['scenario', 'peer', 'median', 'unit', 'rounds', 'session / peer'];
   const parts = [
     verbsHeading,
-    `${day}, ${where}; host: ${host}; ${roundsText(rounds, 'rounds, and of the ratios within each')}. Made by \`npm run bench:verbs\`.`,
+    circumstances(rounds, where, 'bench:verbs'),
     goalLines(judge(rows, cache)),
     table([head, ...rows.map((row) => cells(row, rows))]),
     ...rows.filter((row) => row.why !== '').map((row) => `${row.scenario}, ${row.peer}: ${row.why}`),

@@ -2,20 +2,22 @@
  * Measures, where the devices are: in the guest, or on a machine with a NIC. Every round runs every peer once, ours and theirs in turn,
  * so that what slows the machine for a while slows all. Started by bench/verbs/main.ts:
  *
- *   node dist/bench/verbs/rounds.js FILE ROUNDS SCALE SERVER_DEVICE CLIENT_DEVICE [GID_INDEX]
+ *   node dist/bench/verbs/rounds.js FILE TASK
  */
 import { writeFileSync } from 'node:fs';
+import { lines } from './lines.ts';
+import type { Task } from './options.ts';
 import type { Row } from './rows.ts';
 import { type Scenario, scenarios } from './scenarios.ts';
+import { closeTool } from './tool.ts';
 
-const [file, rounds, scale, server, client, gidIndex] = process.argv.slice(2) as [string, ...string[]];
-const devices = {
-  server: server!,
-  client: client!,
-  gidIndex: gidIndex === undefined ? undefined : Number(gidIndex),
-};
+const [file, task] = process.argv.slice(2) as [string, string];
+const { measure, only, rounds, scale, devices } = JSON.parse(task) as Task;
 
-const rows: Row[] = scenarios.flatMap(({ name, unit, peers }) =>
+const wanted = (measure === 'perf' ? lines : scenarios).filter(
+  ({ name }) => only.length === 0 || only.some((each) => name.startsWith(each)),
+);
+const rows: Row[] = wanted.flatMap(({ name, unit, peers }) =>
   peers.map(({ name: peer, sameRun = false }) => ({
     scenario: name,
     peer,
@@ -25,13 +27,13 @@ const rows: Row[] = scenarios.flatMap(({ name, unit, peers }) =>
     why: '',
   })),
 );
-for (let round = 1; round <= Number(rounds); round++) {
-  for (const scenario of scenarios.flatMap((each) => Array(each.turns).fill(each) as Scenario[])) {
+for (let round = 1; round <= rounds; round++) {
+  for (const scenario of wanted.flatMap((each) => Array(each.turns).fill(each) as Scenario[])) {
     const found: string[] = [];
     for (const peer of scenario.peers) {
       const row = rows.find((each) => each.scenario === scenario.name && each.peer === peer.name)!;
       try {
-        const figure = await peer.measure(devices, Number(scale));
+        const figure = await peer.measure(devices, scale);
         row.rounds.push(figure);
         found.push(`${peer.name} ${figure.toFixed(1)}`);
       } catch (error) {
@@ -43,4 +45,5 @@ for (let round = 1; round <= Number(rounds); round++) {
     process.stderr.write(`round ${round}/${rounds} ${scenario.name} ${scenario.unit}: ${found.join(', ')}\n`);
   }
 }
+closeTool();
 writeFileSync(file, JSON.stringify(rows));

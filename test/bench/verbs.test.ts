@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { codecHeading, tcpHeading, verbsHeading, writePart } from '../../bench/results.ts';
 import { judge } from '../../bench/verbs/goals.ts';
-import { reportOf } from '../../bench/verbs/report.ts';
+import { perfReportOf, reportOf } from '../../bench/verbs/report.ts';
 import { median, type Row, ratio } from '../../bench/verbs/rows.ts';
 
 const row = (scenario: string, peer: string, rounds: (number | null)[]): Row => ({
@@ -32,6 +32,26 @@ describe('rows', () => {
   test('a median of an even number of rounds lies between the two in the middle', () => {
     expect(median(row('a', 'ours', [4, 1, null, 2, 3]))).toBe(2.5);
     expect(median(row('a', 'ours', [null]))).toBeUndefined();
+  });
+});
+
+describe('the tool beside perftest', () => {
+  const line = (name: string, bare: number | null) => [
+    row(name, 'bare', [bare]),
+    row(name, 'perftest', [100]),
+    row(name, 'verbs', [120]),
+  ];
+  test.each([
+    [104, 'within 5 %'],
+    [96, 'within 5 %'],
+    [106, 'missed'],
+    [94, 'missed'],
+    [null, 'not run'],
+  ])('%s where perftest has 100: %s', (bare, verdict) => {
+    const report = perfReportOf([...line('send_lat 2', bare), ...line('read_bw 2', 100)], 1, 'here');
+    const cells = report.split('\n').find((each) => each.startsWith('| send_lat 2'))!;
+    expect(cells.split('|').map((each) => each.trim())).toContain(verdict);
+    expect(cells).toContain('1.20 ×');
   });
 });
 

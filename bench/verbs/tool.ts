@@ -1,0 +1,60 @@
+/**
+ * `rdma-rpc perf` between two devices of this machine: what the command runs, in a process for each side.
+ * To start the command itself takes seconds in a guest. Runs where the devices are.
+ */
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { dial } from '../../cli/perf/dial.ts';
+import type { PerfFabric, Plan } from '../../cli/perf/plan.ts';
+import type { Row } from '../../cli/perf/row.ts';
+import type { Devices } from './perftest.ts';
+
+const host = '127.0.0.1';
+const timeoutMs = 10_000;
+
+let listener: ChildProcess | undefined;
+
+async function listening(device: string): Promise<number> {
+  listener ??= fork(fileURLToPath(new URL('listener.js', import.meta.url)), [device]);
+  listener.send('next');
+  const [port] = (await once(listener, 'message')) as [number];
+  return port;
+}
+
+/** What the command is by default, but for what perftest has otherwise on devices that it does not know. */
+const usual = {
+  connection: 'RC',
+  atomic: 'fetch_add',
+  durationMs: 0,
+  depth: 128,
+  receiveDepth: 512,
+  queuePairs: 1,
+  inlineMax: 0,
+  signalEvery: 0,
+  postList: 1,
+  bidirectional: false,
+  validate: false,
+  events: false,
+  seed: 1,
+} as const;
+
+export interface ToolTest {
+  readonly test: Plan['test'];
+  readonly bytes: number;
+  readonly iterations: number;
+}
+
+export async function tool(devices: Devices, fabric: PerfFabric, asked: ToolTest): Promise<Row> {
+  const { bytes, ...rest } = asked;
+  const port = await listening(devices.server);
+  const gid = fabric === 'bare' && devices.gidIndex !== undefined ? { gidIndex: devices.gidIndex } : {};
+  const plan: Plan = { ...usual, ...rest, sizes: [bytes] };
+  const { peers } = await dial(plan, { host, port, device: devices.client, fabric, timeoutMs, ...gid });
+  return peers[0]!.rows[0]!;
+}
+
+/** After the last test. */
+export function closeTool(): void {
+  listener?.disconnect();
+}
