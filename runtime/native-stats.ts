@@ -5,6 +5,8 @@ export interface Stats {
   requests: number;
   inlineSends: number;
   eagerSends: number;
+  /** Messages that went in several of these. */
+  segmentedMessages: number;
   bulkReads: number;
   bulkReadBytes: number;
   bulkWrites: number;

@@ -54,9 +54,9 @@ export const Ev = {
   held: 3,
   /** EVICTED: the high word of the buffer's key. */
   keyHigh: 3,
-  /** Where the bytes are: 0 none; > 0 arena block of that number (one reference now belongs to JS); -1 the session's receive slab. */
+  /** Where the bytes are: 0 none; > 0 arena block of that number (one reference now belongs to JS); -1 the session's receive slab; -2 `wholeMessages`, and the metadata in the slab. */
   region: 4,
-  /** In the receive slab: byte offset of `metadata | message`. */
+  /** In the receive slab: byte offset of `metadata | message`. In `wholeMessages`: that of the message. */
   offset: 5,
   /** In an arena block, which has the message alone, from its start: 1 for an image, else 0. */
   image: 5,
@@ -118,6 +118,9 @@ export const Held = {
   /** The block that was given for the answer: the peer may still write to it, so it must be taken from the application. */
   sink: 2,
 } as const;
+/** `region` of a message in the session's receive slab, and of one that came in segments. */
+export const receiveSlab = -1;
+export const wholeMessage = -2;
 /** In `keys` of `submitBulk`: the piece lies in an arena block that the application has, too. */
 export const leasedMemory = -1;
 /** What an arena block is for: memory/arena.h says how much of the arena each may have. */

@@ -26,12 +26,14 @@ export {
   leasedMemory,
   notRun,
   Reason,
+  receiveSlab,
   Slots,
   Sub,
   SubOp,
   submitImage,
   submitSinkOnly,
   Use,
+  wholeMessage,
 } from './native-words.ts';
 export type { VerbsCapabilities, VerbsDevice, VerbsGid, VerbsPort, VerbsReport } from './verbs-report.ts';
 
@@ -103,6 +105,10 @@ export interface SessionOptions {
   messageMaxBytes: number;
   /** Largest message that the peer accepts, bytes. */
   peerMessageMaxBytes: number;
+  /** What its receives hold; without: as much as this side's. */
+  peerSlotBytes?: number;
+  /** It puts messages together that come in segments (docs/WIRE.md §2.5). */
+  peerTakesSegments?: boolean;
   /** Of a server: arena memory that large requests of this session may hold at once. Default: as much as its share. */
   arenaBytesMax?: number;
   /** Seals all that leaves the session. `keys`, 32 bytes each: of frames sent, frames received, bulk sent, bulk received; for this session alone. */
@@ -134,6 +140,10 @@ export interface NativeContext {
   readonly sendSlab: ArrayBuffer;
   readonly slotStride: number;
   readonly slotPayloadOffset: number;
+  /** Behind the slots of `freeSlots` there are long ones, with numbers that go on where those end, and this stride. */
+  readonly longSlotStride: number;
+  /** For events with region -2: messages that came in segments. */
+  readonly wholeMessages: ArrayBuffer;
   /** The peers of this fabric can write, at any time, to memory of large messages that they have once had a right to. */
   readonly peersKeepAccess: boolean;
   /** Submissions that fit before a flush is due. */
@@ -176,6 +186,15 @@ export interface NativeContext {
    * events, as runtime/counters/events.ts has them.
    */
   sessionTrace(session: number): { rows: Uint8Array; client: boolean; peer: string } | undefined;
+
+  /** Metadata and message that may be staged together in a long slot, of this session; 0: none may. */
+  segmentedBytes(session: number): number;
+  /**
+   * A long slot, for a request or (`call`: the handle) a response: it is staged as any other, or given back by `releaseLongSlot`. -1: there is none, or a message that
+   * does not fit a slot has to go by submitBulk.
+   */
+  takeLongSlot(session: number, call?: number): number;
+  releaseLongSlot(slot: number): void;
 
   /**
    * A refusal (negative Reason) leaves slot and call with JS; no event follows.

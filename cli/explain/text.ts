@@ -3,7 +3,7 @@ import { contextOptions } from '../../runtime/lane/contexts.ts';
 import { gatherBytes } from '../../runtime/limits.ts';
 import type { Half, Outcome, Trial, Work } from './trial.ts';
 
-export type Tier = 'inline' | 'eager' | 'bulk';
+export type Tier = 'inline' | 'eager' | 'segmented' | 'bulk';
 
 export interface Step {
   readonly side: 'client' | 'server';
@@ -40,6 +40,12 @@ function stepsOf({ client, server }: Half): Step[] {
 
 const shown = (bytes: number): string => `${bytes.toLocaleString('en')} bytes`;
 
+function tierOf(moved: number, sender: Work): Tier {
+  if (moved > 0) return 'bulk';
+  if (sender.segmentedMessages > 0) return 'segmented';
+  return sender.eagerSends > 0 ? 'eager' : 'inline';
+}
+
 export function explained(
   which: 'request' | 'response',
   half: Half,
@@ -49,7 +55,7 @@ export function explained(
   const { slotBytes } = contextOptions();
   const sender = which === 'request' ? half.client : half.server;
   const moved = half.server.bulkReads + half.server.bulkWrites;
-  const tier: Tier = moved > 0 ? 'bulk' : sender.eagerSends > 0 ? 'eager' : 'inline';
+  const tier = tierOf(moved, sender);
   if (tier === 'inline')
     return {
       bytes,
@@ -62,6 +68,13 @@ export function explained(
       bytes,
       tier,
       why: `its frame is longer than the ${shown(capabilities.maxInline)} that go inline, and fits a slot of ${shown(slotBytes)}`,
+      steps: stepsOf(half),
+    };
+  if (tier === 'segmented')
+    return {
+      bytes,
+      tier,
+      why: `it does not fit a slot of ${shown(slotBytes)}, and several SENDs cost less on this fabric than to show its memory for a ${which === 'request' ? 'READ' : 'WRITE'}`,
       steps: stepsOf(half),
     };
   const inPlace = sender.mrHits + sender.mrMisses > 0;

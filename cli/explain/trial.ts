@@ -37,6 +37,7 @@ export type Work = { readonly [K in (typeof counted)[number]]: number };
 const counted = [
   'inlineSends',
   'eagerSends',
+  'segmentedMessages',
   'bulkReads',
   'bulkReadBytes',
   'bulkWrites',

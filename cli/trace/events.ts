@@ -54,7 +54,7 @@ const textKind = 11;
 const textAt = 16;
 const unitNs = 256;
 const slotBits = 12;
-const frames = ['', 'request', 'response', 'cancel', 'credit', 'sink-request', 'sink'];
+const frames = ['', 'request', 'response', 'cancel', 'credit', 'sink-request', 'sink', 'segment'];
 const flagNames = ['sink', 'metadata', 'pieces', 'written', 'not-run', 'lasting', 'part', 'image'];
 const states = ['new', 'connecting', 'ready', 'draining', 'down'];
 /** fabric::WcStatus. */

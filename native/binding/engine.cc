@@ -182,6 +182,10 @@ Napi::Value Engine::send_slab() {
   return share(context_->slots().data(), context_->slots().bytes(), send_slab_);
 }
 
+Napi::Value Engine::whole_messages() {
+  return share(context_->whole_messages(), session::WholeMessages::bytes(), shared_arrays_.emplace_back());
+}
+
 Napi::Value Engine::receive_slab(std::uint32_t number) {
   session::Session* session = context_->find(number);
   if (session == nullptr) return env_.Undefined();

@@ -62,6 +62,7 @@ class Engine {
   void set_callback(Napi::Function callback) { callback_ = Napi::Persistent(callback); }
 
   Napi::Value send_slab();
+  Napi::Value whole_messages();
   Napi::Value receive_slab(std::uint32_t session);
   Napi::Value int32_array(std::int32_t* words, std::size_t count);
   Napi::Value clock();

@@ -1,6 +1,7 @@
 // See native_context.h and runtime/native.ts.
 #include "binding/native_context.h"
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "binding/engine.h"
 #include "binding/objects/boundary_constants.h"
 #include "binding/objects/engine_options.h"
+#include "binding/objects/given_pieces.h"
 #include "binding/objects/peer_address.h"
 #include "binding/objects/session_object.h"
 #include "binding/objects/session_options.h"
@@ -20,7 +22,6 @@ namespace rdma_rpc::binding {
 namespace {
 
 using session::BulkSubmission;
-using session::GivenPiece;
 namespace boundary = session::boundary;
 
 class NativeContext : public Napi::ObjectWrap<NativeContext> {
@@ -37,6 +38,9 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
                            InstanceMethod<&NativeContext::session_error>("sessionError"),
                            InstanceMethod<&NativeContext::session_info>("sessionInfo"),
                            InstanceMethod<&NativeContext::session_trace>("sessionTrace"),
+                           InstanceMethod<&NativeContext::segmented_bytes>("segmentedBytes"),
+                           InstanceMethod<&NativeContext::take_long_slot>("takeLongSlot"),
+                           InstanceMethod<&NativeContext::release_long_slot>("releaseLongSlot"),
                            InstanceMethod<&NativeContext::submit_bulk>("submitBulk"),
                            InstanceMethod<&NativeContext::cancel>("cancel"),
                            InstanceMethod<&NativeContext::want>("want"),
@@ -81,11 +85,12 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
     self.Set("sendSlab", engine_->send_slab());
     self.Set("slotStride", context.slots().stride());
     self.Set("slotPayloadOffset", session::kSlotHeadroom);
-    const fabric::Capabilities& capabilities = context.device().capabilities();
-    self.Set("capabilities", capabilities_object(env, capabilities));
+    self.Set("longSlotStride", session::SendSlots::kLongStride);
+    self.Set("wholeMessages", engine_->whole_messages());
+    self.Set("capabilities", capabilities_object(env, context.device().capabilities()));
     self.Set("peersKeepAccess", context.peers_keep_access());
     self.Set("submissionsMax", session::kSubmissionsMax);
-    self.Set("path", capabilities.path);
+    self.Set("path", context.device().capabilities().path);
   }
 
   ~NativeContext() override {
@@ -187,6 +192,23 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
     session::Session* session = this->session(info);
     if (session == nullptr) return {};
     return session_object(info.Env(), engine_->context(), *session);
+  }
+
+  Napi::Value segmented_bytes(const Napi::CallbackInfo& info) {
+    session::Session* session = this->session(info);
+    return session == nullptr ? Napi::Value() : Napi::Number::New(info.Env(), session->segmented_bytes());
+  }
+
+  Napi::Value take_long_slot(const Napi::CallbackInfo& info) {
+    session::Session* found = find(info);
+    std::optional<std::uint32_t> call;
+    if (info.Length() > 1) call = info[1].As<Napi::Number>().Uint32Value();
+    return Napi::Number::New(info.Env(), found == nullptr ? -1 : found->take_long_slot(call));
+  }
+
+  void release_long_slot(const Napi::CallbackInfo& info) {
+    if (engine_ != nullptr)
+      engine_->context().slots().give_long_back(info[0].As<Napi::Number>().Int32Value());
   }
 
   Napi::Value submit_bulk(const Napi::CallbackInfo& info);
@@ -324,39 +346,16 @@ Napi::Value NativeContext::submit_bulk(const Napi::CallbackInfo& info) {
   submission.method = number(3);
   submission.metadata_bytes = number(5);
   submission.timeout_us = number(6);
-  const auto pieces = info[7].As<Napi::Array>();
   submission.sink = number(9);
   submission.use = static_cast<memory::Use>(number(10));
   submission.image = (number(11) & boundary::kImage) != 0;
   submission.sink_only = (number(11) & boundary::kSinkOnly) != 0;
-  submission.pieces.reserve(pieces.Length());
-  for (std::uint32_t i = 0, count = pieces.Length(); i < count; ++i) {
-    // Bare Node-API: a thread that is being terminated reads no elements, and node-addon-api would end the
-    // process over the error that it cannot make then.
-    napi_value value = nullptr, key = nullptr, buffer = nullptr;
-    napi_typedarray_type type;
-    std::size_t bytes = 0, offset = 0;
-    void* data = nullptr;
-    std::int64_t number_of_buffer = 0;
-    if (napi_get_element(info.Env(), pieces, i, &value) != napi_ok ||
-        napi_get_element(info.Env(), info[8], i, &key) != napi_ok ||
-        napi_get_value_int64(info.Env(), key, &number_of_buffer) != napi_ok) {
-      return Napi::Number::New(info.Env(), -static_cast<int>(boundary::Reason::session_lost));
-    }
-    if (napi_get_typedarray_info(info.Env(), value, &type, &bytes, &data, &buffer, &offset) != napi_ok ||
-        type != napi_uint8_array) {
-      Napi::TypeError::New(info.Env(), "rdma-rpc: a piece is no Uint8Array").ThrowAsJavaScriptException();
-      return {};
-    }
-    GivenPiece piece{.data = static_cast<std::byte*>(data), .bytes = bytes, .lent = number_of_buffer != 0};
-    if (number_of_buffer > 0) {
-      piece.key = static_cast<std::uint64_t>(number_of_buffer);
-      void* buffer_data = nullptr;
-      napi_get_arraybuffer_info(info.Env(), buffer, &buffer_data, &piece.buffer_bytes);
-      piece.buffer_data = static_cast<std::byte*>(buffer_data);
-      piece.presence = engine->watched().watch(piece.key, buffer);
-    }
-    submission.pieces.push_back(piece);
+  const auto read = read_pieces(info.Env(), info[7], info[8], engine->watched(), submission.pieces);
+  if (read == PiecesRead::thread_ends)
+    return Napi::Number::New(info.Env(), -static_cast<int>(boundary::Reason::session_lost));
+  if (read == PiecesRead::no_bytes) {
+    Napi::TypeError::New(info.Env(), "rdma-rpc: a piece is no Uint8Array").ThrowAsJavaScriptException();
+    return {};
   }
   // The frame needs a slot even when JS has no metadata to put into one.
   const std::int32_t given = info[4].As<Napi::Number>().Int32Value();

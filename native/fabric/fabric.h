@@ -94,6 +94,9 @@ struct Capabilities {
   /// This process's CPU reads what is sent, turns after the post, and nothing is pinned: what its owner can
   /// take away meanwhile (Presence) must be copied to memory that lasts. QueuePair::withdraw() works.
   bool reads_memory_late = false;
+  /// A message of so many bytes at most costs less in several SENDs, each copied twice, than by READ or WRITE
+  /// of memory that is shown for it. 0: none does, or nobody has measured.
+  std::uint32_t segmented_bytes = 0;
   /// A longer WRITE is given up too early where packets are lost.
   std::uint64_t max_write_bytes = UINT64_MAX;
   /// A READ of so many bytes or fewer must lie on one page of the peer's memory.

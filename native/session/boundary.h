@@ -98,6 +98,9 @@ enum : int { held, wanted, words };
 
 /// `region` of an event whose bytes lie in the session's receive slab.
 inline constexpr std::int32_t kReceiveSlab = -1;
+/// The same where the message came in segments: it lies in the memory of whole messages, its metadata in the
+/// slab.
+inline constexpr std::int32_t kWholeMessage = -2;
 
 struct Event {
   std::int32_t word[ev::words] = {};

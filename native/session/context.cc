@@ -51,7 +51,9 @@ std::unique_ptr<Context> Context::open(std::shared_ptr<fabric::Device> device, c
     return nullptr;
   }
   const std::uint32_t stride = SendSlots::send_stride_for(options.slot_bytes);
-  auto memory = dev.alloc_memory(std::size_t{options.send_slots} * stride, "send slots");
+  const std::uint32_t segmented = options.segmented_bytes.value_or(dev.capabilities().segmented_bytes);
+  const std::uint32_t long_slots = segmented == 0 ? 0 : kLongSlots;
+  auto memory = dev.alloc_memory(SendSlots::bytes_for(options.send_slots, stride, long_slots), "send slots");
   if (memory == nullptr) {
     *error = "no memory for " + std::to_string(options.send_slots) +
              " send slots (option sendSlots): " + dev.refusal();
@@ -76,8 +78,8 @@ std::unique_ptr<Context> Context::open(std::shared_ptr<fabric::Device> device, c
   context->free_slots_.resize(options.send_slots);
   context->session_slots_.resize(std::size_t{kSessionPlaces} * boundary::slots::words);
   context->slots_ = std::make_unique<SendSlots>(std::move(memory), std::move(region), options.send_slots,
-                                                stride, context->control_.data(), context->free_slots_.data(),
-                                                context->session_slots_.data());
+                                                stride, long_slots, context->control_.data(),
+                                                context->free_slots_.data(), context->session_slots_.data());
   context->events_ = std::make_unique<EventQueue>(context->event_words_.data());
   context->page_ = telemetry::CountersPage::open(options.publish_counters);
   if (context->page_ == nullptr) {
@@ -97,6 +99,7 @@ std::unique_ptr<Context> Context::open(std::shared_ptr<fabric::Device> device, c
                                     context->page_->events(),
                                     exposure,
                                     options.slot_bytes,
+                                    segmented,
                                     options.counters_start,
                                     {dev.capabilities(), options.read_bytes_max}});
   Context* self = context.get();
@@ -193,8 +196,9 @@ std::uint32_t Context::progress(std::uint64_t now_ns) {
   events_->fill();
   // A completion makes at most two events that must be in this batch (the end of a bulk and its memory), and
   // only what is in it may refer to a receive slot.
-  // A session that has just connected says so first.
-  const std::size_t room = events_->room() / (shared_->connecting != 0 ? 3 : 2);
+  // A session that has just connected says so first. Each may bring the last segment of a message.
+  const std::uint32_t most = events_->room() / (shared_->connecting != 0 ? 3 : 2);
+  const std::size_t room = std::min(most, shared_->whole.free());
   const std::size_t count = room == 0 ? 0 : poll(room);
   if (!shared_->fetched.empty()) deliver_fetched(count < room);
   // By the sets, not by how many are in them for good reason: a visit also takes out those that have ended.
@@ -224,7 +228,8 @@ std::size_t Context::poll(std::size_t most) {
 /// JS may have been busy for long, and its answers are staged: a CANCEL of one lies in the queue, perhaps,
 /// and then its bytes need not be moved. What comes of this poll waits for the next turn.
 void Context::drain_completions() {
-  for (std::uint32_t i = 0; i < kDrainPollsMax && poll(completions_.size()) == completions_.size(); ++i) {
+  for (std::uint32_t i = 0; i < kDrainPollsMax && shared_->whole.free() >= completions_.size(); ++i) {
+    if (poll(completions_.size()) != completions_.size()) return;
   }
 }
 
@@ -262,6 +267,8 @@ void Context::retire_events() {
     } else if (words[ev::receive_slot] != 0) {
       if (Session* session = find(number))
         session->recycle(static_cast<std::uint32_t>(words[ev::receive_slot] - 1));
+      if (words[ev::region] == boundary::kWholeMessage)
+        shared_->whole.release(static_cast<std::uint32_t>(words[ev::offset]));
     }
   }
 }

@@ -11,6 +11,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,8 @@ namespace rdma_rpc::session {
 struct ContextOptions {
   std::uint32_t slot_bytes = 8192;
   std::uint32_t send_slots = 256;
+  /// Messages of so many bytes at most go in segments; without: as the device would have it.
+  std::optional<std::uint32_t> segmented_bytes{};
   memory::ArenaOptions arena;
   memory::MrCacheOptions mr_cache;
   Exposure exposure = Exposure::automatic;
@@ -56,6 +59,10 @@ class Context {
   std::size_t submission_words() const { return submissions_.size(); }
   std::size_t event_words() const { return event_words_.size(); }
   SendSlots& slots() { return *slots_; }
+  /// Messages that came in segments, by the offsets of their events.
+  std::byte* whole_messages() { return shared_->whole.data(); }
+  /// How many more of them may come in now.
+  std::uint32_t whole_messages_free() const { return shared_->whole.free(); }
 
   // --- the turn
   /// Polls completions into events. Returns the number of events in the array: enter JS when it is not 0.

@@ -40,6 +40,20 @@ inline constexpr std::uint32_t kSlotHeadroom = 64;
 /// stands in front of it in the frame of a large message: the head of a list of pieces, and one piece.
 inline constexpr std::uint32_t kSlotTail = 64;
 
+/// A message, its metadata counted, that goes in several SENDs: at most so long, whatever the device would
+/// like. What its receiver puts it together in.
+inline constexpr std::uint32_t kSegmentedBytesMax = 32 * 1024;
+/// SENDs before the last one of such a message: with it they are one post (kPostBatch).
+inline constexpr std::uint32_t kSegmentsMax = 31;
+/// Bytes between two of them in the send slot: the seal of one, the header of the next.
+inline constexpr std::uint32_t kSegmentGap = 32;
+/// Send slots for such messages, of all sessions of a context: half a window. When they are all under way the
+/// next message goes as a large one does.
+inline constexpr std::uint32_t kLongSlots = 128;
+/// Places where they are put together, until JS has read them: those of four batches. The completion queue is
+/// left alone while there are none.
+inline constexpr std::uint32_t kWholeMessages = 128;
+
 /// One READ work request of a bulk transfer. Large enough to reach full bandwidth, small enough that other
 /// calls get in between. 20 bits of a work request's record name it.
 inline constexpr std::uint32_t kChunkBytes = 512 * 1024;

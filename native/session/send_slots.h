@@ -1,6 +1,6 @@
 // The send slots of a context: registered memory in which JS encodes messages, and the stack of free slots
-// that JS pops from. Owned by the context, used by its sessions and (through shared arrays) by JS; all on the
-// context's thread.
+// that JS pops from; behind them a few long slots, for messages that go in segments. Owned by the context,
+// used by its sessions and (through shared arrays) by JS; all on the context's thread.
 #pragma once
 
 #include <algorithm>
@@ -21,16 +21,18 @@ class SendSlots {
   /// `control`, `free_stack` and `by_session` are the shared arrays; free_stack has room for `count` numbers,
   /// by_session for slots::words of each of kSessionPlaces.
   SendSlots(std::unique_ptr<fabric::HostMemory> memory, std::unique_ptr<fabric::MemoryRegion> region,
-            std::uint32_t count, std::uint32_t stride, std::int32_t* control, std::int32_t* free_stack,
-            std::int32_t* by_session)
+            std::uint32_t count, std::uint32_t stride, std::uint32_t long_count, std::int32_t* control,
+            std::int32_t* free_stack, std::int32_t* by_session)
       : memory_(std::move(memory)),
         region_(std::move(region)),
         count_(count),
         stride_(stride),
+        long_count_(long_count),
         control_(control),
         free_stack_(free_stack),
         by_session_(by_session),
         place_of_(count, kNoPlace) {
+    for (std::uint32_t i = long_count; i > 0; --i) free_long_.push_back(count + i - 1);
     // The lowest number ends on top of the stack: the same few slots are used again and again, and stay in
     // the cache.
     for (std::uint32_t i = 0; i < count; ++i) free_stack_[i] = static_cast<std::int32_t>(count - 1 - i);
@@ -47,8 +49,32 @@ class SendSlots {
     return stride_for(slot_bytes) + kSlotTail;
   }
 
+  /// Of long ones: the message, and a gap behind each segment.
+  static constexpr std::uint32_t kLongStride =
+      kSlotHeadroom + kSegmentedBytesMax + (kSegmentsMax + 1) * kSegmentGap + kSlotTail;
+  static std::size_t bytes_for(std::uint32_t count, std::uint32_t stride, std::uint32_t long_count) {
+    return std::size_t{count} * stride + std::size_t{long_count} * kLongStride;
+  }
+
   std::byte* payload(std::uint32_t slot) {
-    return memory_->data() + std::size_t{slot} * stride_ + kSlotHeadroom;
+    const std::size_t start = is_long(slot)
+                                  ? std::size_t{count_} * stride_ + std::size_t{slot - count_} * kLongStride
+                                  : std::size_t{slot} * stride_;
+    return memory_->data() + start + kSlotHeadroom;
+  }
+  bool is_long(std::uint32_t slot) const { return slot >= count_; }
+  /// One that JS has taken, and not submitted.
+  void give_long_back(std::int32_t slot) {
+    if (valid(slot) && is_long(static_cast<std::uint32_t>(slot))) release(static_cast<std::uint32_t>(slot));
+  }
+  std::uint32_t count_long() const { return long_count_; }
+  std::uint32_t free_long() const { return static_cast<std::uint32_t>(free_long_.size()); }
+  /// A long slot, or -1.
+  std::int32_t take_long() {
+    if (free_long_.empty()) return -1;
+    const std::uint32_t slot = free_long_.back();
+    free_long_.pop_back();
+    return static_cast<std::int32_t>(slot);
   }
   /// The device goes. JS keeps the memory.
   void leave_device() { region_.reset(); }
@@ -58,8 +84,11 @@ class SendSlots {
   std::byte* data() { return memory_->data(); }
   std::size_t bytes() const { return memory_->size(); }
 
-  bool valid(std::int32_t slot) const { return slot >= 0 && static_cast<std::uint32_t>(slot) < count_; }
+  bool valid(std::int32_t slot) const {
+    return slot >= 0 && static_cast<std::uint32_t>(slot) < count_ + long_count_;
+  }
   void release(std::uint32_t slot) {
+    if (is_long(slot)) return free_long_.push_back(slot);
     let_go(slot);
     free_stack_[control_[boundary::ctl::free_slots]++] = static_cast<std::int32_t>(slot);
   }
@@ -70,11 +99,13 @@ class SendSlots {
   }
   /// From now on until it is given back it counts for the session at that place.
   void hold(std::uint32_t slot, std::uint32_t place) {
+    if (is_long(slot)) return;
     place_of_[slot] = static_cast<std::uint16_t>(place);
     ++word(place, boundary::slots::held);
   }
   /// It is with JS again.
   void let_go(std::uint32_t slot) {
+    if (is_long(slot)) return;
     const std::uint16_t place = std::exchange(place_of_[slot], kNoPlace);
     if (place != kNoPlace) --word(place, boundary::slots::held);
   }
@@ -102,11 +133,12 @@ class SendSlots {
 
   std::unique_ptr<fabric::HostMemory> memory_;
   std::unique_ptr<fabric::MemoryRegion> region_;
-  std::uint32_t count_, stride_;
+  std::uint32_t count_, stride_, long_count_;
   std::int32_t* control_;
   std::int32_t* free_stack_;
   std::int32_t* by_session_;
   std::vector<std::uint16_t> place_of_;  ///< of slots that native code holds
+  std::vector<std::uint32_t> free_long_;
 };
 
 }  // namespace rdma_rpc::session

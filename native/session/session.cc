@@ -162,6 +162,19 @@ bool Session::unseal(std::byte* frame, std::uint32_t& bytes, std::uint64_t& bulk
   return true;
 }
 
+/// Null, or why this frame cannot end the message whose segments have come before it.
+const char* Session::end_of_segments(const wire::Frame& frame) const {
+  const wire::Header& header = frame.header;
+  const auto type = static_cast<wire::FrameType>(header.type);
+  const bool ends = type == wire::FrameType::request || type == wire::FrameType::response;
+  if (!ends || header.call != segments_.call()) return "segments without the end of their message";
+  if ((header.flags & (wire::has_pieces | wire::written)) != 0)
+    return "segments of a message that is elsewhere";
+  if (type == wire::FrameType::response && header.method != 0) return "segments of an error";
+  const std::uint32_t others = frame.metadata_bytes + frame.message_bytes;
+  return others > kSegmentedBytesMax - segments_.bytes() ? Segments::kTooLong : nullptr;
+}
+
 void Session::on_frame(std::uint32_t receive_slot, std::uint32_t bytes, std::uint32_t invalidated_rkey) {
   std::byte* data = receive_slab() + std::size_t{receive_slot} * receive_stride_;
   received_bytes_ += bytes;
@@ -181,19 +194,31 @@ void Session::on_frame(std::uint32_t receive_slot, std::uint32_t bytes, std::uin
     return protocol_error("more credits than receives");
   }
   const auto type = static_cast<wire::FrameType>(header.type);
+  frame.slab_offset = static_cast<std::size_t>(data - receive_slab());
   if (type != wire::FrameType::credit && wire::call_slot(header.call) >= options_.call_slots) {
     return protocol_error("call slot out of range");
   }
   if (invalidated_rkey != 0 && type != wire::FrameType::response) {
     return protocol_error("key invalidated by a frame that is no response");
   }
+  if (type == wire::FrameType::segment) {
+    const char* why =
+        segments_.add(header.call, receive_slot, data + frame.message_offset, frame.message_bytes);
+    return why == nullptr ? void() : protocol_error(why);
+  }
+  if (!segments_.empty()) {
+    if (const char* why = end_of_segments(frame)) return protocol_error(why);
+    frame.message_bytes += segments_.bytes();
+  }
   switch (type) {
     case wire::FrameType::request:
       if (server_ == nullptr) return protocol_error("request from a server");
-      return server_->on_request(frame, data, receive_slot);
+      server_->on_request(frame, data, receive_slot);
+      return segments_.clear([this](std::uint32_t part) { recycle(part); });
     case wire::FrameType::response:
       if (client_ == nullptr) return protocol_error("response from a client");
-      return client_->on_response(frame, receive_slot, invalidated_rkey);
+      client_->on_response(frame, receive_slot, invalidated_rkey);
+      return segments_.clear([this](std::uint32_t part) { recycle(part); });
     case wire::FrameType::cancel:
       if (server_ == nullptr) return protocol_error("cancel from a server");
       server_->on_cancel(header);
@@ -207,6 +232,7 @@ void Session::on_frame(std::uint32_t receive_slot, std::uint32_t bytes, std::uin
       server_->on_sink(frame);
       break;
     case wire::FrameType::credit:
+    case wire::FrameType::segment:
       break;
   }
   recycle(receive_slot);
@@ -321,6 +347,12 @@ std::int32_t Session::submit_bulk(BulkSubmission submission) {
   }
   if (token < 0) shared_.slots.let_go(submission.slot);
   return token;
+}
+
+std::int32_t Session::take_long_slot(std::optional<std::uint32_t> call) {
+  if (!is_open() || segmented_bytes_ == 0) return -1;
+  if (call && (server_ == nullptr || server_->exposes(*call))) return -1;
+  return shared_.slots.take_long();
 }
 
 void Session::cancel(std::uint32_t slot, Reason reason) {

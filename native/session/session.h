@@ -41,6 +41,9 @@ class Session final : public Link {
   void submit(const std::int32_t* words);
   /// The token of the SENT event, or a negative Reason.
   std::int32_t submit_bulk(BulkSubmission submission);
+  /// A slot for metadata and message of segmented_bytes() at most, of a request or of the response to that
+  /// call. -1: there is none, or the answer goes as a large message does, since the call has shown memory.
+  std::int32_t take_long_slot(std::optional<std::uint32_t> call);
   void cancel(std::uint32_t slot, boundary::Reason reason);
   /// The application waits for the large message of this part (PART_WAITS said which).
   void want(std::uint32_t call);
@@ -112,6 +115,7 @@ class Session final : public Link {
   // session.cc
   void on_done(SendQueue::Done done, bool vanished);
   bool unseal(std::byte* frame, std::uint32_t& bytes, std::uint64_t& bulk_number);
+  const char* end_of_segments(const wire::Frame& frame) const;
   void on_frame(std::uint32_t receive_slot, std::uint32_t bytes, std::uint32_t invalidated_rkey);
   void maybe_down();
 

@@ -22,6 +22,7 @@
 #include "session/send_slots.h"
 #include "session/session_set.h"
 #include "session/stats.h"
+#include "session/whole_messages.h"
 #include "telemetry/latencies.h"
 #include "telemetry/recorder.h"
 
@@ -42,6 +43,7 @@ struct Shared {
   telemetry::EventRings event_rings;
   Exposure exposure;  ///< never automatic
   std::uint32_t slot_bytes;
+  std::uint32_t segmented_bytes;  ///< of which messages that are no longer go in segments
   std::uint32_t counters_start;
   Flow flow;
   /// Why the system refused what the last call with no_memory or registration wanted; empty: it did not.
@@ -63,6 +65,7 @@ struct Shared {
   std::uint64_t waited_ns = 0;   ///< time in which there were waiters and the thread could serve them
   std::uint32_t connecting = 0;  ///< sessions in that state
   SessionSets sets{};
+  WholeMessages whole{};
   ReceivePool receive_pool{device};
   /// Requests whose READs are over, on their way to JS. `received`: frames of the session until then.
   struct Fetched {
@@ -89,6 +92,10 @@ struct SessionOptions {
   std::size_t arena_max_bytes = 0;
   /// Frames and bulk messages are sealed; without: sent as they are.
   std::optional<SealOptions> seal{};
+  /// What the peer's receives hold; 0: as much as those of this side.
+  std::uint32_t peer_slot_bytes = 0;
+  /// It puts messages together that come in segments (WIRE §2.5).
+  bool peer_takes_segments = false;
 };
 
 /// A piece as JS gives it: bytes, and the ArrayBuffer they lie in (key 0: arena memory).

@@ -8,6 +8,7 @@ namespace rdma_rpc::session {
 struct Stats {
   std::uint64_t calls = 0, requests = 0;
   std::uint64_t inline_sends = 0, eager_sends = 0;
+  std::uint64_t segmented_messages = 0;  ///< sent in several of those
   std::uint64_t bulk_reads = 0, bulk_read_bytes = 0, bulk_writes = 0, bulk_write_bytes = 0;
   std::uint64_t bulk_requests = 0, bulk_responses = 0;  ///< of calls made here, and of parts of streams
   std::uint64_t sinks_predicted = 0, sinks_asked = 0;

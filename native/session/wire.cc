@@ -117,6 +117,11 @@ const char* parse(const std::byte* data, std::uint32_t bytes, Frame& frame) {
         return "malformed sink";
       if (bytes != sizeof(Header) + (flags != 0 ? sizeof(Sink) : 0)) return "sink of a wrong length";
       return flags != 0 ? parse_message(data, bytes, frame) : nullptr;
+    case FrameType::segment:
+      if (flags != 0 || header.method != 0 || header.timeout_us != 0) return "malformed segment";
+      if (bytes == sizeof(Header)) return "segment of no bytes";
+      frame.message_bytes = bytes - frame.message_offset;
+      return nullptr;
   }
   return "unknown frame type";
 }

@@ -22,6 +22,7 @@ enum class FrameType : std::uint8_t {
   credit = 4,
   sink_request = 5,
   sink = 6,
+  segment = 7,
 };
 
 enum Flag : std::uint8_t {
@@ -105,7 +106,8 @@ struct Frame {
   Sink sink;
   std::uint32_t metadata_bytes, metadata_offset;
   std::uint32_t message_bytes, message_offset;  ///< in the frame; 0 bytes when pieces or written
-  std::uint32_t total;                          ///< pieces: their sum; written: bytes of the sink
+  std::size_t slab_offset = 0;  ///< of the frame in the receive slab; message_bytes counts segments there
+  std::uint32_t total;          ///< pieces: their sum; written: bytes of the sink
   std::uint32_t piece_count, piece_offset;
   std::uint64_t bulk_number;  ///< of a sealed session: of the message that is elsewhere
 };

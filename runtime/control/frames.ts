@@ -27,9 +27,11 @@ export const feature = {
   images: 4,
   /** Proves that the queue pairs of attach and attached are its own. Only where the sides have a key for it. */
   bound: 8,
+  /** Puts messages together that come in segments. */
+  segments: 16,
 } as const;
 /** What this side can do on every connection. */
-export const ownFeatures = feature.ping | feature.leave | feature.images;
+export const ownFeatures = feature.ping | feature.leave | feature.images | feature.segments;
 
 export interface PeerLimits {
   readonly inflightMax: number;

@@ -97,12 +97,15 @@ export function prepareSession(
       callSlots,
       messageMaxBytes: side.messageMaxBytes,
       peerMessageMaxBytes: peer.messageMaxBytes,
+      peerSlotBytes: peer.slotBytes,
+      peerTakesSegments: (features & feature.segments) !== 0,
       ...(arenaBytesMax !== undefined && { arenaBytesMax }),
       ...(seal !== undefined && { seal }),
     });
     const eagerBytes = Math.min(contextOptions().slotBytes, peer.slotBytes);
     const images = (features & feature.images) !== 0;
-    const target = { session, eagerBytes, messageMaxBytes: peer.messageMaxBytes, images };
+    const segmentedBytes = context.native.segmentedBytes(session);
+    const target = { session, eagerBytes, segmentedBytes, messageMaxBytes: peer.messageMaxBytes, images };
     return { context, target, inflightMax, streamsMax, guard };
   } catch (error) {
     releaseContext(context);

@@ -190,6 +190,7 @@ const zero: Stats = {
   requests: 0,
   inlineSends: 0,
   eagerSends: 0,
+  segmentedMessages: 0,
   bulkReads: 0,
   bulkReadBytes: 0,
   bulkWrites: 0,

@@ -1,6 +1,6 @@
 /**
- * Takes a message out of the place that an event names: the session's receive slab, where everything is copied out since it is
- * valid during the callback only, or an arena block, of which large `bytes` fields become views. Owned by a session.
+ * Takes a message out of the place that an event names: the session's receive slab, or the memory of messages that came in segments,
+ * where everything is copied out since it is valid during the callback only, or an arena block, of which large `bytes` fields become views. Owned by a session.
  */
 import { CodecError } from '../codec/error.ts';
 import { Image } from '../codec/memory/image.ts';
@@ -10,7 +10,7 @@ import type { MessageType } from '../codec/types.ts';
 import { BlockLease, setLease } from '../core/lease.ts';
 import { decodeResponseMetadata, metadataFault, type ResponseMetadata } from '../core/metadata-wire.ts';
 import { leaseBytes } from '../limits.ts';
-import { Ev, type NativeContext } from '../native.ts';
+import { Ev, type NativeContext, wholeMessage } from '../native.ts';
 import type { LeaseHabit } from './lease-habit.ts';
 import { copyValue } from './value-memory.ts';
 
@@ -21,6 +21,7 @@ export class Incoming {
   readonly #events: Int32Array;
   readonly #slab: Source = new Source();
   readonly #block: Source = new Source();
+  readonly #whole: Source = new Source();
   readonly #habit: LeaseHabit | undefined;
   readonly #onRelease: (() => void) | undefined;
 
@@ -30,6 +31,8 @@ export class Incoming {
     this.#events = native.events;
     this.#slab.reset(new Uint8Array(native.receiveSlab(session)));
     this.#slab.copyOut = copyValue;
+    this.#whole.reset(new Uint8Array(native.wholeMessages));
+    this.#whole.copyOut = copyValue;
     this.#block.copyOut = copyValue;
     this.#habit = habit;
     this.#onRelease = habit === undefined ? undefined : () => habit.released();
@@ -44,8 +47,9 @@ export class Incoming {
     const region = events[at + Ev.region]!;
     const bytes = events[at + Ev.messageBytes]!;
     if (region > 0) return this.#inBlock(region, events[at + Ev.image] === 1, bytes, type, into, copy);
-    const start = events[at + Ev.offset]! + events[at + Ev.metadataBytes]!;
-    const slab = this.#slab;
+    const whole = region === wholeMessage;
+    const start = events[at + Ev.offset]! + (whole ? 0 : events[at + Ev.metadataBytes]!);
+    const slab = whole ? this.#whole : this.#slab;
     if (into === undefined || into.released) return type.decodeFrom(slab, start, start + bytes);
     try {
       slab.copyOut = into.fill();
@@ -92,8 +96,7 @@ export class Incoming {
   }
 
   #metadataAt(at: number): number {
-    const inBlock = this.#events[at + Ev.region]! > 0;
-    return this.#events[at + (inBlock ? Ev.metadataOffset : Ev.offset)]!;
+    return this.#events[at + Ev.metadataOffset]!;
   }
 
   #inBlock<T>(

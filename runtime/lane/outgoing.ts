@@ -18,6 +18,7 @@ import {
 } from '../native.ts';
 import { BulkMessages } from './bulk.ts';
 import { closeTurn } from './deadlines.ts';
+import { LongSlots } from './long-slots.ts';
 import type { Submission } from './submission.ts';
 
 /** Returned by `submit` when every send slot is in use: wait for `slotsFree`. Other negative results are a Reason, negated. */
@@ -42,6 +43,7 @@ export class Outgoing {
   readonly #slotPayloadOffset: number;
   readonly #memory: Uint8Array;
   readonly #slab: Sink = new Sink();
+  readonly #long: LongSlots;
   /** A message is being encoded into a slot. */
   #encoding = false;
   #flushScheduled = false;
@@ -63,6 +65,7 @@ export class Outgoing {
     this.#slotPayloadOffset = native.slotPayloadOffset;
     this.#memory = new Uint8Array(native.sendSlab);
     this.#slab.reset(this.#memory);
+    this.#long = new LongSlots(native, this.#memory);
   }
 
   flush(): void {
@@ -105,11 +108,9 @@ export class Outgoing {
     }
     // What a field's annotation wants apart goes as bulk although it might fit.
     if (slab.full || slab.planned !== 0) {
-      return this.#submitBulk(
-        { op, target, call, method, timeoutUs, metadata, sink, sinkOnly, use },
-        type,
-        message,
-      );
+      const all = { op, target, call, method, timeoutUs, metadata, sink, sinkOnly, use };
+      if (slab.planned === 0 && this.#submitLong(all, type, message)) return 0;
+      return this.#submitBulk(all, type, message);
     }
     if (messageBytes > target.messageMaxBytes) return this.#refuse(messageBytes);
     if (metadata !== undefined) this.#memory.set(metadata, from);
@@ -200,6 +201,23 @@ export class Outgoing {
       this.#flushScheduled = true;
       queueMicrotask(this.#flushNow);
     }
+  }
+
+  /** In segments, when the peer takes them and they cost less than bulk. False: it has not been submitted. */
+  #submitLong<Init>(
+    submission: Readonly<Submission>,
+    type: MessageType<unknown, Init>,
+    message: Init,
+  ): boolean {
+    const { op, target, call, method, timeoutUs } = submission;
+    const metadata = submission.metadata ?? nothing;
+    const maxBytes = Math.min(target.segmentedBytes ?? 0, metadata.byteLength + target.messageMaxBytes);
+    if (maxBytes <= target.eagerBytes) return false;
+    const slot = this.#long.encode({ op, session: target.session, call, maxBytes }, type, message, metadata);
+    if (slot === -1) return false;
+    const { messageBytes } = this.#long;
+    this.#stage(op, target.session, call, method, slot, metadata.byteLength, messageBytes, timeoutUs);
+    return true;
   }
 
   #submitBulk<Init>(

@@ -8,6 +8,8 @@ export interface Target {
   readonly session: number;
   /** Metadata and message together that both our send slots and the peer's receive slots hold. */
   readonly eagerBytes: number;
+  /** The same of a message that goes in segments, when it does not fit that; 0: none does. */
+  readonly segmentedBytes?: number;
   /** Largest message that the peer accepts. */
   readonly messageMaxBytes: number;
   /** The peer takes messages as images (docs/WIRE.md §2.4). */

@@ -9,7 +9,7 @@ import { decodeResponseMetadata, metadataFault, type ResponseMetadata } from '..
 import type { FabricContext } from '../lane/fabric-context.ts';
 import { Incoming } from '../lane/incoming.ts';
 import { copyValue } from '../lane/value-memory.ts';
-import { Ev } from '../native.ts';
+import { Ev, receiveSlab } from '../native.ts';
 import { PartHeader, PartKind, packedLengthBytes, partHeaderBytes } from './part-header.ts';
 import { type CopiedMessage, type Reader, type StreamMemory, streamMemory } from './stream-memory.ts';
 import type { ReceivedPart } from './stream-reader.ts';
@@ -97,7 +97,7 @@ export class IncomingParts {
 
   #unpack(at: number, type: MessageType<unknown, never>, count: number): readonly unknown[] {
     const events = this.#events;
-    if (events[at + Ev.region]! > 0) {
+    if (events[at + Ev.region]! !== receiveSlab) {
       this.whole.discard(at);
       throw new CodecError(type.typeName, 'packed messages are larger than a slot');
     }
@@ -119,7 +119,6 @@ export class IncomingParts {
   }
 
   #metadataAt(at: number): number {
-    const events = this.#events;
-    return events[at + Ev.region]! > 0 ? events[at + Ev.metadataOffset]! : events[at + Ev.offset]!;
+    return this.#events[at + Ev.metadataOffset]!;
   }
 }

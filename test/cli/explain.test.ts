@@ -30,7 +30,7 @@ async function explain(...args: string[]): Promise<Explained> {
 const names = ({ steps }: Message) => steps.map(({ side, operation }) => `${side} ${operation}`);
 
 describe.each(['shm', 'tcp'])('over %s', (fabric) => {
-  test('a small call is inline, a larger one in a slot, a large one READ', async () => {
+  test('a small call is inline, a larger one in a slot or several, a large one READ', async () => {
     const [small] = (await explain('--size', '10', '--fabric', fabric)).calls;
     expect([small!.request.tier, names(small!.request)]).toEqual(['inline', ['client SEND, inline']]);
     const [eager] = (await explain('--size', '4000', '--fabric', fabric)).calls;
@@ -38,6 +38,10 @@ describe.each(['shm', 'tcp'])('over %s', (fabric) => {
       'eager',
       ['client SEND from a registered slot'],
     ]);
+    const [segmented] = (await explain('--size', '20000', '--response-size', '9000', '--fabric', fabric))
+      .calls;
+    expect([segmented!.request.tier, segmented!.response.tier]).toEqual(['segmented', 'segmented']);
+    expect(segmented!.request.steps).toMatchObject([{ operation: 'SEND from a registered slot', count: 3 }]);
     const [bulk] = (await explain('--size', '70000', '--fabric', fabric)).calls;
     expect(bulk!.request.tier).toBe('bulk');
     expect(names(bulk!.request)).toContain('server RDMA READ');
@@ -82,7 +86,7 @@ test('what a server declares is tried beside the connection to it, whose counter
   addReflection(server);
   try {
     const address = await server.listen('127.0.0.1:0');
-    const sizes = ['--size', '20000', '--response-size', '300000'];
+    const sizes = ['--size', '50000', '--response-size', '300000'];
     const { code, out } = await run('explain', address, method, ...sizes, '--json');
     expect(code, out).toBe(0);
     const { calls } = JSON.parse(out) as Explained;

@@ -9,15 +9,24 @@ import {
   loadNative,
   notRun,
   Reason,
+  receiveSlab,
   Slots,
   Sub,
   SubOp,
   submitImage,
   submitSinkOnly,
   Use,
+  wholeMessage,
 } from '../../runtime/native.ts';
 
 test('both sides of the boundary have the same constants', () => {
-  const Flags = { notRun, image: submitImage, sinkOnly: submitSinkOnly, leasedMemory };
+  const Flags = {
+    notRun,
+    image: submitImage,
+    sinkOnly: submitSinkOnly,
+    leasedMemory,
+    receiveSlab,
+    wholeMessage,
+  };
   expect(loadNative().boundary()).toEqual({ Slots, Sub, SubOp, Ev, EvKind, Reason, Ctl, Use, Held, Flags });
 });

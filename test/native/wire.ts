@@ -11,7 +11,15 @@ export const partHeaderBytes = 12;
 export const statusTextBytes = 1024;
 const addressEnd = 1n << 64n;
 
-export const FrameType = { request: 1, response: 2, cancel: 3, credit: 4, sinkRequest: 5, sink: 6 } as const;
+export const FrameType = {
+  request: 1,
+  response: 2,
+  cancel: 3,
+  credit: 4,
+  sinkRequest: 5,
+  sink: 6,
+  segment: 7,
+} as const;
 export const Flag = {
   sink: 1,
   metadata: 2,
@@ -175,6 +183,9 @@ function checkHeader(frame: Frame, flags: number, length: number): string | unde
       )
         return 'malformed sink';
       return length !== headerBytes + (flags !== 0 ? 16 : 0) ? 'sink of a wrong length' : undefined;
+    case FrameType.segment:
+      if (flags !== 0 || method !== 0 || timeoutUs !== 0) return 'malformed segment';
+      return length === headerBytes ? 'segment of no bytes' : undefined;
     default:
       return 'unknown frame type';
   }

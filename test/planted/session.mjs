@@ -3,6 +3,49 @@ const program = 'session_test';
 
 export const sessionBugs = [
   {
+    name: 'more segments are sent together than credits come back for sure',
+    file: 'session/link/send_queue.h',
+    sources: ['session/link/send_queue.cc', 'session/link/link.cc'],
+    from: 'returned - std::min(returned, left_alone)',
+    to: 'returned - std::min(returned, left_alone) + 2',
+    program,
+    caughtBy: 'Segments.NeedFewerCreditsThanComeBackForSure',
+  },
+  {
+    name: 'a message in segments begins with credits for its first frame alone',
+    file: 'session/link/send_queue.cc',
+    from: 'may_send(kControlCredits + reserved_, 1 + frame.tail.count())',
+    to: 'may_send(kControlCredits + reserved_, 1)',
+    program,
+    caughtBy: 'Segments.NeedFewerCreditsThanComeBackForSure',
+  },
+  {
+    name: 'parts of a message are moved apart from the front, each onto the next',
+    file: 'session/link/link.cc',
+    from: 'for (std::uint32_t part = (bytes - 1) / each; part > 0; --part) {',
+    to: 'for (std::uint32_t part = 1; part <= (bytes - 1) / each; ++part) {',
+    program,
+    caughtBy: 'Segments.CarryMessagesOfEveryLength',
+  },
+  {
+    name: 'an answer in segments may be held with a call that has exposed memory',
+    file: 'session/client/calls.cc',
+    from: '  if (bulk.exposed && link_.has_segments())',
+    to: '  if (false)',
+    program,
+    caughtBy: 'Tries/SegmentsOfAServer.HurtOnlyItsOwnSession/AnswerInSegmentsToACallWithMemory',
+  },
+  {
+    name: 'the receives of a late answer in segments are never posted again',
+    file: 'session/session.cc',
+    from: `      client_->on_response(frame, receive_slot, invalidated_rkey);
+      return segments_.clear([this](std::uint32_t part) { recycle(part); });`,
+    to: `      client_->on_response(frame, receive_slot, invalidated_rkey);
+      return segments_.clear([](std::uint32_t) {});`,
+    program,
+    caughtBy: 'Tries/SegmentsOfAServer.HurtOnlyItsOwnSession/AnswerInSegmentsToACallGivenUp',
+  },
+  {
     name: 'a control frame that is moved up after a partial post points to where it was',
     file: 'session/link/send_queue.cc',
     from: '        sges_[i][0].addr = reinterpret_cast<std::uint64_t>(controls_[i].data());',
@@ -38,8 +81,8 @@ export const sessionBugs = [
     name: 'frames may take one credit of the reserve of the next kind',
     file: 'session/link/send_queue.h',
     sources: ['session/link/send_queue.cc'],
-    from: 'return credits_ > credits_left && room(1);',
-    to: 'return credits_ >= credits_left && credits_ != 0 && room(1);',
+    from: 'return credits_ >= credits_left + count && room(count);',
+    to: 'return credits_ + 1 >= credits_left + count && credits_ >= count && room(count);',
     program,
     caughtBy: 'Credits.OfEachKindOfFrameAreUsedUpToTheReserveOfTheNext',
   },
@@ -55,8 +98,8 @@ export const sessionBugs = [
   {
     name: 'data frames that have waited leave no credit for the CANCELs that were promised one',
     file: 'session/link/send_queue.cc',
-    from: '  for (; !waiting_.empty() && may_send(kControlCredits + reserved_); waiting_.pop())',
-    to: '  for (; !waiting_.empty() && may_send(kControlCredits); waiting_.pop())',
+    from: 'for (; !waiting_.empty() && may_send(kControlCredits + reserved_, ',
+    to: 'for (; !waiting_.empty() && may_send(kControlCredits, ',
     program,
     caughtBy: 'Credits.OfEachKindOfFrameAreUsedUpToTheReserveOfTheNext',
   },

@@ -139,9 +139,9 @@ describe.each(['in process', 'shm'] as const)('%s', (way) => {
       expect(leased).toBe(false);
     });
 
-    test('in a message that fits no slot: 20 KB are taken from where they are by size alone, and copied with a higher threshold', async () => {
-      const usual = await counted(() => client.echo({ usual: filled(20_000) }));
-      const late = await counted(() => client.echo({ late: filled(20_000) }));
+    test('in a message that fits no slot: 40 KB are taken from where they are by size alone, and copied with a higher threshold', async () => {
+      const usual = await counted(() => client.echo({ usual: filled(40_000) }));
+      const late = await counted(() => client.echo({ late: filled(40_000) }));
       for (const { result, readBytes } of [usual, late]) {
         expect(readBytes).toBe(imageBytes(result));
       }

@@ -69,6 +69,8 @@ export class FakeNative implements NativeContext {
   readonly slotStride: number;
   readonly peersKeepAccess = false;
   readonly slotPayloadOffset = payloadOffset;
+  readonly longSlotStride = 0;
+  readonly wholeMessages = new ArrayBuffer(0);
   readonly submissionsMax = 64;
   readonly path = 'fake';
   readonly capabilities = {} as NativeContext['capabilities'];
@@ -182,6 +184,16 @@ export class FakeNative implements NativeContext {
       this.deliver({ kind: EvKind.sessionDown, session });
     }
   }
+
+  segmentedBytes(): number {
+    return 0;
+  }
+
+  takeLongSlot(): number {
+    return -1;
+  }
+
+  releaseLongSlot(): void {}
 
   receiveSlab(session: number): ArrayBuffer {
     let slab = this.#slabs.get(session);
@@ -367,6 +379,7 @@ export class FakeNative implements NativeContext {
       slab.set(message, slot + metadata.byteLength);
       words[at + Ev.region] = -1;
       words[at + Ev.offset] = slot;
+      words[at + Ev.metadataOffset] = slot;
     }
   }
 }

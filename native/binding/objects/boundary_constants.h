@@ -100,7 +100,9 @@ inline Napi::Object boundary_constants(Napi::Env env) {
   group("Flags", {{"notRun", boundary::kNotRun},
                   {"image", static_cast<int>(boundary::kImage)},
                   {"sinkOnly", static_cast<int>(boundary::kSinkOnly)},
-                  {"leasedMemory", boundary::kLeasedMemory}});
+                  {"leasedMemory", boundary::kLeasedMemory},
+                  {"receiveSlab", boundary::kReceiveSlab},
+                  {"wholeMessage", boundary::kWholeMessage}});
   return result;
 }
 

@@ -27,6 +27,7 @@ inline auto counters_of(session::Context& context, const PumpCounters& pump) {
       Counter{"requests", stats.requests},
       Counter{"inlineSends", stats.inline_sends},
       Counter{"eagerSends", stats.eager_sends},
+      Counter{"segmentedMessages", stats.segmented_messages},
       Counter{"bulkReads", stats.bulk_reads},
       Counter{"bulkReadBytes", stats.bulk_read_bytes},
       Counter{"bulkWrites", stats.bulk_writes},

@@ -17,6 +17,9 @@ namespace {
 
 constexpr std::uint32_t kMaxQpWr = 16384;
 
+/// Up to here copies cost less than the round trips of a READ, or of asking for memory to write to.
+constexpr std::uint32_t kSegmentedBytes = 32 * 1024;
+
 Capabilities make_capabilities() {
   Capabilities caps;
   caps.name = "tcp";
@@ -30,6 +33,7 @@ Capabilities make_capabilities() {
   caps.windows = true;
   caps.exposes_any_memory = true;
   caps.reads_memory_late = true;
+  caps.segmented_bytes = kSegmentedBytes;
   return caps;
 }
 

@@ -38,7 +38,7 @@ void ClientHalf::submit(const std::int32_t* words, bool part) {
   const auto metadata_bytes = static_cast<std::uint32_t>(words[sub::metadata_bytes]);
   const auto message_bytes = static_cast<std::uint32_t>(words[sub::message_bytes]);
   const auto timeout_us = static_cast<std::uint32_t>(words[sub::timeout_us]);
-  if (shared_.predictor.expected(call.method) > shared_.slot_bytes) {
+  if (!link_.fits_frames(shared_.predictor.expected(call.method))) {
     call.bulk = std::make_unique<ClientBulk>();
     choose_sink(call, memory::kNoBlock);
     call.bulk->slot = send_slot;
@@ -241,10 +241,14 @@ void ClientHalf::on_response(const wire::Frame& frame, std::uint32_t receive_slo
     shared_.predictor.learn(call.method, frame.message_bytes, false);
     call.state = ClientState::idle;
     --calls_in_flight_;
+    if (event.word[ev::kind] == static_cast<std::int32_t>(EvKind::settled)) link_.put_together(event, frame);
     shared_.events.emit(event);
     return;
   }
   ClientBulk& bulk = *call.bulk;
+  // Its event may have to wait, and the places for whole messages are for what does not.
+  if (bulk.exposed && link_.has_segments())
+    return link_.protocol_error("an answer in segments to a call that has exposed memory");
   // The answer may be to other bytes than those that the caller gave.
   const bool vanished = !bulk.told && any_vanished(bulk.pieces);
   if (in_sink) {
@@ -281,6 +285,7 @@ void ClientHalf::on_response(const wire::Frame& frame, std::uint32_t receive_slo
   }
   if (event.word[ev::kind] == static_cast<std::int32_t>(EvKind::settled)) {  // a FAILED has its reason there
     event.word[ev::beyond_sink] = static_cast<std::int32_t>(bulk.beyond_sink);
+    link_.put_together(event, frame);
   }
   shared_.predictor.learn(call.method, in_sink ? frame.total : frame.message_bytes, in_sink);
   revoke_then(slot, event);

@@ -57,7 +57,7 @@ void ClientHalf::choose_sink(ClientCall& call, memory::BlockId given) {
     bulk.sink = given;
     bulk.sink_given = true;
   } else if (const std::uint32_t expected = shared_.predictor.expected(call.method);
-             expected > shared_.slot_bytes &&
+             !link_.fits_frames(expected) &&
              expected <= link_.on_wire(wire::image_bytes_max(options_.max_message_bytes)) &&
              shared_.arena.counters().bytes_leased + expected <= shared_.arena.largest() / 2) {
     // Only a guess: were a method's answers of 64 MiB expected of all its calls, nothing would be left for

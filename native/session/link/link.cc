@@ -15,8 +15,9 @@ namespace ev = boundary::ev;
 namespace {
 constexpr std::uint64_t kReceiveBit = std::uint64_t{1} << 63;
 constexpr std::uint64_t wr_id_base(std::uint32_t number) { return std::uint64_t{number} << 32; }
-SessionOptions with_defaults(SessionOptions options) {
+SessionOptions with_defaults(SessionOptions options, std::uint32_t slot_bytes) {
   if (options.call_slots == 0) options.call_slots = options.inflight_max;
+  if (options.peer_slot_bytes == 0) options.peer_slot_bytes = slot_bytes;
   return options;
 }
 }  // namespace
@@ -24,7 +25,7 @@ SessionOptions with_defaults(SessionOptions options) {
 Link::Link(Shared& shared, std::uint32_t number, const SessionOptions& options)
     : shared_(shared),
       number_(number),
-      options_(with_defaults(options)),
+      options_(with_defaults(options, shared.slot_bytes)),
       capabilities_(shared.device.capabilities()),
       owner_(shared.arena.add_owner(options.arena_max_bytes)),
       receive_depth_(options.inflight_max + kControlReceives),
@@ -62,6 +63,11 @@ std::string Link::open_resources(const SendQueue::QueueLimits& queue_limits) {
                                       wr_id_base(number_), queue_limits, depth, receive_depth_,
                                       shared_.counters_start);
   send_->seal_by(sealing_.get());
+  if (options_.peer_takes_segments) {
+    const std::uint32_t room = frame_room() * (1 + send_->segments_max());
+    segmented_bytes_ = std::min({shared_.segmented_bytes, kSegmentedBytesMax, room});
+    if (segmented_bytes_ <= frame_room()) segmented_bytes_ = 0;
+  }
   for (std::uint32_t i = 0; i < receive_depth_; ++i) consumed_.push_back(i);
   return "";
 }
@@ -176,11 +182,41 @@ void Link::control(wire::FrameType type, std::uint32_t call, std::uint32_t metho
   }
 }
 
+/// Takes what does not fit the first frame out of the payload of a long slot, so that each part of it has a
+/// header before it and room for a seal behind it. What fits stays where it is.
+SendQueue::Tail Link::spread(std::uint32_t slot, std::uint32_t call, std::uint32_t bytes) {
+  const std::uint32_t each = frame_room();
+  if (bytes <= each) return {};
+  std::byte* payload = shared_.slots.payload(slot);
+  const wire::Header header{static_cast<std::uint8_t>(wire::FrameType::segment), 0, 0, call, 0, 0};
+  // From the back: each part moves to where the one behind it has been.
+  for (std::uint32_t part = (bytes - 1) / each; part > 0; --part) {
+    const std::uint32_t from = part * each;
+    std::byte* to = payload + from + part * kSegmentGap;
+    std::memmove(to, payload + from, std::min(each, bytes - from));
+    std::memcpy(to - sizeof header, &header, sizeof header);
+  }
+  return {payload + each + kSegmentGap - sizeof header, bytes - each, each};
+}
+
+void Link::put_together(Event& event, const wire::Frame& frame) {
+  if (segments_.empty()) return;
+  const std::uint32_t offset = shared_.whole.take();
+  const std::uint32_t first = frame.message_bytes - segments_.bytes();
+  std::memcpy(shared_.whole.data() + offset, receive_slab() + frame.slab_offset + frame.message_offset,
+              first);
+  segments_.copy_to(shared_.whole.data() + offset + first);
+  event.word[ev::region] = boundary::kWholeMessage;
+  event.word[ev::offset] = static_cast<std::int32_t>(offset);
+}
+
 void Link::send_message(std::uint32_t slot, wire::Header header, const wire::Sink* sink,
                         std::uint32_t metadata_bytes, std::uint32_t payload_bytes,
                         std::uint32_t invalidate_rkey, SendQueue::Done done) {
   std::byte* start = shared_.slots.payload(slot);
-  std::uint32_t bytes = payload_bytes;
+  SendQueue::Tail tail;
+  if (shared_.slots.is_long(slot)) tail = spread(slot, header.call, payload_bytes);
+  std::uint32_t bytes = payload_bytes - tail.bytes;
   const auto prepend = [&](const void* extension, std::uint32_t extension_bytes) {
     start -= extension_bytes;
     bytes += extension_bytes;
@@ -196,7 +232,7 @@ void Link::send_message(std::uint32_t slot, wire::Header header, const wire::Sin
     prepend(sink, sizeof *sink);
   }
   prepend(&header, sizeof header);
-  if (!send_->send({slot, start, bytes, invalidate_rkey, done})) {
+  if (!send_->send({slot, start, bytes, invalidate_rkey, done, tail})) {
     protocol_error("frames pile up: the peer returns no credits");
   }
 }

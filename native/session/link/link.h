@@ -12,6 +12,7 @@
 
 #include "fabric/fabric.h"
 #include "session/link/sealing.h"
+#include "session/link/segments.h"
 #include "session/link/send_queue.h"
 #include "session/link/staging.h"
 #include "session/shared.h"
@@ -71,6 +72,16 @@ class Link {
   void send_message(std::uint32_t slot, wire::Header header, const wire::Sink* sink,
                     std::uint32_t metadata_bytes, std::uint32_t payload_bytes, std::uint32_t invalidate_rkey,
                     SendQueue::Done done);
+  /// Metadata and message that go together in segments, when they do not fit one frame; 0: nothing does.
+  std::uint32_t segmented_bytes() const { return segmented_bytes_; }
+  /// A response of so many bytes will not be written: with segments it fits.
+  bool fits_frames(std::uint32_t bytes) const {
+    return bytes <= std::max(shared_.slot_bytes, segmented_bytes_);
+  }
+  /// What came in segments is put together for JS, which gets it with this event. For REQUEST and SETTLED,
+  /// right before they are emitted.
+  void put_together(boundary::Event& event, const wire::Frame& frame);
+  bool has_segments() const { return !segments_.empty(); }
   void control(wire::FrameType type, std::uint32_t call, std::uint32_t method,
                const wire::Sink* sink = nullptr, SendQueue::Done done = SendQueue::Done());
   void post_now() {
@@ -148,6 +159,9 @@ class Link {
   std::string error_;
   const memory::OwnerId owner_;
 
+  std::uint32_t segmented_bytes_ = 0;
+  Segments segments_;
+
   // Destroyed from the bottom up: the queue pair goes before the memory that its receives lie in.
   ReceivePool::Slab receive_memory_;
   std::unique_ptr<std::byte[]> copies_;  ///< as long as that, or null
@@ -173,6 +187,8 @@ class Link {
 
  private:
   std::string open_staging();
+  std::uint32_t frame_room() const { return std::min(shared_.slot_bytes, options_.peer_slot_bytes); }
+  SendQueue::Tail spread(std::uint32_t slot, std::uint32_t call, std::uint32_t bytes);
   bool stage(const BulkSubmission& submission, std::uint64_t extent, std::vector<Piece>& pieces);
 };
 

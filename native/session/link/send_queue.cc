@@ -72,6 +72,21 @@ bool SendQueue::credits_due() const {
 }
 
 void SendQueue::prepare_frame(const Outgoing& frame) {
+  // The slot goes with the last one: requests complete in order.
+  std::byte* start = frame.tail.start;
+  for (std::uint32_t rest = frame.tail.bytes; rest != 0;) {
+    const std::uint32_t bytes = std::min(rest, frame.tail.each);
+    prepare_in_slot({kNoSlot, start, static_cast<std::uint32_t>(sizeof(wire::Header)) + bytes, 0, {}}, false);
+    start += bytes + kSegmentGap;
+    rest -= bytes;
+  }
+  const bool alone = frame.tail.bytes == 0;
+  if (!alone) ++stats_.segmented_messages;
+  prepare_in_slot(frame, alone);
+}
+
+/// `may_inline`: once it is posted nothing of the slot is needed.
+void SendQueue::prepare_in_slot(const Outgoing& frame, bool may_inline) {
   wire::Header header;
   std::memcpy(&header, frame.start, sizeof header);
   header.credits = pay_credits();
@@ -84,10 +99,10 @@ void SendQueue::prepare_frame(const Outgoing& frame) {
     bytes = sealing_->seal_frame(frame.start, bytes);
   }
   count_sent(header, bytes);
-  const bool inlined = bytes <= capabilities_.max_inline;
+  const bool inlined = may_inline && bytes <= capabilities_.max_inline;
   ++(inlined ? stats_.inline_sends : stats_.eager_sends);
   const Opcode opcode = frame.invalidate_rkey != 0 ? Opcode::send_with_inv : Opcode::send;
-  const bool signaled = !inlined || frame.done.then != Then::nothing;
+  const bool signaled = (!inlined && frame.slot != kNoSlot) || frame.done.then != Then::nothing;
   SendWr& wr = prepare(opcode, signaled, frame.done, frame.slot);
   wr.inline_data = inlined;
   wr.invalidate_rkey = frame.invalidate_rkey;
@@ -114,7 +129,7 @@ void SendQueue::prepare_control(const Control& control) {
 }
 
 bool SendQueue::send(const Outgoing& frame) {
-  if (!waiting() && may_send(kControlCredits + reserved_)) {
+  if (!waiting() && may_send(kControlCredits + reserved_, 1 + frame.tail.count())) {
     prepare_frame(frame);
   } else if (!waiting_.push(frame)) {
     slots_.release(frame.slot);
@@ -191,7 +206,8 @@ void SendQueue::move_up() {
     prepare_control(waiting_control_.front());
   }
   if (!waiting_control_.empty()) return;
-  for (; !waiting_.empty() && may_send(kControlCredits + reserved_); waiting_.pop())
+  for (; !waiting_.empty() && may_send(kControlCredits + reserved_, 1 + waiting_.front().tail.count());
+       waiting_.pop())
     prepare_frame(waiting_.front());
 }
 

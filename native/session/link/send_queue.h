@@ -49,13 +49,21 @@ class SendQueue {
     Then then = Then::nothing;
     std::uint32_t ref = 0;
   };
+  /// Segments that go before a frame, out of its slot: `bytes` bytes of message in frames of `each` bytes,
+  /// the last one perhaps shorter, the header of the first at `start`, a gap between them.
+  struct Tail {
+    std::byte* start = nullptr;
+    std::uint32_t bytes = 0, each = 0;
+    std::uint32_t count() const { return each == 0 ? 0 : (bytes + each - 1) / each; }
+  };
   /// A frame in a send slot: `bytes` bytes that end with the message, its header at `start`.
   struct Outgoing {
     std::uint32_t slot = 0;
     std::byte* start = nullptr;
     std::uint32_t bytes = 0;
     std::uint32_t invalidate_rkey = 0;
-    Done done;  ///< besides giving the slot back
+    Done done;    ///< besides giving the slot back
+    Tail tail{};  ///< goes with it or not at all, and nothing comes between
   };
 
   /// How many frames may wait: in send slots, control frames, and CANCELs with a `done`. Calls in flight with
@@ -129,6 +137,12 @@ class SendQueue {
   bool add_credits(std::uint32_t count) {
     credits_ += count;
     return credits_ <= credits_max_;
+  }
+  /// Segments that may go with one frame. The peer returns credits when it owes half of all: what needs more
+  /// than it has surely returned by then, beside those that are left alone, could wait for ever.
+  std::uint32_t segments_max() const {
+    const std::uint32_t returned = credits_max_ / 2, left_alone = kControlCredits + reserved_max_;
+    return std::min({kSegmentsMax, returned - std::min(returned, left_alone), depth_ / 4});
   }
   std::uint32_t credits() const { return credits_; }
   std::uint32_t credits_max() const { return credits_max_; }
@@ -222,7 +236,9 @@ class SendQueue {
     if (record.slot != kNoSlot) slots_.release(record.slot);
     record.slot = kNoSlot;
   }
-  bool may_send(std::uint32_t credits_left) { return credits_ > credits_left && room(1); }
+  bool may_send(std::uint32_t credits_left, std::uint32_t count = 1) {
+    return credits_ >= credits_left + count && room(count);
+  }
   fabric::SendWr& prepare(fabric::Opcode opcode, bool signaled, Done done, std::uint32_t slot = kNoSlot);
   void set_sges(fabric::SendWr& wr, std::span<const fabric::Sge> sges);
   std::uint16_t pay_credits();
@@ -234,6 +250,7 @@ class SendQueue {
   }
   bool credits_due() const;
   void prepare_frame(const Outgoing& frame);
+  void prepare_in_slot(const Outgoing& frame, bool may_inline);
   void prepare_control(const Control& control);
   void move_up();
   void post_prepared();

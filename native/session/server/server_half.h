@@ -31,6 +31,11 @@ class ServerHalf final : Half {
   void submit(const std::int32_t* words);
   std::int32_t submit_bulk(const BulkSubmission& submission);
   void want(std::uint32_t call);
+  /// The client waits for this call's answer with memory that is shown, so it takes no segments.
+  bool exposes(std::uint32_t call) {
+    const std::uint32_t slot = wire::call_slot(call);
+    return slot >= options_.call_slots || calls_[slot].exposed;
+  }
 
   // --- from the peer
   void on_request(const wire::Frame& frame, const std::byte* data, std::uint32_t receive_slot);

@@ -46,6 +46,7 @@ class Life {
     options.sealed = seed % 6 == 5 && !seal::ciphers().empty();
     if (seed % 8 == 3) options.context.exposure = Exposure::staging;
     if (seed % 8 == 7) options.context.exposure = Exposure::shared;
+    if (seed % 3 == 1) options.segmented_bytes = 4096;
     options.staging_bytes = std::size_t{8 + seed % 256} << 10;
     options.inflight_max = 1 + static_cast<std::uint32_t>(seed % 7);
     if (seed % 4 == 1) options.call_slots = options.inflight_max + static_cast<std::uint32_t>(seed % 33);

@@ -178,7 +178,7 @@ void expect_sound(const Bytes& bytes) {
   EXPECT_LE(
       frame.piece_offset * (frame.piece_count != 0) + std::uint64_t{frame.piece_count} * sizeof(wire::Piece),
       size);
-  EXPECT_LE(frame.header.type, 6);
+  EXPECT_LE(frame.header.type, 7);
 }
 
 TEST(Wire, EveryTruncationOfAGoldenFrameIsSound) {

@@ -12,7 +12,7 @@ namespace {
 FrameBytes random_frame(std::mt19937_64& random, std::uint32_t key, std::uint64_t addr) {
   const auto any = [&](std::uint32_t n) { return static_cast<std::uint32_t>(random() % n); };
   const std::uint32_t call = wire::call_word(any(kInflight + (any(20) == 0)), any(4));
-  const auto type = static_cast<FrameType>(any(40) == 0 ? any(256) : 1 + any(6));
+  const auto type = static_cast<FrameType>(any(40) == 0 ? any(256) : 1 + any(7));
   const std::uint32_t rkey = any(3) == 0 ? static_cast<std::uint32_t>(random()) : key;
   const std::uint32_t length = any(4) == 0 ? static_cast<std::uint32_t>(random()) : 1 + any(4000);
   std::uint32_t method = any(3);
@@ -22,7 +22,7 @@ FrameBytes random_frame(std::mt19937_64& random, std::uint32_t key, std::uint64_
   const bool written = type == FrameType::response && any(3) == 0;
   if (type == FrameType::request) method = 7;
   if (type == FrameType::cancel) method = any(2) == 0 ? 1 : 4;
-  if (type == FrameType::credit || type == FrameType::sink) method = 0;
+  if (type == FrameType::credit || type == FrameType::sink || type == FrameType::segment) method = 0;
   if (type == FrameType::sink_request) method = length;
   if (pieces) flags |= wire::has_pieces;
   if (sink) flags |= wire::has_sink;
@@ -38,7 +38,9 @@ FrameBytes random_frame(std::mt19937_64& random, std::uint32_t key, std::uint64_
     for (std::uint32_t i = 0; i < count; ++i) frame.add(wire::Piece{addr, length, rkey});
   }
   if (written) frame.add(wire::Written{1 + any(9000), 0});
-  if (!pieces && !written && (type == FrameType::request || type == FrameType::response)) frame.pad(any(64));
+  if (!pieces && !written &&
+      (type == FrameType::request || type == FrameType::response || type == FrameType::segment))
+    frame.pad(any(64));
   return frame;
 }
 

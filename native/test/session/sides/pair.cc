@@ -36,10 +36,18 @@ fabric::Capabilities tested_device() {
   return given != nullptr && std::string_view(given) == "iwarp" ? iwarp_device() : fabric::sim_capabilities();
 }
 
+namespace {
+ContextOptions context_of(const PairOptions& options) {
+  ContextOptions context = options.context;
+  context.segmented_bytes = options.segmented_bytes;
+  return context;
+}
+}  // namespace
+
 Pair::Pair(const PairOptions& options)
     : world(options.sim),
-      client(ledger, world.open_device("client"), options.context),
-      server(ledger, world.open_device("server"), options.context) {
+      client(ledger, world.open_device("client"), context_of(options)),
+      server(ledger, world.open_device("server"), context_of(options)) {
   if (!options.connect) return;
   connect(client, client_session, server, server_session, options);
   // The simulation numbers queue pairs from 1.
@@ -65,6 +73,7 @@ void connect(Side& client, std::uint32_t& client_session, Side& server, std::uin
                          options.max_message_bytes,
                          options.staging_bytes,
                          options.call_slots};
+  session.peer_takes_segments = options.segmented_bytes != 0;
   if (options.sealed) {
     SealOptions& seal = session.seal.emplace();
     seal.send_frames.fill(std::byte{1});

@@ -33,6 +33,8 @@ struct PairOptions {
   std::uint32_t call_slots = 0;
   std::size_t arena_max_bytes = 0;  ///< of the server's session
   bool sealed = false;
+  /// What is no longer goes in segments; 0: nothing does.
+  std::uint32_t segmented_bytes = 0;
   bool connect = true;
 };
 

@@ -60,6 +60,23 @@ void Side::stage(SubOp op, std::uint32_t session, std::uint32_t call, std::uint3
   if (++staged == static_cast<std::int32_t>(kSubmissionsMax)) context->flush();
 }
 
+/// As a message in segments, where such a session sends them. False: it does not, or not now.
+bool Side::stage_long(SubOp op, std::uint32_t session, std::uint32_t call, std::uint32_t method,
+                      std::span<const std::byte> metadata, std::size_t message_bytes, std::uint64_t pattern,
+                      std::uint32_t timeout_us) {
+  Session* to = context->find(session);
+  if (to == nullptr || metadata.size() + message_bytes > to->segmented_bytes()) return false;
+  const std::int32_t slot =
+      op == SubOp::response ? to->take_long_slot(call) : to->take_long_slot(std::nullopt);
+  if (slot < 0) return false;
+  std::byte* payload = context->slots().payload(static_cast<std::uint32_t>(slot));
+  std::copy(metadata.begin(), metadata.end(), payload);
+  fill_pattern({payload + metadata.size(), message_bytes}, pattern);
+  stage(op, session, call, method, static_cast<std::uint32_t>(slot), metadata.size(), message_bytes,
+        timeout_us);
+  return true;
+}
+
 std::vector<GivenPiece> Side::make_pieces(std::size_t bytes, std::size_t count, bool in_arena,
                                           std::size_t beyond_page, std::uint64_t seed,
                                           std::vector<memory::BlockId>& blocks,
@@ -128,8 +145,15 @@ std::uint64_t Side::start(std::uint32_t session, const CallSpec& spec) {
           static_cast<std::uint32_t>(slot), sizeof descriptor, spec.request_bytes, spec.timeout_us);
     return id;
   }
+  const auto op = spec.part ? SubOp::part : SubOp::request;
+  if (spec.given_sink == 0 &&
+      stage_long(op, session, call.slot, spec.method, std::as_bytes(std::span(&descriptor, 1)),
+                 spec.request_bytes, id, spec.timeout_us)) {
+    context->slots().release(static_cast<std::uint32_t>(slot));
+    return id;
+  }
   BulkSubmission submission;
-  submission.op = spec.part ? SubOp::part : SubOp::request;
+  submission.op = op;
   submission.call = call.slot;
   submission.method = spec.method;
   submission.slot = static_cast<std::uint32_t>(slot);
@@ -201,6 +225,12 @@ bool Side::respond(const Pending& request) {
     fill_pattern({payload + sizeof what.id, what.response_bytes}, answer_of(what.id));
     stage(SubOp::response, request.session, request.call, what.status, static_cast<std::uint32_t>(slot),
           sizeof what.id, what.response_bytes, 0);
+    return true;
+  }
+  if (what.response_bulk == 0 && what.status == 0 &&
+      stage_long(SubOp::response, request.session, request.call, what.status,
+                 std::as_bytes(std::span(&what.id, 1)), what.response_bytes, answer_of(what.id), 0)) {
+    context->slots().release(static_cast<std::uint32_t>(slot));
     return true;
   }
   Session* to = context->find(request.session);

@@ -49,6 +49,7 @@ class Side {
   std::shared_ptr<fabric::Device> device;
   std::unique_ptr<Context> context;
   int cancelled_events = 0, slots_free_events = 0;
+  int whole_messages = 0;  ///< that came in segments
   /// Parts that wait until the application wants them: session and call. It does at once while it `reads`.
   std::vector<std::pair<std::uint32_t, std::uint32_t>> held_back;
   bool reads = true;
@@ -84,6 +85,9 @@ class Side {
   void reclaim(std::uint64_t id, bool request, bool sink);
   bool respond(const Pending& request);
   std::int32_t take_slot();
+  bool stage_long(boundary::SubOp op, std::uint32_t session, std::uint32_t call, std::uint32_t method,
+                  std::span<const std::byte> metadata, std::size_t message_bytes, std::uint64_t pattern,
+                  std::uint32_t timeout_us);
   void stage(boundary::SubOp op, std::uint32_t session, std::uint32_t call, std::uint32_t method,
              std::uint32_t slot, std::size_t metadata_bytes, std::size_t message_bytes,
              std::uint32_t timeout_us);

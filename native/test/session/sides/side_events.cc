@@ -26,6 +26,10 @@ std::span<const std::byte> Side::message_of(const std::int32_t* words) {
   if (region == boundary::kReceiveSlab) {
     base = session(u32(words[ev::session])).receive_slab();
     offset = u32(words[ev::offset]) + u32(words[ev::metadata_bytes]);
+  } else if (region == boundary::kWholeMessage) {
+    base = context->whole_messages();
+    offset = u32(words[ev::offset]);
+    ++whole_messages;
   } else if (region > 0) {
     base = context->arena().at(u32(region)).data;
   }

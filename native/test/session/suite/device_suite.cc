@@ -50,6 +50,23 @@ TEST_P(DeviceSession, CarriesCallsOfEverySizeAndKind) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
+TEST_P(DeviceSession, CarriesMessagesInSegments) {
+  const Link link = pair.connect(64, 0, true);
+  const std::size_t most = pair.client.session(link.client).segmented_bytes() - sizeof(Descriptor);
+  for (const std::size_t bytes :
+       {std::size_t{993}, std::size_t{2016}, std::size_t{2017}, std::size_t{5000}, most}) {
+    SCOPED_TRACE(bytes);
+    EXPECT_TRUE(pair.complete(link, {.request_bytes = bytes, .response_bytes = bytes}).answered());
+  }
+  std::vector<std::uint64_t> ids;
+  for (std::size_t i = 0; i < 32; ++i)
+    ids.push_back(pair.start(link, {.request_bytes = 1000 + 200 * i, .response_bytes = 8000 - 200 * i}));
+  pair.until([&] { return pair.ledger.open() == 0; }, "the end of 32 calls");
+  for (const std::uint64_t id : ids) EXPECT_TRUE(id != 0 && pair.call(id).answered());
+  EXPECT_GE(pair.server.whole_messages, 5);
+  EXPECT_EQ(pair.finish(), Violations{});
+}
+
 namespace {
 /// Soft-iWARP copies what has up to 32 bytes in a way of its own.
 constexpr std::size_t kShort[] = {2, 3, 16, 20, 31, 32, 33};

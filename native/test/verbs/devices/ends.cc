@@ -39,6 +39,7 @@ bool sleep_on(const std::vector<Side*>& sides, int also_fd) {
 ContextOptions small_context(Exposure exposure) {
   return {.slot_bytes = 1024,
           .send_slots = 64,
+          .segmented_bytes = kSegmentedBytesMax,
           .arena = {.budget_bytes = 48 << 20, .chunk_bytes = 256 << 10},
           .mr_cache = {.max_bytes = 16 << 20, .max_entries = 64},
           .exposure = exposure};
@@ -86,9 +87,10 @@ Ends::Ends(std::shared_ptr<fabric::Device> at_client, std::shared_ptr<fabric::De
     : client(ledger, at_client, small_context(exposure)),
       server(ledger, at_server, small_context(exposure)) {}
 
-Link Ends::connect(std::uint32_t inflight_max, std::uint32_t call_slots) {
+Link Ends::connect(std::uint32_t inflight_max, std::uint32_t call_slots, bool segments) {
   SessionOptions options{true, inflight_max, 16u << 20, 16u << 20};
   options.call_slots = call_slots;
+  options.peer_takes_segments = segments;
   Link link;
   link.client = client.open(options);
   options.client = false;

@@ -1,0 +1,41 @@
+// See given_pieces.h.
+#include "binding/objects/given_pieces.h"
+
+namespace rdma_rpc::binding {
+
+PiecesRead read_pieces(Napi::Env env, Napi::Value values, Napi::Value keys, WatchedBuffers& watched,
+                       std::vector<session::GivenPiece>& pieces) {
+  const std::uint32_t count = values.As<Napi::Array>().Length();
+  pieces.reserve(count);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    // Bare Node-API: a thread that is being terminated reads no elements, and node-addon-api would end the
+    // process over the error that it cannot make then.
+    napi_value value = nullptr, key = nullptr, buffer = nullptr;
+    napi_typedarray_type type;
+    std::size_t bytes = 0, offset = 0;
+    void* data = nullptr;
+    std::int64_t number_of_buffer = 0;
+    if (napi_get_element(env, values, i, &value) != napi_ok ||
+        napi_get_element(env, keys, i, &key) != napi_ok ||
+        napi_get_value_int64(env, key, &number_of_buffer) != napi_ok) {
+      return PiecesRead::thread_ends;
+    }
+    if (napi_get_typedarray_info(env, value, &type, &bytes, &data, &buffer, &offset) != napi_ok ||
+        type != napi_uint8_array) {
+      return PiecesRead::no_bytes;
+    }
+    session::GivenPiece piece{
+        .data = static_cast<std::byte*>(data), .bytes = bytes, .lent = number_of_buffer != 0};
+    if (number_of_buffer > 0) {
+      piece.key = static_cast<std::uint64_t>(number_of_buffer);
+      void* buffer_data = nullptr;
+      napi_get_arraybuffer_info(env, buffer, &buffer_data, &piece.buffer_bytes);
+      piece.buffer_data = static_cast<std::byte*>(buffer_data);
+      piece.presence = watched.watch(piece.key, buffer);
+    }
+    pieces.push_back(piece);
+  }
+  return PiecesRead::all;
+}
+
+}  // namespace rdma_rpc::binding

@@ -1,0 +1,19 @@
+// The pieces of a bulk submission: submitBulk() of runtime/native.ts. On the JS thread.
+#pragma once
+
+#include <napi.h>
+
+#include <vector>
+
+#include "binding/buffers/watched_buffers.h"
+#include "session/shared.h"
+
+namespace rdma_rpc::binding {
+
+enum class PiecesRead : std::uint8_t { all, thread_ends, no_bytes };
+
+/// `values`: an array of Uint8Arrays; `keys`: of as many numbers. `no_bytes`: one of them is no Uint8Array.
+PiecesRead read_pieces(Napi::Env env, Napi::Value values, Napi::Value keys, WatchedBuffers& watched,
+                       std::vector<session::GivenPiece>& pieces);
+
+}  // namespace rdma_rpc::binding

@@ -1,0 +1,57 @@
+// A message that comes in segments, until it is whole: the SEGMENT frames stay in the receives that they came
+// in, so a peer which never ends its message holds nothing but credits of its own. Owned by Link, on the
+// context's thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "session/limits.h"
+
+namespace rdma_rpc::session {
+
+class Segments {
+ public:
+  bool empty() const { return parts_.empty(); }
+  /// Of the message that they belong to.
+  std::uint32_t call() const { return call_; }
+  std::uint32_t bytes() const { return bytes_; }
+
+  /// The next one: `bytes` bytes at `data`, in that receive. Null, or which rule the peer has broken.
+  const char* add(std::uint32_t call, std::uint32_t receive_slot, const std::byte* data,
+                  std::uint32_t bytes) {
+    if (!empty() && call != call_) return "segments of two messages in each other";
+    if (parts_.size() == kSegmentsMax || bytes > kSegmentedBytesMax - bytes_) return kTooLong;
+    call_ = call;
+    bytes_ += bytes;
+    parts_.push_back({data, bytes, receive_slot});
+    return nullptr;
+  }
+  void copy_to(std::byte* to) const {
+    for (const Part& part : parts_) {
+      std::memcpy(to, part.data, part.bytes);
+      to += part.bytes;
+    }
+  }
+  /// Calls `f(receive_slot)` for each, and forgets them.
+  template <class F>
+  void clear(F&& f) {
+    for (const Part& part : parts_) f(part.receive_slot);
+    parts_.clear();
+    bytes_ = 0;
+  }
+
+  static constexpr const char* kTooLong = "a message in segments that is too long";
+
+ private:
+  struct Part {
+    const std::byte* data;
+    std::uint32_t bytes, receive_slot;
+  };
+  std::vector<Part> parts_;
+  std::uint32_t call_ = 0, bytes_ = 0;
+};
+
+}  // namespace rdma_rpc::session

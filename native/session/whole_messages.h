@@ -1,0 +1,45 @@
+// Where messages that came in segments are put together for JS: places of one size, each of which an event
+// has until JS has read it. Memory of our own, which no peer reaches; pages come with first use, and the same
+// few places are used again and again. Owned by the context, on its thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <vector>
+
+#include "session/limits.h"
+
+namespace rdma_rpc::session {
+
+class WholeMessages {
+ public:
+  WholeMessages() {
+    for (std::uint32_t i = kWholeMessages; i > 0; --i) free_.push_back(i - 1);
+  }
+  std::byte* data() { return memory_.get(); }
+  static constexpr std::size_t bytes() { return std::size_t{kWholeMessages} * kStride; }
+
+  std::uint32_t free() const { return static_cast<std::uint32_t>(free_.size()); }
+  /// The offset of a place. There is one: the context takes no more from the completion queue than so many
+  /// may be needed for.
+  std::uint32_t take() {
+    const std::uint32_t place = free_.back();
+    free_.pop_back();
+    return place * kStride;
+  }
+  void release(std::uint32_t offset) { free_.push_back(offset / kStride); }
+
+ private:
+  // No power of two: the starts of all places would lie in the same few lines of the cache.
+  static constexpr std::uint32_t kStride = kSegmentedBytesMax + 64;
+  struct Free {
+    void operator()(std::byte* memory) const { ::operator delete[](memory, std::align_val_t{64}); }
+  };
+  std::unique_ptr<std::byte, Free> memory_{
+      static_cast<std::byte*>(::operator new[](bytes(), std::align_val_t{64}))};
+  std::vector<std::uint32_t> free_;
+};
+
+}  // namespace rdma_rpc::session
