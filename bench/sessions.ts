@@ -8,13 +8,13 @@
  * each round.
  */
 import { fork } from 'node:child_process';
-import { once } from 'node:events';
 import { rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { type Channel, createChannel, createClient, createServer } from 'rdma-rpc';
+import { answer, end } from './children.ts';
 import { cpuMeter, residentBytes } from './cpu.ts';
 import { BenchDefinition } from './gen/bench.rdma.ts';
 import { handlers } from './handlers.ts';
@@ -69,15 +69,6 @@ async function connect({ address, fabric, sessions, ms }: Task): Promise<void> {
   });
 }
 
-/** The next message of a process; rejects when it ends first. */
-async function answer<T>(child: ReturnType<typeof fork>): Promise<T> {
-  const [message] = await Promise.race([
-    once(child, 'message'),
-    once(child, 'exit').then(() => Promise.reject(new Error('a process has ended'))),
-  ]);
-  return message as T;
-}
-
 async function measure(task: Task): Promise<Record<string, number | string>> {
   const file = fileURLToPath(import.meta.url);
   const server = fork(file, ['server', JSON.stringify(task)]);
@@ -111,8 +102,7 @@ async function measure(task: Task): Promise<Record<string, number | string>> {
       allActive: Math.round(allActive),
     };
   } finally {
-    client.kill('SIGKILL');
-    server.kill('SIGKILL');
+    await Promise.all([client, server].map(end));
   }
 }
 

@@ -31,7 +31,7 @@ void full_fence() { shared_fence(std::memory_order_seq_cst); }
 QueuePair::QueuePair(Device& device, CompletionQueue& cq, const QpOptions& options, std::uint32_t qp_num,
                      std::uint32_t place, Segment segment, const Token& token)
     : completions_(new SendCompletion[std::bit_ceil(options.send_wr_max)]),
-      receives_(std::bit_ceil(options.recv_wr_max)),
+      receives_(new Receive[std::bit_ceil(options.recv_wr_max)]),
       device_(device),
       cq_(cq),
       options_(options),
@@ -39,7 +39,7 @@ QueuePair::QueuePair(Device& device, CompletionQueue& cq, const QpOptions& optio
       segment_(std::move(segment)),
       token_(token) {
   qp_num_ = qp_num;
-  const auto slots = static_cast<std::uint32_t>(receives_.size());
+  const std::uint32_t slots = std::bit_ceil(options.recv_wr_max);
   const SegmentView mine = view(segment_.map.data(), slots);
   own_ = mine.header;
   own_receives_ = mine.receives;

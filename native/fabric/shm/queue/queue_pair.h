@@ -187,7 +187,7 @@ class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
   std::uint32_t send_posted_ = 0, send_done_ = 0;
   std::uint32_t completion_mask_ = 0;
   std::unique_ptr<SendCompletion[]> completions_;  ///< untouched until they are used
-  std::vector<Receive> receives_;
+  std::unique_ptr<Receive[]> receives_;            ///< the same
   PostedReceive* own_receives_ = nullptr;
   std::uint32_t shortest_receive_ = ~0u;
   AwaitedRelease awaited_;
