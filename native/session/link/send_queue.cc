@@ -9,6 +9,9 @@ using fabric::Opcode;
 using fabric::SendWr;
 using fabric::Sge;
 
+// There is one for each session, idle ones included.
+static_assert(sizeof(SendQueue) <= 8192);
+
 SendQueue::SendQueue(fabric::QueuePair& qp, const fabric::Capabilities& capabilities, SendSlots& slots,
                      Stats& stats, const telemetry::Recorder& recorder, std::uint64_t wr_id_base,
                      const QueueLimits& queue_limits, std::uint32_t depth, std::uint32_t credits,
@@ -29,7 +32,7 @@ SendQueue::SendQueue(fabric::QueuePair& qp, const fabric::Capabilities& capabili
       sequence_(sequence),
       retired_(sequence),
       last_signaled_(sequence),
-      records_(depth),
+      records_(new Record[depth]),
       waiting_(queue_limits.frames),
       waiting_control_(queue_limits.control),
       waiting_cancels_(queue_limits.cancels) {}
@@ -51,9 +54,14 @@ SendWr& SendQueue::prepare(Opcode opcode, bool signaled, Done done, std::uint32_
 }
 
 void SendQueue::set_sges(SendWr& wr, std::span<const Sge> sges) {
-  auto& own = sges_[static_cast<std::size_t>(&wr - wrs_.data())];
-  std::copy(sges.begin(), sges.end(), own.begin());
-  wr.sges = {own.data(), sges.size()};
+  const auto index = static_cast<std::size_t>(&wr - wrs_.data());
+  Sge* own = &sges_[index];
+  if (sges.size() > 1) {
+    if (lists_ == nullptr) lists_ = std::make_unique<GatherLists>();
+    own = (*lists_)[index].data();
+  }
+  std::copy(sges.begin(), sges.end(), own);
+  wr.sges = {own, sges.size()};
 }
 
 /// What is owed, as much of it as a header can say.
@@ -235,13 +243,16 @@ void SendQueue::post_prepared() {
     wrs_[i] = wrs_[taken + i];
     controls_[i] = controls_[taken + i];
     if (sealing_ != nullptr) headers_[i] = headers_[taken + i];
-    sges_[i] = sges_[taken + i];
-    if (!wrs_[i].sges.empty()) {
+    if (wrs_[i].sges.size() > 1) {
+      (*lists_)[i] = (*lists_)[taken + i];
+      wrs_[i].sges = {(*lists_)[i].data(), wrs_[i].sges.size()};
+    } else if (!wrs_[i].sges.empty()) {
+      sges_[i] = sges_[taken + i];
       const bool in_slot = record_of(sequence + static_cast<std::uint32_t>(i)).slot != kNoSlot;
       if (wrs_[i].inline_data && !in_slot) {
-        sges_[i][0].addr = reinterpret_cast<std::uint64_t>(controls_[i].data());
+        sges_[i].addr = reinterpret_cast<std::uint64_t>(controls_[i].data());
       }
-      wrs_[i].sges = {sges_[i].data(), wrs_[i].sges.size()};
+      wrs_[i].sges = {&sges_[i], 1};
     }
   }
   prepared_ = rest;

@@ -10,7 +10,7 @@
 #include <array>
 #include <bit>
 #include <cstdint>
-#include <vector>
+#include <memory>
 
 #include "fabric/fabric.h"
 #include "session/bounded_queue.h"
@@ -193,9 +193,9 @@ class SendQueue {
       if (record.slot != kNoSlot && sealing_ != nullptr)
         report_unsent(reinterpret_cast<const std::byte*>(&headers_[i]), f);
       else if (record.slot != kNoSlot)
-        report_unsent(reinterpret_cast<const std::byte*>(sges_[i][0].addr), f);
+        report_unsent(reinterpret_cast<const std::byte*>(sges_[i].addr), f);
       give_slot_back(record);
-      record = {};
+      record = {kNoSlot, Then::nothing, 0};
     }
     prepared_ = 0;
     for (; !waiting_.empty(); waiting_.pop()) {
@@ -211,9 +211,9 @@ class SendQueue {
   static constexpr std::uint32_t kNoSlot = (1u << 24) - 1;
   /// What the session has to do when a request completes; what the request was only its queue pair knows.
   struct Record {
-    std::uint32_t slot : 24 = kNoSlot;  ///< of a frame in a send slot: to be given back
-    Then then = Then::nothing;
-    std::uint32_t ref = 0;
+    std::uint32_t slot : 24;  ///< of a frame in a send slot, to be given back, or kNoSlot
+    Then then;
+    std::uint32_t ref;
   };
   static_assert(sizeof(Record) == 8);
   struct Control {
@@ -276,10 +276,15 @@ class SendQueue {
   std::uint32_t unsignaled_write_bytes_ = 0;
   bool open_ = false;
 
-  std::vector<Record> records_;  ///< one per request under way, by sequence
+  /// One per request under way, by sequence. Written when one is prepared: a session that sends little has
+  /// few pages of them.
+  std::unique_ptr<Record[]> records_;
   std::size_t prepared_ = 0;
   std::array<fabric::SendWr, kPostBatch> wrs_;
-  std::array<std::array<fabric::Sge, kSgeMax>, kPostBatch> sges_;
+  std::array<fabric::Sge, kPostBatch> sges_;  ///< of each that has one
+  /// Of those that have more, which only bulk data does: made for the first.
+  using GatherLists = std::array<std::array<fabric::Sge, kSgeMax>, kPostBatch>;
+  std::unique_ptr<GatherLists> lists_;
   std::array<std::array<std::byte, sizeof(wire::Header) + sizeof(wire::Sink) + seal::kTagBytes>, kPostBatch>
       controls_;
   Sealing* sealing_ = nullptr;
