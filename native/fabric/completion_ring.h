@@ -40,9 +40,10 @@ class CompletionRing {
     head_ = 0;
     tail_ = count;
   }
+  void give_room_back(std::uint32_t requests) { room_ -= requests; }
   /// Of a queue pair that is gone, with its completions.
   void forget(const Pair& qp, std::uint32_t requests) {
-    room_ -= requests;
+    give_room_back(requests);
     std::uint64_t kept = head_;
     for (std::uint64_t i = head_; i != tail_; ++i) {
       if (at(i).qp != &qp) at(kept++) = at(i);

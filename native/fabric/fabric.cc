@@ -3,6 +3,8 @@
 
 #include <sys/mman.h>
 
+#include "fabric/receive_queue.h"
+
 namespace rdma_rpc::fabric {
 
 const char* to_string(WcStatus status) {
@@ -61,6 +63,13 @@ std::unique_ptr<MemoryRegion> Device::reg_dmabuf_mr(int, std::uint64_t, std::siz
   if (error == nullptr) return nullptr;
   *error = "fabric " + capabilities().name +
            " cannot register a dmabuf (Capabilities::dmabuf); copy to host memory";
+  return nullptr;
+}
+
+std::unique_ptr<ReceiveQueue> Device::create_receive_queue(CompletionQueue&, std::uint32_t,
+                                                           std::string* error) {
+  if (error != nullptr)
+    *error = "fabric " + capabilities().name + " has no shared receives (Capabilities::max_srq_wr)";
   return nullptr;
 }
 

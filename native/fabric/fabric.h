@@ -1,8 +1,8 @@
 // What a session needs of an RDMA device, named and behaving as libibverbs names it: devices, memory regions,
-// memory windows, queue pairs and completion queues. Each folder beside this file is one implementation ("a
-// fabric"). Called by native/memory (registration) and native/session (everything else), on one thread per
-// Device: the thread that runs the context's event loop. A fabric knows nothing of calls; a session knows no
-// fabric by name and asks `Capabilities` instead.
+// memory windows, queue pairs and completion queues; shared receives are in receive_queue.h. Each folder
+// beside this file is one implementation ("a fabric"). Called by native/memory (registration) and
+// native/session (everything else), on one thread per Device: the thread that runs the context's event loop.
+// A fabric knows nothing of calls; a session knows no fabric by name and asks `Capabilities` instead.
 //
 // Rules that every fabric keeps (the suite in native/test/fabric checks them on each):
 //  - RC semantics: SENDs arrive complete, once and in order, each in the oldest posted receive of the peer.
@@ -77,6 +77,7 @@ struct Capabilities {
   std::uint32_t max_sge = 1;                  ///< gather entries of a send or write
   std::uint32_t max_sge_read = 1;             ///< scatter entries of a read
   std::uint32_t max_qp_wr = 0;                ///< the deepest send or receive queue
+  std::uint32_t max_srq_wr = 0;               ///< the deepest shared receive queue; 0: there are none
   std::uint32_t max_rd_atomic = 16;           ///< outstanding READs per queue pair that make progress at once
   std::uint32_t max_memories = 0;             ///< of alloc_memory() at once; 0: as many as the system gives
   std::uint64_t max_msg_bytes = 0;            ///< one SEND, READ or WRITE
@@ -172,6 +173,7 @@ struct Wc {
   Opcode opcode = Opcode::send;
   bool has_imm = false;
   std::uint32_t qp_num = 0;
+  std::uint32_t tag = 0;    ///< of a shared receive: QpOptions::tag
   std::uint32_t bytes = 0;  ///< received, read or written
   std::uint32_t imm = 0;
   std::uint32_t invalidated_rkey = 0;  ///< recv of a send_with_inv; 0: none
@@ -203,7 +205,7 @@ class CompletionQueue {
 
 struct QpOptions {
   std::uint32_t send_wr_max = 512;
-  std::uint32_t recv_wr_max = 320;
+  std::uint32_t recv_wr_max = 320;  ///< 0 with shared receives
   /// The side that asks for the connection; the other one answers. Exactly one side of a pair, and the first
   /// to send.
   bool active = true;
@@ -212,6 +214,8 @@ struct QpOptions {
   bool polls_on = false;
   /// Its user copies what it receives, and can take short messages from memory of this process that is hot.
   bool short_apart = false;
+  class ReceiveQueue* shared_receives = nullptr;  ///< made for the same completion queue
+  std::uint32_t tag = 0;
 };
 
 /// By what the two sides know each other in the first message between their queue pairs, where those who
@@ -280,7 +284,8 @@ class QueuePair {
 
 /// Counters that return to their start when everything has been closed; read by leak tests and `info`.
 struct DeviceCounters {
-  std::uint64_t queue_pairs = 0, memory_regions = 0, memory_windows = 0, memory_bytes = 0, open_fds = 0;
+  std::uint64_t queue_pairs = 0, receive_queues = 0, memory_regions = 0, memory_windows = 0;
+  std::uint64_t memory_bytes = 0, open_fds = 0;
 };
 
 /// An opened device with its protection domain. Outlives everything that it has made.
@@ -305,6 +310,9 @@ class Device {
   virtual std::unique_ptr<CompletionQueue> create_cq(std::uint32_t entries) = 0;
   virtual std::unique_ptr<QueuePair> create_qp(CompletionQueue& cq, const QpOptions& options,
                                                std::string* error) = 0;
+  /// For queue pairs on that completion queue, which can have one of them at a time.
+  virtual std::unique_ptr<ReceiveQueue> create_receive_queue(CompletionQueue& cq, std::uint32_t receives,
+                                                             std::string* error);
   virtual DeviceCounters counters() const = 0;
   /// It has been removed from the machine: nothing new is made on it, its queue pairs go to ERR, and the
   /// system waits until it is closed. Known after a wake-up, or a while of polling.

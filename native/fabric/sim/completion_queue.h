@@ -27,6 +27,7 @@ class SimCompletionQueue final : public CompletionQueue {
 
   /// See CompletionRing.
   void make_room(std::uint32_t requests) { ring_.make_room(requests); }
+  void give_room_back(std::uint32_t requests) { ring_.give_room_back(requests); }
   void push(const Cqe& cqe);
   /// Something is there for poll() besides completions: wakes who waits for it.
   void announce();
@@ -34,6 +35,8 @@ class SimCompletionQueue final : public CompletionQueue {
   void add_connecting(SimQueuePair& qp) { connecting_.push_back(&qp); }
   /// Of a queue pair that is being destroyed.
   void forget(const SimQueuePair& qp, std::uint32_t requests);
+
+  bool shares_receives = false;  ///< there is a shared receive queue for it
 
  private:
   void conclude_connections();

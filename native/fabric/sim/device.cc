@@ -9,6 +9,7 @@
 
 #include "fabric/sim/completion_queue.h"
 #include "fabric/sim/queue_pair.h"
+#include "fabric/sim/receives.h"
 #include "fabric/system_limit.h"
 
 namespace rdma_rpc::fabric {
@@ -20,6 +21,7 @@ Capabilities sim_capabilities() {
   caps.max_sge = 16;
   caps.max_sge_read = 16;
   caps.max_qp_wr = 16384;
+  caps.max_srq_wr = 32768;
   caps.max_rd_atomic = 16;
   caps.max_msg_bytes = 0xffffffff;
   caps.immediate = true;
@@ -132,7 +134,8 @@ std::unique_ptr<CompletionQueue> SimDevice::create_cq(std::uint32_t entries) {
 std::unique_ptr<QueuePair> SimDevice::create_qp(CompletionQueue& cq, const QpOptions& options,
                                                 std::string* error) {
   std::string reason;
-  for (const std::uint32_t depth : {options.send_wr_max, options.recv_wr_max}) {
+  const std::uint32_t receives = options.shared_receives == nullptr ? options.recv_wr_max : 1;
+  for (const std::uint32_t depth : {options.send_wr_max, receives}) {
     if (depth == 0 || depth > capabilities_.max_qp_wr) {
       reason = "a queue of " + std::to_string(depth) + " requests is outside 1 to max_qp_wr (" +
                std::to_string(capabilities_.max_qp_wr) + ")";
@@ -144,6 +147,24 @@ std::unique_ptr<QueuePair> SimDevice::create_qp(CompletionQueue& cq, const QpOpt
     return nullptr;
   }
   return std::make_unique<SimQueuePair>(*this, static_cast<SimCompletionQueue&>(cq), options);
+}
+
+std::unique_ptr<ReceiveQueue> SimDevice::create_receive_queue(CompletionQueue& cq, std::uint32_t receives,
+                                                              std::string* error) {
+  auto& queue = static_cast<SimCompletionQueue&>(cq);
+  std::string reason;
+  if (capabilities_.max_srq_wr == 0) return Device::create_receive_queue(cq, receives, error);
+  if (receives == 0 || receives > capabilities_.max_srq_wr) {
+    reason = std::to_string(receives) + " shared receives are outside 1 to max_srq_wr (" +
+             std::to_string(capabilities_.max_srq_wr) + ")";
+  } else if (queue.shares_receives) {
+    reason = "the completion queue has a shared receive queue already";
+  } else if (world_.faults.refuse(SimResource::receive_queue)) {
+    reason = "injected: no shared receive queue";
+  }
+  if (reason.empty()) return std::make_unique<SimReceiveQueue>(*this, queue, receives);
+  if (error != nullptr) *error = reason;
+  return nullptr;
 }
 
 SimHostMemory::SimHostMemory(SimDevice& device, std::byte* data, std::size_t size) : device_(device) {

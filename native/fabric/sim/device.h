@@ -23,6 +23,8 @@ class SimDevice final : public Device {
   std::unique_ptr<CompletionQueue> create_cq(std::uint32_t entries) override;
   std::unique_ptr<QueuePair> create_qp(CompletionQueue& cq, const QpOptions& options,
                                        std::string* error) override;
+  std::unique_ptr<ReceiveQueue> create_receive_queue(CompletionQueue& cq, std::uint32_t receives,
+                                                     std::string* error) override;
   DeviceCounters counters() const override { return live; }
 
   World& world() const { return world_; }

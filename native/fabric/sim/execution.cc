@@ -49,7 +49,7 @@ WcStatus SimQueuePair::begin(SendSlot& slot) {
   }
   // As on iWARP, where the connection would break.
   const bool talks = wr.opcode != Opcode::bind_mw && wr.opcode != Opcode::local_inv;
-  if (talks && device_.capabilities().active_side_sends_first && !options_.active && receives_used_ == 0) {
+  if (talks && device_.capabilities().active_side_sends_first && !options_.active && received_ == 0) {
     return WcStatus::loc_qp_op_err;
   }
   ++world_.counters.carried_out[static_cast<std::size_t>(wr.opcode)];
@@ -110,7 +110,7 @@ void SimQueuePair::gather(const SendSlot& slot, std::uint64_t to) const {
 // The oldest receive of the peer cannot take the message: it fails, and the sender is told so.
 WcStatus SimQueuePair::fail_receive(WcStatus status) {
   carry_out_reads(true);
-  peer_->complete_receive({.wr_id = peer_->receive_slot(peer_->receives_used_).wr_id, .status = status});
+  peer_->complete_receive({.wr_id = peer_->receives_.oldest().wr_id, .status = status});
   return found_by_the_peer(WcStatus::rem_inv_req_err);
 }
 
@@ -118,9 +118,9 @@ WcStatus SimQueuePair::send_to_peer(const SendSlot& slot) {
   if (!gather_ok(slot)) return WcStatus::loc_prot_err;
   if (const WcStatus fault = peer_fault(); fault != WcStatus::success) return fault;
   SimQueuePair& peer = *peer_;
-  if (peer.receives_used_ == peer.receives_posted_) return WcStatus::rnr_retry_exc_err;
+  if (peer.receives_.empty()) return WcStatus::rnr_retry_exc_err;
 
-  const RecvWr& receive = peer.receive_slot(peer.receives_used_);
+  const RecvWr& receive = peer.receives_.oldest();
   if (slot.bytes > receive.sge.length) return fail_receive(WcStatus::loc_len_err);
   if (!world_.keys.local_ok(receive.sge, peer.device_.id(), access_local_write)) {
     return fail_receive(WcStatus::loc_prot_err);
@@ -152,12 +152,12 @@ WcStatus SimQueuePair::write_to_peer(const SendSlot& slot) {
     return found_by_the_peer(WcStatus::rem_access_err);
   }
   const bool with_imm = wr.opcode == Opcode::rdma_write_with_imm;
-  if (with_imm && fault == WcStatus::success && peer.receives_used_ == peer.receives_posted_) {
+  if (with_imm && fault == WcStatus::success && peer.receives_.empty()) {
     return WcStatus::rnr_retry_exc_err;
   }
   gather(slot, wr.remote_addr);
   if (with_imm && fault == WcStatus::success) {
-    peer.complete_receive({.wr_id = peer.receive_slot(peer.receives_used_).wr_id,
+    peer.complete_receive({.wr_id = peer.receives_.oldest().wr_id,
                            .opcode = Opcode::recv_rdma_with_imm,
                            .has_imm = true,
                            .bytes = static_cast<std::uint32_t>(slot.bytes),

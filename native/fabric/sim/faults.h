@@ -36,7 +36,7 @@ class FaultPlan {
   WcStatus strike_slow(Opcode opcode, std::uint32_t qp_num, const Device* device);
 
   std::vector<SimFault> faults_;
-  std::array<std::uint64_t, 5> creations_{};  // how many until the refusal; 0: none planned
+  std::array<std::uint64_t, 6> creations_{};  // how many until the refusal; 0: none planned
   std::string connect_failure_;
   std::uint64_t fired_ = 0;
 };

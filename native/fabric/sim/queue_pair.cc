@@ -32,7 +32,10 @@ SimQueuePair::SimQueuePair(SimDevice& device, SimCompletionQueue& cq, const QpOp
       send_slots_(std::bit_ceil(options.send_wr_max)),
       sge_room_(send_slots_.size() * sge_max_),
       inline_room_(send_slots_.size() * device.capabilities().max_inline),
-      receive_slots_(std::bit_ceil(options.recv_wr_max)) {
+      own_receives_(options.shared_receives == nullptr ? options.recv_wr_max : 0),
+      receives_(options.shared_receives == nullptr
+                    ? own_receives_
+                    : static_cast<SimReceiveQueue*>(options.shared_receives)->receives) {
   qp_num_ = world_.add(*this);
   cq_.make_room(options.send_wr_max + options.recv_wr_max);
   ++device_.live.queue_pairs;
@@ -51,6 +54,7 @@ SimQueuePair::~SimQueuePair() {
     if (const std::uint32_t key = send_slot(i).bind_key; world_.keys.find(key) != nullptr)
       world_.keys.remove(key);
   }
+  receives_.free(unpolled_);  // of shared ones: lost to who has not polled them, as with a NIC
   --device_.live.queue_pairs;
   world_.settle();
 }
@@ -137,12 +141,8 @@ std::size_t SimQueuePair::post_send(std::span<const SendWr> requests) {
 }
 
 std::size_t SimQueuePair::post_recv(std::span<const RecvWr> requests) {
-  std::size_t taken = 0;
-  for (const RecvWr& wr : requests) {
-    if (receives_posted_ - receives_freed_ == options_.recv_wr_max) break;
-    receive_slot(receives_posted_++) = wr;
-    ++taken;
-  }
+  if (options_.shared_receives != nullptr) return 0;
+  const std::size_t taken = receives_.post(requests);
   if (state_ == QpState::err) world_.wake(*this, world_.now());  // to flush them
   world_.settle();
   return taken;
@@ -294,8 +294,8 @@ void SimQueuePair::flush() {
   }
   sends_started_ = sends_posted_;
   reads_waiting_ = 0;
-  while (receives_used_ != receives_posted_) {
-    complete_receive({.wr_id = receive_slot(receives_used_).wr_id, .status = WcStatus::wr_flush_err});
+  while (!own_receives_.empty()) {
+    complete_receive({.wr_id = own_receives_.oldest().wr_id, .status = WcStatus::wr_flush_err});
   }
 }
 
@@ -311,16 +311,20 @@ void SimQueuePair::complete_send(const SendSlot& slot, WcStatus status, std::uin
 }
 
 void SimQueuePair::complete_receive(const Wc& wc) {
-  ++receives_used_;
+  receives_.take();
+  ++received_;
+  ++unpolled_;
   Cqe cqe{wc, this, true, 0};
   cqe.wc.qp_num = qp_num_;
+  cqe.wc.tag = options_.tag;
   if (cqe.wc.opcode == Opcode::send) cqe.wc.opcode = Opcode::recv;
   push(cqe);
 }
 
 void SimQueuePair::polled(bool receive, std::uint64_t send_end) {
   if (receive) {
-    ++receives_freed_;
+    --unpolled_;
+    receives_.free(1);
   } else {
     sends_freed_ = send_end;
   }

@@ -13,6 +13,7 @@
 
 #include "fabric/sim/completion_queue.h"
 #include "fabric/sim/device.h"
+#include "fabric/sim/receives.h"
 
 namespace rdma_rpc::fabric {
 
@@ -78,7 +79,6 @@ class SimQueuePair final : public QueuePair {
   void complete_receive(const Wc& wc);
   void push(const Cqe& cqe);
   SendSlot& send_slot(std::uint64_t index) { return send_slots_[index & (send_slots_.size() - 1)]; }
-  RecvWr& receive_slot(std::uint64_t index) { return receive_slots_[index & (receive_slots_.size() - 1)]; }
 
   // execution.cc
   WcStatus peer_fault() const;
@@ -118,8 +118,9 @@ class SimQueuePair final : public QueuePair {
   std::uint64_t last_read_ns_ = 0, extra_delay_ns_ = 0;
   std::uint32_t reads_waiting_ = 0;
 
-  std::vector<RecvWr> receive_slots_;
-  std::uint64_t receives_posted_ = 0, receives_used_ = 0, receives_freed_ = 0;
+  SimReceives own_receives_;
+  SimReceives& receives_;                      // its own ones, or shared ones
+  std::uint64_t received_ = 0, unpolled_ = 0;  // of these: taken in all, and not yet polled
 
   bool holding_ = false;
   std::vector<Cqe> held_;

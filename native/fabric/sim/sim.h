@@ -52,7 +52,7 @@ struct SimFault {
   WcStatus status = WcStatus::general_err;
 };
 
-enum class SimResource : std::uint8_t { memory, region, window, completion_queue, queue_pair };
+enum class SimResource : std::uint8_t { memory, region, window, completion_queue, queue_pair, receive_queue };
 
 struct SimCounters {
   /// By Opcode; `recv` counts receives that a message arrived in.

@@ -12,11 +12,13 @@
 #include "fabric/verbs/optional.h"
 #include "fabric/verbs/queue/completion_queue.h"
 #include "fabric/verbs/queue/queue_pair.h"
+#include "fabric/verbs/queue/receive_queue.h"
 
 namespace rdma_rpc::fabric::verbs {
 namespace {
 
-constexpr std::uint32_t kPlacesMax = 1u << 16, kGenerations = 1u << 15;
+/// One less than 16 bits can tell: that one is for shared receives.
+constexpr std::uint32_t kPlacesMax = (1u << 16) - 1, kGenerations = 1u << 15;
 
 bool unblock(int fd) { return ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK) == 0; }
 
@@ -152,7 +154,8 @@ std::unique_ptr<fabric::QueuePair> Device::create_qp(fabric::CompletionQueue& cq
   const Capabilities& can = capabilities();
   auto& queue = static_cast<CompletionQueue&>(cq);
   std::string reason;
-  for (const std::uint32_t depth : {options.send_wr_max, options.recv_wr_max}) {
+  const auto* shared = static_cast<ReceiveQueue*>(options.shared_receives);
+  for (const std::uint32_t depth : {options.send_wr_max, shared == nullptr ? options.recv_wr_max : 1}) {
     if (depth == 0 || depth > can.max_qp_wr)
       reason = "a queue of " + std::to_string(depth) + " requests is outside 1 to max_qp_wr (" +
                std::to_string(can.max_qp_wr) + ") of " + can.name;
@@ -165,11 +168,13 @@ std::unique_ptr<fabric::QueuePair> Device::create_qp(fabric::CompletionQueue& cq
   const std::uint32_t sends = QueuePair::device_sends(options, *this);
   errno = 0;  // some drivers refuse without a word: an older error would be told
   CompletionQueue::DeviceCq* device_cq =
-      reason.empty() ? queue.reserve(sends + options.recv_wr_max) : nullptr;
+      reason.empty() ? queue.reserve(sends + options.recv_wr_max, shared == nullptr ? 0 : shared->capacity())
+                     : nullptr;
   QpPtr qp;
   if (device_cq != nullptr) {
     ibv_qp_init_attr init =
         reliable(device_cq->cq.get(), sends, options.recv_wr_max, can.max_sge, can.max_inline);
+    if (shared != nullptr) init.srq = shared->srq().get();
     qp.reset(ibv_create_qp(pd_.get(), &init));
   }
   if (qp == nullptr) {
@@ -183,6 +188,35 @@ std::unique_ptr<fabric::QueuePair> Device::create_qp(fabric::CompletionQueue& cq
   return std::make_unique<QueuePair>(*this, queue, *device_cq, options, std::move(qp), address);
 }
 
+std::unique_ptr<fabric::ReceiveQueue> Device::create_receive_queue(fabric::CompletionQueue& cq,
+                                                                   std::uint32_t receives,
+                                                                   std::string* error) {
+  const Capabilities& can = capabilities();
+  if (can.max_srq_wr == 0) return fabric::Device::create_receive_queue(cq, receives, error);
+  auto& queue = static_cast<CompletionQueue&>(cq);
+  std::string reason;
+  SrqPtr srq;
+  ibv_srq_init_attr init{nullptr, {receives, 1, 0}};
+  if (receives == 0 || receives > can.max_srq_wr) {
+    reason = std::to_string(receives) + " shared receives are outside 1 to max_srq_wr (" +
+             std::to_string(can.max_srq_wr) + ") of " + can.name;
+  } else if (queue.shares_receives()) {
+    reason = "the completion queue has a shared receive queue already";
+  } else {
+    errno = 0;
+    srq.reset(ibv_create_srq(pd_.get(), &init));
+    if (srq == nullptr)
+      reason = can.name + " gives no queue of " + std::to_string(receives) +
+               " shared receives: " + why_refused(errno);
+  }
+  if (srq != nullptr)
+    return std::make_unique<ReceiveQueue>(*this, queue, std::move(srq), receives, queue.next_generation());
+  if (error != nullptr) *error = reason;
+  return nullptr;
+}
+
+void Device::enter_on_shared(QueuePair& qp) { on_shared_[qp.qp_num()] = &qp; }
+
 std::uint32_t Device::enter(QueuePair& qp) {
   auto free =
       std::find_if(places_.begin(), places_.end(), [](const Place& place) { return place.qp == nullptr; });
@@ -192,6 +226,11 @@ std::uint32_t Device::enter(QueuePair& qp) {
   return free->generation << 16 | static_cast<std::uint32_t>(free - places_.begin());
 }
 
-void Device::leave(std::uint32_t place) { places_[place & 0xffff].qp = nullptr; }
+void Device::leave(const QueuePair& qp, std::uint32_t place) {
+  places_[place & 0xffff].qp = nullptr;
+  // Another one may have its number by now.
+  if (const auto found = on_shared_.find(qp.qp_num()); found != on_shared_.end() && found->second == &qp)
+    on_shared_.erase(found);
+}
 
 }  // namespace rdma_rpc::fabric::verbs

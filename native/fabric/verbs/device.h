@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "fabric/verbs/connect/attempts.h"
@@ -35,6 +36,9 @@ class Device final : public fabric::Device {
   std::unique_ptr<fabric::CompletionQueue> create_cq(std::uint32_t entries) override;
   std::unique_ptr<fabric::QueuePair> create_qp(fabric::CompletionQueue& cq, const QpOptions& options,
                                                std::string* error) override;
+  std::unique_ptr<fabric::ReceiveQueue> create_receive_queue(fabric::CompletionQueue& cq,
+                                                             std::uint32_t receives,
+                                                             std::string* error) override;
   DeviceCounters counters() const override {
     DeviceCounters all = counters_;
     all.memory_bytes = *memory_bytes_;
@@ -50,19 +54,25 @@ class Device final : public fabric::Device {
   /// Null where rdma_cm is not used.
   ConnectionManager* cm() const { return cm_.get(); }
   /// A queue pair on this completion queue, with all that it needs.
-  QueueObjects with_its_needs(const ChannelPtr& channel, const CqPtr& cq, QpPtr qp) const {
-    return {context_, pd_, channel, cq, std::move(qp)};
+  QueueObjects with_its_needs(const ChannelPtr& channel, const CqPtr& cq, const SrqPtr& srq, QpPtr qp) const {
+    return {context_, pd_, channel, cq, srq, std::move(qp)};
   }
   WindowTable& windows() { return windows_; }
   DeviceCounters& counts() { return counters_; }
   /// A queue pair's place: 16 bits of index, 15 of generation, so that completions of one that is gone are
   /// told apart.
   std::uint32_t enter(QueuePair& qp);
-  void leave(std::uint32_t place);
+  void leave(const QueuePair& qp, std::uint32_t place);
   QueuePair* find(std::uint32_t place) const {
     const std::uint32_t index = place & 0xffff;
     return index < places_.size() && places_[index].generation == place >> 16 ? places_[index].qp : nullptr;
   }
+  /// Those with shared receives, whose completions name them by the device's number only.
+  QueuePair* find_on_shared(std::uint32_t qp_num) const {
+    const auto found = on_shared_.find(qp_num);
+    return found == on_shared_.end() ? nullptr : found->second;
+  }
+  void enter_on_shared(QueuePair& qp);
   /// Reads what the device reports by itself: queue pairs that it reports as broken go to ERR. events.cc.
   void read_async_events();
   Watchdog& watchdog() { return watchdog_; }
@@ -96,6 +106,7 @@ class Device final : public fabric::Device {
     std::uint32_t generation = 0;
   };
   std::vector<Place> places_;
+  std::unordered_map<std::uint32_t, QueuePair*> on_shared_;  ///< by number
   bool dead_ = false;
   Attempts attempts_;
   std::unique_ptr<ConnectionManager> cm_;

@@ -67,6 +67,15 @@ void Device::handle(const ibv_async_event& event) {
         if (place.qp != nullptr && place.qp->is(event.element.qp)) place.qp->data_came();
       }
       break;
+    case IBV_EVENT_QP_LAST_WQE_REACHED:
+      for (const Place& place : places_) {
+        if (place.qp != nullptr && concerned(*place.qp)) place.qp->takes_no_more();
+      }
+      break;
+    case IBV_EVENT_SRQ_ERR:
+      fail_those(" reports that the shared receives have failed (IBV_EVENT_SRQ_ERR)",
+                 [&](const QueuePair& qp) { return qp.is_on(event.element.srq); });
+      break;
     case IBV_EVENT_CQ_ERR:
       for (const Place& place : places_) {
         if (place.qp != nullptr && place.qp->is_on(event.element.cq))

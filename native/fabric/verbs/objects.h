@@ -37,6 +37,7 @@ using ContextPtr = Shared<ibv_context, ibv_close_device>;
 using PdPtr = Shared<ibv_pd, ibv_dealloc_pd>;
 using ChannelPtr = Shared<ibv_comp_channel, ibv_destroy_comp_channel>;
 using CqPtr = Shared<ibv_cq, ibv_destroy_cq>;
+using SrqPtr = Shared<ibv_srq, ibv_destroy_srq>;
 using QpPtr = Owned<ibv_qp, ibv_destroy_qp>;
 /// A queue pair with what has to outlive it; members go in the order last to first.
 struct QueueObjects {
@@ -44,6 +45,7 @@ struct QueueObjects {
   PdPtr pd;
   ChannelPtr channel;
   CqPtr cq;
+  SrqPtr srq;  ///< null: all receives are its own
   QpPtr qp;
 };
 using MrPtr = Owned<ibv_mr, ibv_dereg_mr>;

@@ -70,6 +70,13 @@ std::string probe(ibv_pd* pd, Probed* probed) {
   can.max_rd_atomic = static_cast<std::uint32_t>(std::clamp(attr.max_qp_init_rd_atom, 1, kReadsMax));
   if (const std::string why = probe_inline(pd, cq.get(), can.max_sge, &can.max_inline); !why.empty())
     return name + " " + why;
+  // Of iWARP devices none could be tried.
+  if (!iwarp && attr.max_srq > 0) {
+    ibv_srq_init_attr init{nullptr, {16, 1, 0}};
+    // All of them may complete on one of the device's completion queues, beside what is sent.
+    if (SrqPtr(ibv_create_srq(pd, &init)) != nullptr)
+      can.max_srq_wr = static_cast<std::uint32_t>(std::min(attr.max_srq_wr, attr.max_cqe / 2));
+  }
   can.immediate = !iwarp;
   can.read_sink_needs_remote_write = iwarp;
   can.active_side_sends_first = iwarp;

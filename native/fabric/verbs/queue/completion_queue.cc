@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "fabric/verbs/queue/queue_pair.h"
+#include "fabric/verbs/queue/receive_queue.h"
 #include "fabric/verbs/queue/status.h"
 
 namespace rdma_rpc::fabric::verbs {
@@ -69,19 +70,65 @@ CompletionQueue::DeviceCq* CompletionQueue::add_device_cq(std::uint32_t entries)
   return &device_cq;
 }
 
-CompletionQueue::DeviceCq* CompletionQueue::reserve(std::uint32_t entries) {
-  auto found = std::find_if(device_cqs_.begin(), device_cqs_.end(), [entries](const auto& device_cq) {
-    return !device_cq->failed && device_cq->entries - device_cq->used >= entries;
+CompletionQueue::DeviceCq* CompletionQueue::reserve(std::uint32_t entries, std::uint32_t shared) {
+  auto found = std::find_if(device_cqs_.begin(), device_cqs_.end(), [=](const auto& device_cq) {
+    const std::uint32_t more = shared - std::min(shared, device_cq->shared);
+    return !device_cq->failed && device_cq->entries - device_cq->used >= entries + more;
   });
+  if (found != device_cqs_.end()) {
+    shared -= std::min(shared, (*found)->shared);
+    (*found)->shared += shared;
+    (*found)->used += entries + shared;
+    return found->get();
+  }
+  entries += shared;
   // Each is twice as large as the one before, so that there are few to poll.
   const std::uint32_t wanted = std::max(entries, std::min(device_cqs_.back()->entries, entries_max_ / 2) * 2);
-  DeviceCq* device_cq = found != device_cqs_.end() ? found->get() : add_device_cq(wanted);
+  DeviceCq* device_cq = add_device_cq(wanted);
   if (device_cq == nullptr && wanted > entries) device_cq = add_device_cq(entries);
-  if (device_cq != nullptr) device_cq->used += entries;
+  if (device_cq == nullptr) return nullptr;
+  device_cq->used = entries;
+  device_cq->shared = shared;
   return device_cq;
 }
 
+void CompletionQueue::received(QueuePair& qp, const ibv_wc& from, Wc& to) const {
+  if (qp.is_connecting()) qp.data_came();
+  to.bytes = from.byte_len;
+  if (from.opcode == IBV_WC_RECV_RDMA_WITH_IMM) to.opcode = Opcode::recv_rdma_with_imm;
+  to.has_imm = (from.wc_flags & IBV_WC_WITH_IMM) != 0;
+  if (to.has_imm) {
+    to.imm = ntohl(from.imm_data);
+  } else if (from.wc_flags != 0) {
+    to.invalidated_rkey = invalidated_key(from, qp.workaround());
+    if (Window* window = device_.windows().find(to.invalidated_rkey); window != nullptr) window->unbind();
+  }
+}
+
+bool CompletionQueue::translate_shared(const ibv_wc& from, Wc& to) const {
+  if (receives_ == nullptr || !receives_->is_own(from.wr_id)) return false;
+  to = {};
+  to.wr_id = receives_->complete(from.wr_id);
+  to.opcode = Opcode::recv;
+  to.qp_num = from.qp_num;
+  to.status = status_of(from.status, true, Opcode::recv);
+  QueuePair* qp = device_.find_on_shared(from.qp_num);
+  if (qp == nullptr || qp->has_lost_completions()) {  // the receive is its user's again, and no more
+    to.status = WcStatus::wr_flush_err;
+    return true;
+  }
+  to.tag = qp->tag();
+  if (to.status == WcStatus::success) {
+    received(*qp, from, to);
+    return true;
+  }
+  if (to.status == WcStatus::wr_flush_err) qp->flushed();
+  qp->not_carried_out();
+  return true;
+}
+
 bool CompletionQueue::translate(const ibv_wc& from, Wc& to) const {
+  if (ReceiveQueue::is_shared(from.wr_id)) return translate_shared(from, to);
   QueuePair* qp = device_.find(QueuePair::place_of(from.wr_id));
   if (qp == nullptr) return false;
   const bool receive = QueuePair::is_receive(from.wr_id);
@@ -110,16 +157,7 @@ bool CompletionQueue::translate(const ibv_wc& from, Wc& to) const {
     if (entry->internal) qp->fail(std::string("a packet could not be sent: ") + to_string(to.status));
     qp->not_carried_out();
   } else if (receive) {
-    if (qp->is_connecting()) qp->data_came();
-    to.bytes = from.byte_len;
-    if (from.opcode == IBV_WC_RECV_RDMA_WITH_IMM) to.opcode = Opcode::recv_rdma_with_imm;
-    to.has_imm = (from.wc_flags & IBV_WC_WITH_IMM) != 0;
-    if (to.has_imm) {
-      to.imm = ntohl(from.imm_data);
-    } else if (from.wc_flags != 0) {
-      to.invalidated_rkey = invalidated_key(from, qp->workaround());
-      if (Window* window = device_.windows().find(to.invalidated_rkey); window != nullptr) window->unbind();
-    }
+    received(*qp, from, to);
   } else if (qp->workaround() != nullptr) {
     qp->workaround()->completed();
   }

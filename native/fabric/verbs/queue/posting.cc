@@ -110,7 +110,8 @@ std::size_t QueuePair::post_send(std::span<const SendWr> requests) {
   device_.watchdog().posted();
   while (taken < requests.size() && sends_.room() > 0) {
     // (Without a queue pair finish_flush() has gone on, and ends all that is left.)
-    if (state_ == QpState::err && qp_ != nullptr && sends_.last_unknown()) {
+    // (With shared receives finish_flush() ends them, which sees to those first.)
+    if (state_ == QpState::err && qp_ != nullptr && shared_ == nullptr && sends_.last_unknown()) {
       post_drain(requests[taken++]);
       continue;
     }

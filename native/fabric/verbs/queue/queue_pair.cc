@@ -24,6 +24,8 @@ QueuePair::QueuePair(Device& device, CompletionQueue& cq, CompletionQueue::Devic
       place_(device.enter(*this)),
       sends_(options.send_wr_max),
       receives_(options.recv_wr_max),
+      shared_(static_cast<ReceiveQueue*>(options.shared_receives)),
+      tag_(options.tag),
       device_sends_(device_sends(options, device)),
       sges_(std::size_t{kChain} * device.capabilities().max_sge),
       workaround_(soft::make_workaround(device.driver(), *this)) {
@@ -33,6 +35,7 @@ QueuePair::QueuePair(Device& device, CompletionQueue& cq, CompletionQueue::Devic
     connection_ = std::make_unique<CmConnection>(*device.cm(), device.attempts(), *this);
   if (device.capabilities().active_side_sends_first && options.active)
     nudge_ = std::make_unique<soft::Nudge>(*this);
+  if (shared_ != nullptr) device.enter_on_shared(*this);
   ++device_.counts().queue_pairs;
   if (!move_to_init()) to_error();
 }
@@ -40,12 +43,13 @@ QueuePair::QueuePair(Device& device, CompletionQueue& cq, CompletionQueue::Devic
 QueuePair::~QueuePair() {
   if (connection_ != nullptr) to_error();
   device_.windows().free_those_on(*this);
-  device_.leave(place_);
+  device_.leave(*this, place_);
   cq_.forget(*this);
   cq_.retire(device_cq_, device_sends_ + receives_.capacity());
   --device_.counts().queue_pairs;
   if (connection_ != nullptr)
-    connection_->close(device_.with_its_needs(cq_.channel(), device_cq_.cq, std::move(qp_)));
+    connection_->close(device_.with_its_needs(
+        cq_.channel(), device_cq_.cq, shared_ == nullptr ? SrqPtr() : shared_->srq(), std::move(qp_)));
 }
 
 std::uint32_t QueuePair::internal_sends(bool active, const Device& device) {
@@ -133,6 +137,7 @@ void QueuePair::lose_device(const std::string& why) {
   fail(why);
   sends_.flush_all();
   receives_.flush_all();
+  settled_ = true;
 }
 
 void QueuePair::lose_completions(const std::string& why) {
@@ -143,7 +148,7 @@ void QueuePair::lose_completions(const std::string& why) {
 bool QueuePair::device_holds_up() const {
   // A thread of the connection may need the queue pair for long.
   if (connection_ != nullptr && connection_->busy()) return false;
-  return sends_.device_has_some() || receives_.device_has_some();
+  return sends_.device_has_some() || receives_.device_has_some() || (shared_ != nullptr && !settled_);
 }
 
 bool QueuePair::is_flushing() {
@@ -155,14 +160,18 @@ void QueuePair::finish_flush() {
   if (qp_ == nullptr) {
     sends_.flush_all();
     receives_.flush_all();
+    settled_ = true;
     return;
   }
+  // A receive that it has taken and not completed would be lost with it.
+  if (shared_ != nullptr && !takes_no_more_ && ++looks_ < kLooksForLast) return device_.read_async_events();
   device_.windows().free_those_on(*this);
   qp_.reset();
 }
 
 std::size_t QueuePair::poll_failed(std::span<Wc> out) {
   std::size_t count = 0;
+  if (shared_ != nullptr && device_holds_up()) return count;
   for (WorkQueue* queue : {&sends_, &receives_}) {
     for (Entry* entry; count < out.size() && (entry = queue->next_failed()) != nullptr; queue->pop_failed()) {
       if (entry->internal) continue;

@@ -11,6 +11,7 @@
 
 #include "fabric/verbs/connect/connection.h"
 #include "fabric/verbs/queue/completion_queue.h"
+#include "fabric/verbs/queue/receive_queue.h"
 #include "fabric/verbs/queue/work_queue.h"
 #include "fabric/verbs/soft/nudge.h"
 #include "fabric/verbs/soft/workaround.h"
@@ -60,6 +61,11 @@ class QueuePair final : public fabric::QueuePair {
   static bool is_receive(std::uint64_t id) { return (id & kReceive) != 0; }
   bool is(const ibv_qp* qp) const { return qp_.get() == qp; }
   bool is_on(const ibv_cq* cq) const { return device_cq_.cq.get() == cq; }
+  bool is_on(const ibv_srq* srq) const { return shared_ != nullptr && shared_->srq().get() == srq; }
+  bool shares_receives() const { return shared_ != nullptr; }
+  std::uint32_t tag() const { return tag_; }
+  /// The device takes no more of the shared receives for it.
+  void takes_no_more() { takes_no_more_ = true; }
   /// Completions are missing. Those that still come count no more: all that is open ends as flushed.
   void lose_completions(const std::string& why);
   bool has_lost_completions() const { return lost_completions_; }
@@ -98,6 +104,8 @@ class QueuePair final : public fabric::QueuePair {
  private:
   static constexpr std::uint64_t kReceive = std::uint64_t{1} << 63;
   static constexpr std::uint32_t kChain = 32;  ///< requests of one doorbell
+  /// Not every device says that it takes no more of the shared receives: so often it is waited for.
+  static constexpr std::uint32_t kLooksForLast = 64;
 
   bool device_holds_up() const;
   /// Our own requests beside those of the user: of ask_for_last_packet(), and of soft/.
@@ -123,6 +131,11 @@ class QueuePair final : public fabric::QueuePair {
   bool lost_completions_ = false;
   std::uint32_t place_;
   WorkQueue sends_, receives_;
+  ReceiveQueue* const shared_;  ///< null: all receives are its own
+  const std::uint32_t tag_;
+  std::uint32_t looks_ = 0;
+  bool takes_no_more_ = false;
+  bool settled_ = false;  ///< with shared receives: what it has taken has been polled
   std::uint32_t device_sends_;
   std::array<ibv_send_wr, kChain + 1> send_chain_{};  ///< the last one is only pointed to
   std::array<ibv_recv_wr, kChain> recv_chain_{};

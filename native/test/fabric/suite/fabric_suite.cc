@@ -27,6 +27,7 @@ bool all_equal(const std::byte* data, std::uint64_t length, std::uint8_t value) 
 
 void expect_same(const DeviceCounters& now, const DeviceCounters& start, const char* who) {
   EXPECT_EQ(now.queue_pairs, start.queue_pairs) << who;
+  EXPECT_EQ(now.receive_queues, start.receive_queues) << who;
   EXPECT_EQ(now.memory_regions, start.memory_regions) << who;
   EXPECT_EQ(now.memory_windows, start.memory_windows) << who;
   EXPECT_EQ(now.memory_bytes, start.memory_bytes) << who;
@@ -71,6 +72,7 @@ void FabricSuite::SetUp() {
 void FabricSuite::TearDown() {
   more_.clear();
   for (Side* side : {&client_, &server_}) side->qp.reset();
+  shared_receives_.reset();
   windows_.clear();
   memories_.clear();
   for (Side* side : {&client_, &server_}) side->cq.reset();
@@ -123,15 +125,32 @@ bool FabricSuite::comes_up(QueuePair& qp) {
   return qp.state() == QpState::rts;
 }
 
-FabricSuite::Pair FabricSuite::another_pair() {
+FabricSuite::Pair FabricSuite::another_pair(std::uint32_t tag) {
   QueuePair* made[2] = {};
   std::size_t i = 0;
   for (Side* side : {&client_, &server_}) {
-    more_.push_back(open_qp(*side, {.send_wr_max = 16, .recv_wr_max = 16}));
+    QpOptions options{.send_wr_max = 16, .recv_wr_max = 16};
+    if (side == &server_ && shared_receives_ != nullptr) {
+      options.recv_wr_max = 0;
+      options.shared_receives = shared_receives_.get();
+      options.tag = tag;
+    }
+    more_.push_back(open_qp(*side, options));
     made[i++] = more_.back().get();
   }
   connect_both(*made[0], *made[1]);
   return {made[0], made[1]};
+}
+
+ReceiveQueue& FabricSuite::share_receives(std::uint32_t receives) {
+  std::string error;
+  shared_receives_ = server_.device->create_receive_queue(*server_.cq, receives, &error);
+  EXPECT_NE(shared_receives_, nullptr) << error;
+  return *shared_receives_;
+}
+
+void FabricSuite::destroy(const QueuePair& qp) {
+  std::erase_if(more_, [&qp](const auto& each) { return each.get() == &qp; });
 }
 
 Memory& FabricSuite::memory(Side& side, std::size_t bytes, std::uint32_t access) {

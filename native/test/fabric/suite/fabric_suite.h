@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "fabric/fabric.h"
+#include "fabric/receive_queue.h"
 
 namespace rdma_rpc::fabric {
 
@@ -106,12 +107,16 @@ class FabricSuite : public ::testing::TestWithParam<FabricFactory> {
   /// Polls both sides until this queue pair is in RTS or ERR; tells whether it is in RTS.
   bool comes_up(QueuePair& qp);
   /// A further pair of queue pairs on the completion queues of the two sides, connected. Lives until
-  /// TearDown.
+  /// TearDown. After share_receives() the server's is on the shared ones, with this tag.
   struct Pair {
     QueuePair* client;
     QueuePair* server;
   };
-  Pair another_pair();
+  Pair another_pair(std::uint32_t tag = 0);
+  /// Of the server; lives until TearDown.
+  ReceiveQueue& share_receives(std::uint32_t receives);
+  /// One of another_pair().
+  void destroy(const QueuePair& qp);
   /// Replaces the pair of the fixture with one of this depth, not connected.
   void recreate(const QpOptions& options);
 
@@ -162,6 +167,7 @@ class FabricSuite : public ::testing::TestWithParam<FabricFactory> {
   std::deque<Memory> memories_;
   std::vector<std::unique_ptr<MemoryWindow>> windows_;
   std::vector<std::unique_ptr<QueuePair>> more_;
+  std::unique_ptr<ReceiveQueue> shared_receives_;
 };
 
 /// A request with the parts that most tests set.

@@ -1,0 +1,50 @@
+// A shared receive queue of a device (ibv_srq). Its completions come to the completion queue that it was made
+// for, which finds it by their numbers. On the device's thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "fabric/receive_queue.h"
+#include "fabric/verbs/device.h"
+
+namespace rdma_rpc::fabric::verbs {
+
+class CompletionQueue;
+
+class ReceiveQueue final : public fabric::ReceiveQueue {
+ public:
+  ReceiveQueue(Device& device, CompletionQueue& cq, SrqPtr srq, std::uint32_t capacity,
+               std::uint32_t generation);
+  ~ReceiveQueue() override;
+
+  std::size_t post(std::span<const RecvWr> requests) override;
+
+  const SrqPtr& srq() const { return srq_; }
+  /// A work request's id is made as those of queue pairs are, with a place that none of them has.
+  static bool is_shared(std::uint64_t id) { return (id >> 32 & kNoPlace) == kNoPlace && id >> 63 != 0; }
+  /// Of this one, and no other that was there before.
+  bool is_own(std::uint64_t id) const { return id >> 32 == base_ >> 32; }
+  /// It has completed: the place is free. Returns the user's number of it.
+  std::uint64_t complete(std::uint64_t id) {
+    const auto number = static_cast<std::uint32_t>(id);
+    free_.push_back(number);
+    return wr_ids_[number];
+  }
+
+ private:
+  static constexpr std::uint64_t kNoPlace = 0xffff;
+  static constexpr std::size_t kChain = 32;  ///< receives of one doorbell
+
+  Device& device_;
+  CompletionQueue& cq_;
+  SrqPtr srq_;
+  const std::uint64_t base_;           ///< of ids
+  std::vector<std::uint64_t> wr_ids_;  ///< of the user, by number
+  std::vector<std::uint32_t> free_;    ///< numbers that are not posted
+  std::array<ibv_recv_wr, kChain> chain_{};
+  std::array<ibv_sge, kChain> sges_{};
+};
+
+}  // namespace rdma_rpc::fabric::verbs
