@@ -101,6 +101,8 @@ export interface SessionOptions {
   inflightMax: number;
   /** Calls open at once, those of streams included: at least `inflightMax`, at most 4096. Default `inflightMax`; equal on both sides. */
   callSlots?: number;
+  /** The peer does so too: both begin with few credits and take more as they come, so receives may be shared with other sessions. */
+  grants?: boolean;
   /** Largest message accepted here, bytes. */
   messageMaxBytes: number;
   /** Largest message that the peer accepts, bytes. */

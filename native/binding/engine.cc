@@ -189,7 +189,9 @@ Napi::Value Engine::whole_messages() {
 Napi::Value Engine::receive_slab(std::uint32_t number) {
   session::Session* session = context_->find(number);
   if (session == nullptr) return env_.Undefined();
-  return share(session->receive_slab(), session->receive_slab_bytes(), receive_slabs_[number]);
+  Napi::Reference<Napi::ArrayBuffer>& slab =
+      session->slab_is_shared() ? shared_receives_ : receive_slabs_[number];
+  return share(session->receive_slab(), session->receive_slab_bytes(), slab);
 }
 
 Napi::Value Engine::int32_array(std::int32_t* words, std::size_t count) {
@@ -209,6 +211,7 @@ void Engine::thread_ends() {
   if (closed_ || loop_ == LoopKind::libuv) return close(true);
   for (auto& array : shared_arrays_) array.Reset();
   send_slab_.Reset();
+  shared_receives_.Reset();
   for (auto& [number, slab] : receive_slabs_) slab.Reset();
   blocks_->forget();
   end();
@@ -219,6 +222,7 @@ void Engine::close(bool thread_ends) {
   const Napi::HandleScope scope(env_);
   for (auto& array : shared_arrays_) detach(array);
   detach(send_slab_);
+  detach(shared_receives_);
   for (auto& [number, slab] : receive_slabs_) detach(slab);
   blocks_->close(thread_ends);
   napi_async_destroy(env_, std::exchange(async_, nullptr));

@@ -101,6 +101,7 @@ class Engine {
   std::vector<Napi::Reference<Napi::ArrayBuffer>> shared_arrays_;
   Napi::Reference<Napi::ArrayBuffer> send_slab_;
   std::unordered_map<std::uint32_t, Napi::Reference<Napi::ArrayBuffer>> receive_slabs_;
+  Napi::Reference<Napi::ArrayBuffer> shared_receives_;  ///< of all sessions that share theirs
 };
 
 }  // namespace rdma_rpc::binding

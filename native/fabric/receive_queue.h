@@ -11,11 +11,21 @@
 //  - A queue pair that goes to ERR flushes none of them; only the one that a message was being put into
 //    completes, with an error. Whatever it has taken is polled before the flush of a send that was posted in
 //    ERR: who waits for that before it destroys the queue pair loses no receive.
+//  - Since nothing that is posted need flush, a queue pair in ERR has one completion of its own, of no
+//  receive
+//    (kNoReceive), before those flushes.
 #pragma once
 
 #include "fabric/fabric.h"
 
 namespace rdma_rpc::fabric {
+
+/// The tag of a receive that nobody may read, and that is its user's again: the queue pair that took it is
+/// gone.
+inline constexpr std::uint32_t kNoTag = ~std::uint32_t{0};
+
+/// Wc::wr_id of a completion which only says that the queue pair with this tag has gone to ERR.
+inline constexpr std::uint64_t kNoReceive = ~std::uint64_t{0};
 
 class ReceiveQueue {
  public:

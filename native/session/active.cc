@@ -56,4 +56,13 @@ std::string Context::forgotten() const {
   return "";
 }
 
+std::string Context::overdrawn() const {
+  std::uint64_t granted = 0;
+  for (const Place& place : places_) granted += place.session == nullptr ? 0 : place.session->granted();
+  const std::uint32_t posted = shared_->shared_receives.posted();
+  if (granted <= posted) return "";
+  return std::to_string(granted) + " frames may come, and " + std::to_string(posted) +
+         " shared receives are posted";
+}
+
 }  // namespace rdma_rpc::session

@@ -19,7 +19,6 @@ constexpr std::uint32_t kPlaces = kSessionPlaces;
 static_assert(kPlaces == 1u << kPlaceBits);
 constexpr std::uint32_t kEpochMask = (1u << (31 - kPlaceBits)) - 1;
 constexpr std::uint32_t kCqEntries = 4096;
-constexpr std::uint64_t kReceiveBit = std::uint64_t{1} << 63;
 }  // namespace
 
 std::unique_ptr<Context> Context::open(std::shared_ptr<fabric::Device> device, const ContextOptions& options,
@@ -120,6 +119,7 @@ void Context::leave_device() {
   mr_cache_->clear();
   slots_->leave_device();
   arena_->leave_device();
+  shared_->shared_receives.leave_device();
   cq_.reset();
   device_.reset();
 }
@@ -148,6 +148,7 @@ std::int64_t Context::create_session(const SessionOptions& options, std::string*
   }
   Place& place = places_[index];
   place.epoch = (place.epoch + 1) & kEpochMask;
+  if ((place.epoch << kPlaceBits | index) == kAllSessions) place.epoch = 0;
   const std::uint32_t number = place.epoch << kPlaceBits | index;
   place.session = Session::open(*shared_, number, options, error);
   if (place.session == nullptr) return -1;
@@ -214,8 +215,14 @@ std::size_t Context::poll(std::size_t most) {
   stats_.completions += count;
   for (std::size_t i = 0; i < count; ++i) {
     const fabric::Wc& wc = completions_[i];
-    Session* session = find(static_cast<std::uint32_t>((wc.wr_id & ~kReceiveBit) >> 32));
-    if (session == nullptr) continue;
+    const auto number = static_cast<std::uint32_t>((wc.wr_id & ~kReceiveBit) >> 32);
+    const bool shared = number == kAllSessions;
+    Session* session = find(shared ? wc.tag : number);
+    if (session == nullptr) {
+      if (shared && wc.wr_id != fabric::kNoReceive)
+        shared_->shared_receives.came_for_nobody(static_cast<std::uint32_t>(wc.wr_id));
+      continue;
+    }
     if ((wc.wr_id & kReceiveBit) != 0) {
       session->on_receive(wc);
     } else {

@@ -134,6 +134,9 @@ class Context {
   /// Between turns: the first session that has something to do and that no turn would look at, and why.
   /// Empty: all is well. For tests, see SessionSets.
   std::string forgotten() const;
+  /// What peers have been granted of the shared receives is more than is posted: a mistake. For tests.
+  std::string overdrawn() const;
+  const SharedReceives& shared_receives() const { return shared_->shared_receives; }
   /// Peers may go on writing to memory of large messages that they have once had a right to. (What small ones
   /// come in is read from a copy.)
   bool peers_keep_access() const {

@@ -30,6 +30,24 @@ inline constexpr std::uint32_t kControlCredits = 8;
 /// stuck.
 inline constexpr std::uint32_t kCreditFrameCredits = 2;
 
+/// Where receives are shared, or may be: what each side of a session may send at first, and is sure of. Eight
+/// of them are for control frames (docs/WIRE.md). A part of the wire.
+inline constexpr std::uint32_t kCertainReceives = 28;
+/// A context with fewer sessions than so many has receives of their own for each: the shared queue of a
+/// device, and the completion queue for it, take some megabytes too.
+inline constexpr std::uint32_t kSharedFrom = 2;
+/// What all sessions of a context together may have beyond that, and ...
+inline constexpr std::uint32_t kSharedBeyond = 1024;
+/// ... one of them: no more than so many times what is left then.
+inline constexpr std::uint32_t kGrantShare = 3;
+/// A session that is sent as many frames as it may be in this time gets more, and one that is sent less than
+/// a half of them gets less. Longer than round trips are: who may send few can send them once in each.
+inline constexpr std::uint64_t kGrantEpochNs = 100'000'000;
+/// Shared receives of a context, in number and in memory; registered so many at a time.
+inline constexpr std::uint32_t kSharedReceivesMax = 32768;
+inline constexpr std::uint64_t kSharedBytesMax = std::uint64_t{1} << 30;
+inline constexpr std::uint32_t kSharedChunk = 64;
+
 /// Pieces of one bulk message. A longer gather list is copied into one piece (docs/WIRE.md).
 inline constexpr std::uint32_t kPiecesMax = 30;
 

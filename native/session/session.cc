@@ -128,9 +128,13 @@ void Session::on_done(SendQueue::Done done, bool vanished) {
 void Session::on_receive(const fabric::Wc& wc) {
   touch();
   if (state_ == SessionState::connecting) check_connected();
-  --receives_posted_;
-  ++received_;
+  if (wc.wr_id == fabric::kNoReceive) {
+    if (state_ != SessionState::draining) fail(why_failed("receive failed: ", wc.status));
+    return;
+  }
   const std::uint32_t slot = static_cast<std::uint32_t>(wc.wr_id);
+  take_receive(slot);
+  ++received_;
   if (wc.status != fabric::WcStatus::success) {
     if (state_ != SessionState::draining) fail(why_failed("receive failed: ", wc.status));
     maybe_down();

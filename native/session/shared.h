@@ -18,6 +18,7 @@
 #include "session/flow.h"
 #include "session/link/receive_pool.h"
 #include "session/link/sealing.h"
+#include "session/link/shared_receives.h"
 #include "session/predictor.h"
 #include "session/send_slots.h"
 #include "session/session_set.h"
@@ -67,6 +68,7 @@ struct Shared {
   SessionSets sets{};
   WholeMessages whole{};
   ReceivePool receive_pool{device};
+  SharedReceives shared_receives{device, cq, SendSlots::stride_for(slot_bytes)};
   /// Requests whose READs are over, on their way to JS. `received`: frames of the session until then.
   struct Fetched {
     std::uint32_t session, call, received;
@@ -87,6 +89,9 @@ struct SessionOptions {
   /// Calls that may be open at once: those that `inflight_max` receives are for, and streams with their
   /// parts, which mostly wait for an application. 0: inflight_max.
   std::uint32_t call_slots = 0;
+  /// Both sides begin with kCertainReceives credits and take what more they get (WIRE §4): receives may be
+  /// shared.
+  bool grants = false;
   /// Arena memory that large requests of a client may hold at once, read or not yet let go of by handlers.
   /// 0: as much as its share.
   std::size_t arena_max_bytes = 0;

@@ -57,6 +57,8 @@ gtest_discover_tests(perf_test)
 gtest_discover_tests(session_test)
 # Once more, on a device without memory windows.
 gtest_discover_tests(session_test TEST_PREFIX "iwarp." PROPERTIES ENVIRONMENT RDMA_RPC_SIM=iwarp)
+# And with sessions that share their receives.
+gtest_discover_tests(session_test TEST_PREFIX "shared." PROPERTIES ENVIRONMENT RDMA_RPC_SIM=shared)
 
 # shm once more, with words and copies that a model steps through (native/fabric/shm/shared_words.h). Its objects come before the
 # library's, which are then left out.

@@ -29,6 +29,8 @@ export const feature = {
   bound: 8,
   /** Puts messages together that come in segments. */
   segments: 16,
+  /** On RDMA devices: begins with few credits, and takes more as they come (WIRE §4). Not offered yet. */
+  grants: 32,
 } as const;
 /** What this side can do on every connection. */
 export const ownFeatures = feature.ping | feature.leave | feature.images | feature.segments;

@@ -11,7 +11,7 @@ import type { FabricContext, Through } from '../lane/fabric-context.ts';
 import type { Target } from '../lane/submission.ts';
 import { slotsPerStream } from '../limits.ts';
 import type { VerbsOptions } from '../native.ts';
-import { type FabricReason, feature, type PeerLimits } from './frames.ts';
+import { type FabricReason, feature, ownFeatures, type PeerLimits } from './frames.ts';
 import type { Guard, Guarded, SecurityLevel } from './security-level.ts';
 
 export interface LocalSide {
@@ -95,6 +95,7 @@ export function prepareSession(
       role: side.role,
       inflightMax,
       callSlots,
+      grants: fabric === 'verbs' && (features & ownFeatures & feature.grants) !== 0,
       messageMaxBytes: side.messageMaxBytes,
       peerMessageMaxBytes: peer.messageMaxBytes,
       peerSlotBytes: peer.slotBytes,

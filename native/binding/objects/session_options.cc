@@ -39,6 +39,7 @@ session::SessionOptions read_session_options(const Napi::Object& given, std::str
   options.client = given.Get("role").As<Napi::String>().Utf8Value() == "client";
   options.inflight_max = u32(given, "inflightMax");
   if (given.Has("callSlots")) options.call_slots = u32(given, "callSlots");
+  options.grants = given.Get("grants").ToBoolean();
   options.max_message_bytes = u32(given, "messageMaxBytes");
   options.peer_max_message_bytes = u32(given, "peerMessageMaxBytes");
   if (given.Has("peerSlotBytes")) options.peer_slot_bytes = u32(given, "peerSlotBytes");

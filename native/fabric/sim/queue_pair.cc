@@ -37,12 +37,12 @@ SimQueuePair::SimQueuePair(SimDevice& device, SimCompletionQueue& cq, const QpOp
                     ? own_receives_
                     : static_cast<SimReceiveQueue*>(options.shared_receives)->receives) {
   qp_num_ = world_.add(*this);
-  cq_.make_room(options.send_wr_max + options.recv_wr_max);
+  cq_.make_room(options.send_wr_max + options.recv_wr_max + 1);  // and its end, see kNoReceive
   ++device_.live.queue_pairs;
 }
 
 SimQueuePair::~SimQueuePair() {
-  cq_.forget(*this, options_.send_wr_max + options_.recv_wr_max);
+  cq_.forget(*this, options_.send_wr_max + options_.recv_wr_max + 1);
   world_.wake_peers_of(*this);
   world_.remove(*this);
   for (const auto& [number, other] : world_.queue_pairs()) {
@@ -287,6 +287,13 @@ void SimQueuePair::enter_error() {
 }
 
 void SimQueuePair::flush() {
+  if (options_.shared_receives != nullptr && !told_) {
+    told_ = true;
+    Wc wc{.wr_id = kNoReceive, .status = WcStatus::wr_flush_err, .opcode = Opcode::recv};
+    wc.qp_num = qp_num_;
+    wc.tag = options_.tag;
+    push({wc, this, false, sends_retired_});
+  }
   for (; sends_retired_ != sends_posted_; ++sends_retired_) {
     const SendSlot& slot = send_slot(sends_retired_);
     if (sends_retired_ >= sends_started_ && slot.bind_key != 0) world_.keys.remove(slot.bind_key);

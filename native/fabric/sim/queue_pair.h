@@ -108,6 +108,7 @@ class SimQueuePair final : public QueuePair {
   WcStatus peer_gone_as_ = WcStatus::rem_abort_err;   // what requests get once it is
   WcStatus seen_by_peers_ = WcStatus::rem_abort_err;  // what requests to this one get once it is killed
   bool killed_ = false;
+  bool told_ = false;           // with shared receives: its end, see kNoReceive
   bool failed_ = false;         // a request has failed: start no other
   std::uint64_t flush_at_ = 0;  // ERR: from then on nothing moves
 

@@ -13,7 +13,6 @@ using boundary::EvKind;
 namespace ev = boundary::ev;
 
 namespace {
-constexpr std::uint64_t kReceiveBit = std::uint64_t{1} << 63;
 constexpr std::uint64_t wr_id_base(std::uint32_t number) { return std::uint64_t{number} << 32; }
 SessionOptions with_defaults(SessionOptions options, std::uint32_t slot_bytes) {
   if (options.call_slots == 0) options.call_slots = options.inflight_max;
@@ -33,27 +32,52 @@ Link::Link(Shared& shared, std::uint32_t number, const SessionOptions& options)
       recorder_(shared.event_rings, shared.now_ns, number, place()) {
   consumed_.reserve(receive_depth_);
   if (shared.receives.size() < receive_depth_) shared.receives.resize(receive_depth_);
-  for (std::uint32_t i = 0; i < kSpillSlots; ++i) spill_slots_.push_back(receive_depth_ + i);
 }
 
-Link::~Link() { shared_.arena.remove_owner(owner_); }
+Link::~Link() {
+  qp_.reset();
+  if (shares()) shared_.shared_receives.leave(*member_, number_);
+  shared_.arena.remove_owner(owner_);
+}
 
-std::string Link::open_resources(const SendQueue::QueueLimits& queue_limits) {
-  const std::uint32_t depth = SendQueue::depth_for(options_.inflight_max, capabilities_.max_qp_wr);
-  const std::size_t slab_bytes = std::size_t{receive_depth_ + kSpillSlots} * receive_stride_;
+/// Shared ones, or its own where the peer does not know of grants, or the device has no more that are shared.
+std::string Link::open_receives() {
   std::string why;
-  receive_memory_ = shared_.receive_pool.take(slab_bytes, &why);
-  if (!receive_memory_) return why;
+  if (options_.grants && shared_.device.counters().queue_pairs >= kSharedFrom) {
+    SharedReceives::Member member;
+    if (shared_.shared_receives.join(member, receive_depth_)) member_ = member;
+  }
+  if (!shares()) {
+    receive_memory_ = shared_.receive_pool.take(copies_bytes(), &why);
+    if (!receive_memory_) return why;
+    for (std::uint32_t i = 0; i < receive_depth_; ++i) consumed_.push_back(i);
+  }
   // Lengths and texts are looked at more than once, so all of it is read from memory that nobody else
   // changes.
   // What is sealed is opened there, so that no peer sees or changes it.
   if (capabilities_.peers_keep_access || options_.seal) {
-    copies_.reset(new std::byte[receive_memory_.size()]);
+    copies_.reset(new std::byte[copies_bytes()]);
     copied_.reserve(receive_depth_);
     for (std::uint32_t i = receive_depth_; i > 0; --i) copy_slots_.push_back(i - 1);
   }
+  first_spill_ = slab_is_shared() ? shared_.shared_receives.first_spill() : receive_depth_;
+  const std::uint32_t spill = slab_is_shared() ? member_->spill : receive_depth_;
+  for (std::uint32_t i = 0; i < kSpillSlots; ++i) spill_slots_.push_back(spill + i);
+  return "";
+}
+
+std::string Link::open_resources(const SendQueue::QueueLimits& queue_limits) {
+  const std::uint32_t depth = SendQueue::depth_for(options_.inflight_max, capabilities_.max_qp_wr);
+  std::string why = open_receives();
+  if (!why.empty()) return why;
   if (why = open_staging(); !why.empty()) return why;
-  qp_ = shared_.device.create_qp(shared_.cq, {depth, receive_depth_, options_.client, true, copies_ != nullptr}, &why);
+  fabric::QpOptions queues{depth, receive_depth_, options_.client, true, copies_ != nullptr};
+  if (shares()) {
+    queues.recv_wr_max = 0;
+    queues.shared_receives = shared_.shared_receives.queue();
+    queues.tag = number_;
+  }
+  qp_ = shared_.device.create_qp(shared_.cq, queues, &why);
   if (qp_ == nullptr) return why;
   if (options_.seal) {
     sealing_ = Sealing::open(*options_.seal, &why);
@@ -63,12 +87,16 @@ std::string Link::open_resources(const SendQueue::QueueLimits& queue_limits) {
                                       wr_id_base(number_), queue_limits, depth, receive_depth_,
                                       shared_.counters_start);
   send_->seal_by(sealing_.get());
-  if (options_.peer_takes_segments) {
+  if (options_.peer_takes_segments && !options_.grants) {
     const std::uint32_t room = frame_room() * (1 + send_->segments_max());
     segmented_bytes_ = std::min({shared_.segmented_bytes, kSegmentedBytesMax, room});
     if (segmented_bytes_ <= frame_room()) segmented_bytes_ = 0;
   }
-  for (std::uint32_t i = 0; i < receive_depth_; ++i) consumed_.push_back(i);
+  if (!options_.grants) return "";
+  const std::uint32_t certain = std::min(receive_depth_, kCertainReceives);
+  send_->begin_with(certain);
+  // What it has of its own is the peer's as soon as it can be told.
+  if (!shares()) send_->owe_credits(receive_depth_ - certain);
   return "";
 }
 
@@ -134,6 +162,7 @@ std::string Link::why_failed(const char* what, fabric::WcStatus status) const {
 
 bool Link::post_receives() {
   if (consumed_.empty()) return true;
+  if (shares()) return post_shared();
   const std::span<fabric::RecvWr> receives = std::span(shared_.receives).first(consumed_.size());
   for (std::size_t i = 0; i < receives.size(); ++i) {
     const auto addr = reinterpret_cast<std::uint64_t>(receive_memory_.data()) +
@@ -154,13 +183,25 @@ bool Link::post_receives() {
   return true;
 }
 
+bool Link::post_shared() {
+  const std::optional<std::uint32_t> granted =
+      shared_.shared_receives.post(*member_, consumed_, shared_.now_ns);
+  if (!granted) {
+    fail("the device takes no more shared receives");
+    return false;
+  }
+  send_->owe_credits(*granted);
+  consumed_.clear();
+  return true;
+}
+
 std::uint32_t Link::readable(std::uint32_t receive, const fabric::Wc& wc) {
   if (copies_ == nullptr) return receive;
   const std::uint32_t slot = copy_slots_.back();
   copy_slots_.pop_back();
   copied_.push_back(receive);
   const std::byte* from =
-      wc.apart != nullptr ? wc.apart : receive_memory_.data() + std::size_t{receive} * receive_stride_;
+      wc.apart != nullptr ? wc.apart : received_at() + std::size_t{receive} * receive_stride_;
   std::memcpy(copies_.get() + std::size_t{slot} * receive_stride_, from, wc.bytes);
   return slot;
 }

@@ -99,8 +99,18 @@ class Link {
 
   // --- receives
   /// What has been received, for JS. Where peers can go on writing to receives this is a copy.
-  std::byte* receive_slab() const { return copies_ != nullptr ? copies_.get() : receive_memory_.data(); }
-  std::size_t receive_slab_bytes() const { return receive_memory_.size(); }
+  std::byte* receive_slab() const { return copies_ != nullptr ? copies_.get() : received_at(); }
+  std::size_t receive_slab_bytes() const {
+    return copies_ != nullptr ? copies_bytes()
+           : shares()         ? shared_.shared_receives.size()
+                              : receive_memory_.size();
+  }
+  /// That slab is the one of all sessions that share receives.
+  bool slab_is_shared() const { return shares() && copies_ == nullptr; }
+  /// Its receives are shared with other sessions.
+  bool shares() const { return member_.has_value(); }
+  /// Frames that its peer may still send to shared receives.
+  std::uint32_t granted() const { return shares() && is_open() ? send_->granted() : 0; }
   std::uint32_t receive_depth() const { return receive_depth_; }
   std::uint32_t receive_stride() const { return receive_stride_; }
   /// Frames that have come in, counting on.
@@ -108,7 +118,7 @@ class Link {
   /// A receive slot that JS has read: posted again with the next finish_turn().
   void recycle(std::uint32_t receive_slot) {
     touch();
-    if (receive_slot >= receive_depth_) return spill_slots_.push_back(receive_slot);
+    if (receive_slot >= first_spill_) return spill_slots_.push_back(receive_slot);
     if (copies_ == nullptr) return consumed_.push_back(receive_slot);
     // Any of those that copies have been made of will do.
     copy_slots_.push_back(receive_slot);
@@ -120,8 +130,8 @@ class Link {
   bool has_spill_slot() const { return !spill_slots_.empty(); }
   /// Receives that are neither posted nor about to be: with JS, or with requests that wait.
   std::uint32_t receives_kept() const {
-    return receive_depth_ + kSpillSlots - receives_posted_ -
-           static_cast<std::uint32_t>(consumed_.size() + spill_slots_.size());
+    const std::uint32_t away = shares() ? member_->taken : receive_depth_ - receives_posted_;
+    return away + kSpillSlots - static_cast<std::uint32_t>(consumed_.size() + spill_slots_.size());
   }
 
   // --- the queue for arena memory
@@ -145,6 +155,14 @@ class Link {
   std::string open_resources(const SendQueue::QueueLimits& queue_limits);
   /// False: the session has failed.
   bool post_receives();
+  /// A receive has come in, or has been flushed.
+  void take_receive(std::uint32_t slot) {
+    if (shares()) {
+      shared_.shared_receives.came(*member_, number_, slot);
+    } else {
+      --receives_posted_;
+    }
+  }
   /// The slot of `receive_slab()` that a frame which has come in is to be read in.
   std::uint32_t readable(std::uint32_t receive, const fabric::Wc& wc);
   void begin_stall();
@@ -171,6 +189,8 @@ class Link {
   std::unique_ptr<SendQueue> send_;
 
   std::uint32_t receive_depth_, receive_stride_, receives_posted_ = 0;
+  std::uint32_t first_spill_ = 0;
+  std::optional<SharedReceives::Member> member_;  ///< none: its receives are its own
   const telemetry::Recorder recorder_;
   std::vector<std::uint32_t> consumed_;
   /// With copies_: its free slots, and the receives that the others are copies of. The slot that came free
@@ -186,9 +206,15 @@ class Link {
   std::uint64_t received_bytes_ = 0, stalls_ = 0, stalled_ns_ = 0;
 
  private:
+  std::string open_receives();
   std::string open_staging();
   std::uint32_t frame_room() const { return std::min(shared_.slot_bytes, options_.peer_slot_bytes); }
   SendQueue::Tail spread(std::uint32_t slot, std::uint32_t call, std::uint32_t bytes);
+  std::byte* received_at() const {
+    return shares() ? shared_.shared_receives.data() : receive_memory_.data();
+  }
+  std::size_t copies_bytes() const { return std::size_t{receive_depth_ + kSpillSlots} * receive_stride_; }
+  bool post_shared();
   bool stage(const BulkSubmission& submission, std::uint64_t extent, std::vector<Piece>& pieces);
 };
 

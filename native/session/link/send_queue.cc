@@ -12,6 +12,13 @@ using fabric::Sge;
 // There is one for each session, idle ones included.
 static_assert(sizeof(SendQueue) <= 8192);
 
+namespace {
+/// The peer returns credits when it owes half of all: what waits above that would wait for ever.
+std::uint32_t reserves_of(std::uint32_t credits) {
+  return std::min(credits / 4, credits / 2 - std::min(credits / 2, kControlCredits + 1));
+}
+}  // namespace
+
 SendQueue::SendQueue(fabric::QueuePair& qp, const fabric::Capabilities& capabilities, SendSlots& slots,
                      Stats& stats, const telemetry::Recorder& recorder, std::uint64_t wr_id_base,
                      const QueueLimits& queue_limits, std::uint32_t depth, std::uint32_t credits,
@@ -26,8 +33,7 @@ SendQueue::SendQueue(fabric::QueuePair& qp, const fabric::Capabilities& capabili
       credits_(credits),
       credits_max_(credits),
       owed_threshold_(credits / 2),
-      // The peer returns credits when it owes half of all: what waits above that would wait for ever.
-      reserved_max_(std::min(credits / 4, credits / 2 - std::min(credits / 2, kControlCredits + 1))),
+      reserved_max_(reserves_of(credits)),
       peer_credits_(credits),
       sequence_(sequence),
       retired_(sequence),
@@ -76,7 +82,15 @@ std::uint16_t SendQueue::pay_credits() {
 /// the peer can send nothing more: receives may be held by requests that wait for memory, so that half is
 /// never owed.
 bool SendQueue::credits_due() const {
-  return owed_ >= owed_threshold_ || (owed_ != 0 && peer_credits_ <= kControlCredits);
+  // (Where all of them are more at one time than at another, half is as much as the peer has.)
+  if (owed_ == 0) return false;
+  return owed_ >= (grants_ ? peer_credits_ : owed_threshold_) || peer_credits_ <= kControlCredits;
+}
+
+void SendQueue::begin_with(std::uint32_t credits) {
+  grants_ = true;
+  credits_ = peer_credits_ = credits;
+  reserved_max_ = reserves_of(credits);
 }
 
 void SendQueue::prepare_frame(const Outgoing& frame) {

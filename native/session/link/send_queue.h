@@ -131,6 +131,11 @@ class SendQueue {
 
   /// Receives posted again here: credits the peer gets with the next frame.
   void owe_credits(std::uint32_t count) { owed_ += count; }
+  /// Both sides begin with so many credits, and the most that there may be comes as it comes. Before the
+  /// first frame.
+  void begin_with(std::uint32_t credits);
+  /// What the peer may still send, with what it has not been told yet.
+  std::uint32_t granted() const { return peer_credits_ + owed_; }
   /// A frame came in, which cost the peer a credit. False: it had none.
   bool count_received() { return peer_credits_-- != 0; }
   /// Credits that came with a frame. False: more than the peer can have.
@@ -266,6 +271,7 @@ class SendQueue {
 
   std::uint32_t credits_, credits_max_;
   std::uint32_t owed_ = 0, owed_threshold_;
+  bool grants_ = false;
   std::uint32_t reserved_ = 0, reserved_max_;
   std::uint32_t peer_credits_;        ///< the peer's, those on their way to it included
   std::uint32_t sequence_, retired_;  ///< counts of requests prepared and completed

@@ -115,6 +115,7 @@ bool CompletionQueue::translate_shared(const ibv_wc& from, Wc& to) const {
   QueuePair* qp = device_.find_on_shared(from.qp_num);
   if (qp == nullptr || qp->has_lost_completions()) {  // the receive is its user's again, and no more
     to.status = WcStatus::wr_flush_err;
+    to.tag = kNoTag;
     return true;
   }
   to.tag = qp->tag();
@@ -180,8 +181,10 @@ std::size_t CompletionQueue::poll(std::span<Wc> out) {
     }
   }
   if (failed_.empty() || out.empty()) return count;
-  if (count == 0) {
-    for (QueuePair* qp : failed_) qp->finish_flush();
+  // It has been seen empty. (Others are busy, perhaps, for as long as they like.)
+  for (std::size_t i = 0; i < failed_.size(); ++i) {  // it may hear of others that fail
+    const bool empty = count == 0 || (failed_[i]->shares_receives() && count < out.size());
+    if (empty) failed_[i]->finish_flush();
   }
   return count + poll_failed(out.subspan(count));
 }

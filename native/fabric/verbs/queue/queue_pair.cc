@@ -152,7 +152,8 @@ bool QueuePair::device_holds_up() const {
 }
 
 bool QueuePair::is_flushing() {
-  return device_holds_up() || sends_.next_failed() != nullptr || receives_.next_failed() != nullptr;
+  return device_holds_up() || (shared_ != nullptr && !told_) || sends_.next_failed() != nullptr ||
+         receives_.next_failed() != nullptr;
 }
 
 void QueuePair::finish_flush() {
@@ -171,6 +172,15 @@ void QueuePair::finish_flush() {
 
 std::size_t QueuePair::poll_failed(std::span<Wc> out) {
   std::size_t count = 0;
+  if (shared_ != nullptr && !told_ && !out.empty()) {
+    told_ = true;
+    out[count] = {};
+    out[count].wr_id = kNoReceive;
+    out[count].status = WcStatus::wr_flush_err;
+    out[count].opcode = Opcode::recv;
+    out[count].tag = tag_;
+    out[count++].qp_num = qp_num_;
+  }
   if (shared_ != nullptr && device_holds_up()) return count;
   for (WorkQueue* queue : {&sends_, &receives_}) {
     for (Entry* entry; count < out.size() && (entry = queue->next_failed()) != nullptr; queue->pop_failed()) {

@@ -22,6 +22,7 @@ void audit(Side& side, const std::string& name, const fabric::DeviceCounters& be
   side.context.reset();
   const fabric::DeviceCounters left = side.device->counters();
   expect("queue pairs", left.queue_pairs, before.queue_pairs);
+  expect("shared receive queues", left.receive_queues, before.receive_queues);
   expect("memory regions", left.memory_regions, before.memory_regions);
   expect("memory windows", left.memory_windows, before.memory_windows);
   expect("registered bytes", left.memory_bytes, before.memory_bytes);

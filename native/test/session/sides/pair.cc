@@ -31,10 +31,18 @@ fabric::Capabilities iwarp_device() {
   return capabilities;
 }
 
-fabric::Capabilities tested_device() {
+namespace {
+bool is_tested(std::string_view what) {
   const char* given = std::getenv("RDMA_RPC_SIM");
-  return given != nullptr && std::string_view(given) == "iwarp" ? iwarp_device() : fabric::sim_capabilities();
+  return given != nullptr && given == what;
 }
+}  // namespace
+
+fabric::Capabilities tested_device() {
+  return is_tested("iwarp") ? iwarp_device() : fabric::sim_capabilities();
+}
+
+bool tested_grants() { return is_tested("shared"); }
 
 namespace {
 ContextOptions context_of(const PairOptions& options) {
@@ -50,9 +58,9 @@ Pair::Pair(const PairOptions& options)
       server(ledger, world.open_device("server"), context_of(options)) {
   if (!options.connect) return;
   connect(client, client_session, server, server_session, options);
-  // The simulation numbers queue pairs from 1.
-  client_qp_ = 1;
-  server_qp_ = 2;
+  // The simulation numbers queue pairs from 1, see connect().
+  client_qp_ = options.grants ? 2 * kSharedFrom + 1 : 1;
+  server_qp_ = client_qp_ + 1;
 }
 
 Pair::~Pair() = default;
@@ -72,12 +80,20 @@ void connect(Side& client, std::uint32_t& client_session, Side& server, std::uin
                          options.max_message_bytes,
                          options.max_message_bytes,
                          options.staging_bytes,
-                         options.call_slots};
+                         options.call_slots,
+                         options.grants};
+
   session.peer_takes_segments = options.segmented_bytes != 0;
   if (options.sealed) {
     SealOptions& seal = session.seal.emplace();
     seal.send_frames.fill(std::byte{1});
     seal.send_bulk.fill(std::byte{2});
+  }
+  // Receives are shared from a context's third session on: these stand for the first two while it is opened.
+  std::vector<std::unique_ptr<fabric::QueuePair>> earlier;
+  for (std::uint32_t i = 0; options.grants && i < kSharedFrom; ++i) {
+    for (Side* side : {&client, &server})
+      earlier.push_back(side->device->create_qp(side->context->cq(), {}, nullptr));
   }
   client_session = client.open(session);
   session.client = false;

@@ -12,8 +12,10 @@
 namespace rdma_rpc::session::test {
 
 /// The device that all session tests run on: a capable NIC, or (RDMA_RPC_SIM=iwarp) one as iWARP has it: no
-/// windows, so sessions are in staging mode. CTest runs them on both.
+/// windows, so sessions are in staging mode. CTest runs them on both, and on the NIC once more with sessions
+/// that share their receives (RDMA_RPC_SIM=shared).
 fabric::Capabilities tested_device();
+bool tested_grants();
 /// For what only makes sense with windows, or only without.
 fabric::Capabilities iwarp_device();
 inline bool has_windows() { return tested_device().windows; }
@@ -35,6 +37,7 @@ struct PairOptions {
   bool sealed = false;
   /// What is no longer goes in segments; 0: nothing does.
   std::uint32_t segmented_bytes = 0;
+  bool grants = tested_grants();
   bool connect = true;
 };
 

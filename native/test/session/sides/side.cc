@@ -273,6 +273,7 @@ bool Side::turn(std::uint64_t now_ns) {
   }
   const bool more = context->finish_turn();
   if (const std::string forgotten = context->forgotten(); !forgotten.empty()) ledger.violation(forgotten);
+  if (const std::string overdrawn = context->overdrawn(); !overdrawn.empty()) ledger.violation(overdrawn);
   return more || staged || count != 0 || !context->cq().arm();
 }
 

@@ -87,10 +87,11 @@ Ends::Ends(std::shared_ptr<fabric::Device> at_client, std::shared_ptr<fabric::De
     : client(ledger, at_client, small_context(exposure)),
       server(ledger, at_server, small_context(exposure)) {}
 
-Link Ends::connect(std::uint32_t inflight_max, std::uint32_t call_slots, bool segments) {
+Link Ends::connect(std::uint32_t inflight_max, std::uint32_t call_slots, bool segments, bool grants) {
   SessionOptions options{true, inflight_max, 16u << 20, 16u << 20};
   options.call_slots = call_slots;
   options.peer_takes_segments = segments;
+  options.grants = grants;
   Link link;
   link.client = client.open(options);
   options.client = false;

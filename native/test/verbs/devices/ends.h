@@ -41,7 +41,9 @@ class Ends {
                 Exposure exposure = Exposure::automatic);
 
   /// A session that both sides say is up. `client` 0 when that failed (and so did the test).
-  Link connect(std::uint32_t inflight_max = 8, std::uint32_t call_slots = 0, bool segments = false);
+  /// `grants`: receives are shared where the device can.
+  Link connect(std::uint32_t inflight_max = 8, std::uint32_t call_slots = 0, bool segments = false,
+               bool grants = false);
   std::uint64_t start(const Link& link, const CallSpec& spec) { return client.start(link.client, spec); }
   CallRecord& call(std::uint64_t id) { return ledger.at(id); }
   /// One turn of each side, and if nothing happened in it a sleep until something does, or a few

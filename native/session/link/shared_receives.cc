@@ -1,0 +1,134 @@
+// See shared_receives.h.
+#include "session/link/shared_receives.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace rdma_rpc::session {
+
+SharedReceives::~SharedReceives() {
+  queue_.reset();
+  regions_.clear();
+  if (data_ != nullptr) ::munmap(data_, size());
+}
+
+/// All of the memory, since JS sees it as one; only what is registered is ever touched.
+bool SharedReceives::open(std::uint32_t most) {
+  const std::uint64_t most_slots = kSharedBytesMax / stride_;
+  const std::uint32_t wanted = std::min(
+      {device_.capabilities().max_srq_wr, kSharedReceivesMax, static_cast<std::uint32_t>(most_slots)});
+  capacity_ = wanted / kSharedChunk * kSharedChunk;
+  if (capacity_ < most) return false;
+  const std::uint32_t members = capacity_ / kCertainReceives;
+  slots_ = capacity_ + members * kSpillSlots;
+  void* data =
+      ::mmap(nullptr, size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (data == MAP_FAILED) return false;
+  std::string why;
+  queue_ = device_.create_receive_queue(cq_, capacity_, &why);
+  if (queue_ == nullptr) {
+    ::munmap(data, size());
+    return false;
+  }
+  data_ = static_cast<std::byte*>(data);
+  owner_.assign(capacity_, kNobody);
+  for (std::uint32_t i = members; i-- > 0;) free_spills_.push_back(capacity_ + i * kSpillSlots);
+  return true;
+}
+
+bool SharedReceives::grow(std::uint32_t wanted) {
+  while (grants_.receives() < wanted) {
+    const std::uint32_t first = grants_.receives();
+    if (first + kSharedChunk > capacity_) return false;
+    std::string why;
+    auto region = device_.reg_mr(data_ + std::size_t{first} * stride_, std::size_t{kSharedChunk} * stride_,
+                                 fabric::access_local_write, &why);
+    if (region == nullptr) return false;
+    regions_.push_back(std::move(region));
+    std::vector<std::uint32_t> slots(kSharedChunk);
+    std::iota(slots.begin(), slots.end(), first);
+    if (!post_slots(slots)) return false;
+    grants_.grow(kSharedChunk);
+  }
+  return true;
+}
+
+bool SharedReceives::join(Member& member, std::uint32_t most) {
+  if (data_ == nullptr && !open(most)) return false;
+  const std::uint32_t certain = std::min(most, kCertainReceives);
+  if (free_spills_.empty()) return false;
+  // Enough for one busy session to have all that it can use; many share.
+  const std::uint64_t beyond = std::min<std::uint64_t>(
+      (beyond_ + most - certain) * (1 + kGrantShare) / kGrantShare + 1, kSharedBeyond);
+  const std::uint64_t wanted = (members_ + 1) * std::uint64_t{kCertainReceives} + beyond;
+  grow(static_cast<std::uint32_t>(std::min<std::uint64_t>(wanted, capacity_)));
+  if (!grants_.open(member.account, certain, most)) return false;
+  member.target = certain;
+  member.spill = free_spills_.back();
+  free_spills_.pop_back();
+  ++members_;
+  beyond_ += most - certain;
+  return true;
+}
+
+void SharedReceives::leave(Member& member, std::uint32_t session) {
+  if (member.taken != 0) {
+    std::vector<std::uint32_t> slots;
+    for (std::uint32_t slot = 0; slot < grants_.receives(); ++slot) {
+      if (owner_[slot] == session) slots.push_back(slot);
+    }
+    post_slots(slots);
+  }
+  --members_;
+  beyond_ -= member.account.most - member.account.certain;
+  grants_.close(member.account);
+  free_spills_.push_back(member.spill);
+  member = {};
+}
+
+void SharedReceives::came_for_nobody(std::uint32_t slot) {
+  --posted_;
+  post_slots({&slot, 1});
+}
+
+bool SharedReceives::post_slots(std::span<const std::uint32_t> slots) {
+  wrs_.resize(std::max(wrs_.size(), slots.size()));
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    const std::uint32_t slot = slots[i];
+    owner_[slot] = kNobody;
+    wrs_[i] = {kReceiveBit | std::uint64_t{kAllSessions} << 32 | slot,
+               {reinterpret_cast<std::uint64_t>(data_) + std::uint64_t{slot} * stride_, stride_,
+                regions_[slot / kSharedChunk]->lkey()}};
+  }
+  const std::size_t taken = queue_->post(std::span(wrs_).first(slots.size()));
+  posted_ += static_cast<std::uint32_t>(taken);
+  return taken == slots.size();
+}
+
+/// More for one that is busy, less for one that was, while it says anything at all.
+void SharedReceives::adapt(Member& member, std::uint64_t now_ns) {
+  const std::uint64_t passed_ns = now_ns - std::min(now_ns, member.since_ns);
+  const bool busy = member.frames >= member.target;
+  if (!busy && passed_ns < kGrantEpochNs) return;
+  if (busy && passed_ns <= kGrantEpochNs) {
+    member.target = std::min(2 * member.target, member.account.most);
+  } else if (member.frames < member.target / 2) {
+    member.target = std::max(member.target / 2, member.account.certain);
+  }
+  member.frames = 0;
+  member.since_ns = now_ns;
+}
+
+std::optional<std::uint32_t> SharedReceives::post(Member& member, std::span<const std::uint32_t> slots,
+                                                  std::uint64_t now_ns) {
+  if (!post_slots(slots)) return std::nullopt;
+  member.taken -= static_cast<std::uint32_t>(slots.size());
+  grants_.give_back(member.account, static_cast<std::uint32_t>(slots.size()));
+  adapt(member, now_ns);
+  const std::uint32_t held = member.account.held;
+  return held >= member.target ? 0 : grants_.take(member.account, member.target - held);
+}
+
+}  // namespace rdma_rpc::session

@@ -1,0 +1,98 @@
+// The receives that the sessions of a context share, on a device that has shared receive queues: their
+// memory, who has which of them, and how many each session's peer may use (grants.h). A session that joins is
+// granted little; one that is busy gets more, and less again when it is not, by credits that are not renewed.
+// Owned by Shared, used by Link and Context, on the context's thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "fabric/receive_queue.h"
+#include "session/link/grants.h"
+
+namespace rdma_rpc::session {
+
+/// In the number of a work request: it is a receive. Then comes the number of a session, or this one for all.
+inline constexpr std::uint64_t kReceiveBit = std::uint64_t{1} << 63;
+inline constexpr std::uint32_t kAllSessions = 0x7fffffff;
+
+class SharedReceives {
+ public:
+  struct Member {
+    Grants::Account account{};
+    std::uint32_t target = 0;  ///< of its grant, as things are
+    std::uint32_t taken = 0;   ///< receives that have come in and are not posted again
+    std::uint32_t spill = 0;   ///< its first slot behind the receives, see kSpillSlots
+    std::uint32_t frames = 0;  ///< since:
+    std::uint64_t since_ns = 0;
+  };
+
+  SharedReceives(fabric::Device& device, fabric::CompletionQueue& cq, std::uint32_t stride)
+      : device_(device), cq_(cq), stride_(stride) {}
+  ~SharedReceives();
+  SharedReceives(const SharedReceives&) = delete;
+  SharedReceives& operator=(const SharedReceives&) = delete;
+
+  /// A session that may be sent up to `most` frames at once. False: it has to have receives of its own.
+  bool join(Member& member, std::uint32_t most);
+  /// Its queue pair is gone. What it had is posted again.
+  void leave(Member& member, std::uint32_t session);
+
+  /// The device goes; no session is left.
+  void leave_device() {
+    queue_.reset();
+    regions_.clear();
+  }
+
+  fabric::ReceiveQueue* queue() const { return queue_.get(); }
+  std::byte* data() const { return data_; }
+  std::size_t size() const { return std::size_t{slots_} * stride_; }
+  /// Slots with this number and later ones are behind the receives.
+  std::uint32_t first_spill() const { return capacity_; }
+  /// Registered for it, and so pinned.
+  std::size_t registered_bytes() const { return std::size_t{grants_.receives()} * stride_; }
+
+  /// A frame for the session lies in that slot.
+  void came(Member& member, std::uint32_t session, std::uint32_t slot) {
+    ++member.taken;
+    ++member.frames;
+    owner_[slot] = session;
+    --posted_;
+  }
+  /// One for a session that is no more.
+  void came_for_nobody(std::uint32_t slot);
+  /// Posts slots of the session again. Returns how many more its peer may now use, or none: the device
+  /// refuses.
+  std::optional<std::uint32_t> post(Member& member, std::span<const std::uint32_t> slots,
+                                    std::uint64_t now_ns);
+  /// What tests ask: so many frames may come in now.
+  std::uint32_t posted() const { return posted_; }
+
+ private:
+  static constexpr std::uint32_t kNobody = ~std::uint32_t{0};
+  bool open(std::uint32_t most);
+  bool grow(std::uint32_t wanted);
+  bool post_slots(std::span<const std::uint32_t> slots);
+  static void adapt(Member& member, std::uint64_t now_ns);
+
+  fabric::Device& device_;
+  fabric::CompletionQueue& cq_;
+  const std::uint32_t stride_;
+  std::byte* data_ = nullptr;
+  std::uint32_t slots_ = 0, capacity_ = 0;  ///< in memory; of these, receives
+  std::uint32_t members_ = 0, posted_ = 0;
+  std::uint64_t beyond_ = 0;  ///< what members could have beyond what is certain, in all
+  Grants grants_;
+  std::vector<std::unique_ptr<fabric::MemoryRegion>> regions_;  ///< of kSharedChunk receives each
+  std::vector<std::uint32_t> owner_;                            ///< of each slot, by session; posted: nobody
+  std::vector<std::uint32_t> free_spills_;
+  std::vector<fabric::RecvWr> wrs_;
+  std::unique_ptr<fabric::ReceiveQueue> queue_;  ///< last: what is posted lies in the rest
+};
+
+}  // namespace rdma_rpc::session

@@ -1,0 +1,152 @@
+// Sessions that share their receives: what they take together, who gets more and when less, and that nobody
+// keeps any. That grants never exceed what is posted every side checks after each turn
+// (Context::overdrawn()).
+#include <gtest/gtest.h>
+
+#include "session/sides/pair.h"
+
+namespace rdma_rpc::session::test {
+namespace {
+
+using Violations = std::vector<std::string>;
+
+PairOptions sharing(std::uint32_t inflight_max) {
+  PairOptions options = immediate();
+  options.grants = true;
+  options.inflight_max = inflight_max;
+  options.context.send_slots = 512;
+  return options;
+}
+
+/// A pair with further sessions between its two sides.
+struct Crowd {
+  explicit Crowd(const PairOptions& options, std::uint32_t more) : pair(options) {
+    for (std::uint32_t i = 0; i < more; ++i) {
+      auto& [client, server] = others.emplace_back();
+      connect(pair.client, client, pair.server, server, options);
+    }
+    pair.run();
+  }
+  void close_others() {
+    for (const auto& [client, server] : others) {
+      pair.client.session(client).close("the test is over");
+      pair.server.session(server).close("the test is over");
+    }
+    others.clear();
+  }
+  const SharedReceives& at_server() const { return pair.server.context->shared_receives(); }
+  std::uint64_t receives() const {
+    return at_server().registered_bytes() / SendSlots::stride_for(PairOptions{}.context.slot_bytes);
+  }
+
+  Pair pair;
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> others;
+};
+
+TEST(SharedReceives, OfManySessionsTakeLessThanAQuarterOfWhatTheirOwnWould) {
+  constexpr std::uint32_t kSessions = 41, kInflight = 256;
+  Crowd crowd(sharing(kInflight), kSessions - 1);
+  EXPECT_LE(4 * crowd.receives(), std::uint64_t{kSessions} * (kInflight + kControlReceives + kSpillSlots));
+  // All of them at once want more than there is.
+  for (int round = 0; round < 3; ++round) {
+    for (const auto& [client, server] : crowd.others) {
+      for (int i = 0; i < 12; ++i) ASSERT_NE(crowd.pair.client.start(client, {.answer = Answer::now}), 0u);
+    }
+    crowd.pair.client.flush();
+    crowd.pair.run();
+    EXPECT_EQ(crowd.pair.ledger.open(), 0u);
+  }
+  crowd.close_others();
+  EXPECT_EQ(crowd.pair.finish(), Violations{});
+}
+
+TEST(SharedReceives, AreMoreForASessionThatIsBusyAndLessWhenItIsNot) {
+  Crowd crowd(sharing(256), 3);
+  Pair& pair = crowd.pair;
+  EXPECT_EQ(pair.at_server().granted(), kCertainReceives);
+  for (int round = 0; round < 8; ++round) {
+    for (int i = 0; i < 200; ++i) ASSERT_NE(pair.start({}), 0u);
+    pair.client.flush();
+    pair.run();
+  }
+  EXPECT_GE(pair.at_server().granted(), 5 * kCertainReceives);
+  EXPECT_EQ(pair.server.session(crowd.others[0].second).granted(), kCertainReceives);
+  // Now and then a call: what it uses is not renewed.
+  for (int i = 0; i < 300; ++i) {
+    pair.world.advance(2 * kGrantEpochNs);
+    ASSERT_TRUE(pair.complete({}).answered());
+  }
+  EXPECT_EQ(pair.at_server().granted(), kCertainReceives);
+  crowd.close_others();
+  EXPECT_EQ(pair.finish(), Violations{});
+}
+
+/// Large requests keep their receives while they wait for memory, as a slow handler's do: of one session, and
+/// others do not notice.
+TEST(SharedReceives, ThatOneSessionHoldsAreNotThoseOfOthers) {
+  Crowd crowd(sharing(256), 4);
+  Pair& pair = crowd.pair;
+  const memory::BlockId hog = pair.server.context->arena().alloc(8 << 20);
+  for (int i = 0; i < 100; ++i) ASSERT_NE(pair.start({.request_bytes = 2000}), 0u);
+  pair.run();
+  EXPECT_GT(pair.server.context->memory_waiters(), 0u);
+  for (const auto& [client, server] : crowd.others) {
+    std::vector<std::uint64_t> ids;
+    for (int i = 0; i < 60; ++i) ids.push_back(pair.client.start(client, {}));
+    pair.client.flush();
+    pair.run();
+    for (const std::uint64_t id : ids) EXPECT_TRUE(pair.call(id).answered());
+  }
+  pair.server.context->arena().release(hog);
+  pair.run();
+  EXPECT_EQ(pair.ledger.open(), 0u);
+  crowd.close_others();
+  EXPECT_EQ(pair.finish(), Violations{});
+}
+
+TEST(SharedReceives, OfSessionsThatEndAtAnyTimeAreAllPostedAgain) {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    PairOptions options = seeded(seed, sharing(64));
+    options.sim.mode = fabric::SimMode::scheduled;
+    options.sealed = seed % 4 == 0;
+    Crowd crowd(options, 3);
+    for (const auto& [client, server] : crowd.others) {
+      for (int i = 0; i < 40; ++i)
+        crowd.pair.client.start(client, {.request_bytes = i % 5 == 0 ? 3000u : 20u, .answer = Answer::later});
+    }
+    crowd.pair.client.flush();
+    for (std::uint64_t i = 0; i < seed * 7; ++i) crowd.pair.step();
+    crowd.close_others();
+    crowd.pair.run();
+    EXPECT_EQ(crowd.at_server().posted(), crowd.receives());
+    EXPECT_EQ(crowd.pair.client.context->shared_receives().posted(), crowd.receives());
+    EXPECT_TRUE(crowd.pair.complete({}).answered());
+    ASSERT_EQ(crowd.pair.finish(), Violations{});
+  }
+}
+
+/// One side has them, and the other has not: the session works, and has all that its own receives allow.
+TEST(SharedReceives, MayBeRefusedOrMissingAndASessionHasItsOwn) {
+  for (const bool missing : {false, true}) {
+    PairOptions options = sharing(64);
+    options.connect = false;
+    if (missing) options.sim.capabilities.max_srq_wr = 0;
+    Pair pair(options);
+    if (!missing) pair.world.fail_nth(fabric::SimResource::receive_queue, 2);
+    connect(pair.client, pair.client_session, pair.server, pair.server_session, options);
+    pair.run();
+    EXPECT_EQ(pair.at_client().shares(), !missing);
+    EXPECT_FALSE(pair.at_server().shares());
+    EXPECT_TRUE(pair.complete({}).answered());  // on iWARP the client speaks first
+    EXPECT_GE(pair.at_client().send_credits() + 1, 64 + kControlReceives) << "but for what the call has cost";
+    for (int i = 0; i < 64; ++i) ASSERT_NE(pair.start({}), 0u);
+    pair.client.flush();
+    pair.run();
+    EXPECT_EQ(pair.ledger.open(), 0u);
+    EXPECT_EQ(pair.finish(), Violations{});
+  }
+}
+
+}  // namespace
+}  // namespace rdma_rpc::session::test

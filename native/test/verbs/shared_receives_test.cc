@@ -1,0 +1,88 @@
+// Many sessions of two contexts on shared receives of a device: small calls on all of them, large ones beside
+// them, no SEND that finds no receive, and nothing lost when sessions end. RDMA_RPC_SESSIONS and
+// RDMA_RPC_CALLS ask for more of them.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "verbs/devices/census.h"
+#include "verbs/devices/ends.h"
+
+namespace rdma_rpc::session::test {
+namespace {
+
+constexpr std::uint32_t kInflight = 256;
+
+std::uint32_t given(const char* name, std::uint32_t otherwise) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? otherwise : static_cast<std::uint32_t>(std::strtoul(text, nullptr, 10));
+}
+
+/// SENDs that have found no receive, where the driver counts them.
+std::uint64_t not_ready(const Side& side) {
+  std::uint64_t sum = 0;
+  for (const char* counter : {"send_rnr_err", "rcvd_rnr_err"}) {
+    std::uint64_t count = 0;
+    std::ifstream("/sys/class/infiniband/" + side.device->capabilities().name + "/ports/1/hw_counters/" +
+                  counter) >>
+        count;
+    sum += count;
+  }
+  return sum;
+}
+
+class SharedReceivesOfADevice : public VerbsFaults {};
+
+TEST_F(SharedReceivesOfADevice, CarryTheCallsOfManySessions) {
+  Ends ends;
+  if (ends.server.device->capabilities().max_srq_wr == 0) GTEST_SKIP() << "not run: no shared receives";
+  const std::uint32_t sessions = given("RDMA_RPC_SESSIONS", 60), calls = given("RDMA_RPC_CALLS", 6000);
+  const std::uint64_t before = not_ready(ends.server);
+  std::vector<Link> links;
+  for (std::uint32_t i = 0; i < sessions; ++i) {
+    links.push_back(ends.connect(kInflight, 0, false, true));
+    ASSERT_FALSE(HasFailure()) << "at session " << i;
+    ASSERT_EQ(ends.server.session(links.back().server).shares(), i >= kSharedFrom) << "session " << i;
+  }
+  const std::uint64_t stride = SendSlots::stride_for(small_context().slot_bytes);
+  const std::uint64_t own = sessions * std::uint64_t{kInflight + kControlReceives + kSpillSlots} * stride;
+  const std::uint64_t shared = ends.server.context->shared_receives().registered_bytes();
+  EXPECT_LE(4 * shared, own);
+  for (std::uint32_t made = 0, turn = 0; made < calls; ++turn) {
+    // Most of them in bursts on a few sessions, so that grants come and go.
+    const Link& link = links[turn / 64 % 2 == 0 ? turn % sessions : turn / 64 % sessions];
+    if (ends.start(link, {}) != 0) {
+      ++made;
+    } else {
+      ends.client.flush();
+      ends.step();
+    }
+  }
+  ends.client.flush();
+  ends.until([&] { return ends.ledger.open() == 0; }, "the end of all calls");
+  for (std::uint32_t i = 0; i < sessions; i += 20) ends.expect_works(links[i]);
+  for (const Link& link : links) EXPECT_EQ(ends.why_down(link), "");
+  EXPECT_EQ(not_ready(ends.server), before) << "SENDs have found no receive";
+  std::printf("%u sessions, %u calls: %llu of %llu bytes of receives registered at each end\n", sessions,
+              calls, static_cast<unsigned long long>(shared), static_cast<unsigned long long>(own));
+  // Half of them end with calls under way; the others have all receives.
+  for (std::uint32_t i = 0; i < sessions; i += 2) {
+    ends.start(links[i], {.answer = Answer::later});
+    ends.client.flush();
+    ends.client.session(links[i].client).close("half of them end");
+  }
+  const auto half_down = [&] {
+    for (std::uint32_t i = 0; i < sessions; i += 2)
+      if (!ends.client.is_down(links[i].client) || !ends.server.is_down(links[i].server)) return false;
+    return true;
+  };
+  ASSERT_TRUE(ends.until(half_down, "the end of half of the sessions"));
+  for (std::uint32_t i = 1; i < sessions; i += 20) ends.expect_works(links[i]);
+  const SharedReceives& left = ends.server.context->shared_receives();
+  EXPECT_EQ(left.posted(), left.registered_bytes() / stride);
+  EXPECT_EQ(ends.finish(), Violations{});
+}
+
+}  // namespace
+}  // namespace rdma_rpc::session::test
