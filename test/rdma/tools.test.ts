@@ -1,0 +1,47 @@
+/** The commands that dial a server, or look at one, over RDMA devices: `call`, `bench`, `top` and `trace`, as a user runs them. */
+import { afterEach, expect, test } from 'vitest';
+import type { Result } from '../../cli/bench/result.ts';
+import type { View } from '../../cli/top/view.ts';
+import type { TraceEvent } from '../../cli/trace/events.ts';
+import { run } from '../cli/command.ts';
+import { root } from '../house/tree.ts';
+import { clientDevice, endAll, serverDevice, sharedServer } from './pair.ts';
+
+afterEach(endAll);
+const server = sharedServer();
+
+// Commands have no flag for their device: the environment says which.
+process.env.RDMA_RPC_DEVICE = clientDevice;
+const schema = ['--proto', `${root}/test/runtime/protos/echo.proto`, '--timeout', '45000'];
+const method = 'test.echo.Echo/Echo';
+const text = '{"text":"hi"}';
+/** Each command takes seconds to start in a guest. */
+const LIMIT_MS = 120_000;
+
+async function json<T>(...args: string[]): Promise<T> {
+  const { code, out, errors } = await run(...args, '--json');
+  expect({ code, errors }).toEqual({ code: 0, errors: '' });
+  return JSON.parse(out) as T;
+}
+
+test('bench and call', { timeout: LIMIT_MS }, async () => {
+  const bench = ['bench', server().address, method, ...schema, '-d', text, '--fabric', 'verbs'];
+  const { target, calls } = await json<Result>(...bench, '-n', '200', '-c', '8');
+  expect({ target, calls }).toMatchObject({
+    target: { fabric: 'verbs', device: clientDevice },
+    calls: { ok: 200, failed: 0 },
+  });
+  const called = await run('call', server().address, method, text, ...schema);
+  expect(called).toMatchObject({ code: 0, out: expect.stringContaining('"hi"') });
+});
+
+test('top and trace', { timeout: LIMIT_MS }, async () => {
+  const pid = String(server().child.pid);
+  await json('call', server().address, method, text, ...schema);
+  const view = await json<View>('top', pid, '--once', '--interval', '0.2');
+  expect(view.contexts).toMatchObject([{ fabric: 'verbs', device: serverDevice }]);
+  expect(view.methods.find((each) => each.method === method)?.calls).toBeGreaterThan(0);
+  const { events } = await json<{ events: readonly TraceEvent[] }>('trace', pid, '--kind', 'frame-in,settle');
+  expect(new Set(events.map(({ kind }) => kind))).toEqual(new Set(['frame-in', 'settle']));
+  expect(events.filter((event) => event.kind === 'settle' && event.method === method)).not.toEqual([]);
+});
