@@ -165,7 +165,8 @@ describe.skipIf(none !== '')(`two containers${none === '' ? '' : `: not run: ${n
     first.order('calls');
     await first.until(({ rounds = 0 }) => rounds >= 3);
     await first.kill();
-    const before = await server.censusWhere(({ sessions }) => sessions === 0);
+    const over = ({ sessions, memoryRegions }: Census) => sessions === 0 && memoryRegions === 0;
+    const before = await server.censusWhere(over);
     for (let i = 0; i < kills; ++i) {
       const client = start('client');
       const at = next(6);
@@ -177,9 +178,8 @@ describe.skipIf(none !== '')(`two containers${none === '' ? '' : `: not run: ${n
       await client.kill();
     }
     const after = await server.censusWhere(
-      ({ sessions, descriptors }) => sessions === 0 && descriptors <= before.descriptors,
+      (census) => over(census) && census.descriptors <= before.descriptors,
     );
-    // Less when the first client's context was collected only later.
     const counts = ({ mapped, inodes, ...others }: typeof after) => Object.entries({ ...mapped, ...others });
     const known = new Map(counts(before));
     expect(counts(after).filter(([name, count]) => count > (known.get(name) ?? 0))).toEqual([]);

@@ -17,6 +17,7 @@ PairOptions pair_options(std::uint32_t segmented_bytes = kSegmentedBytesMax) {
   PairOptions options;
   options.inflight_max = 64;
   options.segmented_bytes = segmented_bytes;
+  options.grants = false;  // which segments do not go with (WIRE 4)
   return options;
 }
 
