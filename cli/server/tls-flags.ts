@@ -53,7 +53,7 @@ export function withTlsFlags(command: Command): Command {
     );
 }
 
-export const wantsTls = (flags: TlsFlags): boolean =>
+const wantsTls = (flags: TlsFlags): boolean =>
   flags.tls === true || names.some((name) => flags[name] !== undefined);
 
 /** Throws a TypeError for a file that cannot be read. */
