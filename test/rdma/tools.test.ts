@@ -37,7 +37,7 @@ test('bench and call', { timeout: LIMIT_MS }, async () => {
 
 test('top and trace', { timeout: LIMIT_MS }, async () => {
   const pid = String(server().child.pid);
-  await json('call', server().address, method, text, ...schema);
+  expect((await run('call', server().address, method, text, ...schema)).code).toBe(0);
   const view = await json<View>('top', pid, '--once', '--interval', '0.2');
   expect(view.contexts).toMatchObject([{ fabric: 'verbs', device: serverDevice }]);
   expect(view.methods.find((each) => each.method === method)?.calls).toBeGreaterThan(0);
