@@ -27,6 +27,8 @@ export function addBenchCommand(program: Command): void {
       return;
     }
     process.exitCode = await bench(address, path, flags, plan);
+    // grpc-js ends no TLS handshake that hangs, and its socket would keep the process.
+    if (flags.grpc === true) process.exit();
   });
 }
 

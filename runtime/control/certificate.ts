@@ -3,11 +3,15 @@ import type { X509Certificate } from 'node:crypto';
 import { isIP, SocketAddress } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { promiseOf, textOf } from '../core/foreign.ts';
-import { quoted } from '../core/log.ts';
+import { oneLine, quoted } from '../core/log.ts';
 import type { Verified } from '../core/peer.ts';
 
 /** Kinds of identity that are not URIs: a URI that looks like one of them is none. */
 const ownSchemes = /^(uid|dns|subject|ip|psk):/i;
+
+/** Of a leaf, by the standards SPIFFE-ID 2 and X509-SVID 3: it has a path, none of whose segments is empty, `.` or `..`. */
+const spiffeId = /^spiffe:\/\/[a-z0-9._-]{1,255}(?:\/(?!\.{1,2}(?:\/|$))[A-Za-z0-9._-]+)+$/;
+const spiffeIdMax = 2048;
 
 /** `TYPE:value`, or `TYPE:"value"` as JSON when it has characters that could be mistaken. */
 const alternative = /([^:,]+):("(?:[^"\\]|\\.)*"|[^,]*)(?:, |$)/y;
@@ -26,7 +30,8 @@ function alternatives(text: string): [kind: string, value: string][] | undefined
 /**
  * The URI in it, else `dns:NAME` of the first name, else `subject:CN=…`, else `ip:ADDRESS` of the first
  * address. Undefined when it is not clear: several URIs, one that looks like another kind of identity, a
- * SPIFFE id in the certificate of an authority, names that cannot be read.
+ * SPIFFE id that is none by its standard or stands in the certificate of an authority, names that cannot be
+ * read.
  */
 export function identityOf({ subject, subjectAltName = '', ca }: X509Certificate): string | undefined {
   const names = alternatives(subjectAltName);
@@ -35,7 +40,9 @@ export function identityOf({ subject, subjectAltName = '', ca }: X509Certificate
   const [uri] = uris;
   if (uri !== undefined) {
     if (uris.length > 1 || ownSchemes.test(uri)) return undefined;
-    return uri.startsWith('spiffe:') && ca ? undefined : uri;
+    return !/^spiffe:/i.test(uri) || (spiffeId.test(uri) && uri.length <= spiffeIdMax && !ca)
+      ? uri
+      : undefined;
   }
   const firstOf = (wanted: string) => names.find(([kind]) => kind === wanted)?.[1];
   const name = firstOf('DNS');
@@ -77,9 +84,9 @@ function faultIn(certificate: X509Certificate, check: Check | undefined): string
     const found = check?.(certificate);
     if (found === undefined || found === null) return '';
     promiseOf(found)?.catch(() => undefined);
-    return textOf(found);
+    return oneLine(textOf(found));
   } catch (error) {
-    return `checkClientIdentity has failed: ${textOf(error)}`;
+    return `checkClientIdentity has failed: ${oneLine(textOf(error))}`;
   }
 }
 

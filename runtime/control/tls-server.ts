@@ -5,6 +5,7 @@
 import { constants } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { createServer, type Server, type TLSSocket } from 'node:tls';
+import { oneLine } from '../core/log.ts';
 import type { Verified } from '../core/peer.ts';
 import type { Warn } from '../core/warnings.ts';
 import { certified, vouch } from './certificate.ts';
@@ -87,6 +88,8 @@ export class TlsAcceptor {
     if (cert === undefined || key === undefined) throw new TypeError('a server has a cert and a key (PEM)');
     if (requestCert && ca === undefined)
       throw new TypeError('requestCert needs the ca that signs the certificates of clients');
+    if (checkClientIdentity !== undefined && !requestCert)
+      throw new TypeError('checkClientIdentity needs the ca that signs the certificates of clients');
     // For its errors, which name what is wrong.
     secureContext(options);
     const server = createServer({
@@ -134,7 +137,9 @@ export class TlsAcceptor {
     });
     server.on('tlsClientError', (error, secured) => {
       const shown = shownBy(secured);
-      const why = shown === '' ? error : new Error(`${error.message}: ${shown}`, { cause: error });
+      // OpenSSL ends its texts with a line break.
+      const said = oneLine(error.message);
+      const why = new Error(shown === '' ? said : `${said}: ${shown}`, { cause: error });
       this.#take(secured, (waiting) => waiting.reject(why));
       secured.destroy();
     });

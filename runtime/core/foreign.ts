@@ -3,6 +3,7 @@
  * reject. What goes wrong in them must stay with the call that they belong to, or with nothing at all. Used wherever user code is called.
  */
 import { inspect } from 'node:util';
+import { logLinesPerSecond } from '../limits.ts';
 
 export { disown } from '../codec/disown.ts';
 
@@ -41,12 +42,24 @@ export function heard(what: string, result: unknown): void {
   guarded(what, () => result);
 }
 
+/** How often each function has failed in this second. */
+const failed = new Map<string, number>();
+let second = 0;
+
+/** Peers can make functions fail as often as they like, so only so many a second are shown of each. */
 function show(what: string, fault: unknown): void {
+  const now = Math.floor(performance.now() / 1000);
+  if (now !== second) failed.clear();
+  second = now;
+  const times = (failed.get(what) ?? 0) + 1;
+  failed.set(what, times);
+  if (times > logLinesPerSecond) return;
   let detail: string;
   try {
     detail = inspect(fault, { depth: 3 });
   } catch {
     detail = 'an error that cannot be shown';
   }
-  process.emitWarning(`${what} has failed`, { type: 'RdmaRpcWarning', detail });
+  const last = times === logLinesPerSecond ? ' (further times of this second are left out)' : '';
+  process.emitWarning(`${what} has failed${last}`, { type: 'RdmaRpcWarning', detail });
 }

@@ -21,6 +21,9 @@ export function quoted(text: string): string {
 
 const quotedMax = 200;
 
+/** What a library or the application has said, in a line of the log. */
+export const oneLine = (text: string): string => text.trim().replace(/\s*\p{Cc}\s*/gu, ' ');
+
 /** Peers can cause these lines, so there are only so many a second for each. */
 export class LimitedLog {
   readonly #log: Log;

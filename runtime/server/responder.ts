@@ -4,7 +4,7 @@
  */
 
 import { abortCode, RpcError } from '../core/errors/rpc-error.ts';
-import { Status } from '../core/errors/status.ts';
+import { Status, type StatusCode } from '../core/errors/status.ts';
 import { detailsKey, encodeDetails } from '../core/errors/status-details.ts';
 import { Metadata } from '../core/metadata.ts';
 import { encodeResponseMetadata } from '../core/metadata-wire.ts';
@@ -167,9 +167,9 @@ export class Responder implements SlotWaiter, Answering {
   }
 
   /** Answers a call whose response has waited too long for memory. */
-  giveUp(call: ServerCall, why: string): void {
+  giveUp(call: ServerCall, why: string, status: StatusCode): void {
     const text = `${call.method}: no memory for the response on the server: ${why}`;
-    this.#send({ handle: call.handle, status: Status.RESOURCE_EXHAUSTED, text, metadata: undefined });
+    this.#send({ handle: call.handle, status, text, metadata: undefined });
   }
 
   onSlotsFree(): void {

@@ -4,6 +4,7 @@
  * has calls in flight.
  */
 
+import { Status, type StatusCode } from '../core/errors/status.ts';
 import { deadlines, turnNow } from '../lane/deadlines.ts';
 import type { FabricContext, SlotWaiter } from '../lane/fabric-context.ts';
 import type { DeadlineOwner } from '../lane/timer-wheel.ts';
@@ -15,7 +16,7 @@ export interface Answering {
   /** Tries once more: it comes back by `add` if there is still no room. */
   answer(call: ServerCall, response: unknown): void;
   /** Nobody waits for memory any more. */
-  giveUp(call: ServerCall, why: string): void;
+  giveUp(call: ServerCall, why: string, status: StatusCode): void;
 }
 
 /**
@@ -115,7 +116,9 @@ export class ShortAnswers implements SlotWaiter {
 
   onLastMoment(answer: ShortAnswer): void {
     this.#remove(answer);
-    this.#owner.giveUp(answer.call, this.#context.whyShort(answer.bytes));
+    // Nothing is exhausted while a buffer is registered: the time was too short for it.
+    const status = answer.bytes === 0 ? Status.DEADLINE_EXCEEDED : Status.RESOURCE_EXHAUSTED;
+    this.#owner.giveUp(answer.call, this.#context.whyShort(answer.bytes), status);
     this.onSlotsFree();
   }
 

@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { decodeMetadata, encodeMetadata } from '../../runtime/core/metadata-wire.ts';
 import { type HandlerContext, leaseOf, Metadata, RpcError, Status } from '../../runtime/index.ts';
 import { deadlines } from '../../runtime/lane/deadlines.ts';
-import { EvKind, SubOp } from '../../runtime/native.ts';
+import { EvKind, Reason, SubOp } from '../../runtime/native.ts';
 import type { FakeEvent, FakeNative } from './fake-native.ts';
 import { EchoDefinition, EchoMessage } from './gen/echo.rdma.ts';
 import { type BedOptions, type EchoHandlers, request, ServerBed } from './server-bed.ts';
@@ -327,4 +327,15 @@ describe('without a free send slot', () => {
     expect(native.submitted).toHaveLength(0);
     expect(down).toEqual(['gone']);
   });
+});
+
+test('a response whose buffer is being registered waits, to the end of its time: nothing is exhausted', () => {
+  open({ echo: () => ({ payload: new Uint8Array(20_000) }) });
+  native.refuseBulk = Reason.registering;
+  native.deliver(request({ timeoutUs: 5_000_000 }));
+  expect(answers()).toEqual([]);
+  deadlines.run(deadlines.now + 4_999);
+  native.flush();
+  const text = expect.stringMatching(/waited for a large buffer to be registered/);
+  expect(answers()).toMatchObject([{ status: Status.DEADLINE_EXCEEDED, text }]);
 });

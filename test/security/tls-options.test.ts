@@ -19,6 +19,7 @@ describe('options that cannot be used are found at once', () => {
     [{ cert: serverCert.cert }, /a key without its cert|cert and a key/],
     [{ cert: serverCert.cert, key: web.key }, /key values mismatch|KEY_VALUES_MISMATCH/i],
     [{ ...pems(serverCert), requestCert: true }, /requestCert needs the ca/],
+    [{ ...pems(serverCert), checkClientIdentity: () => undefined }, /checkClientIdentity needs the ca/],
     [{ ...pems(serverCert), certs: 1 }, /there is no option certs; did you mean cert/],
     [{ cert: 5, key: 5 }, /tls: cert: takes PEM/],
     [{ cert: 'x', key: 'y' }, /^createServer: tls: .*PEM/],
@@ -119,6 +120,14 @@ describe('the identity in a certificate', () => {
     ['a URI like a user', { uris: ['uid:0'] }, undefined],
     ['a URI like a subject', { uris: ['SUBJECT:CN=root'] }, undefined],
     ['a SPIFFE id of an authority', { uris: [spiffe], authority: true }, undefined],
+    ['a SPIFFE id without a path', { uris: ['spiffe://example.org'] }, undefined],
+    ['a SPIFFE id that ends with a slash', { uris: [`${spiffe}/`] }, undefined],
+    ['a SPIFFE id that climbs', { uris: ['spiffe://example.org/web/../admin'] }, undefined],
+    ['a SPIFFE id with a query', { uris: [`${spiffe}?x`] }, undefined],
+    ['a SPIFFE id with an escape', { uris: [`${spiffe}%2fadmin`] }, undefined],
+    ['a SPIFFE id in capitals', { uris: [spiffe.replace('spiffe', 'SPIFFE')] }, undefined],
+    ['a SPIFFE id that is too long', { uris: [`spiffe://example.org/${'a'.repeat(2028)}`] }, undefined],
+    ['dots that do not climb', { uris: ['spiffe://example.org/..a/...'] }, 'spiffe://example.org/..a/...'],
   ])('is not mistaken: %s', (_, wanted, identity) => {
     expect(of(wanted)).toBe(identity);
   });

@@ -1,5 +1,6 @@
 /** `rdma-rpc bench --grpc` on a server of grpc-js with TLS that wants to know who asks. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer as createListener, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Server, ServerCredentials } from '@grpc/grpc-js';
@@ -82,4 +83,19 @@ test('a secret of sessions is none of gRPC', async () => {
     code: 2,
     errors: expect.stringContaining('--psk-file and --require have no meaning with --grpc'),
   });
+});
+
+test('a server that accepts and says nothing is given up, and the command ends', async () => {
+  const open: Socket[] = [];
+  const silent = createListener((socket) => void open.push(socket.on('error', () => undefined)));
+  await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
+  const { port } = silent.address() as { port: number };
+  const asked = ['bench', '--grpc', `127.0.0.1:${port}`, 'test.echo.Echo/Echo', '--ca', file('ca')];
+  const { code, errors } = await run(...asked, '--proto', proto, '-n', '1', '--timeout', '500');
+  expect({ code, errors }).toEqual({
+    code: 1,
+    errors: expect.stringMatching(/no gRPC server with TLS answers/),
+  });
+  for (const socket of open) socket.destroy();
+  silent.close();
 });
