@@ -1,7 +1,7 @@
 /**
  * A restart of a server under many clients: N channels of one process are connected, the server is killed and
- * started anew at the same address, and each channel comes back as it would by itself, by its pauses. Prints a
- * line for each N as JSON: the rate at which they were opened at first, how long it took until the last one
+ * started anew at the same address, and each channel comes back as it would by itself, by its pauses. Prints
+ * a line for each N as JSON: the rate at which they were opened at first, how long it took until the last one
  * was back, and the fullest second as a multiple of that rate. To run by hand, after setup:
  *
  *   node dist/bench/restart.js [--channels 100,1000,10000]

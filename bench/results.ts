@@ -1,8 +1,8 @@
 /**
  * The file of results has parts, each written by a command of its own: `npm run bench`, `npm run
- * bench:stream`, `npm run bench:codec`, `npm run bench:verbs` with and without `--perf`; that over TCP is of `npm run bench -- --only
- * tcp`, put there by hand. One is a record of how much slower unary calls became with streams, which no
- * command writes.
+ * bench:stream`, `npm run bench:codec`, `npm run bench:verbs` with and without `--perf`; that over TCP is of
+ * `npm run bench -- --only tcp`, put there by hand. One is a record of how much slower unary calls became
+ * with streams, which no command writes.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 

@@ -54,7 +54,10 @@ export const Ev = {
   held: 3,
   /** EVICTED: the high word of the buffer's key. */
   keyHigh: 3,
-  /** Where the bytes are: 0 none; > 0 arena block of that number (one reference now belongs to JS); -1 the session's receive slab; -2 `wholeMessages`, and the metadata in the slab. */
+  /**
+   * Where the bytes are: 0 none; > 0 arena block of that number (one reference now belongs to JS); -1 the
+   * session's receive slab; -2 `wholeMessages`, and the metadata in the slab.
+   */
   region: 4,
   /** In the receive slab: byte offset of `metadata | message`. In `wholeMessages`: that of the message. */
   offset: 5,
@@ -143,7 +146,9 @@ export const Reason = {
   staging: 7,
   /** Memory of the request was transferred or detached while the call used it. */
   detached: 8,
-  /** A large buffer is being registered: submit the message again when memory has come free (Ctl.wantMemory). */
+  /**
+   * A large buffer is being registered: submit the message again when memory has come free (Ctl.wantMemory).
+   */
   registering: 9,
 } as const;
 

@@ -101,7 +101,10 @@ export interface SessionOptions {
   inflightMax: number;
   /** Calls open at once, those of streams included: at least `inflightMax`, at most 4096. Default `inflightMax`; equal on both sides. */
   callSlots?: number;
-  /** The peer does so too: both begin with few credits and take more as they come, so receives may be shared with other sessions. */
+  /**
+   * The peer does so too: both begin with few credits and take more as they come, so receives may be shared
+   * with other sessions.
+   */
   grants?: boolean;
   /** Largest message accepted here, bytes. */
   messageMaxBytes: number;
@@ -142,7 +145,10 @@ export interface NativeContext {
   readonly sendSlab: ArrayBuffer;
   readonly slotStride: number;
   readonly slotPayloadOffset: number;
-  /** Behind the slots of `freeSlots` there are long ones, with numbers that go on where those end, and this stride. */
+  /**
+   * Behind the slots of `freeSlots` there are long ones, with numbers that go on where those end, and this
+   * stride.
+   */
   readonly longSlotStride: number;
   /** For events with region -2: messages that came in segments. */
   readonly wholeMessages: ArrayBuffer;
@@ -192,8 +198,8 @@ export interface NativeContext {
   /** Metadata and message that may be staged together in a long slot, of this session; 0: none may. */
   segmentedBytes(session: number): number;
   /**
-   * A long slot, for a request or (`call`: the handle) a response: it is staged as any other, or given back by `releaseLongSlot`. -1: there is none, or a message that
-   * does not fit a slot has to go by submitBulk.
+   * A long slot, for a request or (`call`: the handle) a response: it is staged as any other, or given back
+   * by `releaseLongSlot`. -1: there is none, or a message that does not fit a slot has to go by submitBulk.
    */
   takeLongSlot(session: number, call?: number): number;
   releaseLongSlot(slot: number): void;
@@ -254,7 +260,10 @@ export interface NativeContext {
   expectResponse(method: number, bytes: number): void;
 
   stats(): Stats;
-  /** What the counters page calls the other side of a session, and a method. `security`: place in `securityLevels`, from 1. */
+  /**
+   * What the counters page calls the other side of a session, and a method. `security`: place in
+   * `securityLevels`, from 1.
+   */
   nameSession(session: number, peer: string, security: number): void;
   nameMethod(method: number, name: string): void;
   /** Batches of events go to this function, which must not throw. */

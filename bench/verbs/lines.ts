@@ -4,7 +4,10 @@ import { perftest } from './perftest.ts';
 import type { Peer, Scenario } from './scenarios.ts';
 import { type ToolTest, tool } from './tool.ts';
 
-/** Of perftest's columns: the median of latencies behind bytes, iterations, least and most; the average of bandwidths behind the peak. */
+/**
+ * Of perftest's columns: the median of latencies behind bytes, iterations, least and most; the average of
+ * bandwidths behind the peak.
+ */
 const typicalColumn = 4;
 const averageColumn = 3;
 const mebibyte = 2 ** 20;

@@ -12,7 +12,10 @@ import { perfReportOf, reportOf } from './report.ts';
 import type { Row } from './rows.ts';
 import { mrCacheHit } from './session.ts';
 
-/** A round takes about half a minute in an emulated guest, one of --perf two; several such machines are slower. */
+/**
+ * A round takes about half a minute in an emulated guest, one of --perf two; several such machines are
+ * slower.
+ */
 const guestRoundLimitS = { sessions: 150, perf: 400 };
 const bootLimitS = 60;
 

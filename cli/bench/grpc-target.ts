@@ -1,6 +1,6 @@
 /**
- * A server of gRPC as the target of `rdma-rpc bench`: clients of grpc-js, with TLS by the flags that ours have.
- * Opened by bench.ts.
+ * A server of gRPC as the target of `rdma-rpc bench`: clients of grpc-js, with TLS by the flags that ours
+ * have. Opened by bench.ts.
  */
 import { createSecureContext } from 'node:tls';
 import type { ChannelCredentials, Client } from '@grpc/grpc-js';

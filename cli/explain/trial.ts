@@ -105,7 +105,8 @@ export async function runTrial(trial: Trial): Promise<Outcome> {
   const device = (name: string | undefined) => (name === undefined ? {} : { verbs: { device: name } });
   const log = (): void => undefined;
   const { require = 'none' } = trial;
-  // Who is at the other end is no question here; a secret of this moment makes the way between the two private.
+  // Who is at the other end is no question here; a secret of this moment makes the way between the two
+  // private.
   const psk = { explain: randomBytes(32) };
   const secure =
     require === 'none' ? {} : { security: { require }, ...(fabric !== 'shm-fd' && { tls: { psk } }) };

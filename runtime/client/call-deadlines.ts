@@ -1,6 +1,6 @@
 /**
- * The deadlines of a session's calls: a number in each row, and one timer for the earliest, so that a call that ends in time costs a store. Owned by
- * a ClientSession, on its JS thread.
+ * The deadlines of a session's calls: a number in each row, and one timer for the earliest, so that a call
+ * that ends in time costs a store. Owned by a ClientSession, on its JS thread.
  */
 import { deadlines } from '../lane/deadlines.ts';
 import type { DeadlineOwner, TurnListener } from '../lane/timer-wheel.ts';
@@ -52,7 +52,9 @@ export class CallDeadlines implements DeadlineOwner, TurnListener {
     if (earliestMs !== Infinity) this.#wakeAt(earliestMs);
   }
 
-  /** Looks at the calls of this turn only: there may be thousands of sessions, with hundreds of slots each. */
+  /**
+   * Looks at the calls of this turn only: there may be thousands of sessions, with hundreds of slots each.
+   */
   onLongTurn(lagMs: number): void {
     for (let row = this.#last; row !== undefined; row = row.deadlineBefore) {
       if (row.deadlineMs !== 0) row.deadlineMs += lagMs;

@@ -1,6 +1,7 @@
 /**
- * A call slot of a session, and the call in it: one object with all of it, kept for the next one. Together, so that a call of a session that has
- * been silent brings two lines into the cache, and not two for each of a dozen arrays. Owned by a ClientSession, on its JS thread.
+ * A call slot of a session, and the call in it: one object with all of it, kept for the next one. Together,
+ * so that a call of a session that has been silent brings two lines into the cache, and not two for each of a
+ * dozen arrays. Owned by a ClientSession, on its JS thread.
  */
 import type { Reject, Resolve } from '../core/errors/failing.ts';
 import type { CallExtras } from './call-extras.ts';

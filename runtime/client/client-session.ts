@@ -1,6 +1,7 @@
 /**
- * The client half of a session: the table of calls in flight. A call is a row, numbered by its call slot; rows are kept, so the only object made
- * for a call is its promise. `start` fills a row, one SETTLED or FAILED event empties it. Owned by a channel, on its JS thread.
+ * The client half of a session: the table of calls in flight. A call is a row, numbered by its call slot;
+ * rows are kept, so the only object made for a call is its promise. `start` fills a row, one SETTLED or
+ * FAILED event empties it. Owned by a channel, on its JS thread.
  */
 import { failCall, type Reject, type Resolve, refuseCall, refuseRequest } from '../core/errors/failing.ts';
 import {

@@ -9,7 +9,10 @@ import type { Verified } from '../core/peer.ts';
 /** Kinds of identity that are not URIs: a URI that looks like one of them is none. */
 const ownSchemes = /^(uid|dns|subject|ip|psk):/i;
 
-/** Of a leaf, by the standards SPIFFE-ID 2 and X509-SVID 3: it has a path, none of whose segments is empty, `.` or `..`. */
+/**
+ * Of a leaf, by the standards SPIFFE-ID 2 and X509-SVID 3: it has a path, none of whose segments is empty,
+ * `.` or `..`.
+ */
 const spiffeId = /^spiffe:\/\/[a-z0-9._-]{1,255}(?:\/(?!\.{1,2}(?:\/|$))[A-Za-z0-9._-]+)+$/;
 const spiffeIdMax = 2048;
 
@@ -78,7 +81,10 @@ export function verdictOf(duplex: object): Verified | undefined {
 
 type Check = (certificate: X509Certificate) => unknown;
 
-/** What the application has against a certificate; '' for nothing. It is called where an error would be nobody's. */
+/**
+ * What the application has against a certificate; '' for nothing. It is called where an error would be
+ * nobody's.
+ */
 function faultIn(certificate: X509Certificate, check: Check | undefined): string {
   try {
     const found = check?.(certificate);
@@ -90,7 +96,10 @@ function faultIn(certificate: X509Certificate, check: Check | undefined): string
   }
 }
 
-/** What TLS knows of the other end. `required`: it may not go on without a certificate that is trusted; `check`: what else has to be so. */
+/**
+ * What TLS knows of the other end. `required`: it may not go on without a certificate that is trusted;
+ * `check`: what else has to be so.
+ */
 export function certified(socket: TLSSocket, required: boolean, check?: Check): Verified {
   const certificate = socket.getPeerX509Certificate();
   if (certificate !== undefined && socket.authorized) {

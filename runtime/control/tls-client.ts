@@ -115,7 +115,10 @@ export class TlsDial {
   readonly #servername: string | undefined;
   readonly #warn: Warn;
 
-  /** Throws for options that cannot be used. `servername`: when the options have none, and the address that is dialled is not what the user typed. `log`: of the channel. */
+  /**
+   * Throws for options that cannot be used. `servername`: when the options have none, and the address that is
+   * dialled is not what the user typed. `log`: of the channel.
+   */
   constructor(source: TlsSource<ChannelTls>, servername?: string, log?: Log) {
     this.#servername = servername;
     this.#warn = log === undefined ? processWarning : logged(log);

@@ -34,7 +34,10 @@ export interface ServerTls extends TlsMaterial {
   requestCert?: boolean;
   /** Refuses clients without a certificate that is trusted. Default: true; with false their `identity` is undefined. */
   rejectUnauthorized?: boolean;
-  /** Returns what is wrong with a client's certificate that is trusted otherwise, undefined for nothing. `issuerCertificate` leads to what was sent behind it. */
+  /**
+   * Returns what is wrong with a client's certificate that is trusted otherwise, undefined for nothing.
+   * `issuerCertificate` leads to what was sent behind it.
+   */
   checkClientIdentity?: (certificate: X509Certificate) => Error | undefined;
 }
 
@@ -202,7 +205,8 @@ export type ReadTls = Omit<TlsFiles, 'psk'> & Pick<TlsMaterial, 'psk'>;
 
 /**
  * A source for the option `tls` that reads PEM files, and reads them again for the first connection after one of them has changed. While they cannot be read, or
- * key and certificate do not fit each other, as in the middle of a change, connections get what was read before, and the log says so. `more`: other options of `tls`.
+ * key and certificate do not fit each other, as in the middle of a change, connections get what was read
+ * before, and the log says so. `more`: other options of `tls`.
  */
 export function tlsFiles<T extends object = object>(files: TlsFiles, more?: T): () => ReadTls & T {
   const entries = Object.entries(files) as [string, string][];

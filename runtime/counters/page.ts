@@ -23,7 +23,10 @@ export interface SessionCounters {
   readonly number: number;
   /** Who the other side is, for people; it has said some of that itself. */
   readonly peer: string;
-  /** What is promised, as `session.security` of a channel; undefined until the handshake is over, and in pages of older versions. */
+  /**
+   * What is promised, as `session.security` of a channel; undefined until the handshake is over, and in pages
+   * of older versions.
+   */
   readonly security: SecurityLevel | undefined;
   readonly callsInFlight: number;
   readonly credits: number;

@@ -41,7 +41,10 @@ export class BulkMessages {
   refusedBytes = 0;
   /** Size of the message that was last submitted. */
   submittedBytes = 0;
-  /** What was last asked of the arena in vain; 0: a buffer was being registered, which no memory of the arena helps. */
+  /**
+   * What was last asked of the arena in vain; 0: a buffer was being registered, which no memory of the arena
+   * helps.
+   */
   shortBytes = 0;
 
   /** Of blocks for the message that is being encoded. */
@@ -91,8 +94,8 @@ export class BulkMessages {
 
   /**
    * Submitted, or refused: native code has registered the buffers of a message or not (it may have copied them, or the call may be
-   * over), and keeps them registered or not. Only those that it keeps must stay. A message whose buffers are being registered waits as
-   * others do for memory.
+   * over), and keeps them registered or not. Only those that it keeps must stay. A message whose buffers are
+   * being registered waits as others do for memory.
    */
   submitted(bulk: BulkMessage, result: number): number {
     const registering = result === -Reason.registering;

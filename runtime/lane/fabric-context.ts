@@ -195,7 +195,10 @@ export class FabricContext {
     this.native.flush();
   }
 
-  /** What a call waits for that has found no room for so many bytes in the arena, and what to do. 0: for a registration. */
+  /**
+   * What a call waits for that has found no room for so many bytes in the arena, and what to do. 0: for a
+   * registration.
+   */
   whyShort(bytes: number): string {
     if (bytes === 0) return 'it waited for a large buffer to be registered with the device';
     this.warnShort();

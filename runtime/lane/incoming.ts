@@ -1,6 +1,7 @@
 /**
- * Takes a message out of the place that an event names: the session's receive slab, or the memory of messages that came in segments,
- * where everything is copied out since it is valid during the callback only, or an arena block, of which large `bytes` fields become views. Owned by a session.
+ * Takes a message out of the place that an event names: the session's receive slab, or the memory of messages
+ * that came in segments, where everything is copied out since it is valid during the callback only, or an
+ * arena block, of which large `bytes` fields become views. Owned by a session.
  */
 import { CodecError } from '../codec/error.ts';
 import { Image } from '../codec/memory/image.ts';

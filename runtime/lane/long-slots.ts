@@ -1,6 +1,6 @@
 /**
- * Messages that fit no slot and are still copied rather than shown to the peer: encoded into a long slot, which native code
- * sends in segments. One per context, used by its Outgoing.
+ * Messages that fit no slot and are still copied rather than shown to the peer: encoded into a long slot,
+ * which native code sends in segments. One per context, used by its Outgoing.
  */
 import { Sink } from '../codec/memory/sink.ts';
 import type { MessageType } from '../codec/types.ts';
@@ -27,8 +27,9 @@ export class LongSlots {
   }
 
   /**
-   * The slot that has `metadata` and the message now, together `maxBytes` at most. -1: the message is longer, has values that belong apart, or there is no such slot
-   * for it now. What the message's encoder throws comes out.
+   * The slot that has `metadata` and the message now, together `maxBytes` at most. -1: the message is longer,
+   * has values that belong apart, or there is no such slot for it now. What the message's encoder throws
+   * comes out.
    */
   encode<Init>(
     { op, session, call, maxBytes }: { op: number; session: number; call: number; maxBytes: number },

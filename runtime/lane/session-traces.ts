@@ -13,7 +13,10 @@ import type { NativeContext } from '../native.ts';
 import { methodName } from './method-names.ts';
 import { type TraceAbout, traceFile } from './trace-file.ts';
 
-/** Without its arguments, which may hold secrets: such a file is sent to others. Node makes the path of a script absolute; with --eval there is none. */
+/**
+ * Without its arguments, which may hold secrets: such a file is sent to others. Node makes the path of a
+ * script absolute; with --eval there is none.
+ */
 function program(): string {
   const [runtime = '', script = ''] = process.argv;
   return isAbsolute(script) ? `${runtime} ${script}` : runtime;

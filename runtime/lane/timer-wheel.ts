@@ -41,7 +41,10 @@ export class TimerWheel {
 
   /** Number of the current turn, an int32. */
   turn = 0;
-  /** Who has made deadlines in the current turn, so that a long one costs what it has done and not what there is. */
+  /**
+   * Who has made deadlines in the current turn, so that a long one costs what it has done and not what there
+   * is.
+   */
   readonly #listeners: (TurnListener | undefined)[] = [];
   #listenerCount = 0;
   readonly #recent: number[] = [];

@@ -1,4 +1,7 @@
-/** Calls that `authorize` has denied, for the log and for the application's audit. Used by a server on its JS thread. */
+/**
+ * Calls that `authorize` has denied, for the log and for the application's audit. Used by a server on its JS
+ * thread.
+ */
 import { guarded } from '../core/foreign.ts';
 import type { LimitedLog } from '../core/log.ts';
 import type { DeniedCall } from './authorize.ts';
@@ -7,7 +10,10 @@ import type { ServerOptions } from './server-options.ts';
 /** Of those of whom nothing is known, all that come from one address are one. */
 const withoutPort = (address: string): string => address.replace(/:\d+$/, '');
 
-/** Clients can cause these lines, so the log has only so many a second for each of them; `onDenied` hears of all. */
+/**
+ * Clients can cause these lines, so the log has only so many a second for each of them; `onDenied` hears of
+ * all.
+ */
 export function denialsTo(log: LimitedLog | undefined, { onDenied }: Pick<ServerOptions, 'onDenied'>) {
   return (call: DeniedCall): void => {
     const { peer, method } = call;

@@ -50,7 +50,10 @@ export interface ServerOptions extends FabricOptions {
   authenticate?: Authenticate;
   /** Who may call what, by identity; what is not named nobody may call. Or a function that says so for each call. Default: whoever has a session may call everything. */
   authorize?: AuthorizeFunction | AuthorizeTable;
-  /** Told of each call that `authorize` has denied. What it throws becomes a process warning. The `log` has a line of it, too. */
+  /**
+   * Told of each call that `authorize` has denied. What it throws becomes a process warning. The `log` has a
+   * line of it, too.
+   */
   onDenied?: (call: DeniedCall) => void;
   /** What each identity may use, alike for all of them or by a function; of each server, so of each worker of a group. Default: no limits but those of sessions. */
   quotas?: Quotas | QuotasOf;

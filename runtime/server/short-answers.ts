@@ -1,6 +1,7 @@
 /**
- * Responses of a server session that must be copied into the arena, which has no room for them now, or lie in a large buffer that is
- * being registered. They wait in order, and not for ever; a response that waits holds no memory but the application's. Owned by a Responder, on its JS thread, and never more than the session
+ * Responses of a server session that must be copied into the arena, which has no room for them now, or lie in
+ * a large buffer that is being registered. They wait in order, and not for ever; a response that waits holds
+ * no memory but the application's. Owned by a Responder, on its JS thread, and never more than the session
  * has calls in flight.
  */
 
@@ -71,7 +72,8 @@ export class ShortAnswers implements SlotWaiter {
 
   /** The response found no room for so many bytes: it stays at the head, or becomes the last. False: that much there never is. */
   add(call: ServerCall, response: unknown, bytes: number): boolean {
-    // Without a lease nobody holds what it could wait for: it is the system that gives none. A registration (0) ends by itself.
+    // Without a lease nobody holds what it could wait for: it is the system that gives none. A registration
+    // (0) ends by itself.
     const { native } = this.#context;
     if (bytes > native.arenaBytes || (bytes !== 0 && native.stats().arenaLeasedBlocks === 0)) return false;
     if (this.#trying?.call === call) {

@@ -15,7 +15,10 @@ export interface Svid {
     readonly key: string;
     readonly crl?: string;
   };
-  /** Those who sign the certificates of others: of its own trust domain, and of those that it is federated with. */
+  /**
+   * Those who sign the certificates of others: of its own trust domain, and of those that it is federated
+   * with.
+   */
   readonly domains: TrustDomains;
   /** Why authorities of other domains are left out. */
   readonly faults: readonly string[];
@@ -49,7 +52,10 @@ function* values(der: Uint8Array): Generator<Uint8Array> {
 const certificates = (der: Uint8Array): string[] =>
   [...values(der)].map((one) => new X509Certificate(one).toString());
 
-/** Those of other domains, by their names. One that cannot be used is left out: nobody of it is let in, and the others go on. */
+/**
+ * Those of other domains, by their names. One that cannot be used is left out: nobody of it is let in, and
+ * the others go on.
+ */
 function federated(
   own: string,
   bundles: Iterable<readonly [string, Uint8Array]>,

@@ -51,7 +51,10 @@ export class TrustDomains {
     return [...domains].map((domain) => this.#bundleOf(domain).pem).join('');
   }
 
-  /** What is wrong with a certificate that TLS has found to be good by some authority of these. `certificate`: with those behind it that were sent. */
+  /**
+   * What is wrong with a certificate that TLS has found to be good by some authority of these. `certificate`:
+   * with those behind it that were sent.
+   */
   fault(certificate: X509Certificate): Error | undefined {
     try {
       this.#check(certificate);

@@ -23,7 +23,10 @@ export interface Workload extends AsyncDisposable {
   readonly identity: string | undefined;
   /** Resolves when the agent has given an identity. Waits for as long as that takes; rejects when it is closed. */
   ready(): Promise<void>;
-  /** For `createServer({ tls })`: clients must have certificates of the own trust domain, or of one that the agent says it is federated with; each by the authorities of its own domain alone. */
+  /**
+   * For `createServer({ tls })`: clients must have certificates of the own trust domain, or of one that the
+   * agent says it is federated with; each by the authorities of its own domain alone.
+   */
   server(): () => Promise<ServerTls>;
   /** For `createChannel(address, { tls })`: the server must be the one that is expected. */
   channel(expected: ExpectedServer): () => Promise<ChannelTls>;

@@ -1,4 +1,7 @@
-/** The commands that dial a server, or look at one, over RDMA devices: `call`, `bench`, `top` and `trace`, as a user runs them. */
+/**
+ * The commands that dial a server, or look at one, over RDMA devices: `call`, `bench`, `top` and `trace`, as
+ * a user runs them.
+ */
 import { afterEach, expect, test } from 'vitest';
 import type { Result } from '../../cli/bench/result.ts';
 import type { View } from '../../cli/top/view.ts';

@@ -1,4 +1,6 @@
-/** Buffers that a device takes its time to register: the calls that bring them wait, and nothing else does. */
+/**
+ * Buffers that a device takes its time to register: the calls that bring them wait, and nothing else does.
+ */
 import {
   type Channel,
   createClient,

@@ -1,4 +1,7 @@
-/** Deadlines of a session's calls: those made in a turn that took long move by its length, no others, and nobody else is looked at. */
+/**
+ * Deadlines of a session's calls: those made in a turn that took long move by its length, no others, and
+ * nobody else is looked at.
+ */
 import { afterEach, expect, test } from 'vitest';
 import { CallDeadlines } from '../../runtime/client/call-deadlines.ts';
 import { CallRow } from '../../runtime/client/call-row.ts';

@@ -1,4 +1,7 @@
-/** Messages between a slot and bulk: over fabrics whose devices say so they go in segments, of calls and of streams, and arrive as they were. */
+/**
+ * Messages between a slot and bulk: over fabrics whose devices say so they go in segments, of calls and of
+ * streams, and arrive as they were.
+ */
 import { createChannel, createClient, createServer, leaseOf, Metadata, stats } from 'rdma-rpc';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { EchoDefinition } from './gen/echo.rdma.ts';

@@ -1,4 +1,7 @@
-/** Trust domains that an agent says are federated with the own one: who signs in one of them names nobody of another. */
+/**
+ * Trust domains that an agent says are federated with the own one: who signs in one of them names nobody of
+ * another.
+ */
 import { Status } from 'rdma-rpc';
 import { describe, expect, test } from 'vitest';
 import { TrustDomains, trustDomainOf } from '../../runtime/spiffe/trust-domains.ts';

@@ -1,4 +1,7 @@
-/** An agent of SPIFFE that says what a test wants, asked by gRPC over a unix socket as a real one is, and workloads that ask it. Ended after each test. */
+/**
+ * An agent of SPIFFE that says what a test wants, asked by gRPC over a unix socket as a real one is, and
+ * workloads that ask it. Ended after each test.
+ */
 import { join } from 'node:path';
 import { Server as Agent, type Metadata, ServerCredentials } from '@grpc/grpc-js';
 import { createWorkload, type Workload, type WorkloadOptions } from 'rdma-rpc/spiffe';
@@ -13,7 +16,9 @@ import { ends } from './ends.ts';
 
 export const der = (pem: string): Buffer => Buffer.from(pem.replace(/-----[^-]+-----|\s/g, ''), 'base64');
 
-/** `bundle`: PEM of the authorities of its trust domain; `chain`: of those between them and the certificate. */
+/**
+ * `bundle`: PEM of the authorities of its trust domain; `chain`: of those between them and the certificate.
+ */
 export function svidOf(
   spiffeId: string,
   issued: Issued,

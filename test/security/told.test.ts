@@ -1,4 +1,7 @@
-/** What an operator is told: of certificates that change and cannot be used, of clients that are refused, of calls that are denied, of servers that nobody can reach. */
+/**
+ * What an operator is told: of certificates that change and cannot be used, of clients that are refused, of
+ * calls that are denied, of servers that nobody can reach.
+ */
 import { randomBytes } from 'node:crypto';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

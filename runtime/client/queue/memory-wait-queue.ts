@@ -1,6 +1,7 @@
 /**
- * Unary calls of a channel whose requests must be copied into the arena, which has no room for them now, or lie in a large buffer that
- * is being registered. They wait apart from others, since small calls need none, and not for ever. Owned by a channel, on its JS thread.
+ * Unary calls of a channel whose requests must be copied into the arena, which has no room for them now, or
+ * lie in a large buffer that is being registered. They wait apart from others, since small calls need none,
+ * and not for ever. Owned by a channel, on its JS thread.
  */
 import { failure } from '../../core/errors/failure.ts';
 import { deadlines, turnNow } from '../../lane/deadlines.ts';
