@@ -5,7 +5,9 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
+import { Command } from 'commander';
 import { dial } from '../../cli/perf/dial.ts';
+import { type PerfFlags, planOf, withPerfFlags } from '../../cli/perf/flags.ts';
 import type { PerfFabric, Plan } from '../../cli/perf/plan.ts';
 import type { Row } from '../../cli/perf/row.ts';
 import type { Devices } from './perftest.ts';
@@ -22,23 +24,6 @@ async function listening(device: string): Promise<number> {
   return port;
 }
 
-/** What the command is by default, but for what perftest has otherwise on devices that it does not know. */
-const usual = {
-  connection: 'RC',
-  atomic: 'fetch_add',
-  durationMs: 0,
-  depth: 128,
-  receiveDepth: 512,
-  queuePairs: 1,
-  inlineMax: 0,
-  signalEvery: 0,
-  postList: 1,
-  bidirectional: false,
-  validate: false,
-  events: false,
-  seed: 1,
-} as const;
-
 export interface ToolTest {
   readonly test: Plan['test'];
   readonly bytes: number;
@@ -46,10 +31,13 @@ export interface ToolTest {
 }
 
 export async function tool(devices: Devices, fabric: PerfFabric, asked: ToolTest): Promise<Row> {
-  const { bytes, ...rest } = asked;
+  const { test, bytes, iterations } = asked;
   const port = await listening(devices.server);
   const gid = fabric === 'bare' && devices.gidIndex !== undefined ? { gidIndex: devices.gidIndex } : {};
-  const plan: Plan = { ...usual, ...rest, sizes: [bytes] };
+  // All else is as by default, but for what perftest has otherwise on devices that it does not know.
+  const command = withPerfFlags(new Command());
+  command.parse(['-s', String(bytes), '-n', String(iterations), '-I', '0'], { from: 'user' });
+  const plan = planOf(test, command.opts<PerfFlags>());
   const { peers } = await dial(plan, { host, port, device: devices.client, fabric, timeoutMs, ...gid });
   return peers[0]!.rows[0]!;
 }
