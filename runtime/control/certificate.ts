@@ -82,15 +82,16 @@ export function verdictOf(duplex: object): Verified | undefined {
 type Check = (certificate: X509Certificate) => unknown;
 
 /**
- * What the application has against a certificate; '' for nothing. It is called where an error would be
+ * What the application has against a certificate; undefined for nothing. It is called where an error would be
  * nobody's.
  */
-function faultIn(certificate: X509Certificate, check: Check | undefined): string {
+function faultIn(certificate: X509Certificate, check: Check | undefined): string | undefined {
   try {
     const found = check?.(certificate);
-    if (found === undefined || found === null) return '';
+    if (found === undefined || found === null) return undefined;
     promiseOf(found)?.catch(() => undefined);
-    return oneLine(textOf(found));
+    // An error without words is an error.
+    return oneLine(textOf(found)) || 'checkClientIdentity refuses it';
   } catch (error) {
     return `checkClientIdentity has failed: ${oneLine(textOf(error))}`;
   }
@@ -104,7 +105,7 @@ export function certified(socket: TLSSocket, required: boolean, check?: Check): 
   const certificate = socket.getPeerX509Certificate();
   if (certificate !== undefined && socket.authorized) {
     const fault = faultIn(certificate, check);
-    if (fault !== '')
+    if (fault !== undefined)
       return { transport: 'tls', ...(required && { refused: `${fault}: ${shownBy(certificate)}` }) };
     const identity = identityOf(certificate);
     return { transport: 'tls', certificate, ...(identity !== undefined && { identity }) };

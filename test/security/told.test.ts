@@ -94,6 +94,12 @@ describe('the log names who is refused:', () => {
       /not on Sundays: it shows a certificate of "spiffe:\/\/example\.org\/web"/,
     ],
     [
+      'one that it does not want, without a word',
+      { ...pems(own), ca, checkClientIdentity: () => new Error('') },
+      { ca, ...pems(web) },
+      /checkClientIdentity refuses it: it shows/,
+    ],
+    [
       'one of whom that function knows nothing',
       {
         ...pems(own),
