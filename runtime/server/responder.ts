@@ -166,9 +166,10 @@ export class Responder implements SlotWaiter, Answering {
     this.#send({ handle, status: status | notRun, text, metadata: undefined });
   }
 
-  /** Answers a call whose response has waited too long for memory. */
+  /** Answers a call whose response has waited too long: for memory, or for the registration of a buffer. */
   giveUp(call: ServerCall, why: string, status: StatusCode): void {
-    const text = `${call.method}: no memory for the response on the server: ${why}`;
+    const short = status === Status.RESOURCE_EXHAUSTED;
+    const text = `${call.method}: ${short ? 'no memory for the response on the server' : 'the deadline passed on the server'}: ${why}`;
     this.#send({ handle: call.handle, status, text, metadata: undefined });
   }
 
