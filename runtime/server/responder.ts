@@ -168,8 +168,10 @@ export class Responder implements SlotWaiter, Answering {
 
   /** Answers a call whose response has waited too long: for memory, or for the registration of a buffer. */
   giveUp(call: ServerCall, why: string, status: StatusCode): void {
-    const short = status === Status.RESOURCE_EXHAUSTED;
-    const text = `${call.method}: ${short ? 'no memory for the response on the server' : 'the deadline passed on the server'}: ${why}`;
+    const text =
+      status === Status.RESOURCE_EXHAUSTED
+        ? `${call.method}: no memory for the response on the server: ${why}`
+        : `${call.method}: the deadline passed on the server: ${why}`;
     this.#send({ handle: call.handle, status, text, metadata: undefined });
   }
 
