@@ -76,8 +76,9 @@ inline constexpr std::uint32_t kWholeMessages = 128;
 /// calls get in between. 20 bits of a work request's record name it.
 inline constexpr std::uint32_t kChunkBytes = 512 * 1024;
 /// Bytes that a session, and in a session a call, moves before the next one has its turn. No less than a
-/// chunk, so that each turn moves something.
-inline constexpr std::int64_t kQuantumBytes = kChunkBytes;
+/// chunk, so that each turn moves something. A call of a MiB, or two, is moved in one: in turns with others
+/// what it has read leaves the cache before it is answered (ARCHITECTURE, "Small beside large").
+inline constexpr std::int64_t kQuantumBytes = 4 * kChunkBytes;
 /// WRITEs of a session that have been posted and that the device has not reported: what a frame posted now
 /// has before it. Two of them at least, so that the wire does not wait for the next post. 100 Gb/s take 20 us
 /// for it, by arithmetic.
@@ -90,8 +91,8 @@ inline constexpr std::uint32_t kWriteSignalBytes = kWriteAheadBytes / 4;
 inline constexpr std::uint64_t kReadBytesMax = std::uint64_t{16} << 20;
 /// READs and WRITEs that all sessions post in one turn of the loop, ...
 inline constexpr std::uint32_t kPostedBytesPerTurn = 4 * 1024 * 1024;
-/// ... and where the post is a copy by this thread: 110 us in one run, ...
-inline constexpr std::uint32_t kCopiedBytesPerTurn = 1024 * 1024;
+/// ... and where the post is a copy by this thread: some 400 us, by arithmetic, ...
+inline constexpr std::uint32_t kCopiedBytesPerTurn = 4 * 1024 * 1024;
 /// ... or, by arithmetic, 7 us while there are small calls ...
 inline constexpr std::uint32_t kSliceBytes = 64 * 1024;
 /// ... and for so long after one.

@@ -145,7 +145,7 @@ struct Hosts {
   }
 
   static constexpr std::uint32_t kInflight = 12;
-  static constexpr std::size_t kMessageMax = 8 << 20;
+  static constexpr std::size_t kMessageMax = 16 << 20;
   Meter meter;
   Ledger ledger;
   fabric::SimWorld world;
@@ -232,7 +232,7 @@ TEST(Reads, OfPeersThatDoNotAnswerLeaveRoomForOthers) {
 
 /// One of them is short: it is over when each of the others has moved about as much.
 TEST_P(Fairness, CallsOfASessionHaveEqualShares) {
-  constexpr std::size_t kLong = 6 << 20, kShort = 1 << 20, kLongs = 6;
+  constexpr std::size_t kLong = 16 << 20, kShort = 4 << 20, kLongs = 6;
   Hosts hosts(1);
   std::vector<std::uint64_t> longs;
   for (std::size_t i = 0; i < kLongs; ++i) longs.push_back(hosts.start(0, moving(GetParam(), kLong)));
@@ -245,14 +245,15 @@ TEST_P(Fairness, CallsOfASessionHaveEqualShares) {
 
 /// However many calls each of them has.
 TEST_P(Fairness, SessionsHaveEqualShares) {
-  constexpr std::size_t kLong = 4 << 20, kShort = 1 << 20, kCalls = 10;
+  constexpr std::size_t kLong = 16 << 20, kShort = 4 << 20, kCalls = 10;
+  constexpr std::uint64_t kTurnsUntilHeard = 2;  // of the server, until a caller knows of an answer
   PairOptions options = immediate();  // so that the loop's share is what they have to share
   options.sim.capabilities.copies_when_posted = true;
   Hosts hosts(2, options);
   for (std::size_t i = 0; i < kCalls; ++i) hosts.start(0, moving(GetParam(), kLong));
   const std::uint64_t id = hosts.start(1, moving(GetParam(), kShort));
   hosts.until([&] { return hosts.moved(GetParam(), id); });
-  EXPECT_LT(hosts.moved(), 2 * (kShort + kSlackBytes) + kCopiedBytesPerTurn);
+  EXPECT_LT(hosts.moved(), 2 * (kShort + kSlackBytes) + kTurnsUntilHeard * kCopiedBytesPerTurn);
   EXPECT_EQ(hosts.finish(), Violations{});
 }
 
