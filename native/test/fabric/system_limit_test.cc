@@ -11,6 +11,15 @@
 namespace rdma_rpc::fabric::test {
 namespace {
 
+unsigned long lines_of(const char* path) {
+  unsigned long lines = 0;
+  std::FILE* file = std::fopen(path, "r");
+  if (file == nullptr) return 0;
+  for (int c = std::fgetc(file); c != EOF; c = std::fgetc(file)) lines += c == '\n' ? 1u : 0u;
+  std::fclose(file);
+  return lines;
+}
+
 TEST(SystemLimit, OfMemoryMapsIsNamed) {
   unsigned long most = 0;
   std::FILE* file = std::fopen("/proc/sys/vm/max_map_count", "r");
@@ -29,8 +38,11 @@ TEST(SystemLimit, OfMemoryMapsIsNamed) {
     if (::mprotect(static_cast<std::byte*>(memory) + at, page, PROT_READ) != 0) error = errno;
   }
   const std::string text = system_refusal(ENOMEM);
+  const unsigned long seen = lines_of("/proc/self/maps");
   ASSERT_EQ(::munmap(memory, bytes), 0);
   EXPECT_EQ(error, ENOMEM);
+  // An emulator of processors shows the maps of the program, which lie in fewer of its own or in more.
+  if (seen < most / 2) GTEST_SKIP() << "not run: /proc/self/maps shows " << seen << " maps of " << most;
   EXPECT_NE(text.find("vm.max_map_count"), std::string::npos) << text;
   EXPECT_NE(text.find(std::to_string(most)), std::string::npos) << text;
 }
