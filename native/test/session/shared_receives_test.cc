@@ -3,6 +3,7 @@
 // (Context::overdrawn()).
 #include <gtest/gtest.h>
 
+#include "seal/libcrypto.h"
 #include "session/sides/pair.h"
 
 namespace rdma_rpc::session::test {
@@ -109,7 +110,7 @@ TEST(SharedReceives, OfSessionsThatEndAtAnyTimeAreAllPostedAgain) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     PairOptions options = seeded(seed, sharing(64));
     options.sim.mode = fabric::SimMode::scheduled;
-    options.sealed = seed % 4 == 0;
+    options.sealed = seed % 4 == 0 && !seal::ciphers().empty();  // sealing_test says so
     Crowd crowd(options, 3);
     for (const auto& [client, server] : crowd.others) {
       for (int i = 0; i < 40; ++i)
