@@ -247,7 +247,7 @@ TEST_P(Fairness, CallsOfASessionHaveEqualShares) {
 TEST_P(Fairness, SessionsHaveEqualShares) {
   constexpr std::size_t kLong = 16 << 20, kShort = 4 << 20, kCalls = 10;
   constexpr std::uint64_t kTurnsUntilHeard = 2;  // of the server, until a caller knows of an answer
-  PairOptions options = immediate();  // so that the loop's share is what they have to share
+  PairOptions options = immediate();             // so that the loop's share is what they have to share
   options.sim.capabilities.copies_when_posted = true;
   Hosts hosts(2, options);
   for (std::size_t i = 0; i < kCalls; ++i) hosts.start(0, moving(GetParam(), kLong));
