@@ -19,6 +19,8 @@ export interface VerbsCapabilities {
   maxSge: number;
   maxSgeRead: number;
   maxQpWr: number;
+  /** Shared receives; 0: each session has its own. */
+  maxSrqWr: number;
   maxRdAtomic: number;
   maxMsgBytes: number;
   /** Of one WRITE, where that is less. */

@@ -45,6 +45,7 @@ export function capabilityLines(can: VerbsCapabilities): string[] {
     [can.immediate, 'immediate data'],
     [can.onDemand, 'on-demand paging'],
     [can.dmabuf, 'dmabuf'],
+    [can.maxSrqWr !== 0, 'shared receives'],
   ] as const;
   const named = (wanted: boolean): string =>
     optional.flatMap(([has, name]) => (has === wanted ? [name] : [])).join(', ') || 'none';

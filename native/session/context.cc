@@ -100,6 +100,7 @@ std::unique_ptr<Context> Context::open(std::shared_ptr<fabric::Device> device, c
                                     options.slot_bytes,
                                     segmented,
                                     options.counters_start,
+                                    options.shared_from,
                                     {dev.capabilities(), options.read_bytes_max}});
   Context* self = context.get();
   context->mr_cache_->on_evict([self](std::uint64_t key) { self->emit_evicted(key); });

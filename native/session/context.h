@@ -38,6 +38,8 @@ struct ContextOptions {
   std::uint64_t read_bytes_max = kReadBytesMax;
   /// Where sequence numbers, generations and tokens begin: tests begin just below the wrap.
   std::uint32_t counters_start = 0;
+  /// So many sessions have receives of their own before any share them: none, in tests of what shares.
+  std::uint32_t shared_from = kSharedFrom;
 };
 
 class Context {

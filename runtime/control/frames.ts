@@ -29,11 +29,14 @@ export const feature = {
   bound: 8,
   /** Puts messages together that come in segments. */
   segments: 16,
-  /** On RDMA devices: begins with few credits, and takes more as they come (WIRE §4). Not offered yet. */
+  /**
+   * On RDMA devices: begins with few credits, and takes more as they come (WIRE §4). Offered whatever devices
+   * there are: it is the other side's receives that may then be shared.
+   */
   grants: 32,
 } as const;
 /** What this side can do on every connection. */
-export const ownFeatures = feature.ping | feature.leave | feature.images | feature.segments;
+export const ownFeatures = feature.ping | feature.leave | feature.images | feature.segments | feature.grants;
 
 export interface PeerLimits {
   readonly inflightMax: number;

@@ -18,7 +18,7 @@ test('a device that can be used: its ports, addresses and what it can do', () =>
     'mlx5_0 (InfiniBand): can be used',
     '  port 1: ACTIVE, Ethernet, MTU 4096',
     '    GID 3: 10.77.0.1 (RoCE v2, eth1)',
-    '  has: memory windows, immediate data',
+    '  has: memory windows, immediate data, shared receives',
     '  has not: on-demand paging, dmabuf',
     '  inline up to 512 B, 16 pieces a send, 1 a READ, 16 READs at once',
     '  queues of 8192, messages up to 1 GiB',

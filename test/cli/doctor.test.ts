@@ -308,7 +308,7 @@ test('the screen of info', () => {
     rdma-rpc 1.2.3, Node v22.0.0, Linux 6.1.0 x64, 8 processors
 
     shm: can be used
-      has: memory windows, immediate data
+      has: memory windows, immediate data, shared receives
       has not: on-demand paging, dmabuf
       inline up to 512 B, 16 pieces a send, 1 a READ, 16 READs at once
       queues of 8192, messages up to 1 GiB
@@ -322,7 +322,7 @@ test('the screen of info', () => {
     mlx5_0 (InfiniBand): can be used
       port 1: ACTIVE, Ethernet, MTU 4096
         GID 3: 10.77.0.1 (RoCE v2, eth1)
-      has: memory windows, immediate data
+      has: memory windows, immediate data, shared receives
       has not: on-demand paging, dmabuf
       inline up to 512 B, 16 pieces a send, 1 a READ, 16 READs at once
       queues of 8192, messages up to 1 GiB

@@ -29,6 +29,7 @@ export const capabilities: VerbsCapabilities = {
   maxSge: 16,
   maxSgeRead: 1,
   maxQpWr: 8192,
+  maxSrqWr: 8192,
   maxRdAtomic: 16,
   maxMsgBytes: 2 ** 30,
   maxWriteBytes: 2 ** 30,

@@ -72,6 +72,12 @@ async function end(server: ServerProcess): Promise<void> {
   if (isRunning(server)) await server.kill();
 }
 
+/** Something that `endAll` ends with the test. */
+export function begun<T extends { end(): Promise<unknown> }>(it: T): T {
+  open.push(it);
+  return it;
+}
+
 /** A server for one test. */
 export async function startServer(address?: string, how: ForkOptions = {}): Promise<ServerProcess> {
   const server = await launch(address, how);

@@ -57,6 +57,7 @@ Napi::Object capabilities_object(Napi::Env env, const fabric::Capabilities& give
   result.Set("maxSge", given.max_sge);
   result.Set("maxSgeRead", given.max_sge_read);
   result.Set("maxQpWr", given.max_qp_wr);
+  result.Set("maxSrqWr", given.max_srq_wr);
   result.Set("maxRdAtomic", given.max_rd_atomic);
   result.Set("maxMsgBytes", static_cast<double>(given.max_msg_bytes));
   // No limit of its own has none.

@@ -43,7 +43,7 @@ Link::~Link() {
 /// Shared ones, or its own where the peer does not know of grants, or the device has no more that are shared.
 std::string Link::open_receives() {
   std::string why;
-  if (options_.grants && shared_.device.counters().queue_pairs >= kSharedFrom) {
+  if (options_.grants && shared_.device.counters().queue_pairs >= shared_.shared_from) {
     SharedReceives::Member member;
     if (shared_.shared_receives.join(member, receive_depth_)) member_ = member;
   }

@@ -127,6 +127,21 @@ TEST(SharedReceives, OfSessionsThatEndAtAnyTimeAreAllPostedAgain) {
   }
 }
 
+/// The shared queue of a device is dear for one session.
+TEST(SharedReceives, AreNotForTheFirstSessionsOfAContext) {
+  PairOptions options = sharing(64);
+  options.context.shared_from = ContextOptions{}.shared_from;
+  Crowd crowd(options, kSharedFrom);
+  EXPECT_FALSE(crowd.pair.at_server().shares());
+  std::uint32_t sharing = 0;
+  for (const auto& [client, server] : crowd.others)
+    if (crowd.pair.server.session(server).shares()) ++sharing;
+  EXPECT_EQ(sharing, 1u);
+  EXPECT_TRUE(crowd.pair.complete({}).answered());
+  crowd.close_others();
+  EXPECT_EQ(crowd.pair.finish(), Violations{});
+}
+
 /// One side has them, and the other has not: the session works, and has all that its own receives allow.
 TEST(SharedReceives, MayBeRefusedOrMissingAndASessionHasItsOwn) {
   for (const bool missing : {false, true}) {

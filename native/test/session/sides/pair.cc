@@ -59,7 +59,7 @@ Pair::Pair(const PairOptions& options)
   if (!options.connect) return;
   connect(client, client_session, server, server_session, options);
   // The simulation numbers queue pairs from 1, see connect().
-  client_qp_ = options.grants ? 2 * kSharedFrom + 1 : 1;
+  client_qp_ = 1;
   server_qp_ = client_qp_ + 1;
 }
 
@@ -88,12 +88,6 @@ void connect(Side& client, std::uint32_t& client_session, Side& server, std::uin
     SealOptions& seal = session.seal.emplace();
     seal.send_frames.fill(std::byte{1});
     seal.send_bulk.fill(std::byte{2});
-  }
-  // Receives are shared from a context's third session on: these stand for the first two while it is opened.
-  std::vector<std::unique_ptr<fabric::QueuePair>> earlier;
-  for (std::uint32_t i = 0; options.grants && i < kSharedFrom; ++i) {
-    for (Side* side : {&client, &server})
-      earlier.push_back(side->device->create_qp(side->context->cq(), {}, nullptr));
   }
   client_session = client.open(session);
   session.client = false;

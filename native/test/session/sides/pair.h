@@ -28,7 +28,8 @@ struct PairOptions {
   ContextOptions context{.slot_bytes = 1024,
                          .send_slots = 32,
                          .arena = {.budget_bytes = 8 << 20, .chunk_bytes = 64 << 10},
-                         .mr_cache = {.max_bytes = 4 << 20, .max_entries = 64}};
+                         .mr_cache = {.max_bytes = 4 << 20, .max_entries = 64},
+                         .shared_from = 0};
   std::uint32_t inflight_max = 4;
   std::uint32_t max_message_bytes = 4 << 20;
   std::size_t staging_bytes = std::size_t{16} << 20;

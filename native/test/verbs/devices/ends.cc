@@ -42,7 +42,14 @@ ContextOptions small_context(Exposure exposure) {
           .segmented_bytes = kSegmentedBytesMax,
           .arena = {.budget_bytes = 48 << 20, .chunk_bytes = 256 << 10},
           .mr_cache = {.max_bytes = 16 << 20, .max_entries = 64},
-          .exposure = exposure};
+          .exposure = exposure,
+          .shared_from = 0};
+}
+
+SessionOptions small_session(bool client, std::uint32_t inflight_max) {
+  SessionOptions options{client, inflight_max, 16u << 20, 16u << 20};
+  options.grants = true;
+  return options;
 }
 
 std::uint64_t real_now_ns() {
@@ -87,11 +94,11 @@ Ends::Ends(std::shared_ptr<fabric::Device> at_client, std::shared_ptr<fabric::De
     : client(ledger, at_client, small_context(exposure)),
       server(ledger, at_server, small_context(exposure)) {}
 
-Link Ends::connect(std::uint32_t inflight_max, std::uint32_t call_slots, bool segments, bool grants) {
-  SessionOptions options{true, inflight_max, 16u << 20, 16u << 20};
+Link Ends::connect(std::uint32_t inflight_max, std::uint32_t call_slots, bool segments) {
+  SessionOptions options = small_session(true, inflight_max);
   options.call_slots = call_slots;
   options.peer_takes_segments = segments;
-  options.grants = grants;
+  options.grants = !segments;
   Link link;
   link.client = client.open(options);
   options.client = false;

@@ -17,6 +17,9 @@ namespace rdma_rpc::session::test {
 /// Small slots, so that small messages are bulk ones.
 ContextOptions small_context(Exposure exposure = Exposure::automatic);
 
+/// As sessions of devices are: receives are shared where the device can, from the first session on.
+SessionOptions small_session(bool client, std::uint32_t inflight_max);
+
 struct Link {
   std::uint32_t client = 0, server = 0;
 };
@@ -41,9 +44,8 @@ class Ends {
                 Exposure exposure = Exposure::automatic);
 
   /// A session that both sides say is up. `client` 0 when that failed (and so did the test).
-  /// `grants`: receives are shared where the device can.
-  Link connect(std::uint32_t inflight_max = 8, std::uint32_t call_slots = 0, bool segments = false,
-               bool grants = false);
+  /// With `segments` its receives are its own.
+  Link connect(std::uint32_t inflight_max = 8, std::uint32_t call_slots = 0, bool segments = false);
   std::uint64_t start(const Link& link, const CallSpec& spec) { return client.start(link.client, spec); }
   CallRecord& call(std::uint64_t id) { return ledger.at(id); }
   /// One turn of each side, and if nothing happened in it a sleep until something does, or a few

@@ -112,7 +112,7 @@ class Peer {
     switch (order.order) {
       case Order::open: {
         if (ledger_.size() == 0) begin_ledger(order);
-        const std::uint32_t number = side_.open({order.client, order.inflight_max, 16u << 20, 16u << 20});
+        const std::uint32_t number = side_.open(small_session(order.client, order.inflight_max));
         if (number == 0) break;  // which the report says
         sessions_.push_back(number);
         const auto own = side_.session(number).local_address();

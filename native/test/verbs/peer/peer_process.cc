@@ -75,7 +75,7 @@ ReportMessage PeerProcess::ask(OrderMessage order, std::vector<Side*> sides) {
 }
 
 std::uint32_t PeerProcess::connect_as_server_of(Side& side, std::uint32_t inflight_max) {
-  const std::uint32_t number = side.open({true, inflight_max, 16u << 20, 16u << 20});
+  const std::uint32_t number = side.open(small_session(true, inflight_max));
   if (number == 0) return 0;
   OrderMessage order{.order = Order::open, .client = false, .inflight_max = inflight_max};
   set_address(order, side.session(number).local_address());
@@ -88,7 +88,7 @@ std::uint32_t PeerProcess::connect_as_server_of(Side& side, std::uint32_t inflig
 }
 
 std::uint32_t PeerProcess::connect_as_client_of(Side& side, std::uint32_t inflight_max) {
-  const std::uint32_t number = side.open({false, inflight_max, 16u << 20, 16u << 20});
+  const std::uint32_t number = side.open(small_session(false, inflight_max));
   if (number == 0) return 0;
   OrderMessage order{.order = Order::open, .client = true, .inflight_max = inflight_max};
   const ReportMessage report = ask(order, {&side});
