@@ -199,9 +199,9 @@ void Pair::fail(std::string why) {
   if (error_.empty()) error_ = std::move(why);
 }
 
-bool Pair::idle(bool limited) {
+bool Pair::idle(bool limited, bool sleeps) {
   if (ended()) return false;
-  if (!options_.events) {
+  if (!sleeps) {
     if (++quiet_turns_ % kTurnsPerClock != 0) return true;
   } else if (endpoint_->arm()) {
     pollfd wakes[] = {{endpoint_->fd(), POLLIN, 0}, {wake_.get(), POLLIN, 0}};
@@ -221,6 +221,9 @@ std::size_t Pair::poll(const Step* step) {
     quiet_turns_ = 0;
   }
   for (std::size_t i = 0; i < count; ++i) take(step, found_[i]);
+  if (count == 0 && step != nullptr && step->latency) {
+    while (queues_[0].receives_open < options_.receive_depth && error_.empty()) post_receive(0);
+  }
   const bool tells = count != 0 && step != nullptr && !step->latency && step->verb == Verb::send;
   for (std::uint32_t i = 0; tells && i < options_.queue_pairs; ++i) tell_taken(i);
   return count;
@@ -264,7 +267,11 @@ void Pair::take(const Step* step, const Completion& completion) {
     }
   }
   ++queue.received;
-  post_receive(queue_pair);
+  --queue.receives_open;
+  // In a latency test not between a message and its answer, but while nothing comes.
+  const bool later =
+      step != nullptr && step->latency && queue.receives_open > options_.receive_depth / 2;
+  if (!later) post_receive(queue_pair);
 }
 
 void Pair::post_receive(std::uint32_t queue_pair) {
@@ -274,6 +281,7 @@ void Pair::post_receive(std::uint32_t queue_pair) {
   if (endpoint_->post_receive(queue_pair, id_of(Kind::receive, queue_pair, number),
                               layout_.in(queue_pair, number), bytes)) {
     ++queues_[queue_pair].receives_posted;
+    ++queues_[queue_pair].receives_open;
   } else {
     fail("a receive could not be posted: " + endpoint_->error(queue_pair));
   }

@@ -62,7 +62,7 @@ class Pair {
   struct Queue {
     std::uint64_t posted = 0, completed = 0;
     std::uint64_t received = 0, told = 0;  ///< messages that have come; of which the peer knows
-    std::uint64_t receives_posted = 0;
+    std::uint64_t receives_posted = 0, receives_open = 0;
   };
 
   Pair(std::unique_ptr<Endpoint> endpoint, const PairOptions& options);
@@ -90,7 +90,8 @@ class Pair {
   void corrupt(std::string what);
   std::uint64_t received() const;
   /// After a poll that found nothing. False: an error, or stopped.
-  bool idle(bool limited);
+  bool idle(bool limited) { return idle(limited, options_.events); }
+  bool idle(bool limited, bool sleeps);
   bool ended() const { return !error_.empty() || stopped_.load(std::memory_order_relaxed); }
   void fail(std::string why);
 

@@ -4,12 +4,14 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstring>
 #include <functional>
 #include <future>
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "fabric/shm/shm.h"
 #include "fabric/tcp/tcp.h"
@@ -184,6 +186,45 @@ TEST_P(Loops, LatencyOfSendsNeverWaitsForACompletionThatNobodyAskedFor) {
     EXPECT_EQ(client.messages, 100u);
     EXPECT_EQ(client.corrupt + server.corrupt, 0u) << client.first_corrupt << server.first_corrupt;
   }
+}
+
+TEST_P(Loops, LatencyOfSendsHasAReceiveForEachMessageHoweverFewThereAre) {
+  for (const std::uint32_t receives : {1u, 2u, 3u, 16u}) {
+    PairOptions options = validating(64);
+    options.receive_depth = receives;
+    Ends ends = connected(options);
+    const auto [client, server] = run(ends, {.verb = Verb::send, .bytes = 2, .messages = 100});
+    EXPECT_EQ(client.error + server.error, "") << receives;
+    EXPECT_EQ(server.received, 100u) << receives;
+    EXPECT_EQ(client.corrupt + server.corrupt, 0u) << client.first_corrupt << server.first_corrupt;
+  }
+}
+
+TEST_P(Loops, ASideThatIsOnlyReadSleepsUnlessItHasToMoveTheBytes) {
+  PairOptions options = validating(64);
+  options.events = false;
+  Ends ends = connected(options);
+  std::promise<void> slept;
+  bool sleeps = false;
+  ends.at_server->before_sleep([&] {
+    if (!std::exchange(sleeps, true)) slept.set_value();
+  });
+  Step step{.verb = Verb::read, .latency = false, .bytes = 64, .messages = kMessages};
+  Step passive = step;
+  passive.measures = false;
+  ends.server->prepare(passive);
+  ends.client->prepare(step);
+  auto other =
+      std::async(std::launch::async, [&] { return ends.server->run(passive, [](std::uint64_t) {}); });
+  const Outcome client = ends.client->run(step, [&](std::uint64_t) { ends.client->stop(); });
+  const bool moves = ends.server->endpoint().limits().moves_in_poll;
+  // A side that does not sleep is not waited for for ever.
+  if (!moves) {
+    EXPECT_EQ(slept.get_future().wait_for(std::chrono::seconds(30)), std::future_status::ready);
+  }
+  ends.server->stop(client.messages);
+  EXPECT_EQ(client.error + other.get().error, "");
+  EXPECT_EQ(sleeps, !moves);
 }
 
 TEST_P(Loops, ASideThatIsStoppedWhileItSleepsIsNotConnected) {
