@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /**
- * `rdma-rpc`, the command. Exit codes: 0 it worked, 1 the input is wrong, 2 the command line is.
+ * `rdma-rpc`, the command. Exit codes: 0 it worked, 1 the input is wrong or the output cannot be written, 2 the command line is wrong.
  */
 import { Command, CommanderError } from '#commander';
 import { addBenchCommand } from './bench/bench.ts';
@@ -10,6 +10,7 @@ import { addGenCommand } from './gen.ts';
 import { addDevicesCommand } from './machine/devices.ts';
 import { addDoctorCommand } from './machine/doctor.ts';
 import { addInfoCommand } from './machine/info.ts';
+import { endWithOutput } from './output.ts';
 import { addPerfCommand } from './perf/perf.ts';
 import { addScaffoldCommand } from './scaffold.ts';
 import { addCallCommand } from './server/call.ts';
@@ -45,6 +46,7 @@ for (const command of program.commands) {
   command.showHelpAfterError(`(rdma-rpc ${command.name()} --help lists its options)`);
 }
 
+endWithOutput();
 try {
   await program.parseAsync();
 } catch (error) {

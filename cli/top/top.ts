@@ -79,8 +79,6 @@ async function top(pid: number, { interval, once, json }: TopFlags): Promise<voi
   const show = (): void => {
     if (terminal !== undefined && shown !== undefined) terminal.show(screenOf(shown, terminal));
   };
-  // A reader that has seen enough, such as `head`.
-  process.stdout.on('error', () => process.exit(0));
   try {
     if (live) {
       const first = readCounters(pid);

@@ -58,8 +58,6 @@ export function addTraceCommand(program: Command): void {
     .option('--save <file>', 'write all of them as a trace file, and print nothing')
     .option('--json', 'JSON for programs, of docs/schemas')
     .action((target: string | undefined, flags: TraceFlags) => {
-      // A reader that has seen enough, such as `head`.
-      process.stdout.on('error', () => process.exit(0));
       return run(target, flags).catch((error: unknown) => {
         sayError(error, flags);
         process.exitCode = error instanceof TypeError ? 2 : 1;
