@@ -7,7 +7,7 @@ import { mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { packageRoot } from '../paths.ts';
 import { writePart } from '../results.ts';
-import { parseOptions, taskOf } from './options.ts';
+import { manyTaskOf, parseOptions, taskOf } from './options.ts';
 import { perfReportOf, reportOf } from './report.ts';
 import type { Row } from './rows.ts';
 import { mrCacheHit } from './session.ts';
@@ -20,19 +20,37 @@ const guestRoundLimitS = { sessions: 150, perf: 400 };
 const bootLimitS = 60;
 
 const options = parseOptions(process.argv);
+
+/** Half a second to open one in an emulated guest, and a thousand calls a second there. */
+const manyLimitS = (sessions: number): number => 300 + sessions + Math.ceil(options.calls / 500);
+
+/** What runs where the devices are. */
+function run(program: string, args: readonly string[], limitS: number, share: readonly string[] = []) {
+  const guest = [
+    'scripts/rdma-vm.mjs',
+    ...share,
+    '--mem',
+    '3072',
+    '--timeout',
+    String(limitS),
+    process.execPath,
+  ];
+  const command = [...(options.device === undefined ? guest : []), program, ...args];
+  return spawnSync(process.execPath, command, { cwd: packageRoot, stdio: 'inherit' }).status;
+}
+
+if (options.sessions !== undefined) {
+  const many = JSON.stringify(manyTaskOf(options, options.sessions));
+  process.exit(run('dist/bench/verbs/many.js', [many], manyLimitS(options.sessions)) ?? 1);
+}
 const task = taskOf(options);
 const shared = join(packageRoot, 'build/bench-verbs');
 const file = join(shared, 'rows.json');
 mkdirSync(shared, { recursive: true });
 rmSync(file, { force: true });
 
-const measure = ['dist/bench/verbs/rounds.js', file, JSON.stringify(task)];
 const limitS = bootLimitS + options.rounds * guestRoundLimitS[task.measure];
-const guest = ['scripts/rdma-vm.mjs', '--share', shared, '--timeout', String(limitS), process.execPath];
-const { status } = spawnSync(process.execPath, [...(options.device === undefined ? guest : []), ...measure], {
-  cwd: packageRoot,
-  stdio: 'inherit',
-});
+const status = run('dist/bench/verbs/rounds.js', [file, JSON.stringify(task)], limitS, ['--share', shared]);
 if (status === 0) {
   const rows = JSON.parse(readFileSync(file, 'utf8')) as Row[];
   const where =

@@ -10,8 +10,18 @@ export interface Options {
   markdown?: string;
   /** `rdma-rpc perf` beside perftest, instead of sessions. */
   perf?: true;
+  /** Instead of all that: so many sessions on shared receives, and calls over them. */
+  sessions?: number;
+  calls: number;
   only: string[];
   rounds: number;
+}
+
+/** What many.ts is told. */
+export interface ManyTask {
+  sessions: number;
+  calls: number;
+  devices: Pick<Devices, 'server' | 'client'>;
 }
 
 /** What rounds.ts is told. */
@@ -43,6 +53,12 @@ function devicesOf(text: string): [string, string] {
   return [server, client];
 }
 
+function countOf(text: string): number {
+  const count = Number(text);
+  if (!Number.isInteger(count) || count < 1) throw new InvalidArgumentError('a number from 1 on');
+  return count;
+}
+
 export function parseOptions(argv: readonly string[]): Options {
   program
     .name('npm run bench:verbs --')
@@ -51,10 +67,17 @@ export function parseOptions(argv: readonly string[]): Options {
     .option('--gid-index <n>', 'of both, for perftest on Ethernet', gidIndexOf)
     .option('--markdown <file>', 'write the results into this file, and keep those of npm run bench there')
     .option('--perf', '`rdma-rpc perf` beside perftest, line by line, instead of sessions')
+    .option('--sessions <n>', 'instead: what so many sessions on shared receives cost', countOf)
+    .option('--calls <n>', 'with --sessions: calls over all of them', countOf, 100_000)
     .option('--only <names...>', 'scenarios whose name begins so', [])
     .option('--rounds <n>', 'rounds', roundsOf, 5)
     .parse(argv as string[]);
   return program.opts<Options>();
+}
+
+export function manyTaskOf({ device, calls }: Options, sessions: number): ManyTask {
+  const [server, client] = device ?? guestDevices;
+  return { sessions, calls, devices: { server, client } };
 }
 
 export function taskOf({ device, gidIndex, perf, only, rounds }: Options): Task {

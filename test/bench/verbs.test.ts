@@ -6,6 +6,7 @@ import { describe, expect, test } from 'vitest';
 import { codecHeading, tcpHeading, verbsHeading, writePart } from '../../bench/results.ts';
 import { judge } from '../../bench/verbs/goals.ts';
 import { perfReportOf, reportOf } from '../../bench/verbs/report.ts';
+import { notReady } from '../../bench/verbs/rnr.ts';
 import { median, type Row, ratio } from '../../bench/verbs/rows.ts';
 
 const row = (scenario: string, peer: string, rounds: (number | null)[]): Row => ({
@@ -33,6 +34,28 @@ describe('rows', () => {
     expect(median(row('a', 'ours', [4, 1, null, 2, 3]))).toBe(2.5);
     expect(median(row('a', 'ours', [null]))).toBeUndefined();
   });
+});
+
+test('SENDs without a receive are those of all devices and ports, by whatever counters there are', () => {
+  const files: Record<string, string> = {
+    '/ib/rxe0/ports/1/hw_counters/rcvd_rnr_err': '2\n',
+    '/ib/rxe0/ports/1/hw_counters/send_rnr_err': '0\n',
+    '/ib/mlx5_0/ports/2/hw_counters/out_of_buffer': '5\n',
+  };
+  const readdirSync = (path: string): string[] => [
+    ...new Set(
+      Object.keys(files).flatMap((file) =>
+        file.startsWith(`${path}/`) ? [file.slice(path.length + 1).split('/', 1)[0]!] : [],
+      ),
+    ),
+  ];
+  const readFileSync = (path: string): string => {
+    const text = files[path];
+    if (text === undefined) throw new Error('ENOENT');
+    return text;
+  };
+  expect(notReady('/ib', { readdirSync, readFileSync })).toBe(7);
+  expect(notReady('/none', { readdirSync, readFileSync })).toBeUndefined();
 });
 
 describe('the tool beside perftest', () => {

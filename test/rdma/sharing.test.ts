@@ -49,7 +49,9 @@ test.skipIf(!shares)('a session of many registers little, and loses nothing when
   const own = await openMany(server().address, 2);
   const before = stats('verbs').memoryBytes;
   const many = await openMany(server().address, 16);
-  expect((stats('verbs').memoryBytes - before) / many.length).toBeLessThan(ownBytes / 2);
+  const each = (stats('verbs').memoryBytes - before) / many.length;
+  expect(each).toBeLessThan(ownBytes / 2);
+  expect(each).toBeGreaterThan(ownBytes / 10);
   const all = [...own, ...many];
   await Promise.all(all.map((each, i) => expectWorks(each, 100 * i)));
   const hanging = many.slice(0, 8).map(({ client }) => client.behave({ text: 'hang' }).catch(() => 'over'));

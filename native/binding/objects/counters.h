@@ -22,6 +22,9 @@ inline auto counters_of(session::Context& context, const PumpCounters& pump) {
   // After leave_device() nothing of it is left to count.
   const fabric::DeviceCounters device =
       context.has_device() ? context.device().counters() : fabric::DeviceCounters{};
+  // Registered, and not allocated by a device.
+  const std::uint64_t shared_bytes =
+      context.has_device() ? context.shared_receives().registered_bytes() : 0;
   return std::array{
       Counter{"calls", stats.calls},
       Counter{"requests", stats.requests},
@@ -60,7 +63,7 @@ inline auto counters_of(session::Context& context, const PumpCounters& pump) {
       Counter{"sessions", context.session_count()},
       Counter{"queuePairs", device.queue_pairs},
       Counter{"memoryRegions", device.memory_regions},
-      Counter{"memoryBytes", device.memory_bytes},
+      Counter{"memoryBytes", device.memory_bytes + shared_bytes},
       Counter{"memoryWindows", device.memory_windows},
       Counter{"openFds", device.open_fds},
       Counter{"turns", pump.turns},

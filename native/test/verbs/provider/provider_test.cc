@@ -127,7 +127,7 @@ TEST_F(CompletionQueueOverrun, EndsItsSessionsAndNewOnesGetAnother) {
               why.find("the peer has closed the connection") != std::string::npos)
       << why;
   for (std::uint64_t id = 1; id <= kCalls; ++id) EXPECT_TRUE(ends.call(id).ended());
-  ends.expect_works(ends.connect());
+  ends.expect_works(ends.connect(kCalls, 0, true));
   EXPECT_EQ(provider_.script().contexts.size(), 3u);
   EXPECT_EQ(ends.finish(), Violations{});
 }
