@@ -23,8 +23,7 @@ inline auto counters_of(session::Context& context, const PumpCounters& pump) {
   const fabric::DeviceCounters device =
       context.has_device() ? context.device().counters() : fabric::DeviceCounters{};
   // Registered, and not allocated by a device.
-  const std::uint64_t shared_bytes =
-      context.has_device() ? context.shared_receives().registered_bytes() : 0;
+  const std::uint64_t shared_bytes = context.has_device() ? context.shared_receives().registered_bytes() : 0;
   return std::array{
       Counter{"calls", stats.calls},
       Counter{"requests", stats.requests},
