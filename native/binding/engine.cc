@@ -96,7 +96,7 @@ Engine* Engine::open(Napi::Env env, const EngineOptions& options, std::string* e
   engine->context_->on_session_gone([engine](std::uint32_t session) {
     const auto slab = engine->receive_slabs_.find(session);
     if (slab == engine->receive_slabs_.end()) return;
-    detach(slab->second);
+    engine->detach_receives(slab->second);
     engine->receive_slabs_.erase(slab);
   });
   engine->resource_ = Napi::Persistent(Napi::Object::New(env));
@@ -191,7 +191,24 @@ Napi::Value Engine::receive_slab(std::uint32_t number) {
   if (session == nullptr) return env_.Undefined();
   Napi::Reference<Napi::ArrayBuffer>& slab =
       session->slab_is_shared() ? shared_receives_ : receive_slabs_[number];
+  // V8 counts it as memory that a collection could bring back, and with some MiB for each session makes one
+  // for every few sessions that connect, each of which looks at all there are. It brings nothing back, so V8
+  // is told of as much less.
+  if (slab.IsEmpty()) hide_from_collections(static_cast<std::int64_t>(session->receive_slab_bytes()));
   return share(session->receive_slab(), session->receive_slab_bytes(), slab);
+}
+
+void Engine::hide_from_collections(std::int64_t bytes) {
+  std::int64_t now = 0;
+  napi_adjust_external_memory(env_, -bytes, &now);
+}
+
+void Engine::detach_receives(Napi::Reference<Napi::ArrayBuffer>& slab) {
+  if (slab.IsEmpty()) return;
+  const Napi::HandleScope scope(env_);
+  const auto bytes = static_cast<std::int64_t>(slab.Value().ByteLength());
+  detach(slab);
+  hide_from_collections(-bytes);
 }
 
 Napi::Value Engine::int32_array(std::int32_t* words, std::size_t count) {
@@ -223,7 +240,7 @@ void Engine::close(bool thread_ends) {
   for (auto& array : shared_arrays_) detach(array);
   detach(send_slab_);
   detach(shared_receives_);
-  for (auto& [number, slab] : receive_slabs_) detach(slab);
+  for (auto& [number, slab] : receive_slabs_) detach_receives(slab);
   blocks_->close(thread_ends);
   napi_async_destroy(env_, std::exchange(async_, nullptr));
   end();
