@@ -255,6 +255,9 @@ class QueuePair {
   /// error).
   virtual std::size_t post_send(std::span<const SendWr> requests) = 0;
   virtual std::size_t post_recv(std::span<const RecvWr> requests) = 0;
+  /// Requests are about to be posted: what that will touch is fetched into the cache, if that is worth
+  /// anything.
+  virtual void expect_posts() const {}
   /// Gets what this side needs of its system for a READ or WRITE of that memory of the peer. Empty: all is
   /// there, or the request itself will tell; else why that memory cannot be reached now, and the queue pair
   /// is as it was.

@@ -1,10 +1,61 @@
 // Which sessions a turn looks at beside those that something has happened to: by time limits, while they
 // connect, while they hold calls; and the one way into the sets for all of them. See session_set.h.
+#include <array>
 #include <string>
+#include <utility>
 
 #include "session/context.h"
 
 namespace rdma_rpc::session {
+
+namespace {
+/// Every step for all of them before the next one.
+template <class Batch, class Step>
+void in_steps(const Batch& batch, std::size_t count, Step&& step) {
+  for (int at = 0; at < Session::kExpectSteps; ++at) {
+    for (std::size_t i = 0; i < count; ++i) step(at, batch[i]);
+  }
+}
+}  // namespace
+
+/// What calls on many sessions touch is in no cache. Where all are of one session it is.
+void Context::expect_submissions(std::int32_t count) {
+  struct Next {
+    const Session* session;
+    std::uint32_t slot;
+  };
+  std::array<Next, kSubmissionsMax> batch;
+  std::size_t found = 0;
+  std::uint32_t before = kAllSessions;
+  for (std::int32_t i = 0; i < count; ++i) {
+    const std::int32_t* words = submissions_.data() + std::ptrdiff_t{i} * boundary::sub::words;
+    const auto number = static_cast<std::uint32_t>(words[boundary::sub::session]);
+    if (number == std::exchange(before, number)) continue;
+    if (const Session* session = at_place(number))
+      batch[found++] = {session, wire::call_slot(static_cast<std::uint32_t>(words[boundary::sub::call]))};
+  }
+  if (found < 2) return;
+  in_steps(batch, found, [](int step, const Next& next) { next.session->expect(step, next.slot); });
+}
+
+void Context::expect_completions(std::size_t count) {
+  struct Next {
+    const Session* session;
+    const fabric::Wc* wc;
+  };
+  std::array<Next, kEventsMax> batch;
+  std::size_t found = 0;
+  std::uint32_t before = kAllSessions;
+  for (std::size_t i = 0; i < count; ++i) {
+    const fabric::Wc& wc = completions_[i];
+    const auto own = static_cast<std::uint32_t>((wc.wr_id & ~kReceiveBit) >> 32);
+    const std::uint32_t number = own == kAllSessions ? wc.tag : own;
+    if (number == std::exchange(before, number)) continue;
+    if (const Session* session = at_place(number)) batch[found++] = {session, &wc};
+  }
+  if (found < 2) return;
+  in_steps(batch, found, [](int step, const Next& next) { next.session->expect_receive(step, *next.wc); });
+}
 
 void Context::check_held() {
   if (shared_->now_ns - held_ns_ < kHoldCheckNs) return;

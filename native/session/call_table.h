@@ -8,6 +8,8 @@
 #include <memory>
 #include <vector>
 
+#include "fabric/prefetch.h"
+
 namespace rdma_rpc::session {
 
 template <class Call>
@@ -20,6 +22,15 @@ class CallTable {
   Call& operator[](std::uint32_t slot) {
     const std::unique_ptr<Piece>& piece = pieces_[slot / kPieceSlots];
     return (piece != nullptr ? *piece : make(slot)).calls[slot % kPieceSlots];
+  }
+  /// This slot will be looked at (if there is one of that number, which may be anything): fetches into the
+  /// cache first what leads to it, then the slot.
+  void expect_piece(std::uint32_t slot) const { fabric::prefetch(pieces_.data() + slot / kPieceSlots); }
+  void expect(std::uint32_t slot) const {
+    if (slot / kPieceSlots >= pieces_.size()) return;
+    if (const Piece* piece = pieces_[slot / kPieceSlots].get()) {
+      fabric::prefetch(&piece->calls[slot % kPieceSlots], sizeof(Call));
+    }
   }
   /// Of a slot that has been used.
   const Call& operator[](std::uint32_t slot) const {

@@ -125,6 +125,11 @@ void Context::leave_device() {
   device_.reset();
 }
 
+const Session* Context::at_place(std::uint32_t number) const {
+  const std::uint32_t index = number & (kPlaces - 1);
+  return index < places_.size() ? places_[index].session.get() : nullptr;
+}
+
 Session* Context::find(std::uint32_t number) {
   const std::uint32_t index = number & (kPlaces - 1);
   if (index >= places_.size()) return nullptr;
@@ -214,6 +219,7 @@ std::size_t Context::poll(std::size_t most) {
   const std::size_t count = cq_->poll({completions_.data(), most});
   if (count != 0) unfinished_ = true;
   stats_.completions += count;
+  if (count > 1) expect_completions(count);
   for (std::size_t i = 0; i < count; ++i) {
     const fabric::Wc& wc = completions_[i];
     const auto number = static_cast<std::uint32_t>((wc.wr_id & ~kReceiveBit) >> 32);
@@ -335,6 +341,7 @@ void Context::tell_slots_free() {
 
 void Context::consume_submissions() {
   const std::int32_t count = std::exchange(control_[ctl::staged], 0);
+  if (count > 1) expect_submissions(count);
   for (std::int32_t i = 0; i < count; ++i) {
     const std::int32_t* words = submissions_.data() + std::ptrdiff_t{i} * sub::words;
     if (!slots_->valid(words[sub::slot])) continue;

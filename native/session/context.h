@@ -161,9 +161,13 @@ class Context {
   void check_timeouts();
   void check_held();
   void keep(Session& session);
+  /// Whoever is at the place of that number, without a look at it.
+  const Session* at_place(std::uint32_t number) const;
   auto finder() {
     return [this](std::uint32_t number) { return find(number); };
   }
+  void expect_submissions(std::int32_t count);
+  void expect_completions(std::size_t count);
   std::size_t poll(std::size_t most);
   void drain_completions();
   void deliver_fetched(bool queue_was_empty);

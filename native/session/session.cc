@@ -125,6 +125,29 @@ void Session::on_done(SendQueue::Done done, bool vanished) {
   }
 }
 
+// --- what is about to happen
+
+void Session::expect(int step, std::uint32_t slot) const {
+  if (step == 0) return fabric::prefetch(this, sizeof *this);
+  const void* half = client_ != nullptr ? static_cast<const void*>(client_.get()) : server_.get();
+  const std::size_t half_bytes = client_ != nullptr ? sizeof *client_ : sizeof *server_;
+  if (step == 1) {
+    fabric::prefetch(half, half_bytes);
+    return expect_link();
+  }
+  const auto of_calls = [&](const auto& calls) { step == 2 ? calls.expect_piece(slot) : calls.expect(slot); };
+  client_ != nullptr ? of_calls(client_->calls()) : of_calls(server_->calls());
+  if (step == 2) send_->expect_post();
+}
+
+void Session::expect_receive(int step, const fabric::Wc& wc) const {
+  wire::Header header{};
+  if (wc.apart != nullptr && wc.bytes >= sizeof header) std::memcpy(&header, wc.apart, sizeof header);
+  if (step == 1) expect_copy_slots();
+  if (step == 2) expect_copy(wc);
+  expect(step, wire::call_slot(header.call));
+}
+
 void Session::on_receive(const fabric::Wc& wc) {
   touch();
   if (state_ == SessionState::connecting) check_connected();

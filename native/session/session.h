@@ -56,6 +56,13 @@ class Session final : public Link {
   bool failed() const { return !error_.empty() && !closed_; }
 
   // --- by the context, each turn
+  /// Something is about to happen to this call slot of it, and to those of others: fetches what that will
+  /// touch into the cache. In steps, each of which looks at what the one before it has fetched, so that each
+  /// is made for all of a batch before the next one is.
+  static constexpr int kExpectSteps = 4;
+  void expect(int step, std::uint32_t slot) const;
+  /// The same for what comes in.
+  void expect_receive(int step, const fabric::Wc& wc) const;
   /// While connecting: whether the queue pair is connected by now, or never will be.
   void check_connected();
   void on_receive(const fabric::Wc& wc);

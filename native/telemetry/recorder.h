@@ -85,6 +85,9 @@ class Recorder {
     }
   }
 
+  /// The row that will be written next.
+  const EventRow* next() const { return &rows_[*count_ % kEventRows]; }
+
   /// What the ring has of this session, the oldest first.
   std::vector<EventRow> rows() const {
     std::vector<EventRow> found;

@@ -45,8 +45,10 @@ SimQueuePair::~SimQueuePair() {
   cq_.forget(*this, options_.send_wr_max + options_.recv_wr_max + 1);
   world_.wake_peers_of(*this);
   world_.remove(*this);
-  for (const auto& [number, other] : world_.queue_pairs()) {
-    if (other->peer_ != this) continue;
+  if (peer_ != nullptr) peer_->reached_by_.erase(qp_num_);
+  for (const std::uint32_t number : reached_by_) {
+    SimQueuePair* other = world_.find(number);
+    if (other == nullptr) continue;  // itself, which has left
     other->peer_ = nullptr;
     other->peer_gone_as_ = killed_ ? seen_by_peers_ : WcStatus::rem_abort_err;
   }
@@ -92,6 +94,7 @@ std::string SimQueuePair::connect(std::span<const std::byte> remote_address) {
     return refuse("sim: queue pair " + std::to_string(address.qp_num) + " is connected to another one");
   }
   peer_ = peer;
+  peer->reached_by_.insert(qp_num_);
   if (world_.options().connects_late) {
     state_ = QpState::rtr;
     connects_at_ = world_.now() + world_.latency();

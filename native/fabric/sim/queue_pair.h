@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,9 @@ class SimQueuePair final : public QueuePair {
 
   // Called for the hooks of SimWorld.
   const SimQueuePair* peer() const { return peer_; }
+  /// Numbers of those whose peer this is, in order, so that they are woken in the same order in each run of a
+  /// seed.
+  const std::set<std::uint32_t>& reached_by() const { return reached_by_; }
   const SimDevice& device() const { return device_; }
   void kill(WcStatus seen_by_peers);
   void delay(std::uint64_t extra_ns) { extra_delay_ns_ = extra_ns; }
@@ -104,6 +108,7 @@ class SimQueuePair final : public QueuePair {
   QpState state_ = QpState::init;
   std::uint64_t connects_at_ = 0;  // RTR: not before then
   std::string error_;
+  std::set<std::uint32_t> reached_by_;
   SimQueuePair* peer_ = nullptr;                      // from connect() until the peer is destroyed
   WcStatus peer_gone_as_ = WcStatus::rem_abort_err;   // what requests get once it is
   WcStatus seen_by_peers_ = WcStatus::rem_abort_err;  // what requests to this one get once it is killed

@@ -62,8 +62,8 @@ void World::wake(SimQueuePair& qp, std::uint64_t at) {
 }
 
 void World::wake_peers_of(const SimQueuePair& qp) {
-  for (const auto& [number, other] : queue_pairs_) {
-    if (other->peer() == &qp) wake(*other, now_);
+  for (const std::uint32_t number : qp.reached_by()) {
+    if (SimQueuePair* other = find(number)) wake(*other, now_);
   }
 }
 

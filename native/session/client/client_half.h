@@ -54,6 +54,7 @@ class ClientHalf final : Half {
   bool holds() const { return held_ != 0; }
   void check_held();
   std::uint32_t calls_in_flight() const { return calls_in_flight_; }
+  const CallTable<ClientCall>& calls() const { return calls_; }
 
   // --- arena memory
   /// It came free for the sink of that call. False: still none.

@@ -153,6 +153,24 @@ class Link {
   virtual ~Link();
   /// Everything that the device must give. Empty, or what it refuses.
   std::string open_resources(const SendQueue::QueueLimits& queue_limits);
+  // For Session::expect().
+  /// Of whatever queue pair: its first lines.
+  static constexpr std::size_t kQueuePairHotBytes = 384;
+  void expect_link() const {
+    send_->expect_frame();
+    fabric::prefetch(qp_.get(), kQueuePairHotBytes);
+    fabric::prefetch(recorder_.next(), 4 * sizeof(telemetry::EventRow));
+  }
+  void expect_copy_slots() const {
+    if (copies_ == nullptr) return;
+    for (const std::vector<std::uint32_t>* slots : {&copy_slots_, &copied_, &consumed_})
+      fabric::prefetch(slots->data() + slots->size());
+  }
+  void expect_copy(const fabric::Wc& wc) const {
+    if (copies_ == nullptr || copy_slots_.empty() || wc.bytes == 0) return;
+    const std::byte* copy = copies_.get() + std::size_t{copy_slots_.back()} * receive_stride_;
+    fabric::prefetch(copy, std::min(wc.bytes, 256u));
+  }
   /// False: the session has failed.
   bool post_receives();
   /// A receive has come in, or has been flushed.

@@ -38,10 +38,10 @@ SendQueue::SendQueue(fabric::QueuePair& qp, const fabric::Capabilities& capabili
       sequence_(sequence),
       retired_(sequence),
       last_signaled_(sequence),
-      records_(new Record[depth]),
       waiting_(queue_limits.frames),
       waiting_control_(queue_limits.control),
-      waiting_cancels_(queue_limits.cancels) {}
+      waiting_cancels_(queue_limits.cancels),
+      records_(new Record[depth]) {}
 
 SendWr& SendQueue::prepare(Opcode opcode, bool signaled, Done done, std::uint32_t slot) {
   SendWr& wr = wrs_[prepared_++];

@@ -13,6 +13,7 @@
 #include <memory>
 
 #include "fabric/fabric.h"
+#include "fabric/prefetch.h"
 #include "session/bounded_queue.h"
 #include "session/limits.h"
 #include "session/link/sealing.h"
@@ -81,6 +82,16 @@ class SendQueue {
     const std::uint32_t wanted =
         std::clamp(std::bit_ceil(2 * inflight_max), kSendQueueDepthMin, kSendQueueDepthMax);
     return std::min(wanted, std::bit_floor(limit));
+  }
+
+  /// A frame will be sent: fetches into the cache first what is in this object, then what it points to.
+  void expect_frame() const {
+    fabric::prefetch(this, kHotBytes);
+    fabric::prefetch(&sges_[0]);
+  }
+  void expect_post() const {
+    fabric::prefetch(&records_[sequence_ & (depth_ - 1)]);
+    qp_.expect_posts();
   }
 
   /// Sends the frame now, or as soon as credits and room allow. The slot is given back when the fabric is
@@ -213,6 +224,8 @@ class SendQueue {
   }
 
  private:
+  /// From its beginning, with the first request that is prepared.
+  static constexpr std::size_t kHotBytes = 512;
   static constexpr std::uint32_t kNoSlot = (1u << 24) - 1;
   /// What the session has to do when a request completes; what the request was only its queue pair knows.
   struct Record {
@@ -281,6 +294,9 @@ class SendQueue {
   std::uint32_t writes_ahead_ = 0;  ///< bytes of WRITEs that have not completed
   std::uint32_t unsignaled_write_bytes_ = 0;
   bool open_ = false;
+  // Before the arrays, with what else each post looks at.
+  BoundedQueue<Outgoing> waiting_;
+  BoundedQueue<Control> waiting_control_, waiting_cancels_;
 
   /// One per request under way, by sequence. Written when one is prepared: a session that sends little has
   /// few pages of them.
@@ -295,9 +311,6 @@ class SendQueue {
       controls_;
   Sealing* sealing_ = nullptr;
   std::array<wire::Header, kPostBatch> headers_;  ///< of frames that are prepared and cannot be read
-
-  BoundedQueue<Outgoing> waiting_;
-  BoundedQueue<Control> waiting_control_, waiting_cancels_;
 };
 
 }  // namespace rdma_rpc::session

@@ -47,6 +47,7 @@ class ServerHalf final : Half {
   void on_bulk_sent(std::uint32_t index);
 
   std::uint32_t calls_in_flight() const { return calls_in_flight_; }
+  const CallTable<ServerCall>& calls() const { return calls_; }
 
   // --- each turn
   /// Its turn among the sessions of the context: posts READs or WRITEs as far as they fit the credit.

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "fabric/fabric.h"
+#include "fabric/prefetch.h"
 #include "fabric/shm/connect/remote_device.h"
 #include "fabric/shm/device.h"
 #include "fabric/shm/layout.h"
@@ -32,7 +33,12 @@ class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
   std::string reach(std::uint32_t rkey, std::uint64_t addr, std::uint64_t bytes) override;
   std::size_t post_send(std::span<const SendWr> requests) override;
   std::size_t post_recv(std::span<const RecvWr> requests) override;
+  void expect_posts() const override;
   void to_error() override;
+
+  /// It will be polled: first for the object itself, then for what it points to.
+  void expect_look() const { prefetch(this, kHotBytes); }
+  void expect_poll() const;
 
   const Token& token() const { return token_; }
   CompletionQueue& cq() const { return cq_; }
@@ -79,6 +85,8 @@ class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
   bool close_opened_file();
 
  private:
+  /// From its beginning: what polls and posts look at.
+  static constexpr std::size_t kHotBytes = 384;
   struct Receive {
     std::uint64_t wr_id;
     std::uint64_t addr;

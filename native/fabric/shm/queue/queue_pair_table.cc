@@ -1,5 +1,6 @@
 // The queue pairs of a device: how they are made, found and named to peers. See device.h.
 #include <algorithm>
+#include <array>
 #include <bit>
 
 #include "fabric/shm/device.h"
@@ -75,11 +76,23 @@ void Device::close_opened_files() {
 
 void Device::collect_announced(std::memory_order order) {
   if (announcements() == nullptr) return;
-  collect(*announcements(), by_place_.size(), order, [this](std::uint32_t place) {
+  // What is looked at next is fetched into the cache for some at a time, see prefetch.h.
+  std::array<QueuePair*, 16> found;
+  std::size_t count = 0;
+  const auto list = [&] {
+    for (std::size_t i = 0; i < count; ++i) found[i]->expect_poll();
+    for (std::size_t i = 0; i < count; ++i) found[i]->cq().list(*found[i]);
+    count = 0;
+  };
+  collect(*announcements(), by_place_.size(), order, [&](std::uint32_t place) {
     // (A bit may be of one that is gone, and is anybody's to set.)
     QueuePair* qp = place < by_place_.size() ? by_place_[place] : nullptr;
-    if (qp != nullptr) qp->cq().list(*qp);
+    if (qp == nullptr) return;
+    qp->expect_look();
+    found[count++] = qp;
+    if (count == found.size()) list();
   });
+  list();
 }
 
 }  // namespace rdma_rpc::fabric::shm

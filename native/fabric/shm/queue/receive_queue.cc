@@ -46,6 +46,15 @@ std::size_t QueuePair::post_recv(std::span<const RecvWr> requests) {
   return taken;
 }
 
+void QueuePair::expect_poll() const {
+  prefetch(&own_cells_[cells_consumed_ & cell_mask_]);
+  prefetch(&receives_[received_ & receive_mask_], sizeof(Receive));
+  prefetch(&receives_[posted_ & receive_mask_], sizeof(Receive));
+  prefetch(&own_receives_[posted_ & receive_mask_]);
+  prefetch(&own_->posted);
+  if (peer_ != nullptr) prefetch(&peer_->state);
+}
+
 std::size_t QueuePair::poll(std::span<Wc> out) {
   if (awaited_.hazard != 0 && !released()) return 0;
   std::size_t count = 0;

@@ -24,6 +24,12 @@ std::byte* gather(std::span<const Sge> sges, std::byte* to) {
 
 }  // namespace
 
+void QueuePair::expect_posts() const {
+  if (peer_ == nullptr) return;
+  prefetch(&peer_cells_[cells_sent_ & peer_cell_mask_], 2 * sizeof(Cell));
+  prefetch(&peer_->state);
+}
+
 std::size_t QueuePair::post_send(std::span<const SendWr> requests) {
   std::size_t taken = 0;
   if (state_ == QpState::init || state_ == QpState::rtr) return taken;
