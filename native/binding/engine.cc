@@ -96,7 +96,7 @@ Engine* Engine::open(Napi::Env env, const EngineOptions& options, std::string* e
   engine->context_->on_session_gone([engine](std::uint32_t session) {
     const auto slab = engine->receive_slabs_.find(session);
     if (slab == engine->receive_slabs_.end()) return;
-    engine->detach_receives(slab->second);
+    engine->detach_slab(slab->second);
     engine->receive_slabs_.erase(slab);
   });
   engine->resource_ = Napi::Persistent(Napi::Object::New(env));
@@ -191,24 +191,27 @@ Napi::Value Engine::receive_slab(std::uint32_t number) {
   if (session == nullptr) return env_.Undefined();
   Napi::Reference<Napi::ArrayBuffer>& slab =
       session->slab_is_shared() ? shared_receives_ : receive_slabs_[number];
-  // V8 counts it as memory that a collection could bring back, and with some MiB for each session makes one
-  // for every few sessions that connect, each of which looks at all there are. It brings nothing back, so V8
-  // is told of as much less.
-  if (slab.IsEmpty()) hide_from_collections(static_cast<std::int64_t>(session->receive_slab_bytes()));
-  return share(session->receive_slab(), session->receive_slab_bytes(), slab);
+  if (!slab.IsEmpty()) return slab.Value();
+  const auto value = share(session->receive_slab(), session->receive_slab_bytes(), slab);
+  count_slab(slab, -1);
+  return value;
 }
 
-void Engine::hide_from_collections(std::int64_t bytes) {
-  std::int64_t now = 0;
-  napi_adjust_external_memory(env_, -bytes, &now);
-}
-
-void Engine::detach_receives(Napi::Reference<Napi::ArrayBuffer>& slab) {
-  if (slab.IsEmpty()) return;
+/// V8 takes the bytes of such a buffer for what a collection may free, and with a small heap a few sessions
+/// that come and go make it collect everything, again and again; with many sessions each collection looks at
+/// all of them. This memory ends with its session, collected or not. `sign`: -1 tells V8 that the bytes are
+/// not there, 1 that they are, before it takes them off itself.
+void Engine::count_slab(const Napi::Reference<Napi::ArrayBuffer>& slab, int sign) {
+  // Bun only ever adds, and in Deno a slab may go without being detached.
+  if (loop_ != LoopKind::libuv) return;
   const Napi::HandleScope scope(env_);
-  const auto bytes = static_cast<std::int64_t>(slab.Value().ByteLength());
+  std::int64_t now = 0;
+  napi_adjust_external_memory(env_, sign * static_cast<std::int64_t>(slab.Value().ByteLength()), &now);
+}
+
+void Engine::detach_slab(Napi::Reference<Napi::ArrayBuffer>& slab) {
+  if (!slab.IsEmpty()) count_slab(slab, 1);
   detach(slab);
-  hide_from_collections(-bytes);
 }
 
 Napi::Value Engine::int32_array(std::int32_t* words, std::size_t count) {
@@ -239,8 +242,8 @@ void Engine::close(bool thread_ends) {
   const Napi::HandleScope scope(env_);
   for (auto& array : shared_arrays_) detach(array);
   detach(send_slab_);
-  detach(shared_receives_);
-  for (auto& [number, slab] : receive_slabs_) detach_receives(slab);
+  detach_slab(shared_receives_);
+  for (auto& [number, slab] : receive_slabs_) detach_slab(slab);
   blocks_->close(thread_ends);
   napi_async_destroy(env_, std::exchange(async_, nullptr));
   end();

@@ -77,9 +77,8 @@ class Engine {
   void end();
   Napi::Value share(void* data, std::size_t bytes, Napi::Reference<Napi::ArrayBuffer>& kept);
   static void detach(Napi::Reference<Napi::ArrayBuffer>& buffer);
-  /// What V8 believes to be outside of its heap becomes so much less.
-  void hide_from_collections(std::int64_t bytes);
-  void detach_receives(Napi::Reference<Napi::ArrayBuffer>& slab);
+  void count_slab(const Napi::Reference<Napi::ArrayBuffer>& slab, int sign);
+  void detach_slab(Napi::Reference<Napi::ArrayBuffer>& slab);
 
   Napi::Env env_;
   WatchedBuffers watched_;

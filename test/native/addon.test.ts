@@ -1,5 +1,6 @@
 /** The addon by itself, below the runtime: shared memory and its lifetimes, the loop, threads, and every way in which a context can end. */
 import { spawnSync } from 'node:child_process';
+import { constants, type PerformanceEntry, PerformanceObserver } from 'node:perf_hooks';
 import { fileURLToPath } from 'node:url';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -11,6 +12,7 @@ import { acceptor, Loopback } from './loopback.ts';
 
 setFlagsFromString('--expose-gc');
 const collect = runInNewContext('gc') as () => void;
+const majorCollection = constants.NODE_PERFORMANCE_GC_MAJOR;
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 const programs = fileURLToPath(new URL('../../dist/test/native/programs.js', import.meta.url));
 const pattern = (bytes: number) => Uint8Array.from({ length: bytes }, (_, i) => (i * 7 + (i >> 8)) & 0xff);
@@ -156,6 +158,25 @@ describe('buffers', () => {
     native.close();
     expect(buffers.map((buffer) => buffer.byteLength)).toEqual([0, 0, 0]);
     expect(arrays.map((array) => array.length)).toEqual([0, 0, 0, 0, 0]);
+  });
+
+  test('receives of sessions do not make V8 collect', async () => {
+    const { native } = loopback('sim', { slotBytes: 64 << 10 });
+    const limits = { inflightMax: 256, messageMaxBytes: 4 << 20, peerMessageMaxBytes: 4 << 20 };
+    collect();
+    const collections: PerformanceEntry[] = [];
+    const observer = new PerformanceObserver((list) => collections.push(...list.getEntries()));
+    observer.observe({ entryTypes: ['gc'] });
+    // Twice what V8 lets external memory grow by before it collects everything.
+    const slabs = Array.from({ length: 8 }, () =>
+      native.receiveSlab(native.createSession({ role: 'client', ...limits })),
+    );
+    for (let turns = 0; turns < 1000; turns += 1) await turn();
+    observer.disconnect();
+    const major = (entry: PerformanceEntry) =>
+      (entry as PerformanceEntry & { detail: { kind: number } }).detail.kind === majorCollection;
+    expect(collections.filter(major)).toEqual([]);
+    expect(slabs.map((slab) => slab.byteLength > 16 << 20)).not.toContain(false);
   });
 
   test('a receive slab is detached when its session is down', async () => {
