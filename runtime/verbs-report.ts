@@ -25,6 +25,8 @@ export interface VerbsCapabilities {
   maxMsgBytes: number;
   /** Of one WRITE, where that is less. */
   maxWriteBytes: number;
+  /** Longest message that goes in several SENDs instead of by READ and WRITE; 0: none does. */
+  segmentedBytes: number;
   windows: boolean;
   immediate: boolean;
   onDemand: boolean;

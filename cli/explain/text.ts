@@ -105,10 +105,15 @@ export function explained(
         : grantsPredicted > 0 || moved > 0
           ? '; the memory for it came with the request, as the last responses were large'
           : '';
+  const segments = capabilities.segmentedBytes;
+  const tooLong =
+    segments === 0
+      ? `it does not fit a slot of ${shown(slotBytes)}`
+      : `it does not fit a slot of ${shown(slotBytes)}, nor the ${shown(segments)} that go in several SENDs`;
   return {
     bytes,
     tier,
-    why: `it does not fit a slot of ${shown(slotBytes)}, so it is ${verb} ${source}, ${keys}${grant}`,
+    why: `${tooLong}, so it is ${verb} ${source}, ${keys}${grant}`,
     steps: stepsOf(half),
   };
 }

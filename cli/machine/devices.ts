@@ -54,6 +54,9 @@ export function capabilityLines(can: VerbsCapabilities): string[] {
     `has not: ${named(false)}`,
     `inline up to ${bytes(can.maxInline)}, ${can.maxSge} pieces a send, ${can.maxSgeRead} a READ, ${can.maxRdAtomic} READs at once`,
     `queues of ${can.maxQpWr}, messages up to ${bytes(can.maxMsgBytes)}`,
+    can.segmentedBytes === 0
+      ? 'what does not fit a slot goes by READ and WRITE'
+      : `what does not fit a slot goes in several SENDs up to ${bytes(can.segmentedBytes)}, longer by READ and WRITE`,
   ];
 }
 

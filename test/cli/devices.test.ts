@@ -22,6 +22,7 @@ test('a device that can be used: its ports, addresses and what it can do', () =>
     '  has not: on-demand paging, dmabuf',
     '  inline up to 512 B, 16 pieces a send, 1 a READ, 16 READs at once',
     '  queues of 8192, messages up to 1 GiB',
+    '  what does not fit a slot goes by READ and WRITE',
   ]);
 });
 

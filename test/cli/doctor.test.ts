@@ -289,7 +289,7 @@ test('the screen of info', () => {
   const info = infoOf(scripted(server), {
     ...withDevices(device),
     fabrics: [
-      { name: 'shm', whyNot: '', capabilities: { ...capabilities, pinsMemory: false } },
+      { name: 'shm', whyNot: '', capabilities: { ...capabilities, segmentedBytes: 32 * 1024 }: { ...capabilities, pinsMemory: false } },
       { name: 'verbs', whyNot: '' },
       { name: 'tcp', whyNot: 'sockets are forbidden' },
     ],

@@ -33,6 +33,7 @@ export const capabilities: VerbsCapabilities = {
   maxRdAtomic: 16,
   maxMsgBytes: 2 ** 30,
   maxWriteBytes: 2 ** 30,
+  segmentedBytes: 0,
   windows: true,
   immediate: true,
   onDemand: false,

@@ -63,6 +63,7 @@ Napi::Object capabilities_object(Napi::Env env, const fabric::Capabilities& give
   // No limit of its own has none.
   result.Set("maxWriteBytes",
              static_cast<double>(std::min<std::uint64_t>(given.max_write_bytes, given.max_msg_bytes)));
+  result.Set("segmentedBytes", given.segmented_bytes);
   result.Set("windows", given.windows);
   result.Set("immediate", given.immediate);
   result.Set("onDemand", given.on_demand);
