@@ -289,7 +289,11 @@ test('the screen of info', () => {
   const info = infoOf(scripted(server), {
     ...withDevices(device),
     fabrics: [
-      { name: 'shm', whyNot: '', capabilities: { ...capabilities, segmentedBytes: 32 * 1024 }: { ...capabilities, pinsMemory: false } },
+      {
+        name: 'shm',
+        whyNot: '',
+        capabilities: { ...capabilities, pinsMemory: false, segmentedBytes: 32 * 1024 },
+      },
       { name: 'verbs', whyNot: '' },
       { name: 'tcp', whyNot: 'sockets are forbidden' },
     ],
@@ -312,6 +316,7 @@ test('the screen of info', () => {
       has not: on-demand paging, dmabuf
       inline up to 512 B, 16 pieces a send, 1 a READ, 16 READs at once
       queues of 8192, messages up to 1 GiB
+      what does not fit a slot goes in several SENDs up to 32 KiB, longer by READ and WRITE
     verbs: can be used
     tcp: cannot be used: sockets are forbidden
 
@@ -326,12 +331,13 @@ test('the screen of info', () => {
       has not: on-demand paging, dmabuf
       inline up to 512 B, 16 pieces a send, 1 a READ, 16 READs at once
       queues of 8192, messages up to 1 GiB
+      what does not fit a slot goes by READ and WRITE
 
     mlx5_0: firmware 22.38.1002, MT_0000000359
       port 1: 100 Gb/sec (4X EDR), LinkUp
 
     sessions can be sealed with aes-256-gcm or chacha20-poly1305 (security.require, or --require of commands)
-    a message goes inline while it fits what the device takes inline, in a slot up to 8 KiB, above that by READ and WRITE
+    a message goes inline while it fits what the device takes inline, in a slot up to 8 KiB, longer ones as is said of each fabric
     bytes from 16 KiB on are sent from where they are, and from 4 KiB on received as views
     messages up to 64 MiB, 256 calls in flight a session, 1024 send slots a thread
     arena up to 256 MiB, registered buffers kept up to 256 MiB
