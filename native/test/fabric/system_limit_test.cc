@@ -41,8 +41,8 @@ TEST(SystemLimit, OfMemoryMapsIsNamed) {
   const unsigned long seen = lines_of("/proc/self/maps");
   ASSERT_EQ(::munmap(memory, bytes), 0);
   EXPECT_EQ(error, ENOMEM);
-  // An emulator of processors shows the maps of the program, which lie in fewer of its own or in more.
-  if (seen < most / 2) GTEST_SKIP() << "not run: /proc/self/maps shows " << seen << " maps of " << most;
+  // An emulator of processors has maps of its own, which the kernel counts and it does not show.
+  if (seen + 100 < most) GTEST_SKIP() << "not run: /proc/self/maps does not show all maps";
   EXPECT_NE(text.find("vm.max_map_count"), std::string::npos) << text;
   EXPECT_NE(text.find(std::to_string(most)), std::string::npos) << text;
 }
