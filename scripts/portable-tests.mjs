@@ -41,7 +41,7 @@ const SUITE_LIMIT_MS = 900_000;
  * of memory. The random lives of sessions are the same on every processor, and slow here.
  */
 const NATIVE_SUITES = ['memory_test', 'fabric_test', 'session_test'];
-const NATIVE_ENV = { RDMA_RPC_SEEDS: '200' };
+const NATIVE_ENV = { RDMA_RPC_SEEDS: '200', RDMA_RPC_EMULATED: '1' };
 const KV_SCALE = '0.01';
 /** A root made of a sysroot, the application and Node, that ends with the command. $0 sysroot, $1 an empty folder, $2 application, $3 Node. */
 const ENTER = `
