@@ -118,6 +118,13 @@ test('calls that fail are counted by code and by what was said; exit code 1', as
   });
 });
 
+test('without an answer there are no latencies, and none of 0 us are shown', async () => {
+  const { code, out } = await run('bench', address, 'test.echo.Echo/Behave', '-n', '20');
+  expect(code).toBe(1);
+  expect(out).toContain('Latency: none, as no call was answered with OK');
+  expect(out).not.toMatch(/0 us/);
+});
+
 test('files: every call, a log of HdrHistogram, a page', async () => {
   const [csv, hdr, html] = ['calls.csv', 'log.hlog', 'page.html'].map((name) => join(folder, name));
   const flags = ['--csv', csv!, '--hdr-log', hdr!, '--html', html!, '--rps', '1000'];
