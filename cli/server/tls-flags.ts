@@ -65,6 +65,13 @@ function firstLineOf(path: string): string {
   }
 }
 
+/** What is wrong with a file of TLS, by the flag that names it as far as that is known. */
+function fileFault(text: string, pskFile: string | undefined): string {
+  if (pskFile !== undefined) return `--psk-file: ${text}`;
+  if (!/^(ca|cert|key) /.test(text)) return `--ca, --cert or --key: ${text}`;
+  return `--${text.replace(/: give passphrase$/, ': give --passphrase-file')}`;
+}
+
 /** For a channel. Throws a TypeError for flags that do not fit each other, and for files that cannot be read or used, which it names. */
 export function securityOf(flags: TlsFlags): Pick<ChannelOptions, 'tls' | 'credentials' | 'security'> {
   const { cert, key, passphraseFile, pskFile, servername, identity, credential, require } = flags;
@@ -83,10 +90,7 @@ export function securityOf(flags: TlsFlags): Pick<ChannelOptions, 'tls' | 'crede
   try {
     if (wantsTls(flags)) tls = tlsFiles(files, more)();
   } catch (error) {
-    throw new TypeError(
-      `${pskFile === undefined ? '--ca, --cert or --key' : '--psk-file'}: ${(error as Error).message}`,
-      { cause: error },
-    );
+    throw new TypeError(fileFault((error as Error).message, pskFile), { cause: error });
   }
   return {
     ...(tls !== undefined && { tls }),

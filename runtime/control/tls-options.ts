@@ -2,16 +2,16 @@
  * What servers and channels are told about TLS: certificates and keys, given once or by a function that is asked again for each connection, and those
  * of files. Read by tls-server.ts and tls-client.ts.
  */
-import { createPrivateKey, X509Certificate } from 'node:crypto';
+import type { X509Certificate } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
 import { createSecureContext, type PeerCertificate, type SecureContext } from 'node:tls';
 import { textOf } from '../core/foreign.ts';
-import { checkedOptions, type OptionRules } from '../core/options.ts';
+import { checkedOptions, checkNames, type OptionRules } from '../core/options.ts';
 import type { Warn } from '../core/warnings.ts';
+import { bufferOf, buffersOf, type Called, checkPem, type Pem, pemFault } from './pem.ts';
 import { type PskKeys, readPsk } from './psk.ts';
 
-/** PEM: text or bytes. */
-export type Pem = string | Uint8Array;
+export type { Pem };
 
 /** Named as in `node:tls`. */
 export interface TlsMaterial {
@@ -167,29 +167,31 @@ export class TlsSets<T extends TlsMaterial, Made> {
     try {
       return this.#make(options);
     } catch (error) {
-      throw new TypeError(`${this.#what}: ${textOf(error)}`, { cause: error });
+      const cause = (error as Error).cause ?? error;
+      throw new TypeError(`${this.#what}: ${textOf(error)}`, { cause });
     }
   }
 }
 
-/** Throws what OpenSSL thinks of the texts. */
-export function secureContext({ cert, key, passphrase, ca, crl }: Checked<TlsMaterial>): SecureContext {
+/** Throws what is wrong with the texts. */
+export function secureContext(options: Checked<TlsMaterial>, called: Called = (name) => name): SecureContext {
+  const { cert, key, passphrase, ca, crl } = options;
   if ((cert === undefined) !== (key === undefined)) {
     throw new TypeError(`a ${cert === undefined ? 'key without its cert' : 'cert without its key'}`);
   }
-  return createSecureContext({
-    minVersion: 'TLSv1.3',
-    ...(cert !== undefined && { cert: bufferOf(cert), key: bufferOf(key!) }),
-    ...(passphrase !== undefined && passphrase !== '' && { passphrase }),
-    ...(ca !== undefined && { ca: buffersOf(ca) }),
-    ...(crl !== undefined && { crl: buffersOf(crl) }),
-  });
+  checkPem(options, called);
+  try {
+    return createSecureContext({
+      minVersion: 'TLSv1.3',
+      ...(cert !== undefined && { cert: bufferOf(cert), key: bufferOf(key!) }),
+      ...(passphrase !== undefined && passphrase !== '' && { passphrase }),
+      ...(ca !== undefined && { ca: buffersOf(ca) }),
+      ...(crl !== undefined && { crl: buffersOf(crl) }),
+    });
+  } catch (error) {
+    throw pemFault(error, options, called);
+  }
 }
-
-export const bufferOf = (pem: Pem): string | Buffer =>
-  typeof pem === 'string' ? pem : Buffer.from(pem.buffer, pem.byteOffset, pem.byteLength);
-export const buffersOf = (pems: Pem | readonly Pem[]): (string | Buffer)[] =>
-  ([pems].flat() as Pem[]).map(bufferOf);
 
 /** Paths of PEM files. `psk`: of one with lines `NAME:HEX`. */
 export interface TlsFiles {
@@ -209,6 +211,7 @@ export type ReadTls = Omit<TlsFiles, 'psk'> & Pick<TlsMaterial, 'psk'>;
  * before, and the log says so. `more`: other options of `tls`.
  */
 export function tlsFiles<T extends object = object>(files: TlsFiles, more?: T): () => ReadTls & T {
+  checkPaths(files);
   const entries = Object.entries(files) as [string, string][];
   let stamps = '';
   let last: (ReadTls & T) | undefined;
@@ -239,6 +242,15 @@ export function tlsFiles<T extends object = object>(files: TlsFiles, more?: T): 
   return source;
 }
 
+function checkPaths(files: TlsFiles): void {
+  checkNames('tlsFiles', files, ['cert', 'key', 'ca', 'crl', 'psk']);
+  for (const [name, path] of Object.entries(files)) {
+    // An error of the file system would have the whole text, which may be a key.
+    if (typeof path !== 'string' || path.includes('-----BEGIN '))
+      throw new TypeError(`tlsFiles: ${name}: takes the path of a file`);
+  }
+}
+
 function readAs(name: string, path: string): string | PskKeys {
   const text = readFileSync(path, 'utf8');
   if (name !== 'psk') return text;
@@ -252,17 +264,5 @@ function readAs(name: string, path: string): string | PskKeys {
 /** Throws what is wrong with the texts of files, with the name of the file. */
 function checkFiles(files: TlsFiles, read: Checked<TlsMaterial>): void {
   if (files.psk !== undefined) return;
-  const checked = (name: keyof TlsFiles, check: () => unknown): void => {
-    try {
-      if (files[name] !== undefined) check();
-    } catch (error) {
-      throw new Error(`${name} ${files[name]}: ${textOf(error)}`, { cause: error });
-    }
-  };
-  const { cert, key, ca, crl, passphrase } = read;
-  checked('cert', () => new X509Certificate(cert as string));
-  checked('ca', () => new X509Certificate(ca as string));
-  checked('crl', () => createSecureContext({ crl: crl as string }));
-  checked('key', () => createPrivateKey({ key: key as string, passphrase }));
-  checked(files.key === undefined ? 'cert' : 'key', () => secureContext(read));
+  secureContext(read, (name) => (files[name] === undefined ? name : `${name} ${files[name]}`));
 }

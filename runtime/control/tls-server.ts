@@ -9,10 +9,9 @@ import { oneLine } from '../core/log.ts';
 import type { Verified } from '../core/peer.ts';
 import type { Warn } from '../core/warnings.ts';
 import { certified, vouch } from './certificate.ts';
+import { bufferOf, buffersOf } from './pem.ts';
 import { checkPskAlone, type PskKeys, PskServer } from './psk.ts';
 import {
-  bufferOf,
-  buffersOf,
   type Checked,
   type ServerTls,
   secureContext,

@@ -76,7 +76,7 @@ test('the key may be encrypted, with its passphrase in a file', async () => {
   expect((await call('--passphrase-file', file('passphrase'))).out).toMatch(/spiffe:/);
   expect(await call('--passphrase-file', file('broken'))).toMatchObject({
     code: 2,
-    errors: expect.stringMatching(/^error: --ca, --cert or --key: key .+decrypt/),
+    errors: expect.stringMatching(/^error: --key .+encrypted: the passphrase does not decrypt the key \(/),
   });
 });
 
@@ -133,8 +133,19 @@ test.each<[string, () => string[], RegExp]>([
   [
     'a file that is no key',
     () => ['--cert', file('cert'), '--key', file('broken')],
-    /^error: --ca, --cert or/,
+    /^error: --key .+broken: no PEM text/,
   ],
+  [
+    'an encrypted key without its passphrase',
+    () => ['--cert', file('cert'), '--key', file('encrypted')],
+    /^error: --key .+encrypted: the key is encrypted: give --passphrase-file\n$/,
+  ],
+  [
+    'a key as certificate',
+    () => ['--cert', file('key'), '--key', file('key')],
+    /^error: --cert .+key: there is no certificate in it, but a private key\n$/,
+  ],
+  ['authorities that are none', () => ['--ca', file('broken')], /^error: --ca .+broken: no PEM text/],
   [
     'a passphrase without a key',
     () => ['--passphrase-file', file('passphrase')],
