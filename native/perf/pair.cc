@@ -269,8 +269,7 @@ void Pair::take(const Step* step, const Completion& completion) {
   ++queue.received;
   --queue.receives_open;
   // In a latency test not between a message and its answer, but while nothing comes.
-  const bool later =
-      step != nullptr && step->latency && queue.receives_open > options_.receive_depth / 2;
+  const bool later = step != nullptr && step->latency && queue.receives_open > options_.receive_depth / 2;
   if (!later) post_receive(queue_pair);
 }
 

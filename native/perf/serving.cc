@@ -21,8 +21,8 @@ bool Pair::has_all(const Step& step) {
 void Pair::serve(const Step& step) {
   const bool answers =
       step.latency && !step.measures && (step.verb == Verb::send || step.verb == Verb::write);
-  // What the device does by itself leaves nothing to look for, and the processor to others: perftest's passive
-  // side sleeps, too.
+  // What the device does by itself leaves nothing to look for, and the processor to others: perftest's
+  // passive side sleeps, too.
   const bool sleeps =
       options_.events || (!answers && step.verb != Verb::send && !endpoint_->limits().moves_in_poll);
   Queue& queue = queues_[0];
