@@ -59,7 +59,7 @@ export class Link {
   readonly #ready: Frame[] = [];
   #waiter: { resolve(frame: Frame): void; reject(error: Error): void } | undefined;
   #ended: string | undefined;
-  /** With which this side has refused the other. */
+  /** With which this side has refused the other, or TLS has. */
   #code: number | undefined;
 
   /** `handoff`: where connections go that do not begin with a frame; without it they are refused. */
@@ -215,7 +215,11 @@ export class Link {
         this.duplex = secured;
         this.#listen();
       },
-      (error: Error) => this.#end(`TLS: ${error.message}`),
+      (error: Error) => {
+        const known = error instanceof RpcError ? error : undefined;
+        this.#code ??= known?.code;
+        this.#end(`TLS: ${known?.rawMessage ?? error.message}`);
+      },
     );
   }
 

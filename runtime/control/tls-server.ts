@@ -5,6 +5,8 @@
 import { constants } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { createServer, type Server, type TLSSocket } from 'node:tls';
+import { RpcError } from '../core/errors/rpc-error.ts';
+import { Status } from '../core/errors/status.ts';
 import { oneLine } from '../core/log.ts';
 import type { Verified } from '../core/peer.ts';
 import type { Warn } from '../core/warnings.ts';
@@ -23,6 +25,9 @@ import {
 /** The two ends of a connection: no other that is open has the same. */
 const placeOf = ({ remoteAddress, remotePort, localAddress, localPort }: Socket): string =>
   [remoteAddress, remotePort, localAddress, localPort].join(' ');
+
+/** What OpenSSL says of a client with another key than that of the name which it gives, or with a name that nobody has. */
+const wrongKey = 'ERR_SSL_BINDER_DOES_NOT_VERIFY';
 
 interface Waiting {
   readonly resolve: (secured: TLSSocket) => void;
@@ -52,7 +57,7 @@ export class TlsAcceptor {
     return options.psk !== undefined || (options.requestCert ?? options.ca !== undefined);
   }
 
-  /** Resolves when keys have been agreed, whoever the client is: `verdictOf` tells. Rejects with why there is no TLS. `socket` ends with it either way. */
+  /** Resolves when keys have been agreed, whoever the client is: `verdictOf` tells. Rejects with why there is no TLS, which is an RpcError when the client has shown a wrong key. `socket` ends with it either way. */
   async secure(socket: Socket): Promise<TLSSocket> {
     const { made: server } = await this.#sets.current(this.#warn);
     return new Promise<TLSSocket>((resolve, reject) => {
@@ -138,7 +143,11 @@ export class TlsAcceptor {
       const shown = shownBy(secured);
       // OpenSSL ends its texts with a line break.
       const said = oneLine(error.message);
-      const why = new Error(shown === '' ? said : `${said}: ${shown}`, { cause: error });
+      const text = shown === '' ? said : `${said}: ${shown}`;
+      const why =
+        (error as NodeJS.ErrnoException).code === wrongKey
+          ? new RpcError(Status.UNAUTHENTICATED, text, { processed: 'no', cause: error })
+          : new Error(text, { cause: error });
       this.#take(secured, (waiting) => waiting.reject(why));
       secured.destroy();
     });

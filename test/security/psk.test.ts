@@ -9,6 +9,7 @@ import {
   createServer,
   type ServerTls,
   Status,
+  type StatusCode,
   stats,
   tlsFiles,
 } from 'rdma-rpc';
@@ -78,13 +79,20 @@ describe('with the secret', () => {
 
 describe('a client is refused, and no queue pair is spent, that', () => {
   const guess = randomBytes(32);
-  test.each<[string, ChannelTls | undefined, RegExp]>([
-    ['guesses the key', { psk: { fleet: guess } }, /the server has not this key by this name/],
-    ['guesses the name, too', { psk: { boss: guess } }, /the server has not this key by this name/],
-    ['has the key of another name', { psk: { fleet: old } }, /the server has not this key by this name/],
-    ['has a certificate instead', { ca: authority.ca, cert, key: certKey }, /refuses the TLS handshake/],
-    ['speaks no TLS', undefined, /takes TLS on host:port addresses only/],
-  ])('%s', async (_, tls, says) => {
+  const noKey = /the server has not this key by this name/;
+  const { UNAUTHENTICATED, UNAVAILABLE } = Status;
+  test.each<[string, ChannelTls | undefined, RegExp, StatusCode]>([
+    ['guesses the key', { psk: { fleet: guess } }, noKey, UNAUTHENTICATED],
+    ['guesses the name, too', { psk: { boss: guess } }, noKey, UNAUTHENTICATED],
+    ['has the key of another name', { psk: { fleet: old } }, noKey, UNAUTHENTICATED],
+    [
+      'has a certificate instead',
+      { ca: authority.ca, cert, key: certKey },
+      /refuses the TLS handshake/,
+      UNAVAILABLE,
+    ],
+    ['speaks no TLS', undefined, /takes TLS on host:port addresses only/, UNAUTHENTICATED],
+  ])('%s', async (_, tls, says, code) => {
     const { server, lines, told, address } = await serve();
     const { queuePairs } = stats();
     const { channel, client } = reach(address, {
@@ -97,7 +105,7 @@ describe('a client is refused, and no queue pair is spent, that', () => {
     expect(error.message).toMatch(says);
     await channel.close();
     await until(() => told.length > 0);
-    expect(told).toMatchObject([{ accepted: false, peer: { identity: undefined } }]);
+    expect(told).toMatchObject([{ accepted: false, code, peer: { identity: undefined } }]);
     expect([server.sessionCount, stats().queuePairs]).toEqual([0, queuePairs]);
     for (const text of [error.message, String(error.stack), ...lines, JSON.stringify(told)]) {
       expect(text).not.toContain(key);
