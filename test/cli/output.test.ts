@@ -1,5 +1,5 @@
 /** `rdma-rpc` when its output cannot be written: as GNU's programs do it. */
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
 import { text } from 'node:stream/consumers';
@@ -36,4 +36,18 @@ test.each(commands)('%s %s: a full disk is an error, in one sentence', async (..
 
 test.each(commands)('%s %s: a reader that has seen enough is none', async (...args) => {
   expect(await run(undefined, ...args)).toEqual({ code: 0, errors: '' });
+});
+
+const mistakes: [string[], number][] = [
+  [['--nosuch'], 2],
+  [['call'], 2],
+  [['top', 'abc'], 2],
+  [['list', 'unix:/nobody/here'], 1],
+];
+
+test.each(mistakes)('%s: the exit code is %i where errors cannot be written either', (args, code) => {
+  const full = openSync('/dev/full', 'w');
+  const { status } = spawnSync(process.execPath, [main, ...args], { stdio: ['ignore', full, full] });
+  closeSync(full);
+  expect(status).toBe(code);
 });
