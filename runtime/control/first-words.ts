@@ -3,7 +3,9 @@
  * they came. Each has a time limit, all together a count; one more pushes out the oldest, of those with which TLS has not begun if there are any. Used on the main thread of a worker group.
  */
 import type { Socket } from 'node:net';
+import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status } from '../core/errors/status.ts';
+import { textOf } from '../core/foreign.ts';
 import { handshakes, handshakeTimeoutMs } from '../limits.ts';
 import { greetingBytes, greetingMagic, handOff } from './handoff.ts';
 import { Link } from './link.ts';
@@ -15,15 +17,24 @@ const magicBytes = 4;
 export class FirstWords {
   readonly #then: (socket: Socket) => void;
   readonly #tls: TlsAcceptor | undefined;
+  readonly #log: (line: string, from: string) => void;
   /** In order of arrival. */
   readonly #silent = new Map<Socket, NodeJS.Timeout>();
   /** Those with which TLS has begun. */
   readonly #securing = new Map<Socket, NodeJS.Timeout>();
 
-  /** `then`: gets each sideband connection, with nothing read from it; one of TLS when keys are agreed. `tls`: TCP connections must have it. */
-  constructor(then: (socket: Socket) => void, tls?: TlsAcceptor) {
+  /**
+   * `then`: gets each sideband connection, with nothing read from it; one of TLS when keys are agreed. `tls`:
+   * TCP connections must have it. `log`: a line of each that has failed with it, and where that comes from.
+   */
+  constructor(
+    then: (socket: Socket) => void,
+    tls?: TlsAcceptor,
+    log: (line: string, from: string) => void = () => undefined,
+  ) {
     this.#tls = tls;
     this.#then = then;
+    this.#log = log;
   }
 
   /** Connections that are waited for. */
@@ -42,6 +53,10 @@ export class FirstWords {
     const timer = setTimeout(() => socket.destroy(), handshakeTimeoutMs.default).unref();
     this.#silent.set(socket, timer);
     const heard: Buffer[] = [];
+    // Once it is closed nobody knows that any more.
+    const { remoteAddress = '', remotePort } = socket;
+    const failed = (why: string): void =>
+      this.#log(`handshake with ${remoteAddress}:${remotePort} failed: ${why}`, remoteAddress);
     const look = (): void => {
       for (let chunk = socket.read() as Buffer | null; chunk !== null; chunk = socket.read() as Buffer | null)
         heard.push(chunk);
@@ -53,10 +68,16 @@ export class FirstWords {
         this.#silent.delete(socket);
         this.#securing.set(socket, timer);
         socket.off('readable', look).off('end', lost).unshift(words);
-        tls.secure(socket).then((secured) => {
-          leave();
-          this.#then(secured);
-        }, lost);
+        tls.secure(socket).then(
+          (secured) => {
+            leave();
+            this.#then(secured);
+          },
+          (error: unknown) => {
+            lost();
+            failed(`TLS: ${error instanceof RpcError ? error.rawMessage : textOf(error)}`);
+          },
+        );
         return;
       }
       leave();
@@ -66,6 +87,7 @@ export class FirstWords {
       } else if (tls !== undefined) {
         const refusal = { type: 'refusal', code: Status.UNAUTHENTICATED, message: plainRefused } as const;
         new Link(socket).close(plainRefused, refusal);
+        failed(plainRefused);
       } else {
         socket.unshift(words);
         this.#then(socket);

@@ -9,7 +9,7 @@ import { FirstWords } from '../control/first-words.ts';
 import { Listener } from '../control/listener.ts';
 import { TlsAcceptor } from '../control/tls-server.ts';
 import { socketRules } from '../control/unix-path.ts';
-import { type Log, warn } from '../core/log.ts';
+import { LimitedLog, type Log, logged, warn } from '../core/log.ts';
 import { checkedOptions, checkedTimeMs, checkNames, type OptionRules } from '../core/options.ts';
 import { processWarning } from '../core/warnings.ts';
 import * as limits from '../limits.ts';
@@ -23,6 +23,7 @@ const rules: OptionRules = {
   socket: { kind: 'options', rules: socketRules },
   workers: { kind: 'integer', range: limits.workers },
   onWorkerError: { kind: 'function' },
+  log: { kind: 'function' },
 };
 
 /** Throws for an address that is none, before any thread is started, and for what is said to the workers' own servers. */
@@ -62,7 +63,8 @@ class RpcWorkerGroup implements WorkerGroup, WorkerThreadOwner {
       onWorkerError,
       socket,
       tls,
-    } = checkedOptions<Pick<WorkersOptions, 'workers' | 'onWorkerError' | 'socket' | 'tls'>>(
+      log,
+    } = checkedOptions<Pick<WorkersOptions, 'workers' | 'onWorkerError' | 'socket' | 'tls' | 'log'>>(
       'serveWorkers',
       rest,
       rules,
@@ -75,8 +77,14 @@ class RpcWorkerGroup implements WorkerGroup, WorkerThreadOwner {
     this.#onError = onWorkerError;
     this.#threads = Array.from({ length: workers }, () => new WorkerThread(this));
     this.#unplaced = new Unplaced(this.#threads);
-    this.#tls = tls === undefined ? undefined : new TlsAcceptor('serveWorkers', tls, processWarning);
-    this.#firstWords = new FirstWords((connection) => this.#accept(connection), this.#tls);
+    const tellOfFiles = log === undefined ? processWarning : logged(log);
+    this.#tls = tls === undefined ? undefined : new TlsAcceptor('serveWorkers', tls, tellOfFiles);
+    const limited = log && new LimitedLog(log);
+    this.#firstWords = new FirstWords(
+      (connection) => this.#accept(connection),
+      this.#tls,
+      (line, from) => limited?.write(line, from),
+    );
     this.#listener = new Listener((connection) => this.#firstWords.add(connection), socket);
   }
 

@@ -322,7 +322,8 @@ describe('the main thread knows', () => {
     'which shared secret it has proved, and sessions of workers are sealed with its keys (%s)',
     async (fabric) => {
       const psk = { fleet: randomBytes(32), guests: randomBytes(32) };
-      const group = await start({ workers: 2, tls: { psk } });
+      const lines: string[] = [];
+      const group = await start({ workers: 2, tls: { psk }, log: (line) => lines.push(line) });
       const security = { require: 'sealed' } as const;
       for (const [name, key] of Object.entries(psk)) {
         const { channel, client } = reach(group, { fabric, security, tls: { psk: { [name]: key } } });
@@ -334,6 +335,13 @@ describe('the main thread knows', () => {
         Status.UNAUTHENTICATED,
         expect.stringMatching(/the server has not this key by this name/),
       ]);
+      await caught(reach(group).client.echo({}));
+      for (const channel of channels) await channel.close();
+      const says = (why: string) =>
+        expect.stringMatching(new RegExp(`^handshake with 127\\.0\\.0\\.1:\\d+ failed: ${why}`));
+      await until(() => lines.some((line) => line.includes('takes TLS')));
+      expect(lines).toContainEqual(says('TLS: .+: it has another key than "fleet"$'));
+      expect(lines).toContainEqual(says('this server takes TLS on host:port addresses only'));
     },
   );
 });
