@@ -116,7 +116,7 @@ export function summaryText(result: Result): string {
     `  rate       ${number(callsPerSecond, callsPerSecond < 100 ? 1 : 0)} calls/s`,
     `  bytes      ${size(bytes.requests)} out, ${size(bytes.responses)} in`,
     '',
-    ...(latencyUs.raw.max === 0
+    ...(result.histogram.length === 0
       ? ['Latency: none, as no call was answered with OK']
       : ['Latency:', ...latencyLines(latencyUs)]),
   ];

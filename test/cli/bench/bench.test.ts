@@ -11,6 +11,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { HistogramLogReader } from '#hdr-histogram';
 import { alphaReflection } from '../../../cli/bench/grpc-reflection.ts';
 import type { Result } from '../../../cli/bench/result.ts';
+import { summaryText } from '../../../cli/bench/summary.ts';
 import type {
   ServerReflectionRequest,
   ServerReflectionResponseInit,
@@ -123,6 +124,16 @@ test('without an answer there are no latencies, and none of 0 us are shown', asy
   expect(code).toBe(1);
   expect(out).toContain('Latency: none, as no call was answered with OK');
   expect(out).not.toMatch(/0 us/);
+});
+
+test('calls that never began have waited: their latencies are shown without any answer', async () => {
+  const { latencyUs, histogram, exitCode, ...rest } = await bench(method, '-n', '20');
+  const raw = { mean: 0, p50: 0, p90: 0, p99: 0, p99_9: 0, p99_99: 0, max: 0 };
+  const waited = { ...latencyUs, raw: { ...latencyUs.raw, ...raw }, corrected: latencyUs.raw };
+  const bars = histogram.map((bar) => ({ ...bar, raw: 0, corrected: bar.raw }));
+  const text = summaryText({ ...rest, latencyUs: waited, histogram: bars });
+  expect(text).toMatch(/^Latency:\n +raw +corrected$/m);
+  expect(exitCode).toBe(0);
 });
 
 test('files: every call, a log of HdrHistogram, a page', async () => {
