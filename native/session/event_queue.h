@@ -18,14 +18,7 @@ class EventQueue {
 
   void emit(const boundary::Event& event) {
     if (!locked_ && later_.empty() && count_ < kEventsMax) {
-      // Word by word, as it was made: a wider load of words that have just been stored waits until all stores
-      // before them are in the cache, those of calls that were in none included.
-      std::int32_t* to = batch_ + count_++ * boundary::ev::words;
-      for (int i = 0; i < boundary::ev::words; ++i) {
-        std::int32_t word = event.word[i];
-        __asm__("" : "+r"(word));
-        to[i] = word;
-      }
+      std::memcpy(batch_ + count_++ * boundary::ev::words, event.word, sizeof event.word);
     } else {
       later_.push_back(event);  // bounded by the calls in flight: each has at most three events
     }
