@@ -6,13 +6,13 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { program } from 'commander';
+import { cliffMin, cliffsOf, type Measured } from '../cliffs.ts';
 import { roundsOf } from '../options.ts';
 import { packageRoot } from '../paths.ts';
 import { loadPeer } from '../peers.ts';
 import { figure, machineText, roundsText, table } from '../report.ts';
 import { groups, Rounds } from '../rounds.ts';
 import { medians, type Row } from '../rows.ts';
-import { cliffMin, cliffsOf, type Measured } from './cliffs.ts';
 import { type Curve, curves } from './curves.ts';
 import { cellsOf, type Drawn, type Line, pageOf } from './page.ts';
 

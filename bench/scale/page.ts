@@ -2,8 +2,9 @@
  * The curves as one HTML page with everything in it: a diagram and a table for each. Both axes are
  * logarithmic.
  */
+
+import type { Cliff, Measured } from '../cliffs.ts';
 import { disturbedMark, figure } from '../report.ts';
-import type { Cliff, Measured } from './cliffs.ts';
 
 export interface Line {
   readonly peer: string;

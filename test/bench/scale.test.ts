@@ -1,6 +1,6 @@
 /** The curves of `npm run bench:scale`: what is a cliff, what the page says, and that loads are what their curves say. Nothing is measured. */
 import { describe, expect, it } from 'vitest';
-import { cliffsOf, type Measured } from '../../bench/scale/cliffs.ts';
+import { cliffsOf, type Measured } from '../../bench/cliffs.ts';
 import { curves } from '../../bench/scale/curves.ts';
 import { cellsOf, pageOf } from '../../bench/scale/page.ts';
 

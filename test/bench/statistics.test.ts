@@ -1,39 +1,18 @@
-/** The arithmetic behind the benchmark's figures: percentiles, medians over rounds, ratios, goals and the command line. */
+/** The arithmetic behind the benchmark's figures: percentiles, medians over rounds, ratios and the command line. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { comparison, type Round } from '../../bench/against.ts';
-import { judge } from '../../bench/goals.ts';
 import { fillPayload, handlers, readPayload } from '../../bench/handlers.ts';
 import { Latencies } from '../../bench/latencies.ts';
 import { conflictOf, type Options, roundsOf, select } from '../../bench/options.ts';
 import { fits, peerNames } from '../../bench/peers.ts';
-import { figure, goalLines, roundsText, scenarioTables, table } from '../../bench/report.ts';
+import { figure, roundsText, scenarioTables, table } from '../../bench/report.ts';
 import { groups } from '../../bench/rounds.ts';
-import { median, medians, noSessions, type Row } from '../../bench/rows.ts';
+import { median, medians, type Row } from '../../bench/rows.ts';
 import { load, placementOf, scenarios } from '../../bench/scenarios.ts';
+import { row } from './row.ts';
 
 fc.configureGlobal({ seed: 20_261_121 });
-
-function row(scenario: string, peer: string, figures: Partial<Row> = {}): Row {
-  return {
-    scenario,
-    peer,
-    fabric: 'shm',
-    payloadBytes: 32,
-    inFlight: 1,
-    besideBytes: 0,
-    callsPerSecond: 1000,
-    bytesPerSecond: 32_000,
-    p50Us: 1,
-    p99Us: 2,
-    p999Us: 3,
-    cpuPercent: 100,
-    ...noSessions,
-    placement: 'free, sleeps',
-    disturbed: false,
-    ...figures,
-  };
-}
 
 describe('latencies', () => {
   it('has no percentile of nothing', () => {
@@ -268,106 +247,6 @@ describe('the report', () => {
     expect(placementOf(free, true)).toBe('free, spins, then sleeps');
     expect(placementOf(free, false)).toBe('free, sleeps');
     expect(placementOf(asleep, true)).toBe('both on CPU 0, sleeps');
-  });
-});
-
-describe('goals', () => {
-  const run = (share: number): Row[] => [
-    row('echo-32B-x256', 'limit', { callsPerSecond: 1_000_000 }),
-    row('echo-32B-x256', 'grpc-js', { callsPerSecond: 1000 }),
-    row('echo-32B-x256', 'rdma-rpc', { callsPerSecond: share * 1_000_000 }),
-  ];
-
-  it.each([
-    [0.45, [true, true]],
-    [0.44, [false, true]],
-    [0.19, [false, false]],
-  ])('with %d of the limit and 1000 times less grpc-js: %j', (share, expected) => {
-    expect(
-      judge(run(share))
-        .slice(0, 2)
-        .map((verdict) => verdict.reached),
-    ).toEqual(expected);
-  });
-
-  const verdict = (rows: Row[], goal: string): unknown =>
-    judge(rows).find((each) => each.goal === goal)?.reached;
-
-  it.each([
-    [350, true],
-    [349, false],
-  ])('sealed calls at %d of 1000 without: reached is %s', (callsPerSecond, reached) => {
-    const rows = [
-      row('echo-32B-x256', 'rdma-rpc', { callsPerSecond: 1000 }),
-      row('echo-32B-x256', 'sealed', { callsPerSecond }),
-    ];
-    const goal = 'echo-32B-x256: sealed at least 35 % of the calls/s without';
-    expect(verdict(rows, goal)).toBe(reached);
-    expect(verdict(rows.slice(1), goal)).toBeUndefined();
-  });
-
-  // Bytes a second, and processor time of both sides together: twice 100 % is two CPUs.
-  it.each([
-    [1.2e9, 200, true],
-    [1.19e9, 200, false],
-    [0.6e9, 100, true],
-    [1.2e9, 201, false],
-  ])('%d bytes/s sealed with %d %% of a CPU: reached is %s', (bytesPerSecond, cpuPercent, reached) => {
-    const goalOf = (name: string) => `${name}: sealed at least 1.2 GB/s for two CPUs of both sides together`;
-    for (const name of ['put-1MiB-x8', 'tcp-put-1MiB-x8']) {
-      const rows = [
-        row(name, 'rdma-rpc', { bytesPerSecond: 9e9, cpuPercent }),
-        row(name, 'sealed', { bytesPerSecond, cpuPercent }),
-      ];
-      expect(verdict(rows, goalOf(name))).toBe(reached);
-      expect(verdict(rows.slice(0, 1), goalOf(name))).toBeUndefined();
-    }
-  });
-
-  it.each([
-    [3000, 3000, 200, true],
-    [3001, 3000, 200, false],
-    [3000, 3001, 200, false],
-    [3000, 3000, 199, false],
-  ])(
-    'handshakes with %d us of the client and %d us of the server, %d a second: reached is %s',
-    (...given) => {
-      const [clientCpuUs, serverCpuUs, callsPerSecond, reached] = given;
-      const name = 'tcp-handshakes-x8';
-      const goal = `${name}: with TLS at most 3 ms of CPU a side, at least 200 new sessions/s`;
-      const rows = [
-        row(name, 'tls', { clientCpuUs, serverCpuUs, callsPerSecond }),
-        row(name, 'rdma-rpc', { clientCpuUs: 1, serverCpuUs: 1, callsPerSecond: 9999 }),
-      ];
-      expect(verdict(rows, goal)).toBe(reached);
-      expect(verdict(rows.slice(1), goal)).toBeUndefined();
-    },
-  );
-
-  it.each([
-    [10, 100, true],
-    [10.1, 100, false],
-    [10, 101, false],
-  ])('small calls beside a transfer with p50 %d us and p99 %d us: reached is %s', (p50Us, p99Us, reached) => {
-    for (const name of ['echo-32B-x1-beside-16MiB', 'echo-32B-x1-beside-16MiB-elsewhere']) {
-      const goal = `${name}: p50 at most 10 us, p99 at most 100 us`;
-      expect(verdict([row(name, 'rdma-rpc', { p50Us, p99Us })], goal)).toBe(reached);
-      expect(verdict([row(name, 'grpc-js', { p50Us, p99Us })], goal)).toBeUndefined();
-    }
-  });
-
-  it('without the rows that they compare are not judged', () => {
-    const verdicts = judge([]);
-    expect(verdicts.length).toBeGreaterThan(8);
-    expect(verdicts.every(({ reached }) => reached === undefined)).toBe(true);
-    expect(goalLines(verdicts)).toContain('not run');
-  });
-
-  it('only name scenarios that exist', () => {
-    const names = scenarios.map((each) => each.name);
-    for (const { goal } of judge([])) {
-      expect(names.some((name) => goal.startsWith(name))).toBe(true);
-    }
   });
 });
 

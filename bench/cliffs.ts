@@ -1,0 +1,46 @@
+/**
+ * Where a curve breaks off: a step between neighbouring points at which a call costs more than one and a half
+ * times what it should.
+ */
+
+interface Point {
+  readonly x: number;
+  readonly callsPerSecond: number;
+}
+
+/** Of one peer. */
+export interface Measured extends Point {
+  /** Others used the machine in every round. */
+  readonly disturbed: boolean;
+}
+
+export interface Step<P extends Point> {
+  readonly from: P;
+  readonly to: P;
+  /** The time of a call beyond the step, as a multiple of what it should be. */
+  readonly times: number;
+}
+
+export type Cliff = Step<Measured>;
+
+/** A longer step is a cliff. */
+export const cliffMin = 1.5;
+
+/**
+ * The steps of one line, whose points are in order. With `bytes` a call may take longer by what the further
+ * bytes take at the line's best rate of bytes; elsewhere each further call or connection is to cost no more
+ * than the ones before.
+ */
+export function stepsOf<P extends Point>(line: readonly P[], bytes: boolean): Step<P>[] {
+  const seconds = ({ callsPerSecond }: Point): number => 1 / callsPerSecond;
+  const perByte = bytes ? Math.min(...line.map((each) => seconds(each) / each.x)) : 0;
+  return line.slice(1).map((to, index) => {
+    const from = line[index]!;
+    return { from, to, times: seconds(to) / (seconds(from) + perByte * (to.x - from.x)) };
+  });
+}
+
+/** The steps that are cliffs. */
+export function cliffsOf(line: readonly Measured[], bytes: boolean): Cliff[] {
+  return stepsOf(line, bytes).filter(({ times }) => times > cliffMin);
+}

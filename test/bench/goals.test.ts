@@ -1,0 +1,151 @@
+/** What the benchmark must show: each goal at its bound, and not judged without the rows that it compares. */
+import { describe, expect, it } from 'vitest';
+import { judge } from '../../bench/goals.ts';
+import { goalLines } from '../../bench/report.ts';
+import type { Row } from '../../bench/rows.ts';
+import { scenarios } from '../../bench/scenarios.ts';
+import { row } from './row.ts';
+
+describe('goals', () => {
+  const run = (share: number): Row[] => [
+    row('echo-32B-x256', 'limit', { callsPerSecond: 1_000_000 }),
+    row('echo-32B-x256', 'grpc-js', { callsPerSecond: 1000 }),
+    row('echo-32B-x256', 'rdma-rpc', { callsPerSecond: share * 1_000_000 }),
+  ];
+
+  it.each([
+    [0.65, [true, true]],
+    [0.64, [false, true]],
+    [0.39, [false, false]],
+  ])('with %d of the limit and 1000 times less grpc-js: %j', (share, expected) => {
+    expect(
+      judge(run(share))
+        .slice(0, 2)
+        .map((verdict) => verdict.reached),
+    ).toEqual(expected);
+  });
+
+  const verdict = (rows: Row[], goal: string): unknown =>
+    judge(rows).find((each) => each.goal === goal)?.reached;
+
+  it.each([
+    [350, true],
+    [349, false],
+  ])('sealed calls at %d of 1000 without: reached is %s', (callsPerSecond, reached) => {
+    const rows = [
+      row('echo-32B-x256', 'rdma-rpc', { callsPerSecond: 1000 }),
+      row('echo-32B-x256', 'sealed', { callsPerSecond }),
+    ];
+    const goal = 'echo-32B-x256: sealed at least 35 % of the calls/s without';
+    expect(verdict(rows, goal)).toBe(reached);
+    expect(verdict(rows.slice(1), goal)).toBeUndefined();
+  });
+
+  // Bytes a second, and processor time of both sides together: twice 100 % is two CPUs.
+  it.each([
+    [1.2e9, 200, true],
+    [1.19e9, 200, false],
+    [0.6e9, 100, true],
+    [1.2e9, 201, false],
+  ])('%d bytes/s sealed with %d %% of a CPU: reached is %s', (bytesPerSecond, cpuPercent, reached) => {
+    const goalOf = (name: string) => `${name}: sealed at least 1.2 GB/s for two CPUs of both sides together`;
+    for (const name of ['put-1MiB-x8', 'tcp-put-1MiB-x8']) {
+      const rows = [
+        row(name, 'rdma-rpc', { bytesPerSecond: 9e9, cpuPercent }),
+        row(name, 'sealed', { bytesPerSecond, cpuPercent }),
+      ];
+      expect(verdict(rows, goalOf(name))).toBe(reached);
+      expect(verdict(rows.slice(0, 1), goalOf(name))).toBeUndefined();
+    }
+  });
+
+  it.each([
+    [3000, 3000, 200, true],
+    [3001, 3000, 200, false],
+    [3000, 3001, 200, false],
+    [3000, 3000, 199, false],
+  ])(
+    'handshakes with %d us of the client and %d us of the server, %d a second: reached is %s',
+    (...given) => {
+      const [clientCpuUs, serverCpuUs, callsPerSecond, reached] = given;
+      const name = 'tcp-handshakes-x8';
+      const goal = `${name}: with TLS at most 3 ms of CPU a side, at least 200 new sessions/s`;
+      const rows = [
+        row(name, 'tls', { clientCpuUs, serverCpuUs, callsPerSecond }),
+        row(name, 'rdma-rpc', { clientCpuUs: 1, serverCpuUs: 1, callsPerSecond: 9999 }),
+      ];
+      expect(verdict(rows, goal)).toBe(reached);
+      expect(verdict(rows.slice(1), goal)).toBeUndefined();
+    },
+  );
+
+  it.each([
+    [10, 100, true],
+    [10.1, 100, false],
+    [10, 101, false],
+  ])('small calls beside a transfer with p50 %d us and p99 %d us: reached is %s', (p50Us, p99Us, reached) => {
+    for (const name of ['echo-32B-x1-beside-16MiB', 'echo-32B-x1-beside-16MiB-elsewhere']) {
+      const goal = `${name}: p50 at most 10 us, p99 at most 100 us`;
+      expect(verdict([row(name, 'rdma-rpc', { p50Us, p99Us })], goal)).toBe(reached);
+      expect(verdict([row(name, 'grpc-js', { p50Us, p99Us })], goal)).toBeUndefined();
+    }
+  });
+
+  it.each([
+    [800, true],
+    [799, false],
+  ])('200 B at %d calls/s beside 1000 of 32 B: reached is %s', (callsPerSecond, reached) => {
+    const goal = 'echo-200B-x256: at least 80 % of the calls/s of echo-32B-x256';
+    const rows = [
+      row('echo-200B-x256', 'rdma-rpc', { callsPerSecond }),
+      row('echo-32B-x256', 'rdma-rpc', { callsPerSecond: 1000 }),
+    ];
+    expect(verdict(rows, goal)).toBe(reached);
+    expect(verdict(rows.slice(1), goal)).toBeUndefined();
+  });
+
+  it.each([
+    [770, true],
+    [769, false],
+  ])('9 KiB at %d calls/s beside 1000 of 8,000 B: reached is %s', (callsPerSecond, reached) => {
+    const goal = 'echo-9KiB-x8: a call takes at most 1.3 × the time of echo-8000B-x8';
+    const rows = [
+      row('echo-9KiB-x8', 'rdma-rpc', { callsPerSecond }),
+      row('echo-8000B-x8', 'rdma-rpc', { callsPerSecond: 1000 }),
+    ];
+    expect(verdict(rows, goal)).toBe(reached);
+    expect(verdict(rows.slice(1), goal)).toBeUndefined();
+  });
+
+  it.each([
+    [100, true, '1.50 ×'],
+    [99, false, '1.52 ×'],
+  ])('150 calls/s with 256 in flight, %d with 512: reached is %s', (callsPerSecond, reached, found) => {
+    const goal = 'echo-32B-x1 to echo-32B-x4096: no step of more than 1.5 × between neighbours';
+    const rows = [1, 4, 16, 32, 64, 256, 512, 1024, 4096].map((inFlight) =>
+      row(`echo-32B-x${inFlight}`, 'rdma-rpc', {
+        inFlight,
+        callsPerSecond: inFlight < 512 ? 150 : callsPerSecond,
+      }),
+    );
+    expect(judge(rows).find((each) => each.goal === goal)).toMatchObject({
+      found: `${found}, from echo-32B-x256 to echo-32B-x512`,
+      reached,
+    });
+    expect(verdict(rows.slice(1), goal)).toBeUndefined();
+  });
+
+  it('without the rows that they compare are not judged', () => {
+    const verdicts = judge([]);
+    expect(verdicts.length).toBeGreaterThan(8);
+    expect(verdicts.every(({ reached }) => reached === undefined)).toBe(true);
+    expect(goalLines(verdicts)).toContain('not run');
+  });
+
+  it('only name scenarios that exist', () => {
+    const names = scenarios.map((each) => each.name);
+    for (const { goal } of judge([])) {
+      expect(names.some((name) => goal.startsWith(name))).toBe(true);
+    }
+  });
+});

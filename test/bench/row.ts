@@ -1,0 +1,23 @@
+/** A row of results with figures that a test does not care about. Used by the tests of the benchmark's arithmetic. */
+import { noSessions, type Row } from '../../bench/rows.ts';
+
+export function row(scenario: string, peer: string, figures: Partial<Row> = {}): Row {
+  return {
+    scenario,
+    peer,
+    fabric: 'shm',
+    payloadBytes: 32,
+    inFlight: 1,
+    besideBytes: 0,
+    callsPerSecond: 1000,
+    bytesPerSecond: 32_000,
+    p50Us: 1,
+    p99Us: 2,
+    p999Us: 3,
+    cpuPercent: 100,
+    ...noSessions,
+    placement: 'free, sleeps',
+    disturbed: false,
+    ...figures,
+  };
+}
