@@ -57,6 +57,12 @@ export function drawCharts(
     values: (_: UPlot, splits: number[]) =>
       splits.map((us) => (us > 0 && Math.abs(Math.log10(us) % 1) < 1e-9 ? time(us) : '')),
   });
+  /** Short at any size: the width of an axis is fixed. */
+  const short = new Intl.NumberFormat('en', { notation: 'compact', maximumSignificantDigits: 3 });
+  const countAxis = axis({
+    size: 72,
+    values: (_: UPlot, splits: number[]) => splits.map((n) => short.format(n)),
+  });
   const latencyScale: UPlot.Scale = { distr: 3 };
 
   const bars = result.histogram;
@@ -88,10 +94,7 @@ export function drawCharts(
             values: (_: UPlot, splits: number[]) =>
               splits.map((i) => (bars[i] === undefined ? '' : time(bars[i].from))),
           }),
-          axis({
-            size: 72,
-            values: (_: UPlot, splits: number[]) => splits.map((n) => n.toLocaleString('en')),
-          }),
+          countAxis,
         ],
         series: [
           { label: 'Latency', value: rangeText },
@@ -114,7 +117,8 @@ export function drawCharts(
       i === last ? 0.1 * i : -Math.log10(1 - percentile / 100),
     );
     const marks = [Math.log10(2), 1, 2, 3, 4, 5, 6, 7, 8].filter((x) => x <= nines[last]!);
-    const percentText = (x: number): string => `${Number((100 * (1 - 10 ** -x)).toFixed(7))} %`;
+    // Without the sign of percent, for which neighbours have no room.
+    const percentText = (x: number): string => `${Number((100 * (1 - 10 ** -x)).toFixed(7))}`;
     draw(
       'percentiles',
       {
@@ -158,10 +162,7 @@ export function drawCharts(
         scales: { x, y: { range: (_, __, max) => [0, Math.max(1, max * 1.1)] } },
         axes: [
           timeAxis,
-          axis({
-            size: 72,
-            values: (_: UPlot, splits: number[]) => splits.map((n) => n.toLocaleString('en')),
-          }),
+          countAxis,
         ],
         series: [
           { label: 'Time', value: seconds },
