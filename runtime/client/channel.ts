@@ -190,7 +190,7 @@ export class ClientChannel
       this.queue.waiting.size !== 0 ||
       !current.session.start(method, request, deadlineMs, extras, resolve, reject)
     ) {
-      this.queue.enter({ method, request, deadlineMs, extras, resolve, reject });
+      this.queue.enter(method, request, deadlineMs, extras, resolve, reject);
     } else if (this.#connections.several) this.#connections.rotate();
     return promise;
   }

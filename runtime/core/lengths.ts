@@ -12,28 +12,42 @@ import type { MessageType } from '../codec/types.ts';
 // biome-ignore lint/suspicious/noExplicitAny: messages of any type wait
 type AnyType = MessageType<any, any>;
 
-/** Values and their lengths at the time of the call. */
+/**
+ * A value and its length at the time of the call, and those of the values before it. A chain and no array: mostly there is one value, and there is a
+ * record for every call that waits.
+ */
 export class Lengths {
   readonly #typeName: string;
-  readonly #values: readonly ArrayBufferView[];
-  readonly #bytes: readonly number[];
+  readonly #value: ArrayBufferView;
+  readonly #bytes: number;
+  readonly #before: Lengths | undefined;
 
-  constructor(typeName: string, values: readonly ArrayBufferView[]) {
+  /** `typeName`: of the message. */
+  constructor(typeName: string, value: ArrayBufferView, before: Lengths | undefined) {
     this.#typeName = typeName;
-    this.#values = values;
-    this.#bytes = values.map(({ byteLength }) => byteLength);
+    this.#value = value;
+    this.#bytes = value.byteLength;
+    this.#before = before;
   }
 
   /** Throws CodecError when one is not what it was. */
   check(): void {
-    if (this.#values.every(({ byteLength }, i) => byteLength === this.#bytes[i])) return;
-    const why = 'an ArrayBuffer of it was resized, transferred or detached while it waited to be sent';
-    throw new CodecError(this.#typeName, `${why}: keep it as it is until the call has ended, or give a copy`);
+    for (let each: Lengths | undefined = this; each !== undefined; each = each.#before) {
+      if (each.#value.byteLength === each.#bytes) continue;
+      const why = 'an ArrayBuffer of it was resized, transferred or detached while it waited to be sent';
+      throw new CodecError(
+        this.#typeName,
+        `${why}: keep it as it is until the call has ended, or give a copy`,
+      );
+    }
   }
 
   /** Whether any of them may have changed already, unseen. */
   get resizable(): boolean {
-    return this.#values.some(({ buffer }) => (buffer as { resizable?: boolean }).resizable === true);
+    for (let each: Lengths | undefined = this; each !== undefined; each = each.#before) {
+      if ((each.#value.buffer as { resizable?: boolean }).resizable === true) return true;
+    }
+    return false;
   }
 }
 
@@ -41,11 +55,10 @@ export class Lengths {
 export function lengthsOf(type: AnyType, message: unknown): Lengths | undefined {
   const fields = bytesFields(type);
   if (fields?.length === 0) return undefined;
-  const values: ArrayBufferView[] = [];
+  const { typeName } = type;
   try {
-    if (fields === undefined) addAny(message, values, 0);
-    else addFields(type, message, values, 0);
-    return values.length === 0 ? undefined : new Lengths(type.typeName, values);
+    if (fields === undefined) return withAny(typeName, message, undefined, 0);
+    return withFields(typeName, fields, message, undefined, 0);
   } catch {
     // Its encoder refuses it, too, and says why.
     return undefined;
@@ -86,10 +99,11 @@ function own(holder: unknown, key: string | number): unknown {
   return Object.getOwnPropertyDescriptor(holder, key)?.value;
 }
 
-function forEachOf(holder: unknown, use: (value: unknown) => void): void {
-  if (typeof holder !== 'object' || holder === null || isProxy(holder)) return;
-  if (Array.isArray(holder)) for (let i = 0; i < holder.length; ++i) use(own(holder, i));
-  else for (const key of Object.keys(holder)) use(own(holder, key));
+/** The values of an array or a map. */
+function valuesOf(holder: unknown): unknown[] {
+  if (typeof holder !== 'object' || holder === null || isProxy(holder)) return [];
+  if (Array.isArray(holder)) return Array.from(holder.keys(), (index) => own(holder, index));
+  return Object.keys(holder).map((key) => own(holder, key));
 }
 
 /** A cycle: by several ways at once it would take for ever. */
@@ -97,26 +111,50 @@ function checkDepth(depth: number): void {
   if (depth > nestingMax) throw new RangeError('nested too deeply');
 }
 
-function addFields(type: AnyType, message: unknown, values: ArrayBufferView[], depth: number): void {
+/** The chain with what `message` has in those fields. */
+function withFields(
+  typeName: string,
+  fields: readonly Field[],
+  message: unknown,
+  before: Lengths | undefined,
+  depth: number,
+): Lengths | undefined {
   checkDepth(depth);
-  for (const field of bytesFields(type) ?? []) {
+  let chain = before;
+  for (const field of fields) {
     const { key, oneof, presence } = field;
     const chosen = oneof === undefined ? message : own(message, oneof);
     if (oneof !== undefined && own(chosen, 'case') !== key) continue;
     const value = own(chosen, oneof === undefined ? key : 'value');
-    if (presence !== 'repeated' && presence !== 'map') addValue(field, value, values, depth);
-    else forEachOf(value, (each) => addValue(field, each, values, depth));
+    if (presence !== 'repeated' && presence !== 'map')
+      chain = withValue(typeName, field, value, chain, depth);
+    else for (const each of valuesOf(value)) chain = withValue(typeName, field, each, chain, depth);
   }
+  return chain;
 }
 
-function addValue({ message }: Field, value: unknown, values: ArrayBufferView[], depth: number): void {
-  if (ArrayBuffer.isView(value)) values.push(value);
-  else if (message !== undefined) addFields(message, value, values, depth + 1);
+function withValue(
+  typeName: string,
+  { message }: Field,
+  value: unknown,
+  before: Lengths | undefined,
+  depth: number,
+): Lengths | undefined {
+  if (ArrayBuffer.isView(value)) return new Lengths(typeName, value, before);
+  if (message === undefined) return before;
+  return withFields(typeName, bytesFields(message) ?? [], value, before, depth + 1);
 }
 
 /** Without a schema: plain data of any form. */
-function addAny(value: unknown, values: ArrayBufferView[], depth: number): void {
+function withAny(
+  typeName: string,
+  value: unknown,
+  before: Lengths | undefined,
+  depth: number,
+): Lengths | undefined {
   checkDepth(depth);
-  if (ArrayBuffer.isView(value)) values.push(value);
-  else forEachOf(value, (each) => addAny(each, values, depth + 1));
+  if (ArrayBuffer.isView(value)) return new Lengths(typeName, value, before);
+  let chain = before;
+  for (const each of valuesOf(value)) chain = withAny(typeName, each, chain, depth + 1);
+  return chain;
 }

@@ -1,7 +1,8 @@
 /** The queue of calls that wait for a connection or a slot, while the call at its head is being started. */
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { CallExtras } from '../../runtime/client/call-extras.ts';
 import { WaitingCall, WaitingCalls } from '../../runtime/client/queue/waiting-calls.ts';
+import { deadlines } from '../../runtime/lane/deadlines.ts';
 import { echo } from './client-bed.ts';
 
 const nothing = () => undefined;
@@ -9,8 +10,7 @@ const nothing = () => undefined;
 test('what starts the head and comes back to the queue does not start it again', () => {
   const queue = new WaitingCalls();
   for (let number = 0; number < 3; ++number) {
-    const call = { method: echo, request: number, deadlineMs: 0, extras: undefined };
-    queue.push(new WaitingCall(queue, { ...call, resolve: nothing, reject: nothing }));
+    queue.push(new WaitingCall(queue, echo, number, 0, undefined, nothing, nothing));
   }
   const started: unknown[] = [];
   const start = ({ request }: WaitingCall): boolean => {
@@ -31,8 +31,7 @@ test('a call that is given up leaves the queue, and the others stay', async () =
     const controller = new AbortController();
     const extras = new CallExtras({ signal: controller.signal }, undefined);
     const settle = (outcome: unknown) => outcomes.push(Promise.resolve(outcome));
-    const call = { method: echo, request: number, deadlineMs: 0, extras };
-    queue.push(new WaitingCall(queue, { ...call, resolve: settle, reject: nothing }));
+    queue.push(new WaitingCall(queue, echo, number, 0, extras, settle, nothing));
     return controller;
   });
   // One from the middle, the last and the first.
@@ -43,4 +42,54 @@ test('a call that is given up leaves the queue, and the others stay', async () =
   queue.startAll(({ request }) => started.push(request) > 0);
   expect(started).toEqual([2]);
   expect([queue.size, queue.head]).toEqual([0, undefined]);
+});
+
+describe('deadlines of calls that wait', () => {
+  const waiting = (...afterMs: number[]) => {
+    const queue = new WaitingCalls();
+    const timersBefore = deadlines.count;
+    const startMs = deadlines.now;
+    const failed: number[] = [];
+    afterMs.forEach((ms, number) => {
+      const settle = (outcome: unknown) => {
+        failed.push(number);
+        Promise.resolve(outcome).catch(nothing);
+      };
+      queue.push(new WaitingCall(queue, echo, number, startMs + ms, undefined, settle, nothing));
+    });
+    return { queue, startMs, failed, timers: () => deadlines.count - timersBefore };
+  };
+
+  test('share a timer, and each ends at its own time', () => {
+    const { queue, startMs, failed, timers } = waiting(300, 100, 5000, 100);
+    expect(timers()).toBe(1);
+    deadlines.run(startMs + 150);
+    expect([failed, queue.size, timers()]).toEqual([[1, 3], 2, 1]);
+    deadlines.run(startMs + 350);
+    expect(failed).toEqual([1, 3, 0]);
+    deadlines.run(startMs + 5050);
+    expect([failed, queue.size, timers()]).toEqual([[1, 3, 0, 2], 0, 0]);
+  });
+
+  test('those of calls that have been sent end nothing', () => {
+    const { queue, startMs, failed } = waiting(100, 200);
+    queue.startAll(({ request }) => request === 0);
+    deadlines.run(startMs + 150);
+    expect([failed, queue.size]).toEqual([[], 1]);
+    deadlines.run(startMs + 250);
+    expect(failed).toEqual([1]);
+  });
+
+  test('a turn that takes long does not count', () => {
+    const { queue, startMs, failed } = waiting(100);
+    const late = waiting(5000);
+    deadlines.endTurn(startMs + 1000);
+    deadlines.run(startMs + 1050);
+    expect([failed, queue.size]).toEqual([[], 1]);
+    deadlines.run(startMs + 1150);
+    expect([failed, late.failed]).toEqual([[0], []]);
+    // With the first one's, which was there before.
+    late.queue.failAll(() => new Error('closed'));
+    expect(late.timers() + 1).toBe(0);
+  });
 });

@@ -3,12 +3,14 @@
  * their own, so that neither holds up the other, and so have calls whose request finds no memory. Owned by a channel, handed down to its connections,
  * on its JS thread.
  */
-import { failCall, type Reject } from '../../core/errors/failing.ts';
+import { failCall, type Reject, type Resolve } from '../../core/errors/failing.ts';
 import { queueFull, unavailable } from '../../core/errors/failure.ts';
 import { lengthsOf } from '../../core/lengths.ts';
 import { closeTurnSoon } from '../../lane/deadlines.ts';
 import type { FabricContext, SlotWaiter } from '../../lane/fabric-context.ts';
 import { CallExtras } from '../call-extras.ts';
+import type { ClientMethod } from '../client-method.ts';
+import type { ClientSession } from '../client-session.ts';
 import type { Connections } from '../connections/connections.ts';
 import type { ClientStream, StreamHost } from '../stream/client-stream.ts';
 import type { ClientStreams } from '../stream/client-streams.ts';
@@ -32,6 +34,12 @@ export interface QueueOwner {
   wake(): void;
 }
 
+function startOn(session: ClientSession, call: WaitingCall): boolean {
+  const { method, request, deadlineMs, extras, resolve } = call;
+  // Mostly it is an event that has made room, and nobody's call.
+  return session.start(method, request, deadlineMs, extras, resolve, (error) => failCall(resolve, error));
+}
+
 export class ChannelQueue implements CallQueue, StreamHost, SlotWaiter {
   readonly waiting: WaitingCalls = new WaitingCalls(
     () => this.#whyWaiting(),
@@ -39,7 +47,10 @@ export class ChannelQueue implements CallQueue, StreamHost, SlotWaiter {
   );
   readonly streams: WaitingStreams = new WaitingStreams();
   readonly #owner: QueueOwner;
-  readonly #memoryWaiting = new MemoryWaitQueue((call) => this.enter(call));
+  readonly #memoryWaiting = new MemoryWaitQueue((call) => {
+    const { method, request, ownDeadlineMs, extras, resolve, reject } = call;
+    this.enter(method, request, ownDeadlineMs, extras, resolve, reject);
+  });
   #connections!: Connections;
 
   constructor(owner: QueueOwner) {
@@ -63,11 +74,18 @@ export class ChannelQueue implements CallQueue, StreamHost, SlotWaiter {
     return (ready.find(({ streams }) => !streams.full) ?? current).streams;
   }
 
-  /** A call that the connection whose turn it is has not taken. */
-  enter(unsent: Unsent): void {
+  /** A call that the connection whose turn it is has not taken. Of parts, as for `ClientSession.start`: with more calls at once than slots all come here. */
+  enter(
+    method: ClientMethod,
+    request: unknown,
+    deadlineMs: number,
+    extras: CallExtras | undefined,
+    resolve: Resolve,
+    reject: Reject,
+  ): void {
     // Nothing was staged, so nothing else would. Not at once: that reads the clock for each call of many that wait.
     closeTurnSoon();
-    const call = new WaitingCall(this.waiting, unsent);
+    const call = new WaitingCall(this.waiting, method, request, deadlineMs, extras, resolve, reject);
     this.#admit(call, this.waiting, this.#startCall, this.waiting.why);
   }
 
@@ -111,14 +129,14 @@ export class ChannelQueue implements CallQueue, StreamHost, SlotWaiter {
 
   /** It goes to the end of the queue, once. */
   requeue(call: Unsent): boolean {
-    const { method, request } = call;
+    const { method, request, deadlineMs, resolve, reject } = call;
     const extras = call.extras ?? new CallExtras({}, undefined);
     if (extras.retried || this.#owner.closed || this.waiting.size >= this.#owner.settings.queueMax)
       return false;
     // What it was sent with is not known any more.
     if (lengthsOf(method.requestType, request)?.resizable === true) return false;
     extras.retried = true;
-    this.waiting.push(new WaitingCall(this.waiting, { ...call, extras }));
+    this.waiting.push(new WaitingCall(this.waiting, method, request, deadlineMs, extras, resolve, reject));
     this.#connections.reconsider();
     return true;
   }
@@ -154,14 +172,13 @@ export class ChannelQueue implements CallQueue, StreamHost, SlotWaiter {
   }
 
   /** On the first connection that has room. */
-  readonly #startCall = ({ method, request, deadlineMs, extras, resolve }: Unsent): boolean => {
+  readonly #startCall = (call: WaitingCall): boolean => {
     const connections = this.#connections;
-    // Mostly it is an event that has made room, and nobody's call.
-    const reject: Reject = (error) => failCall(resolve, error);
     for (let tries = connections.ready.length; tries > 0; --tries) {
       const { current } = connections;
       if (current === undefined) return false;
-      const started = current.session.start(method, request, deadlineMs, extras, resolve, reject);
+      // Each call that ends makes room for one, so mostly there is none for the next.
+      const started = !current.session.full && startOn(current.session, call);
       if (connections.several) connections.rotate();
       if (started) return true;
     }

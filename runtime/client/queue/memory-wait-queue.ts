@@ -13,21 +13,25 @@ import { WaitingCall, WaitingCalls } from './waiting-calls.ts';
 
 class ShortCall extends WaitingCall {
   /** Of the call itself, 0: none. The one that the queue knows may be earlier. */
-  readonly ownDeadlineMs: number;
+  ownDeadlineMs: number;
   context: FabricContext;
   bytes: number;
 
   constructor(queue: WaitingCalls, call: Unsent, context: FabricContext, bytes: number) {
     const limitMs = turnNow() + memoryWaitMs;
     const endMs = call.deadlineMs === 0 ? limitMs : Math.min(limitMs, call.deadlineMs);
-    super(queue, call, endMs);
+    super(queue, call.method, call.request, endMs, call.extras, call.resolve, call.reject);
     this.ownDeadlineMs = call.deadlineMs;
     this.context = context;
     this.bytes = bytes;
   }
 
+  override postpone(lagMs: number): void {
+    super.postpone(lagMs);
+    if (this.ownDeadlineMs !== 0) this.ownDeadlineMs += lagMs;
+  }
+
   override onDeadline(): void {
-    this.timer = -1;
     const passed = this.ownDeadlineMs !== 0 && this.ownDeadlineMs <= deadlines.now;
     const why = this.context.whyShort(this.bytes);
     this.queue.fail(this, failure(passed ? Reason.deadline : Reason.noMemory, this.path, 'no', why));
@@ -37,12 +41,12 @@ class ShortCall extends WaitingCall {
 export class MemoryWaitQueue implements SlotWaiter {
   readonly #calls = new WaitingCalls<ShortCall>();
   /** Sends a call, or queues it where it waits for something else. */
-  readonly #send: (call: Unsent) => void;
+  readonly #send: (call: ShortCall) => void;
   /** The head of the queue, while it is tried once more. */
   #trying: ShortCall | undefined;
   #stillShort = false;
 
-  constructor(send: (call: Unsent) => void) {
+  constructor(send: (call: ShortCall) => void) {
     this.#send = send;
   }
 
@@ -80,7 +84,7 @@ export class MemoryWaitQueue implements SlotWaiter {
     this.#trying = call;
     this.#stillShort = false;
     try {
-      this.#send({ ...unsentOf(call), deadlineMs: call.ownDeadlineMs });
+      this.#send(call);
     } finally {
       this.#trying = undefined;
     }
@@ -90,8 +94,4 @@ export class MemoryWaitQueue implements SlotWaiter {
   failAll(errorFor: (path: string) => Error): void {
     this.#calls.failAll(errorFor);
   }
-}
-
-function unsentOf({ method, request, extras, resolve, reject, deadlineMs }: WaitingCall): Unsent {
-  return { method, request, extras, resolve, reject, deadlineMs };
 }

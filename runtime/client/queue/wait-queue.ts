@@ -43,6 +43,10 @@ export class WaitQueue<Entry extends Waiter> {
     return this.#head;
   }
 
+  get tail(): Entry | undefined {
+    return this.#tail;
+  }
+
   push(entry: Entry): void {
     entry.lengths = entry.measure();
     entry.queuedIn = this;

@@ -7,34 +7,44 @@ import { failCall, type Reject, type Resolve, refuseCall } from '../../core/erro
 import { failure } from '../../core/errors/failure.ts';
 import { type Lengths, lengthsOf } from '../../core/lengths.ts';
 import { deadlines } from '../../lane/deadlines.ts';
-import type { DeadlineOwner } from '../../lane/timer-wheel.ts';
+import type { DeadlineOwner, TurnListener } from '../../lane/timer-wheel.ts';
 import { Reason } from '../../native.ts';
 import type { CallExtras, CallPlace } from '../call-extras.ts';
 import type { ClientMethod } from '../client-method.ts';
 import type { Unsent } from './unsent.ts';
 import { Waiter, WaitQueue } from './wait-queue.ts';
 
-export class WaitingCall extends Waiter implements Unsent, DeadlineOwner, CallPlace {
+const noTimer = -1;
+
+export class WaitingCall extends Waiter implements Unsent, CallPlace {
   readonly method: ClientMethod;
   readonly request: unknown;
   /** 0: none. */
-  readonly deadlineMs: number;
+  deadlineMs: number;
   readonly extras: CallExtras | undefined;
   readonly resolve: Resolve;
   readonly reject: Reject;
   readonly queue: WaitingCalls;
-  timer = -1;
+  /** When it was put into the queue: the turn of that. */
+  turn = 0;
 
-  /** `deadlineMs`: where it may wait for less than its own time. */
-  constructor(queue: WaitingCalls, call: Unsent, deadlineMs: number = call.deadlineMs) {
+  constructor(
+    queue: WaitingCalls,
+    method: ClientMethod,
+    request: unknown,
+    deadlineMs: number,
+    extras: CallExtras | undefined,
+    resolve: Resolve,
+    reject: Reject,
+  ) {
     super();
     this.queue = queue;
-    this.method = call.method;
-    this.request = call.request;
+    this.method = method;
+    this.request = request;
     this.deadlineMs = deadlineMs;
-    this.extras = call.extras;
-    this.resolve = call.resolve;
-    this.reject = call.reject;
+    this.extras = extras;
+    this.resolve = resolve;
+    this.reject = reject;
   }
 
   get path(): string {
@@ -50,14 +60,11 @@ export class WaitingCall extends Waiter implements Unsent, DeadlineOwner, CallPl
   }
 
   onWaiting(): void {
-    if (this.deadlineMs !== 0) this.timer = deadlines.add(this.deadlineMs, this, 0);
+    this.queue.noteDeadline(this);
     this.extras?.watch(this, 0);
   }
 
-  onLeaving(): void {
-    if (this.timer !== -1) deadlines.remove(this.timer);
-    this.timer = -1;
-  }
+  onLeaving(): void {}
 
   fail(error: Error): void {
     this.extras?.unwatch();
@@ -68,8 +75,12 @@ export class WaitingCall extends Waiter implements Unsent, DeadlineOwner, CallPl
     refuseCall(this.reject, makeError);
   }
 
+  /** Its turn was a long one: its time was counted from the start of that. */
+  postpone(lagMs: number): void {
+    if (this.deadlineMs !== 0) this.deadlineMs += lagMs;
+  }
+
   onDeadline(): void {
-    this.timer = -1;
     const why = this.queue.why();
     const detail = why === '' ? 'while waiting to be sent' : `while waiting to be sent: ${why}`;
     this.queue.fail(this, failure(Reason.deadline, this.path, 'no', detail, this.queue.cause()));
@@ -80,15 +91,70 @@ export class WaitingCall extends Waiter implements Unsent, DeadlineOwner, CallPl
   }
 }
 
-export class WaitingCalls<Call extends WaitingCall = WaitingCall> extends WaitQueue<Call> {
+/** One timer for the earliest deadline, as `CallDeadlines` has it: a call that is sent in time costs a comparison. */
+export class WaitingCalls<Call extends WaitingCall = WaitingCall>
+  extends WaitQueue<Call>
+  implements DeadlineOwner, TurnListener
+{
   /** What they wait for, if it is worth a word. */
   readonly why: () => string;
   /** The error behind that. */
   readonly cause: () => Error | undefined;
+  /** In which a call came last. */
+  #turn: number = deadlines.turn - 1;
+  #timer = noTimer;
+  #timerMs = Infinity;
 
   constructor(why: () => string = () => '', cause: () => Error | undefined = () => undefined) {
     super();
     this.why = why;
     this.cause = cause;
+  }
+
+  /** Of a call that waits here from now on. */
+  noteDeadline(call: WaitingCall): void {
+    const { turn } = deadlines;
+    call.turn = turn;
+    if (this.#turn !== turn) {
+      this.#turn = turn;
+      deadlines.listen(this);
+    }
+    const { deadlineMs } = call;
+    if (deadlineMs !== 0 && deadlineMs < this.#timerMs) this.#wakeAt(deadlineMs);
+  }
+
+  /** The earliest deadline there was: that call, or others, may have left long since. */
+  onDeadline(): void {
+    this.#timer = noTimer;
+    this.#timerMs = Infinity;
+    let earliestMs = Infinity;
+    for (let call = this.head, next = call; call !== undefined; call = next) {
+      next = call.next as Call | undefined;
+      const { deadlineMs } = call;
+      if (deadlineMs === 0) continue;
+      if (deadlineMs > deadlines.now) earliestMs = Math.min(earliestMs, deadlineMs);
+      else call.onDeadline();
+    }
+    if (earliestMs !== Infinity) this.#wakeAt(earliestMs);
+  }
+
+  /** The calls of this turn are the last ones of the queue. */
+  onLongTurn(lagMs: number): void {
+    const { turn } = deadlines;
+    for (let call = this.tail; call?.turn === turn; call = call.previous as Call | undefined)
+      call.postpone(lagMs);
+  }
+
+  override failAll(errorFor: (path: string) => Error): void {
+    super.failAll(errorFor);
+    if (this.#timer !== noTimer) deadlines.remove(this.#timer);
+    this.#timer = noTimer;
+    this.#timerMs = Infinity;
+  }
+
+  #wakeAt(deadlineMs: number): void {
+    if (this.#timer !== noTimer) deadlines.remove(this.#timer);
+    this.#timerMs = deadlineMs;
+    this.#timer = deadlines.add(deadlineMs, this, 0);
   }
 }
