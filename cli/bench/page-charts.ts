@@ -160,10 +160,7 @@ export function drawCharts(
       'throughput',
       {
         scales: { x, y: { range: (_, __, max) => [0, Math.max(1, max * 1.1)] } },
-        axes: [
-          timeAxis,
-          countAxis,
-        ],
+        axes: [timeAxis, countAxis],
         series: [
           { label: 'Time', value: seconds },
           line('Calls/s', 'raw', { value: counted, fill: colour('shade') }),

@@ -28,8 +28,16 @@ function vendored(name: string): string {
   }
 }
 
-function tiles({ calls, callsPerSecond, elapsedMs, latencyUs, bytes }: Result): string {
+/** A latency; where no call was answered with OK there is none, which is not 0. */
+const timeIn =
+  ({ histogram }: Result) =>
+  (us: number): string =>
+    histogram.length === 0 ? '–' : time(us);
+
+function tiles(result: Result): string {
+  const { calls, callsPerSecond, elapsedMs, latencyUs, bytes } = result;
   const latency = latencyUs.corrected ?? latencyUs.raw;
+  const timeOf = timeIn(result);
   const tile = (name: string, value: string, note = '', kind = ''): string =>
     `<div class="tile ${kind}"><b>${html(value)}</b><span>${html(name)}</span><small>${html(note)}</small></div>`;
   const which = latencyUs.corrected === null ? '' : 'corrected';
@@ -37,9 +45,9 @@ function tiles({ calls, callsPerSecond, elapsedMs, latencyUs, bytes }: Result): 
     tile('calls per second', number(Math.round(callsPerSecond))),
     tile('calls', number(calls.ok + calls.failed), `in ${time(elapsedMs * 1000)}`),
     tile('failed', number(calls.failed), '', calls.failed > 0 ? 'bad' : 'good'),
-    tile('median', time(latency.p50), which),
-    tile('p99', time(latency.p99), which),
-    tile('p99.9', time(latency.p99_9), which),
+    tile('median', timeOf(latency.p50), which),
+    tile('p99', timeOf(latency.p99), which),
+    tile('p99.9', timeOf(latency.p99_9), which),
     tile('out and in', `${size(bytes.requests)}`, `${size(bytes.responses)} in`),
   ].join('\n');
 }
@@ -57,11 +65,13 @@ const latencies: readonly [string, keyof Latency][] = [
   ['max', 'max'],
 ];
 
-function latencyTable({ raw, corrected }: Result['latencyUs']): string {
+function latencyTable(result: Result): string {
+  const { raw, corrected } = result.latencyUs;
+  const timeOf = timeIn(result);
   const head = corrected === null ? '<th>latency</th>' : '<th>raw</th><th>corrected</th>';
   const rows = latencies.map(([name, key]) => {
-    const second = corrected === null ? '' : `<td>${time(corrected[key])}</td>`;
-    return `<tr><th>${name}</th><td>${time(raw[key])}</td>${second}</tr>`;
+    const second = corrected === null ? '' : `<td>${timeOf(corrected[key])}</td>`;
+    return `<tr><th>${name}</th><td>${timeOf(raw[key])}</td>${second}</tr>`;
   });
   return `<table><tr><th></th>${head}</tr>${rows.join('')}</table>`;
 }
@@ -158,7 +168,7 @@ ${plot('Latency: how many calls', 'histogram')}
 ${plot('Latency by percentile', 'percentiles')}
 ${plot('Throughput over time', 'throughput')}
 ${plot(`Latency over time${over}`, 'latency')}
-${section('Latency', latencyTable(result.latencyUs))}
+${section('Latency', latencyTable(result))}
 ${section('How the payloads travelled', travelledSection(result))}
 ${section('Calls by code', errorSection(result), true)}
 </div>

@@ -18,7 +18,7 @@ export const kinds = [
   'write',
   'settle',
   'state',
-  'failed',
+  'ended',
 ] as const;
 export type Kind = (typeof kinds)[number];
 
@@ -136,7 +136,7 @@ function fieldsOf(kind: Kind, row: DataView, session: number, known: Known): Fie
       };
     case 'state':
       return { state: named(states, type) };
-    case 'failed':
+    case 'ended':
       return { reason: '' };
   }
 }
@@ -151,7 +151,7 @@ function eventsOfContext({ about, rows }: Trace, context: number): TraceEvent[] 
   const known: Known = { methods, calls: new Map() };
   const events: TraceEvent[] = [];
   const last = new Map<number, number>();
-  /** Of a session that fails: what it says. */
+  /** Of a session that ends: what it says. */
   let reason: Buffer[] | undefined;
   const say = (): void => {
     if (reason === undefined) return;
@@ -174,7 +174,7 @@ function eventsOfContext({ about, rows }: Trace, context: number): TraceEvent[] 
     const atNs = Math.max(Number(row.getBigUint64(0, true)), last.get(session) ?? 0);
     last.set(session, atNs);
     events.push({ atNs, context, session, kind, ...fieldsOf(kind, row, session, known) });
-    if (kind === 'failed') reason = [];
+    if (kind === 'ended') reason = [];
   }
   say();
   return events;

@@ -29,7 +29,7 @@ function what(event: TraceEvent): string {
     case 'state':
       parts.push(event.state);
       break;
-    case 'failed':
+    case 'ended':
       parts.push(event.reason);
       break;
     default:

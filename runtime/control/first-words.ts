@@ -14,6 +14,9 @@ import type { TlsAcceptor } from './tls-server.ts';
 
 const magicBytes = 4;
 
+/** The line of a log for a connection that never became a session. */
+export const handshakeFailed = (peer: string, why: string): string => `handshake with ${peer} failed: ${why}`;
+
 export class FirstWords {
   readonly #then: (socket: Socket) => void;
   readonly #tls: TlsAcceptor | undefined;
@@ -56,7 +59,7 @@ export class FirstWords {
     // Once it is closed nobody knows that any more.
     const { remoteAddress = '', remotePort } = socket;
     const failed = (why: string): void =>
-      this.#log(`handshake with ${remoteAddress}:${remotePort} failed: ${why}`, remoteAddress);
+      this.#log(handshakeFailed(`${remoteAddress}:${remotePort}`, why), remoteAddress);
     const look = (): void => {
       for (let chunk = socket.read() as Buffer | null; chunk !== null; chunk = socket.read() as Buffer | null)
         heard.push(chunk);

@@ -10,6 +10,7 @@ import type { ServiceDefinition } from '../codec/types.ts';
 import { acceptOver, NotConnected } from '../control/accept.ts';
 import { type Address, ownAddress, parseAddress, peerAddress } from '../control/address.ts';
 import { type FabricPlan, fabricPlan, offers } from '../control/fabric-options.ts';
+import { handshakeFailed } from '../control/first-words.ts';
 import { controlText, type Hello } from '../control/frames.ts';
 import { type Handoff, handOff } from '../control/handoff.ts';
 import { Handshakes } from '../control/handshakes.ts';
@@ -206,7 +207,7 @@ export class RpcServer implements Server, ServerSessionListener {
         if (link.handedOver) return;
         const known = RpcError.from(error, Status.UNAVAILABLE);
         const message = controlText(known.rawMessage);
-        log?.(`handshake with ${arrival.name} failed: ${reasonOf(known)}`);
+        log?.(handshakeFailed(arrival.name, reasonOf(known)));
         this.#turnAway(link, known.code, error instanceof NotConnected ? error.told : message);
       })
       .finally(() => this.#handshakes.end(link));

@@ -17,12 +17,15 @@ needs('browser');
 
 const evil = '</script><script>document.title = "taken"</script><img src=x onerror="document.title=1">';
 
-async function result(rps: number | undefined, total: number, failing = false): Promise<Result> {
+/** `failing`: one call in so many; 0: none. */
+async function result(rps: number | undefined, total: number, failing = 0): Promise<Result> {
   const clock = new VirtualClock();
   const answered = oneByOne(clock, 0.25, 400, 200);
   const call: MakeCall = async (number, worker) => {
     const end = await answered(number, worker);
-    return failing && number % 10 === 0 ? { code: 'UNAVAILABLE', message: evil, responseBytes: 0 } : end;
+    return failing > 0 && number % failing === 0
+      ? { code: 'UNAVAILABLE', message: evil, responseBytes: 0 }
+      : end;
   };
   const maxDurationMs = Number.POSITIVE_INFINITY;
   const rates = { kind: 'const', step: 0, stepDurationMs: 0, maxDurationMs } as const;
@@ -102,7 +105,7 @@ const inked = (page: Page): Promise<Record<string, number>> =>
 
 test('an open loop with a server that stood still: figures, plots, remarks, and no word from outside', async () => {
   const trouble: string[] = [];
-  const page = await opened(await result(2000, 4000, true), trouble);
+  const page = await opened(await result(2000, 4000, 10), trouble);
   expect(trouble).toEqual([]);
   expect(await page.title()).toBe('rdma-rpc bench: a.B/C');
   const drawn = await inked(page);
@@ -130,6 +133,14 @@ test('an open loop with a server that stood still: figures, plots, remarks, and 
     /Percentile:?\s*9\d[\d.]* %.*Corrected:?\s*[\d.]+ \w+/s,
   );
   await page.close();
+});
+
+test('no latency where no call was answered with OK: that is not 0', async () => {
+  const figures = /<div class="tiles">.*?<\/div>\s*<\/div>|<table>.*?<\/table>/gs;
+  const shown = (report: Result): string => pageOf(report).match(figures)!.join('');
+  expect(shown(await result(undefined, 100, 1))).toMatch(/<b>–<\/b><span>median.*<th>p99<\/th><td>–<\/td>/s);
+  expect(shown(await result(undefined, 100, 1))).not.toMatch(/>0 [mnu]?s</);
+  expect(shown(await result(undefined, 100, 2))).not.toContain('–');
 });
 
 test('a closed loop on a narrow screen: one column, and nothing beside the edge', async () => {

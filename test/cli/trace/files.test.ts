@@ -85,7 +85,7 @@ describe('what a file says', () => {
       { kind: 'frame-in', frame: 'request', call: '5.3', method: 'a.B/C', bytes: 60, credits: 2 },
       { kind: 'frame-out', frame: 'response', call: '5.3', method: 'a.B/C', status: 'NOT_FOUND' },
       { kind: 'settle', call: '5.3', good: false, tookUs: 0.512 },
-      { kind: 'failed', reason: 'receive failed: wr_flush_err' },
+      { kind: 'ended', reason: 'receive failed: wr_flush_err' },
     ]);
   });
   test('of a session the order is that of its rows, though a time may lie before the last one', () => {

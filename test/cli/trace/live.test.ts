@@ -152,7 +152,7 @@ describe('of a session that fails', () => {
     expect(files()[0]).toMatch(/rdma-rpc-\d+-0-\d{13}-1\.trace$/);
     const { events, reason } = await json(files()[0]!);
     expect(reason).toBe('the channel was closed');
-    const failed = events.find(({ kind }) => kind === 'failed');
+    const failed = events.find(({ kind }) => kind === 'ended');
     expect(failed).toMatchObject({ reason });
     expect(events.filter(({ frame }) => frame === 'request').at(-1)?.method).toMatch(/Behave$/);
     expect((await run('trace', files()[0]!)).out).toContain('written because: the channel was closed');
