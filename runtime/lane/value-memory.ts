@@ -1,6 +1,6 @@
 /**
- * Where `bytes` values go that are copied out of a receive slab: on 64 bytes, so that typed arrays of any kind can be laid over them. Values of a few hundred
- * bytes share chunks, which is several times faster than memory for each; a chunk lives as long as any of them, as with Node's Buffers. Used by Incoming, on the
+ * Where `bytes` values go that are copied out of a receive slab: on 64 bytes, so that typed arrays of any kind can be laid over them. Values of up to
+ * 16 KiB share chunks, which is several times faster than memory for each; a chunk lives as long as any of them, as with Node's Buffers. Used by Incoming, on the
  * JS thread.
  */
 import { markAsUntransferable } from 'node:worker_threads';
@@ -9,9 +9,6 @@ import { loadNative } from '../native.ts';
 
 /** A shorter one has memory of its own, which V8 keeps in its own heap. */
 const sharedMin = 64;
-/** A longer one, too: the memory it would hold alive, or waste at the end of a chunk, is no longer small beside it. */
-const sharedMax = 4096;
-const chunkBytes = 32 * 1024;
 
 /** Memory of so many bytes that begins on 64 bytes. V8 gives 16, and only native code sees where. */
 function aligned(bytes: number): Uint8Array<ArrayBuffer> {
@@ -20,26 +17,46 @@ function aligned(bytes: number): Uint8Array<ArrayBuffer> {
   return new Uint8Array(buffer, beyond === 0 ? 0 : imageAlignment - beyond, bytes);
 }
 
-let chunk: Uint8Array<ArrayBuffer> = new Uint8Array(0);
-let used = 0;
+/** Memory that values share, one behind the other. */
+class Chunks {
+  /** A longer value has memory of its own: what it would hold alive, or waste at the end of a chunk, is no longer small beside it. */
+  readonly valueMax: number;
+  readonly #chunkBytes: number;
+  #chunk: Uint8Array<ArrayBuffer> = new Uint8Array(0);
+  #used = 0;
+
+  constructor(valueMax: number, chunkBytes: number) {
+    this.valueMax = valueMax;
+    this.#chunkBytes = chunkBytes;
+  }
+
+  take(bytes: number): Uint8Array {
+    if (bytes > this.#chunk.length - this.#used) {
+      this.#chunk = aligned(this.#chunkBytes);
+      // To transfer one value to another thread would take the others with it.
+      markAsUntransferable(this.#chunk.buffer);
+      this.#used = 0;
+    }
+    const value = new Uint8Array(this.#chunk.buffer, this.#chunk.byteOffset + this.#used, bytes);
+    this.#used = imagePlace(this.#used + bytes);
+    return value;
+  }
+}
+
+const small = new Chunks(2 * 1024, 32 * 1024);
+/** Memory of its own costs more than the copy of such a value: twice the time in all at 8,000 bytes. */
+const medium = new Chunks(16 * 1024, 128 * 1024);
 
 /** A copy of bytes [start, end) of `from`, on 64 bytes if it has so many. */
 export function copyValue(from: Uint8Array, start: number, end: number): Uint8Array {
   const bytes = end - start;
   if (bytes < sharedMin) return from.slice(start, end);
-  const value = bytes > sharedMax ? aligned(bytes) : share(bytes);
+  const value = memoryFor(bytes);
   value.set(from.subarray(start, end));
   return value;
 }
 
-function share(bytes: number): Uint8Array {
-  if (bytes > chunk.length - used) {
-    chunk = aligned(chunkBytes);
-    // To transfer one value to another thread would take the others with it.
-    markAsUntransferable(chunk.buffer);
-    used = 0;
-  }
-  const value = new Uint8Array(chunk.buffer, chunk.byteOffset + used, bytes);
-  used = imagePlace(used + bytes);
-  return value;
+function memoryFor(bytes: number): Uint8Array {
+  if (bytes <= small.valueMax) return small.take(bytes);
+  return bytes <= medium.valueMax ? medium.take(bytes) : aligned(bytes);
 }

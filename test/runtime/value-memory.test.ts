@@ -1,0 +1,39 @@
+/** Where values go that are copied out of messages: on 64 bytes, in memory that they share up to 16 KiB. */
+import { describe, expect, it } from 'vitest';
+import { copyValue } from '../../runtime/lane/value-memory.ts';
+import { loadNative } from '../../runtime/native.ts';
+
+const from = Uint8Array.from({ length: 64 * 1024 }, (_, i) => i * 7);
+const twice = (bytes: number): [Uint8Array, Uint8Array] => [
+  copyValue(from, 5, 5 + bytes),
+  copyValue(from, 9, 9 + bytes),
+];
+
+describe('a copied value', () => {
+  it.each([
+    // What V8 keeps in its own heap.
+    [0, false],
+    [63, false],
+    [64, true],
+    [2048, true],
+    [2049, true],
+    [8000, true],
+    [16 * 1024, true],
+    [16 * 1024 + 1, false],
+  ])('of %d bytes shares its memory: %s', (bytes, shares) => {
+    // The second of two may begin a chunk, not both.
+    const same = [twice(bytes), twice(bytes)].some(([one, other]) => one.buffer === other.buffer);
+    expect(same).toBe(shares);
+  });
+
+  it.each([64, 100, 2048, 2049, 5000, 16 * 1024, 20_000])(
+    'of %d bytes is on 64 bytes, and its own',
+    (bytes) => {
+      const values = Array.from({ length: 40 }, (_, i) => copyValue(from, i, i + bytes));
+      values.forEach((value, i) => {
+        expect((loadNative().address(value.buffer as ArrayBuffer) + value.byteOffset) % 64).toBe(0);
+        expect(Buffer.compare(value, from.subarray(i, i + bytes))).toBe(0);
+      });
+    },
+  );
+});
