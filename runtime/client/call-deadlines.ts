@@ -16,6 +16,8 @@ export class CallDeadlines implements DeadlineOwner, TurnListener {
   #lastTurn: number;
   #timer = noTimer;
   #timerMs = Infinity;
+  /** In which it was set. */
+  #timerTurn = 0;
 
   /** `rows`: of the session, which go on coming. */
   constructor(rows: readonly CallRow[], onPassed: (row: CallRow) => void) {
@@ -56,6 +58,8 @@ export class CallDeadlines implements DeadlineOwner, TurnListener {
    * Looks at the calls of this turn only: there may be thousands of sessions, with hundreds of slots each.
    */
   onLongTurn(lagMs: number): void {
+    // The wheel has moved that, too: a deadline between the two needs another one.
+    if (this.#timerTurn === deadlines.turn) this.#timerMs += lagMs;
     for (let row = this.#last; row !== undefined; row = row.deadlineBefore) {
       if (row.deadlineMs !== 0) row.deadlineMs += lagMs;
     }
@@ -76,6 +80,7 @@ export class CallDeadlines implements DeadlineOwner, TurnListener {
   #wakeAt(deadlineMs: number): void {
     if (this.#timer !== noTimer) deadlines.remove(this.#timer);
     this.#timerMs = deadlineMs;
+    this.#timerTurn = deadlines.turn;
     this.#timer = deadlines.add(deadlineMs, this, 0);
   }
 }

@@ -74,3 +74,21 @@ test('a long turn looks at sessions that have made a deadline in it, once each',
   endTurn(500);
   expect(sessions.map(({ looks }) => looks)).toEqual(sessions.map((_, index) => (index === 42 ? 1 : 0)));
 });
+
+test('one that is earlier than the first after that has moved does not wait for it', () => {
+  const rows = [new CallRow(0), new CallRow(1)] as const;
+  const passed: CallRow[] = [];
+  const session = new CallDeadlines(rows, (row) => {
+    row.deadlineMs = 0;
+    passed.push(row);
+  });
+  const from = deadlines.now;
+  newTurn();
+  session.set(rows[0], from + 100);
+  endTurn(500);
+  session.set(rows[1], from + 550);
+  deadlines.run(from + 570);
+  expect(passed).toEqual([rows[1]]);
+  deadlines.run(from + 700);
+  expect(passed).toEqual([rows[1], rows[0]]);
+});

@@ -71,6 +71,34 @@ describe('deadlines of calls that wait', () => {
     expect([failed, queue.size, timers()]).toEqual([[1, 3, 0, 2], 0, 0]);
   });
 
+  test('thousands in order are not all looked at for each that passes', () => {
+    const { queue, startMs, failed } = waiting(...Array.from({ length: 3000 }, (_, i) => 100 + 10 * i));
+    let looks = 0;
+    for (let call = queue.head; call !== undefined; call = call.next as WaitingCall | undefined) {
+      const { deadlineMs } = call;
+      Object.defineProperty(call, 'deadlineMs', { get: () => ++looks && deadlineMs });
+    }
+    for (let ms = 150; ms <= 1150; ms += 10) deadlines.run(startMs + ms);
+    expect(failed.length).toBe(106);
+    expect(looks).toBeLessThan(500);
+    queue.failAll(() => new Error('closed'));
+  });
+
+  test('a turn that takes long leaves them in order only if they are', () => {
+    const { queue, startMs, failed } = waiting(100);
+    deadlines.endTurn(startMs + 50);
+    const settle = (outcome: unknown) => {
+      failed.push(1);
+      Promise.resolve(outcome).catch(nothing);
+    };
+    // Before the first one, which has been moved to 150.
+    queue.push(new WaitingCall(queue, echo, 1, startMs + 110, undefined, settle, nothing));
+    deadlines.run(startMs + 135);
+    expect(failed).toEqual([1]);
+    deadlines.run(startMs + 200);
+    expect(failed).toEqual([1, 0]);
+  });
+
   test('those of calls that have been sent end nothing', () => {
     const { queue, startMs, failed } = waiting(100, 200);
     queue.startAll(({ request }) => request === 0);

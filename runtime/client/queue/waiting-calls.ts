@@ -104,6 +104,12 @@ export class WaitingCalls<Call extends WaitingCall = WaitingCall>
   #turn: number = deadlines.turn - 1;
   #timer = noTimer;
   #timerMs = Infinity;
+  /** In which it was set. */
+  #timerTurn = 0;
+  /** Calls with like limits: each deadline is later than those before it, and the first one to come ends a search. */
+  #inOrder = true;
+  /** Of all deadlines, while they are in order. */
+  #latestMs = 0;
 
   constructor(why: () => string = () => '', cause: () => Error | undefined = () => undefined) {
     super();
@@ -119,8 +125,15 @@ export class WaitingCalls<Call extends WaitingCall = WaitingCall>
       this.#turn = turn;
       deadlines.listen(this);
     }
+    if (this.size === 1) {
+      this.#inOrder = true;
+      this.#latestMs = 0;
+    }
     const { deadlineMs } = call;
-    if (deadlineMs !== 0 && deadlineMs < this.#timerMs) this.#wakeAt(deadlineMs);
+    if (deadlineMs === 0) return;
+    if (deadlineMs < this.#latestMs) this.#inOrder = false;
+    else this.#latestMs = deadlineMs;
+    if (deadlineMs < this.#timerMs) this.#wakeAt(deadlineMs);
   }
 
   /** The earliest deadline there was: that call, or others, may have left long since. */
@@ -132,8 +145,9 @@ export class WaitingCalls<Call extends WaitingCall = WaitingCall>
       next = call.next as Call | undefined;
       const { deadlineMs } = call;
       if (deadlineMs === 0) continue;
-      if (deadlineMs > deadlines.now) earliestMs = Math.min(earliestMs, deadlineMs);
-      else call.onDeadline();
+      if (deadlineMs <= deadlines.now) call.onDeadline();
+      else if (deadlineMs < earliestMs) earliestMs = deadlineMs;
+      if (this.#inOrder && earliestMs !== Infinity) break;
     }
     if (earliestMs !== Infinity) this.#wakeAt(earliestMs);
   }
@@ -141,6 +155,9 @@ export class WaitingCalls<Call extends WaitingCall = WaitingCall>
   /** The calls of this turn are the last ones of the queue. */
   onLongTurn(lagMs: number): void {
     const { turn } = deadlines;
+    this.#latestMs += lagMs;
+    // The wheel has moved that, too: a deadline between the two needs another one.
+    if (this.#timerTurn === turn) this.#timerMs += lagMs;
     for (let call = this.tail; call?.turn === turn; call = call.previous as Call | undefined)
       call.postpone(lagMs);
   }
@@ -155,6 +172,7 @@ export class WaitingCalls<Call extends WaitingCall = WaitingCall>
   #wakeAt(deadlineMs: number): void {
     if (this.#timer !== noTimer) deadlines.remove(this.#timer);
     this.#timerMs = deadlineMs;
+    this.#timerTurn = deadlines.turn;
     this.#timer = deadlines.add(deadlineMs, this, 0);
   }
 }
