@@ -13,25 +13,47 @@ export const own = 'rdma-rpc';
 export const times = (ratio: number): string => `${ratio >= 10 ? ratio.toFixed(0) : ratio.toFixed(2)} ×`;
 const percent = (share: number): string => `${(100 * share).toFixed(0)} %`;
 
+/** Of a scenario and a peer. */
+type Place = readonly [scenario: string, peer?: string];
+
+/** Of one row beside another; without either there is nothing to judge. */
+function besideAnother(
+  goal: string,
+  place: Place,
+  base: Place,
+  compare: (row: Row, base: Row) => { found: string; reached: boolean },
+): Goal {
+  return {
+    goal,
+    judge(find) {
+      const row = find(...place);
+      const other = find(...base);
+      return row === undefined || other === undefined ? undefined : compare(row, other);
+    },
+  };
+}
+
+/** Calls/s of one row as a share of another's. */
+const callsShareOf = (goal: string, place: Place, base: Place, least: number): Goal =>
+  besideAnother(goal, place, base, (row, other) => {
+    const share = row.callsPerSecond / other.callsPerSecond;
+    return { found: percent(share), reached: share >= least };
+  });
+
 /** Calls/s of `peer` beside those of `base`. `goal`: what is asked, with the share in it. */
-export function callsShare(
+export const callsShare = (
   scenario: string,
   peer: string,
   base: string,
   least: number,
   goal: (share: string) => string,
-): Goal {
-  return {
-    goal: `${scenario}: ${goal(`at least ${percent(least)}`)}`,
-    judge(find) {
-      const one = find(scenario, peer);
-      const other = find(scenario, base);
-      if (one === undefined || other === undefined) return undefined;
-      const share = one.callsPerSecond / other.callsPerSecond;
-      return { found: percent(share), reached: share >= least };
-    },
-  };
-}
+): Goal =>
+  callsShareOf(
+    `${scenario}: ${goal(`at least ${percent(least)}`)}`,
+    [scenario, peer],
+    [scenario, base],
+    least,
+  );
 
 export const callsShareOfLimit = (scenario: string, least: number): Goal =>
   callsShare(scenario, own, 'limit', least, (share) => `${share} of the limit's calls/s`);
@@ -41,42 +63,35 @@ export const callsShareOfUnsealed = (scenario: string, least: number): Goal =>
   callsShare(scenario, 'sealed', own, least, (share) => `sealed ${share} of the calls/s without`);
 
 /** Calls/s of one scenario beside those of another. */
-export function callsShareOfScenario(scenario: string, base: string, least: number): Goal {
-  return {
-    goal: `${scenario}: at least ${percent(least)} of the calls/s of ${base}`,
-    judge(find) {
-      const one = find(scenario);
-      const other = find(base);
-      if (one === undefined || other === undefined) return undefined;
-      const share = one.callsPerSecond / other.callsPerSecond;
-      return { found: percent(share), reached: share >= least };
-    },
-  };
-}
+export const callsShareOfScenario = (scenario: string, base: string, least: number): Goal =>
+  callsShareOf(
+    `${scenario}: at least ${percent(least)} of the calls/s of ${base}`,
+    [scenario],
+    [base],
+    least,
+  );
 
 /** The time of a call, as a multiple of that of another scenario with as many in flight. */
 export function timeTimesScenario(scenario: string, base: string, most: number): Goal {
-  return {
-    goal: `${scenario}: a call takes at most ${most} × the time of ${base}`,
-    judge(find) {
-      const one = find(scenario);
-      const other = find(base);
-      if (one === undefined || other === undefined) return undefined;
-      const ratio = other.callsPerSecond / one.callsPerSecond;
-      return { found: times(ratio), reached: ratio <= most };
-    },
-  };
+  const goal = `${scenario}: a call takes at most ${most} × the time of ${base}`;
+  return besideAnother(goal, [scenario], [base], (row, other) => {
+    const ratio = other.callsPerSecond / row.callsPerSecond;
+    return { found: times(ratio), reached: ratio <= most };
+  });
 }
 
-/** No step between neighbours of `scenarios` that is a cliff; `of`: what grows along them. */
-export function noCliff(of: 'in flight' | 'bytes', scenarios: readonly string[]): Goal {
+/**
+ * No step between neighbours of `scenarios` that is a cliff. `bytes`: as for `stepsOf`; the last scenario then
+ * mostly has the best rate of bytes, and is there for that.
+ */
+export function noCliff(scenarios: readonly string[], bytes = false): Goal {
   return {
     goal: `${scenarios[0]} to ${scenarios.at(-1)}: no step of more than ${cliffMin} × between neighbours`,
     judge(find) {
       const rows = scenarios.map((scenario) => find(scenario));
       if (!rows.every((row) => row !== undefined)) return undefined;
-      const points = rows.map((row) => ({ ...row, x: of === 'bytes' ? row.payloadBytes : row.inFlight }));
-      const [worst] = stepsOf(points, of === 'bytes').sort((one, other) => other.times - one.times);
+      const points = rows.map((row) => ({ ...row, x: row.payloadBytes }));
+      const [worst] = stepsOf(points, bytes).sort((one, other) => other.times - one.times);
       if (worst === undefined) return undefined;
       return {
         found: `${worst.times.toFixed(2)} ×, from ${worst.from.scenario} to ${worst.to.scenario}`,
@@ -87,63 +102,40 @@ export function noCliff(of: 'in flight' | 'bytes', scenarios: readonly string[])
 }
 
 export function p50TimesLimit(scenario: string, most: number): Goal {
-  return {
-    goal: `${scenario}: p50 at most ${most} × the limit's (same placement)`,
-    judge(find) {
-      const ours = find(scenario);
-      const limit = find(scenario, 'limit');
-      if (ours === undefined || limit === undefined) return undefined;
-      const ratio = ours.p50Us / limit.p50Us;
-      return {
-        found: `${times(ratio)} (${ours.p50Us.toFixed(2)} us, ${ours.placement})`,
-        reached: ratio <= most,
-      };
-    },
-  };
+  const goal = `${scenario}: p50 at most ${most} × the limit's (same placement)`;
+  return besideAnother(goal, [scenario], [scenario, 'limit'], ({ p50Us, placement }, limit) => {
+    const ratio = p50Us / limit.p50Us;
+    return { found: `${times(ratio)} (${p50Us.toFixed(2)} us, ${placement})`, reached: ratio <= most };
+  });
 }
 
 export function callsTimesGrpc(scenario: string, least: number, peer = own, base = 'grpc-js'): Goal {
-  return {
-    goal: `${scenario}: ${peer === own ? '' : `${peer} `}at least ${least} × ${base}`,
-    judge(find) {
-      const ours = find(scenario, peer);
-      const grpc = find(scenario, base);
-      if (ours === undefined || grpc === undefined) return undefined;
-      const ratio = ours.callsPerSecond / grpc.callsPerSecond;
-      return { found: times(ratio), reached: ratio >= least };
-    },
-  };
+  const goal = `${scenario}: ${peer === own ? '' : `${peer} `}at least ${least} × ${base}`;
+  return besideAnother(goal, [scenario, peer], [scenario, base], (row, grpc) => {
+    const ratio = row.callsPerSecond / grpc.callsPerSecond;
+    return { found: times(ratio), reached: ratio >= least };
+  });
 }
 
 /** At least so many GB/s, or that share of what a C program sends in the same run. */
 export function bytesBesideSender(scenario: string, leastBytes: number, leastShare: number): Goal {
-  return {
-    goal: `${scenario}: at least ${leastBytes / 1e9} GB/s or ${percent(leastShare)} of a plain C sender`,
-    judge(find) {
-      const ours = find(scenario);
-      const sender = find(scenario, 'C sender');
-      if (ours === undefined || sender === undefined) return undefined;
-      const share = ours.bytesPerSecond / sender.bytesPerSecond;
-      return {
-        found: `${(ours.bytesPerSecond / 1e9).toFixed(2)} GB/s, ${percent(share)}`,
-        reached: ours.bytesPerSecond >= leastBytes || share >= leastShare,
-      };
-    },
-  };
+  const goal = `${scenario}: at least ${leastBytes / 1e9} GB/s or ${percent(leastShare)} of a plain C sender`;
+  return besideAnother(goal, [scenario], [scenario, 'C sender'], ({ bytesPerSecond }, sender) => {
+    const share = bytesPerSecond / sender.bytesPerSecond;
+    return {
+      found: `${(bytesPerSecond / 1e9).toFixed(2)} GB/s, ${percent(share)}`,
+      reached: bytesPerSecond >= leastBytes || share >= leastShare,
+    };
+  });
 }
 
 /** Of small calls beside a transfer, as a multiple of what they are without it. */
 export function besideTimesAlone(scenario: string, alone: string, p50Most: number, p99Most: number): Goal {
-  return {
-    goal: `${scenario}: p50 at most ${p50Most} ×, p99 at most ${p99Most} × the p50 without`,
-    judge(find) {
-      const beside = find(scenario);
-      const base = find(alone);
-      if (beside === undefined || base === undefined) return undefined;
-      const [p50, p99] = [beside.p50Us / base.p50Us, beside.p99Us / base.p50Us];
-      return { found: `${times(p50)}, ${times(p99)}`, reached: p50 <= p50Most && p99 <= p99Most };
-    },
-  };
+  const goal = `${scenario}: p50 at most ${p50Most} ×, p99 at most ${p99Most} × the p50 without`;
+  return besideAnother(goal, [scenario], [alone], (row, base) => {
+    const [p50, p99] = [row.p50Us / base.p50Us, row.p99Us / base.p50Us];
+    return { found: `${times(p50)}, ${times(p99)}`, reached: p50 <= p50Most && p99 <= p99Most };
+  });
 }
 
 /** Of small calls beside a transfer. */

@@ -62,7 +62,7 @@ void Session::fail(const std::string& reason) {
   leave_connecting(SessionState::draining);
   touch();
   error_ = reason;
-  recorder_.failed(reason);
+  recorder_.ended(reason);
   qp_->to_error();
   forget_waiters();
   // (A server sends no requests.)

@@ -75,8 +75,8 @@ class Recorder {
     add(EventKind::settle, good ? 1 : 0, 0, call, method, 0, time);
   }
   void state(std::uint8_t state) const { add(EventKind::state, state, 0, 0, 0, 0, 0); }
-  void failed(std::string_view reason) const {
-    add(EventKind::failed, 0, 0, 0, 0, 0, 0);
+  void ended(std::string_view reason) const {
+    add(EventKind::ended, 0, 0, 0, 0, 0, 0);
     reason = reason.substr(0, kReasonBytesMax);
     for (std::size_t at = 0; at < reason.size(); at += kTextBytesPerRow) {
       std::uint32_t words[4] = {};

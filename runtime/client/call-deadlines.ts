@@ -3,21 +3,17 @@
  * that ends in time costs a store. Owned by a ClientSession, on its JS thread.
  */
 import { deadlines } from '../lane/deadlines.ts';
-import type { DeadlineOwner, TurnListener } from '../lane/timer-wheel.ts';
+import { type DeadlinesOwner, EarliestDeadline } from '../lane/earliest-deadline.ts';
+import type { TurnListener } from '../lane/timer-wheel.ts';
 import type { CallRow } from './call-row.ts';
 
-const noTimer = -1;
-
-export class CallDeadlines implements DeadlineOwner, TurnListener {
+export class CallDeadlines implements DeadlinesOwner, TurnListener {
   readonly #rows: readonly CallRow[];
   readonly #onPassed: (row: CallRow) => void;
   /** The row that was given a deadline last, in that turn. */
   #last: CallRow | undefined;
   #lastTurn: number;
-  #timer = noTimer;
-  #timerMs = Infinity;
-  /** In which it was set. */
-  #timerTurn = 0;
+  readonly #earliest: EarliestDeadline = new EarliestDeadline(this);
 
   /** `rows`: of the session, which go on coming. */
   constructor(rows: readonly CallRow[], onPassed: (row: CallRow) => void) {
@@ -31,19 +27,15 @@ export class CallDeadlines implements DeadlineOwner, TurnListener {
     const { turn } = deadlines;
     row.deadlineMs = deadlineMs;
     if (this.#lastTurn !== turn || row.deadlineTurn !== turn) this.#note(row, turn);
-    if (deadlineMs < this.#timerMs) this.#wakeAt(deadlineMs);
+    this.#earliest.add(deadlineMs);
   }
 
   /** The session is over. */
   stop(): void {
-    if (this.#timer !== noTimer) deadlines.remove(this.#timer);
-    this.#timer = noTimer;
+    this.#earliest.stop();
   }
 
-  /** The earliest deadline there was: that call, or others, may have ended long since. */
-  onDeadline(): void {
-    this.#timer = noTimer;
-    this.#timerMs = Infinity;
+  onDeadlines(): number {
     let earliestMs = Infinity;
     for (const row of this.#rows) {
       const { deadlineMs } = row;
@@ -51,15 +43,14 @@ export class CallDeadlines implements DeadlineOwner, TurnListener {
       if (deadlineMs > deadlines.now) earliestMs = Math.min(earliestMs, deadlineMs);
       else this.#onPassed(row);
     }
-    if (earliestMs !== Infinity) this.#wakeAt(earliestMs);
+    return earliestMs;
   }
 
   /**
    * Looks at the calls of this turn only: there may be thousands of sessions, with hundreds of slots each.
    */
   onLongTurn(lagMs: number): void {
-    // The wheel has moved that, too: a deadline between the two needs another one.
-    if (this.#timerTurn === deadlines.turn) this.#timerMs += lagMs;
+    this.#earliest.onLongTurn(lagMs);
     for (let row = this.#last; row !== undefined; row = row.deadlineBefore) {
       if (row.deadlineMs !== 0) row.deadlineMs += lagMs;
     }
@@ -75,12 +66,5 @@ export class CallDeadlines implements DeadlineOwner, TurnListener {
     row.deadlineTurn = turn;
     row.deadlineBefore = this.#last;
     this.#last = row;
-  }
-
-  #wakeAt(deadlineMs: number): void {
-    if (this.#timer !== noTimer) deadlines.remove(this.#timer);
-    this.#timerMs = deadlineMs;
-    this.#timerTurn = deadlines.turn;
-    this.#timer = deadlines.add(deadlineMs, this, 0);
   }
 }

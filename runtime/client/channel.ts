@@ -40,6 +40,7 @@ import { RetryBudget } from './connections/retry-budget.ts';
 import { callCredentials, KeptCredentials } from './credentials.ts';
 import { KeepAlive } from './keep-alive.ts';
 import { ChannelQueue, type QueueOwner } from './queue/channel-queue.ts';
+import { WaitingCall } from './queue/waiting-calls.ts';
 import { repeated } from './repeat.ts';
 
 // The executor stores here, so that a call needs no closure for its promise. Taken from here at once: what stayed would keep an answer's memory.
@@ -190,7 +191,8 @@ export class ClientChannel
       this.queue.waiting.size !== 0 ||
       !current.session.start(method, request, deadlineMs, extras, resolve, reject)
     ) {
-      this.queue.enter(method, request, deadlineMs, extras, resolve, reject);
+      const { waiting } = this.queue;
+      this.queue.enter(new WaitingCall(waiting, method, request, deadlineMs, extras, resolve, reject));
     } else if (this.#connections.several) this.#connections.rotate();
     return promise;
   }

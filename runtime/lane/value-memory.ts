@@ -1,7 +1,8 @@
 /**
- * Where `bytes` values go that are copied out of a receive slab: on 64 bytes, so that typed arrays of any kind can be laid over them. Values of up to
- * 12 KiB share chunks, which is several times faster than memory for each; a chunk lives as long as any of them, as with Node's Buffers. Used by Incoming, on the
- * JS thread.
+ * Where `bytes` values go that are copied out of a receive slab: on 64 bytes, so that typed arrays of any kind
+ * can be laid over them. Values of up to 12 KiB share chunks, which is faster than memory for each, several
+ * times at a few hundred bytes; a chunk lives as long as any of them, as with Node's Buffers. Used by
+ * Incoming, on the JS thread.
  */
 import { markAsUntransferable } from 'node:worker_threads';
 import { imageAlignment, imagePlace } from '../codec/memory/image.ts';

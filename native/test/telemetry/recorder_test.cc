@@ -86,17 +86,17 @@ TEST_F(RecorderOfSessions, TheReasonOfAnEndIsKeptWhole) {
   for (const std::string& reason : {std::string("receive failed: wr_flush_err"), std::string(),
                                     std::string(16, 'x'), std::string(kReasonBytesMax, 'y')}) {
     const Recorder session = recorder(static_cast<std::uint32_t>(100 + reason.size()), 0);
-    session.failed(reason);
+    session.ended(reason);
     const std::vector<EventRow> rows = session.rows();
     ASSERT_FALSE(rows.empty());
-    EXPECT_EQ(rows[0].kind, EventKind::failed);
+    EXPECT_EQ(rows[0].kind, EventKind::ended);
     EXPECT_EQ(text_of(rows), reason);
   }
 }
 
 TEST_F(RecorderOfSessions, AReasonWithoutEndIsCut) {
   const Recorder session = recorder(9, 0);
-  session.failed(std::string(100'000, 'z'));
+  session.ended(std::string(100'000, 'z'));
   EXPECT_EQ(text_of(session.rows()), std::string(kReasonBytesMax, 'z'));
 }
 

@@ -3,13 +3,12 @@
  * their own, so that neither holds up the other, and so have calls whose request finds no memory. Owned by a channel, handed down to its connections,
  * on its JS thread.
  */
-import { failCall, type Reject, type Resolve } from '../../core/errors/failing.ts';
+import { failCall } from '../../core/errors/failing.ts';
 import { queueFull, unavailable } from '../../core/errors/failure.ts';
 import { lengthsOf } from '../../core/lengths.ts';
 import { closeTurnSoon } from '../../lane/deadlines.ts';
 import type { FabricContext, SlotWaiter } from '../../lane/fabric-context.ts';
 import { CallExtras } from '../call-extras.ts';
-import type { ClientMethod } from '../client-method.ts';
 import type { ClientSession } from '../client-session.ts';
 import type { Connections } from '../connections/connections.ts';
 import type { ClientStream, StreamHost } from '../stream/client-stream.ts';
@@ -49,7 +48,7 @@ export class ChannelQueue implements CallQueue, StreamHost, SlotWaiter {
   readonly #owner: QueueOwner;
   readonly #memoryWaiting = new MemoryWaitQueue((call) => {
     const { method, request, ownDeadlineMs, extras, resolve, reject } = call;
-    this.enter(method, request, ownDeadlineMs, extras, resolve, reject);
+    this.enter(new WaitingCall(this.waiting, method, request, ownDeadlineMs, extras, resolve, reject));
   });
   #connections!: Connections;
 
@@ -74,18 +73,10 @@ export class ChannelQueue implements CallQueue, StreamHost, SlotWaiter {
     return (ready.find(({ streams }) => !streams.full) ?? current).streams;
   }
 
-  /** A call that the connection whose turn it is has not taken. Of parts, as for `ClientSession.start`: with more calls at once than slots all come here. */
-  enter(
-    method: ClientMethod,
-    request: unknown,
-    deadlineMs: number,
-    extras: CallExtras | undefined,
-    resolve: Resolve,
-    reject: Reject,
-  ): void {
+  /** A call of `waiting` that the connection whose turn it is has not taken. */
+  enter(call: WaitingCall): void {
     // Nothing was staged, so nothing else would. Not at once: that reads the clock for each call of many that wait.
     closeTurnSoon();
-    const call = new WaitingCall(this.waiting, method, request, deadlineMs, extras, resolve, reject);
     this.#admit(call, this.waiting, this.#startCall, this.waiting.why);
   }
 

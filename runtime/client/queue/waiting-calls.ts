@@ -7,14 +7,13 @@ import { failCall, type Reject, type Resolve, refuseCall } from '../../core/erro
 import { failure } from '../../core/errors/failure.ts';
 import { type Lengths, lengthsOf } from '../../core/lengths.ts';
 import { deadlines } from '../../lane/deadlines.ts';
-import type { DeadlineOwner, TurnListener } from '../../lane/timer-wheel.ts';
+import { type DeadlinesOwner, EarliestDeadline } from '../../lane/earliest-deadline.ts';
+import type { TurnListener } from '../../lane/timer-wheel.ts';
 import { Reason } from '../../native.ts';
 import type { CallExtras, CallPlace } from '../call-extras.ts';
 import type { ClientMethod } from '../client-method.ts';
 import type { Unsent } from './unsent.ts';
 import { Waiter, WaitQueue } from './wait-queue.ts';
-
-const noTimer = -1;
 
 export class WaitingCall extends Waiter implements Unsent, CallPlace {
   readonly method: ClientMethod;
@@ -91,10 +90,9 @@ export class WaitingCall extends Waiter implements Unsent, CallPlace {
   }
 }
 
-/** One timer for the earliest deadline, as `CallDeadlines` has it: a call that is sent in time costs a comparison. */
 export class WaitingCalls<Call extends WaitingCall = WaitingCall>
   extends WaitQueue<Call>
-  implements DeadlineOwner, TurnListener
+  implements DeadlinesOwner, TurnListener
 {
   /** What they wait for, if it is worth a word. */
   readonly why: () => string;
@@ -102,10 +100,7 @@ export class WaitingCalls<Call extends WaitingCall = WaitingCall>
   readonly cause: () => Error | undefined;
   /** In which a call came last. */
   #turn: number = deadlines.turn - 1;
-  #timer = noTimer;
-  #timerMs = Infinity;
-  /** In which it was set. */
-  #timerTurn = 0;
+  readonly #earliest: EarliestDeadline = new EarliestDeadline(this);
   /** Calls with like limits: each deadline is later than those before it, and the first one to come ends a search. */
   #inOrder = true;
   /** Of all deadlines, while they are in order. */
@@ -133,13 +128,10 @@ export class WaitingCalls<Call extends WaitingCall = WaitingCall>
     if (deadlineMs === 0) return;
     if (deadlineMs < this.#latestMs) this.#inOrder = false;
     else this.#latestMs = deadlineMs;
-    if (deadlineMs < this.#timerMs) this.#wakeAt(deadlineMs);
+    this.#earliest.add(deadlineMs);
   }
 
-  /** The earliest deadline there was: that call, or others, may have left long since. */
-  onDeadline(): void {
-    this.#timer = noTimer;
-    this.#timerMs = Infinity;
+  onDeadlines(): number {
     let earliestMs = Infinity;
     for (let call = this.head, next = call; call !== undefined; call = next) {
       next = call.next as Call | undefined;
@@ -149,30 +141,20 @@ export class WaitingCalls<Call extends WaitingCall = WaitingCall>
       else if (deadlineMs < earliestMs) earliestMs = deadlineMs;
       if (this.#inOrder && earliestMs !== Infinity) break;
     }
-    if (earliestMs !== Infinity) this.#wakeAt(earliestMs);
+    return earliestMs;
   }
 
   /** The calls of this turn are the last ones of the queue. */
   onLongTurn(lagMs: number): void {
     const { turn } = deadlines;
     this.#latestMs += lagMs;
-    // The wheel has moved that, too: a deadline between the two needs another one.
-    if (this.#timerTurn === turn) this.#timerMs += lagMs;
+    this.#earliest.onLongTurn(lagMs);
     for (let call = this.tail; call?.turn === turn; call = call.previous as Call | undefined)
       call.postpone(lagMs);
   }
 
   override failAll(errorFor: (path: string) => Error): void {
     super.failAll(errorFor);
-    if (this.#timer !== noTimer) deadlines.remove(this.#timer);
-    this.#timer = noTimer;
-    this.#timerMs = Infinity;
-  }
-
-  #wakeAt(deadlineMs: number): void {
-    if (this.#timer !== noTimer) deadlines.remove(this.#timer);
-    this.#timerMs = deadlineMs;
-    this.#timerTurn = deadlines.turn;
-    this.#timer = deadlines.add(deadlineMs, this, 0);
+    this.#earliest.stop();
   }
 }
