@@ -111,10 +111,37 @@ export class BlockLease implements Lease {
   }
 }
 
-const leases = new WeakMap<object, BlockLease>();
+/** What `new` gives back is the message itself, so that a private field of a subclass becomes the message's own. */
+const Itself = function itself(message: object): object {
+  return message;
+} as unknown as new (
+  message: object,
+) => object;
+
+/**
+ * Where a message keeps its lease: a private field, which nobody else sees, neither as a property nor in a copy. A
+ * WeakMap of messages costs eight times as much, and again in each garbage collection.
+ */
+class Leased extends Itself {
+  #lease: BlockLease;
+
+  constructor(message: object, lease: BlockLease) {
+    super(message);
+    this.#lease = lease;
+  }
+
+  static set(message: object, lease: BlockLease): void {
+    if (#lease in message) message.#lease = lease;
+    else new Leased(message, lease);
+  }
+
+  static get(message: object): BlockLease | undefined {
+    return #lease in message ? message.#lease : undefined;
+  }
+}
 
 export function setLease(message: object, lease: BlockLease): void {
-  leases.set(message, lease);
+  Leased.set(message, lease);
 }
 
 /**
@@ -122,5 +149,6 @@ export function setLease(message: object, lease: BlockLease): void {
  * message was small, and owns all its bytes).
  */
 export function leaseOf(message: object): Lease | undefined {
-  return leases.get(message);
+  // Callers without types may ask for what no message is.
+  return Object(message) === message ? Leased.get(message) : undefined;
 }

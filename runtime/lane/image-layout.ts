@@ -2,7 +2,13 @@
  * A message as an image on its way out (docs/WIRE.md §2.4): the table of its pieces, where each text and each copied value goes in the memory that it was encoded
  * into, and which pieces that makes. Text and values take turns, a text first and last, which may be empty. Used by bulk.ts.
  */
-import { imageAlignment, imageBytesMax, imagePlace, imageTableBytes } from '../codec/memory/image.ts';
+import {
+  imageAlignment,
+  imageBytesMax,
+  imagePlace,
+  imageTableBytes,
+  writeLength,
+} from '../codec/memory/image.ts';
 import type { Sink } from '../codec/memory/sink.ts';
 
 export interface ImagePlan {
@@ -49,9 +55,8 @@ interface Move {
 /** Writes the table, moves what has to move, and says what the pieces are. The text is what `sink` has written behind the table, up to `end`. */
 export function layOut(sink: Sink, plan: ImagePlan, memory: Uint8Array, end: number): Stretch[] {
   const { tableBytes, values } = plan;
-  const table = new DataView(memory.buffer, memory.byteOffset, tableBytes);
   memory.fill(0, 0, tableBytes);
-  table.setUint32(0, 2 * values + 1, true);
+  writeLength(memory, 0, 2 * values + 1);
   const stretches: Stretch[] = [];
   const moves: Move[] = [];
   /** Where the last thing ends in the memory, where the stretch begins that it is in, and where it was. */
@@ -61,7 +66,7 @@ export function layOut(sink: Sink, plan: ImagePlan, memory: Uint8Array, end: num
   for (let i = 0; i <= sink.holes; i++) {
     const last = i === sink.holes;
     const textBytes = (last ? end : (sink.holeAt[i] as number)) - source;
-    table.setUint32(4 + 8 * i, textBytes, true);
+    writeLength(memory, 4 + 8 * i, textBytes);
     if (textBytes !== 0) {
       at = imagePlace(at);
       moves.push({ to: at, from: source, bytes: textBytes, value: undefined });
@@ -70,7 +75,7 @@ export function layOut(sink: Sink, plan: ImagePlan, memory: Uint8Array, end: num
     }
     if (last) break;
     const value = sink.holeValue[i] as Uint8Array;
-    table.setUint32(8 + 8 * i, value.length, true);
+    writeLength(memory, 8 + 8 * i, value.length);
     const place = imagePlace(at);
     if (sink.holeCopied[i] === true) {
       moves.push({ to: place, from: 0, bytes: value.length, value });

@@ -22,6 +22,22 @@ export function imageBytesMax(messageBytes: number): number {
   return messageBytes + Math.floor(messageBytes / 8) + 4096;
 }
 
+/** The 32 bits at `at`, little-endian. A DataView for a few lengths costs more than they do. */
+export function readLength(memory: Uint8Array, at: number): number {
+  const low = (memory[at] as number) | ((memory[at + 1] as number) << 8) | ((memory[at + 2] as number) << 16);
+  return (low | ((memory[at + 3] as number) << 24)) >>> 0;
+}
+
+export function writeLength(memory: Uint8Array, at: number, length: number): void {
+  memory[at] = length;
+  memory[at + 1] = length >>> 8;
+  memory[at + 2] = length >>> 16;
+  memory[at + 3] = length >>> 24;
+}
+
+/** More lengths than this are kept in four bytes each, fewer where they are made faster. */
+const lengthsUsual = 64;
+
 /** What reads an image: a Source. */
 export interface PieceReader {
   readonly bytes: Uint8Array;
@@ -36,13 +52,13 @@ export class Image {
   readonly bytes: number;
   readonly #memory: Uint8Array;
   /** Of the pieces. A copy: a peer that is trusted with memory may change what lies there. */
-  readonly #lengths: Uint32Array;
+  readonly #lengths: Uint32Array | number[];
   /** The piece that the source is in: its number, its first position, and its place in the memory. */
   #piece = 0;
   #first = 0;
   #place: number;
 
-  private constructor(memory: Uint8Array, lengths: Uint32Array, bytes: number) {
+  private constructor(memory: Uint8Array, lengths: Uint32Array | number[], bytes: number) {
     this.#memory = memory;
     this.#lengths = lengths;
     this.bytes = bytes;
@@ -52,14 +68,13 @@ export class Image {
   /** The image that `memory`, which begins on 64 bytes, holds to its end. A text: why it is none. */
   static of(memory: Uint8Array): Image | string {
     if (memory.length < 4) return 'an image without its table';
-    const view = new DataView(memory.buffer, memory.byteOffset, memory.byteLength);
-    const count = view.getUint32(0, true);
+    const count = readLength(memory, 0);
     if (count === 0 || 4 + 4 * count > memory.length) return 'an image that ends in its table';
-    const lengths = new Uint32Array(count);
+    const lengths = count > lengthsUsual ? new Uint32Array(count) : new Array<number>(count).fill(0);
     let bytes = 0;
     let end = imageTableBytes(count);
     for (let i = 0; i < count; i++) {
-      const length = view.getUint32(4 + 4 * i, true);
+      const length = readLength(memory, 4 + 4 * i);
       lengths[i] = length;
       bytes += length;
       if (length !== 0) end = imagePlace(end) + length;
@@ -124,8 +139,11 @@ export class Image {
   /** The source's memory begins where position 0 would lie if this piece were the only one. */
   #show(source: PieceReader): void {
     const last = this.#piece + 1 === this.#lengths.length;
+    const memory = this.#memory;
+    // Empty pieces may have their places behind the end.
+    const at = Math.min(this.#place - this.#first, memory.length);
     source.show(
-      this.#memory.subarray(this.#place - this.#first),
+      new Uint8Array(memory.buffer, memory.byteOffset + at, memory.length - at),
       last ? noGap : this.#first + (this.#lengths[this.#piece] as number),
     );
   }
