@@ -9,7 +9,7 @@ import { errorCode, Status } from '../core/errors/status.ts';
 import { closeTimeoutMs, controlFrameBytes } from '../limits.ts';
 import { checkFrame, controlText, type Frame } from './frames.ts';
 import { greetingBytes, greetingMagic, type Handoff } from './handoff.ts';
-import { isTls, plainRefused, tlsRefused } from './tls-records.ts';
+import { isTls, plainRefused, tlsClosed, tlsRefused } from './tls-records.ts';
 
 const prefixBytes = 4;
 const plain = { useRecords: false, moreTypes: false, mapsAsObjects: true, copyBuffers: true } as const;
@@ -129,9 +129,7 @@ export class Link {
   #listen(): void {
     this.duplex.on('data', this.#onData).on('end', this.#onFinish);
     this.duplex.on('error', (error) => this.#end(`the connection failed: ${error.message}`));
-    this.duplex.on('close', () =>
-      this.#end(`the connection was closed${this.#securing ? ' in the TLS handshake' : ''}`),
-    );
+    this.duplex.on('close', () => this.#end(this.#securing ? tlsClosed : 'the connection was closed'));
   }
 
   #take(chunk: Buffer): void {

@@ -15,7 +15,9 @@ import {
   channelTlsRules,
   secureContext,
   TlsSets,
+  type TlsSet,
   type TlsSource,
+  UnusableTls,
 } from './tls-options.ts';
 
 type CheckServer = NonNullable<ConnectionOptions['checkServerIdentity']>;
@@ -114,6 +116,8 @@ export class TlsDial {
   readonly #sets: Sets;
   readonly #servername: string | undefined;
   readonly #warn: Warn;
+  /** What is wrong with this side's own TLS, as it was told last. */
+  #told = '';
 
   /**
    * Throws for options that cannot be used. `servername`: when the options have none, and the address that is
@@ -125,10 +129,27 @@ export class TlsDial {
     this.#sets = setsOf(source);
   }
 
-  /** What a connection is to be made with. Rejects when the application's function does. */
+  /**
+   * What a connection is to be made with. Rejects when the application's function does, and with FAILED_PRECONDITION for what cannot be used: a call must not
+   * be made again for that, and who waits until it is mended finds a line in the log.
+   */
   async ready(): Promise<(socket: Socket, host: string) => Promise<TLSSocket>> {
-    const { options, made } = await this.#sets.current(this.#warn);
+    const { options, made } = await this.#current();
     return (socket, host) => this.#secure(socket, host, options, made);
+  }
+
+  async #current(): Promise<TlsSet<ChannelTls, SecureContext | PskClient>> {
+    try {
+      const set = await this.#sets.current(this.#warn);
+      this.#told = '';
+      return set;
+    } catch (error) {
+      if (!(error instanceof UnusableTls)) throw error;
+      const { message } = error;
+      if (message !== this.#told) this.#warn(`${message}; no connection is made before that is mended`);
+      this.#told = message;
+      throw new RpcError(Status.FAILED_PRECONDITION, message, { processed: 'no', cause: error });
+    }
   }
 
   #secure(

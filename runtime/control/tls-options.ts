@@ -93,6 +93,9 @@ interface FilesState {
   trouble: string;
 }
 
+/** What this side is told to use cannot be used, or not be read: no attempt gets further before somebody has mended it. */
+export class UnusableTls extends TypeError {}
+
 /** Of the functions that tlsFiles() has made. */
 const ofFiles = new WeakMap<object, FilesState>();
 
@@ -137,7 +140,9 @@ export class TlsSets<T extends TlsMaterial, Made> {
     try {
       given = await source();
     } catch (error) {
-      throw new Error(`${this.#what}: ${textOf(error)}`, { cause: error });
+      const text = `${this.#what}: ${textOf(error)}`;
+      // Another function may wait for a service that is away for a moment.
+      throw ofFiles.has(source) ? new UnusableTls(text, { cause: error }) : new Error(text, { cause: error });
     }
     this.#tell(warn);
     return this.#read(given);
@@ -156,10 +161,19 @@ export class TlsSets<T extends TlsMaterial, Made> {
 
   #read(given: T): TlsSet<T, Made> {
     if (this.#set !== undefined && given === this.#given) return this.#set;
-    const options = checkedOptions<Checked<T>>(this.#what, given, this.#rules);
+    const options = this.#checked(given);
     this.#set = { options, made: this.#madeOf(options) };
     this.#given = given;
     return this.#set;
+  }
+
+  #checked(given: T): Checked<T> {
+    if (typeof this.#source !== 'function') return checkedOptions<Checked<T>>(this.#what, given, this.#rules);
+    try {
+      return checkedOptions<Checked<T>>(this.#what, given, this.#rules);
+    } catch (error) {
+      throw new UnusableTls(textOf(error), { cause: error });
+    }
   }
 
   /** OpenSSL's own errors do not say which option they are about. */
@@ -168,7 +182,7 @@ export class TlsSets<T extends TlsMaterial, Made> {
       return this.#make(options);
     } catch (error) {
       const cause = (error as Error).cause ?? error;
-      throw new TypeError(`${this.#what}: ${textOf(error)}`, { cause });
+      throw new UnusableTls(`${this.#what}: ${textOf(error)}`, { cause });
     }
   }
 }
@@ -216,14 +230,14 @@ export function tlsFiles<T extends object = object>(files: TlsFiles, more?: T): 
   let stamps = '';
   let last: (ReadTls & T) | undefined;
   const state: FilesState = { trouble: '' };
-  const stampOf = (path: string): string => {
-    const { ino, size, mtimeMs, ctimeMs } = statSync(path);
+  const stampOf = (name: string, path: string): string => {
+    const { ino, size, mtimeMs, ctimeMs } = ofFile(name, path, () => statSync(path));
     return `${ino} ${size} ${mtimeMs} ${ctimeMs}`;
   };
   const source = (): ReadTls & T => {
     let now = '';
     try {
-      now = entries.map(([, path]) => stampOf(path)).join();
+      now = entries.map(([name, path]) => stampOf(name, path)).join();
       if (last !== undefined && now === stamps) return last;
       const read = Object.fromEntries(entries.map(([name, path]) => [name, readAs(name, path)])) as ReadTls;
       // A passphrase, for one, is among the other options.
@@ -251,14 +265,20 @@ function checkPaths(files: TlsFiles): void {
   }
 }
 
-function readAs(name: string, path: string): string | PskKeys {
-  const text = readFileSync(path, 'utf8');
-  if (name !== 'psk') return text;
+/** Errors of the file system do not name the option, nor do all of them name the file. */
+function ofFile<T>(name: string, path: string, read: () => T): T {
   try {
-    return readPsk(text);
+    return read();
   } catch (error) {
-    throw new Error(`psk ${path}: ${textOf(error)}`, { cause: error });
+    throw new Error(`${name} ${path}: ${textOf(error)}`, { cause: error });
   }
+}
+
+function readAs(name: string, path: string): string | PskKeys {
+  return ofFile(name, path, () => {
+    const text = readFileSync(path, 'utf8');
+    return name === 'psk' ? readPsk(text) : text;
+  });
 }
 
 /** Throws what is wrong with the texts of files, with the name of the file. */

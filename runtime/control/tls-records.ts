@@ -11,3 +11,7 @@ export const plainRefused = 'this server takes TLS on host:port addresses only (
 /** What is said of a client that comes with it, where there is none. */
 export const tlsRefused =
   'the beginning of TLS, and this server has none at this address (option tls of the server)';
+
+/** Of a client, for the log. One that looks at the certificate when the handshake is over, as those of node:tls do, sends no alert. */
+export const tlsClosed =
+  "the connection was closed in the TLS handshake; a client may do that which does not accept this server's certificate";

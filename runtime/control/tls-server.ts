@@ -21,10 +21,27 @@ import {
   TlsSets,
   type TlsSource,
 } from './tls-options.ts';
+import { tlsClosed } from './tls-records.ts';
 
 /** The two ends of a connection: no other that is open has the same. */
 const placeOf = ({ remoteAddress, remotePort, localAddress, localPort }: Socket): string =>
   [remoteAddress, remotePort, localAddress, localPort].join(' ');
+
+/** An alert that the client has sent: its name follows, in OpenSSL's spelling. */
+const alertCode = /^ERR_SSL_\w+?_ALERT_(\w+)$/;
+/** Those with which it says that it does not take this side's certificate (RFC 8446, 6.2). OpenSSL says `decrypt error` for a wrong signature, of an authority by the same name for one. */
+const certificateAlert = /^(unknown ca|decrypt error|.*certificate.*)$/;
+
+/** What went wrong, for the log: OpenSSL's own text names places in its sources. */
+function saidOf({ code = '', message }: NodeJS.ErrnoException): string {
+  const alert = alertCode.exec(code)?.[1]?.replaceAll('_', ' ').toLowerCase();
+  // OpenSSL ends its texts with a line break.
+  if (alert === undefined) return oneLine(message);
+  const what = certificateAlert.test(alert)
+    ? "the client does not accept this server's certificate: its TLS alert is"
+    : 'the client does not go on: its TLS alert is';
+  return `${what} '${alert}'`;
+}
 
 /** What OpenSSL says of a client with another key than that of the name which it gives, or with a name that nobody has. */
 const wrongKey = 'ERR_SSL_BINDER_DOES_NOT_VERIFY';
@@ -70,7 +87,7 @@ export class TlsAcceptor {
       socket.once('close', () => {
         // Somebody else may have come from there since.
         if (this.#waiting.get(place) === waiting) this.#waiting.delete(place);
-        reject(new Error('the connection was closed in the TLS handshake'));
+        reject(new Error(tlsClosed));
       });
       this.#waiting.set(place, waiting);
       server.emit('connection', socket);
@@ -141,8 +158,7 @@ export class TlsAcceptor {
     });
     server.on('tlsClientError', (error, secured) => {
       const shown = shownBy(secured);
-      // OpenSSL ends its texts with a line break.
-      const said = oneLine(error.message);
+      const said = saidOf(error);
       const text = shown === '' ? said : `${said}: ${shown}`;
       const why =
         (error as NodeJS.ErrnoException).code === wrongKey

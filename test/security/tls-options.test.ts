@@ -65,7 +65,11 @@ describe('listen() reads the files of tlsFiles, and names the one that is wrong'
   afterAll(() => rmSync(folder, { recursive: true }));
 
   test.each<[string, Record<string, string>, RegExp]>([
-    ['a certificate that is not there', { cert: 'none' }, /^createServer: tls: ENOENT: .+\/none'$/],
+    [
+      'a certificate that is not there',
+      { cert: 'none' },
+      /^createServer: tls: cert .+\/none: ENOENT: .+\/none'$/,
+    ],
     ['a certificate that is none', { cert: 'broken' }, /^createServer: tls: cert .+\/broken: /],
     ['a key that is none', { key: 'broken' }, /^createServer: tls: key .+\/broken: /],
     ['the key of another', { key: 'web' }, /^createServer: tls: key .+\/web: .*mismatch/i],
@@ -83,7 +87,7 @@ describe('listen() reads the files of tlsFiles, and names the one that is wrong'
     const tls = tlsFiles({ cert: file('none'), key: file('key') });
     await expect(
       serveWorkers(new URL('file:///nowhere.js'), { address: '127.0.0.1:0', tls }),
-    ).rejects.toThrow(/^serveWorkers: tls: ENOENT: .+\/none'$/);
+    ).rejects.toThrow(/^serveWorkers: tls: cert .+\/none: ENOENT: .+\/none'$/);
   });
 
   test('a function of the application is asked for connections only', async () => {

@@ -4,7 +4,10 @@
  */
 import { randomBytes } from 'node:crypto';
 import { rmSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
 import { join } from 'node:path';
+import { Duplex } from 'node:stream';
+import { connect as connectTls } from 'node:tls';
 import {
   type ChannelTls,
   createServer,
@@ -139,6 +142,42 @@ describe('the log names who is refused:', () => {
   test('by text that is no more than text', () => {
     expect(quoted('a"\n\u202eb\u00e9')).toBe('"a\\"\\n\\u202eb\\u00e9"');
     expect(quoted('x'.repeat(1000)).length).toBeLessThan(220);
+  });
+});
+
+describe('the log says why a client refuses the server:', () => {
+  /** What a client begins with. */
+  const firstWords = (): Promise<Buffer> =>
+    new Promise((resolve) => {
+      const wire = new Duplex({ read: () => undefined, write: (bytes: Buffer) => resolve(bytes) });
+      connectTls({ socket: wire, minVersion: 'TLSv1.3' }).on('error', () => undefined);
+    });
+  const fatal = 2;
+
+  test.each([
+    [48, /: the client does not accept this server's certificate: its TLS alert is 'unknown ca'$/],
+    [45, /: the client does not accept this server's certificate: its TLS alert is 'certificate expired'$/],
+    [80, /: the client does not go on: its TLS alert is 'internal error'$/],
+  ])('by the name of its alert %i', async (alert, says) => {
+    const { lines, address } = await serve({ tls: pems(own) }, tcp);
+    const socket = connect(Number(address.split(':')[1]), '127.0.0.1');
+    socket.on('error', () => undefined).write(await firstWords());
+    // Alerts need not be encrypted before anything else is.
+    socket.once('data', () => socket.write(Buffer.from([21, 3, 3, 0, 2, fatal, alert])));
+    await until(() => lines.length > 0);
+    socket.destroy();
+    expect(lines).toEqual([expect.stringMatching(says)]);
+    expect(lines[0]).toMatch(/^handshake with 127\.0\.0\.1:\d+ failed: TLS: /);
+  });
+
+  test('and that it may be so of one that has sent none', async () => {
+    const { lines, address } = await serve({ tls: pems(own) }, tcp);
+    const options = { tls: { ca: new Authority().ca }, backoffMs: 600_000 };
+    await caught(reach(address, options).client.echo({}));
+    await until(() => lines.length > 0);
+    expect(lines).toEqual([
+      expect.stringMatching(/a client may do that which does not accept this server's/),
+    ]);
   });
 });
 
