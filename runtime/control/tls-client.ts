@@ -14,8 +14,8 @@ import {
   type Checked,
   channelTlsRules,
   secureContext,
-  TlsSets,
   type TlsSet,
+  TlsSets,
   type TlsSource,
   UnusableTls,
 } from './tls-options.ts';
