@@ -2,7 +2,7 @@
  * What passes on the wire of the guest, and packets of RoCE that nobody but a forger sends: for the tests of
  * what a session protects. tcpdump reads; a raw socket writes: RoCEv2 is UDP, and its checksum has no key.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import type { Readable } from 'node:stream';
 import { crc32 } from 'node:zlib';
@@ -12,6 +12,9 @@ const rocePort = 4791;
 /** Of the client's device (test/rdma-vm/guest.sh). */
 const wire = 'v0';
 export const addresses = { client: '10.77.0.1', server: '10.77.0.2' } as const;
+
+/** Of UDP: no device sends from there. */
+const forgedPort = 999;
 
 const ipBytes = 20;
 const udpBytes = 8;
@@ -24,9 +27,29 @@ const recordHeadBytes = 16;
 /** Of reliable connections. */
 export const Opcode = {
   sendOnly: 0x04,
+  writeFirst: 0x06,
+  writeOnly: 0x0a,
+  readRequest: 0x0c,
   firstAnswer: 0x0d,
   lastAnswer: 0x12,
+  sendAndInvalidate: 0x17,
 } as const;
+
+/** What a READ, and the first packet of a WRITE, say of the memory that they are for. */
+export interface Reth {
+  readonly address: bigint;
+  readonly key: number;
+  readonly length: number;
+}
+const rethBytes = 16;
+
+export function encodeReth({ address, key, length }: Reth): Buffer {
+  const reth = Buffer.alloc(rethBytes);
+  reth.writeBigUInt64BE(address);
+  reth.writeUInt32BE(key, 8);
+  reth.writeUInt32BE(length, 12);
+  return reth;
+}
 
 /** Why there is no wire to look at; '' when there is. */
 export function whyNoTap(): string {
@@ -75,6 +98,13 @@ export class Packet {
     this.sequence = bth.readUIntBE(9, 3);
     this.payload = Buffer.from(bth.subarray(bthBytes, -icrcBytes));
     this.sound = icrcOf(ip.subarray(0, -icrcBytes)) === ip.readUInt32LE(ip.byteLength - icrcBytes);
+  }
+
+  /** Of a READ, and of the first packet of a WRITE. */
+  get reth(): Reth {
+    const { payload } = this;
+    const [key, length] = [payload.readUInt32BE(8), payload.readUInt32BE(12)];
+    return { address: payload.readBigUInt64BE(), key, length };
   }
 
   /** Takes a place in the sequence of requests; answers have that of what they answer. */
@@ -152,12 +182,48 @@ export class WireTap {
   }
 }
 
+/** Throws with what the command said. */
+function run(...[command, ...args]: [string, ...string[]]): void {
+  const { status, stderr, error } = spawnSync(command, args, { encoding: 'utf8' });
+  if (status !== 0) throw new Error(`${command} ${args.join(' ')}: ${error?.message ?? stderr.trim()}`);
+}
+
+/**
+ * Takes messages (SENDs) for a queue pair of the client's device off the wire, as whoever owns a switch can; a tap still sees them. Those of a forger pass.
+ */
+export class HeldBack {
+  constructor(queuePair: number) {
+    const ingress = ['dev', wire, 'ingress', 'protocol', 'ip'];
+    run('modprobe', '-a', 'sch_ingress', 'cls_u32', 'act_gact');
+    run('tc', 'qdisc', 'add', 'dev', wire, 'clsact');
+    const bth = ipBytes + udpBytes;
+    const to = ['match', 'u32', String(queuePair), '0xffffff', 'at', String(bth + 4)];
+    const match = (...words: string[]): string[] => [
+      'u32',
+      'match',
+      'ip',
+      'protocol',
+      '17',
+      '0xff',
+      ...words,
+    ];
+    const forged = match('match', 'u16', String(forgedPort), '0xffff', 'at', String(ipBytes));
+    run('tc', 'filter', 'add', ...ingress, 'prio', '1', ...forged, 'action', 'pass');
+    for (const opcode of [Opcode.sendOnly, Opcode.sendAndInvalidate]) {
+      const it = match('match', 'u8', String(opcode), '0xff', 'at', String(bth), ...to);
+      run('tc', 'filter', 'add', ...ingress, 'prio', '2', ...it, 'action', 'drop');
+    }
+  }
+
+  /** What comes from now on passes. */
+  close(): void {
+    run('tc', 'qdisc', 'del', 'dev', wire, 'clsact');
+  }
+}
+
 export type Forged = Pick<Packet, 'opcode' | 'queuePair' | 'sequence' | 'payload'> & {
   readonly flags?: number;
 };
-
-/** Of UDP: no device sends from there. */
-const forgedPort = 999;
 
 /**
  * Sends whole packets, which no program of Node can: lines of hex on stdin, from and to the addresses in its

@@ -1,0 +1,62 @@
+/**
+ * A server of this process with TLS, on one device, and channels on the other that require a level of security: for the tests of what a session protects on
+ * a wire where others can look and write.
+ */
+import { createServer, type Handlers, type SecurityLevel, type Server } from 'rdma-rpc';
+import { afterEach, beforeEach } from 'vitest';
+import { type EchoLog, echoHandlers } from '../runtime/echo-service.ts';
+import type { EchoDefinition as Echo } from '../runtime/gen/echo.rdma.ts';
+import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
+import { Authority, pems } from '../security/certificates.ts';
+import { clientDevice, endAll, over, type Reached, reach, serverDevice } from './pair.ts';
+
+const authority = new Authority();
+const both = { ca: authority.ca, ...pems(authority.issue({ addresses: ['127.0.0.1'] })) };
+
+/** What a forger holds back is not sent again before the test is through with it. */
+const verbs = { ackTimeout: 20 };
+
+export interface Secured {
+  server: Server;
+  /** Sessions that clients have got. */
+  accepted: number;
+  /** Handlers that began. */
+  log: EchoLog;
+  /** Programs beside the test: they end with it. */
+  readonly beside: { close(): Promise<void> | void }[];
+  reachBy(level: SecurityLevel): Reached;
+}
+
+/** One for each test of a file. `handlers`: in place of those of the service. */
+export function secured(handlers: Partial<Handlers<typeof Echo>> = {}): Secured {
+  let address = '';
+  const it: Secured = {
+    // Made before each test.
+    server: undefined as unknown as Server,
+    accepted: 0,
+    log: { started: 0, aborted: [] },
+    beside: [],
+    reachBy: (level) =>
+      reach(address, { ...over(clientDevice, { verbs }), tls: both, security: { require: level } }),
+  };
+  beforeEach(async () => {
+    it.accepted = 0;
+    it.log = { started: 0, aborted: [] };
+    it.server = createServer({
+      ...over(serverDevice, { verbs }),
+      tls: both,
+      log: () => undefined,
+      onSession: (session) => {
+        if (session.accepted) ++it.accepted;
+      },
+    });
+    it.server.add(EchoDefinition, { ...echoHandlers(it.log), ...handlers });
+    address = await it.server.listen('127.0.0.1:0');
+  });
+  afterEach(async (context) => {
+    for (const each of it.beside.splice(0)) await each.close();
+    await endAll(context);
+    await it.server.shutdown({ graceMs: 0 });
+  });
+  return it;
+}
