@@ -67,7 +67,7 @@ function firstLineOf(path: string): string {
 
 /** What is wrong with a file of TLS, by the flag that names it as far as that is known. */
 function fileFault(text: string, pskFile: string | undefined): string {
-  if (pskFile !== undefined) return `--psk-file: ${text}`;
+  if (pskFile !== undefined) return `--psk-file: ${text.replace(/^psk /, '')}`;
   if (!/^(ca|cert|key) /.test(text)) return `--ca, --cert or --key: ${text}`;
   return `--${text.replace(/: give passphrase$/, ': give --passphrase-file')}`;
 }

@@ -2,14 +2,9 @@
  * A message as an image on its way out (docs/WIRE.md §2.4): the table of its pieces, where each text and each copied value goes in the memory that it was encoded
  * into, and which pieces that makes. Text and values take turns, a text first and last, which may be empty. Used by bulk.ts.
  */
-import {
-  imageAlignment,
-  imageBytesMax,
-  imagePlace,
-  imageTableBytes,
-  writeLength,
-} from '../codec/memory/image.ts';
+import { imageAlignment, imageBytesMax, imagePlace, imageTableBytes } from '../codec/memory/image.ts';
 import type { Sink } from '../codec/memory/sink.ts';
+import { writeWord } from '../codec/memory/word.ts';
 
 export interface ImagePlan {
   /** Values that have a place of their own. */
@@ -56,7 +51,7 @@ interface Move {
 export function layOut(sink: Sink, plan: ImagePlan, memory: Uint8Array, end: number): Stretch[] {
   const { tableBytes, values } = plan;
   memory.fill(0, 0, tableBytes);
-  writeLength(memory, 0, 2 * values + 1);
+  writeWord(memory, 0, 2 * values + 1);
   const stretches: Stretch[] = [];
   const moves: Move[] = [];
   /** Where the last thing ends in the memory, where the stretch begins that it is in, and where it was. */
@@ -66,7 +61,7 @@ export function layOut(sink: Sink, plan: ImagePlan, memory: Uint8Array, end: num
   for (let i = 0; i <= sink.holes; i++) {
     const last = i === sink.holes;
     const textBytes = (last ? end : (sink.holeAt[i] as number)) - source;
-    writeLength(memory, 4 + 8 * i, textBytes);
+    writeWord(memory, 4 + 8 * i, textBytes);
     if (textBytes !== 0) {
       at = imagePlace(at);
       moves.push({ to: at, from: source, bytes: textBytes, value: undefined });
@@ -75,7 +70,7 @@ export function layOut(sink: Sink, plan: ImagePlan, memory: Uint8Array, end: num
     }
     if (last) break;
     const value = sink.holeValue[i] as Uint8Array;
-    writeLength(memory, 8 + 8 * i, value.length);
+    writeWord(memory, 8 + 8 * i, value.length);
     const place = imagePlace(at);
     if (sink.holeCopied[i] === true) {
       moves.push({ to: place, from: 0, bytes: value.length, value });

@@ -2,6 +2,7 @@
  * The 12 bytes that begin the metadata of every part of a stream (docs/WIRE.md): which stream, which of its parts, what is in it. Written
  * and read by both ends of a stream, on the JS thread.
  */
+import { readWord, writeWord } from '../codec/memory/word.ts';
 
 export const PartKind = { open: 1, push: 2, pull: 3 } as const;
 export const PartFlag = {
@@ -39,14 +40,8 @@ export function partHeader(
   flags: number,
 ): Uint8Array {
   const bytes = scratch;
-  bytes[0] = stream;
-  bytes[1] = stream >>> 8;
-  bytes[2] = stream >>> 16;
-  bytes[3] = stream >>> 24;
-  bytes[4] = sequence;
-  bytes[5] = sequence >>> 8;
-  bytes[6] = sequence >>> 16;
-  bytes[7] = sequence >>> 24;
+  writeWord(bytes, 0, stream);
+  writeWord(bytes, 4, sequence);
   bytes[8] = count;
   bytes[9] = count >>> 8;
   bytes[10] = kind;
@@ -85,10 +80,8 @@ export class PartHeader {
   /** Reads metadata of `length` bytes at `at`. Returns why it is no part header, or an empty string. */
   read(bytes: Uint8Array, at: number, length: number): string {
     if (length < partHeaderBytes) return 'part without a header';
-    this.stream =
-      (bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24)) >>> 0;
-    this.sequence =
-      (bytes[at + 4]! | (bytes[at + 5]! << 8) | (bytes[at + 6]! << 16) | (bytes[at + 7]! << 24)) >>> 0;
+    this.stream = readWord(bytes, at);
+    this.sequence = readWord(bytes, at + 4);
     this.count = bytes[at + 8]! | (bytes[at + 9]! << 8);
     this.kind = bytes[at + 10]!;
     this.flags = bytes[at + 11]!;

@@ -4,6 +4,8 @@
  * `bytes` begin with whenever it comes to the next one. Used by Source, filled by runtime/lane with what a peer has sent.
  */
 
+import { readWord } from './word.ts';
+
 /** Where a piece begins: on the next multiple of this from the start of the memory. */
 export const imageAlignment = 64;
 
@@ -22,22 +24,6 @@ export function imageBytesMax(messageBytes: number): number {
   return messageBytes + Math.floor(messageBytes / 8) + 4096;
 }
 
-/** The 32 bits at `at`, little-endian. A DataView for a few lengths costs more than they do. */
-export function readLength(memory: Uint8Array, at: number): number {
-  const low = (memory[at] as number) | ((memory[at + 1] as number) << 8) | ((memory[at + 2] as number) << 16);
-  return (low | ((memory[at + 3] as number) << 24)) >>> 0;
-}
-
-export function writeLength(memory: Uint8Array, at: number, length: number): void {
-  memory[at] = length;
-  memory[at + 1] = length >>> 8;
-  memory[at + 2] = length >>> 16;
-  memory[at + 3] = length >>> 24;
-}
-
-/** More lengths than this are kept in four bytes each, fewer where they are made faster. */
-const lengthsUsual = 64;
-
 /** What reads an image: a Source. */
 export interface PieceReader {
   readonly bytes: Uint8Array;
@@ -52,13 +38,13 @@ export class Image {
   readonly bytes: number;
   readonly #memory: Uint8Array;
   /** Of the pieces. A copy: a peer that is trusted with memory may change what lies there. */
-  readonly #lengths: Uint32Array | number[];
+  readonly #lengths: Uint32Array;
   /** The piece that the source is in: its number, its first position, and its place in the memory. */
   #piece = 0;
   #first = 0;
   #place: number;
 
-  private constructor(memory: Uint8Array, lengths: Uint32Array | number[], bytes: number) {
+  private constructor(memory: Uint8Array, lengths: Uint32Array, bytes: number) {
     this.#memory = memory;
     this.#lengths = lengths;
     this.bytes = bytes;
@@ -68,13 +54,13 @@ export class Image {
   /** The image that `memory`, which begins on 64 bytes, holds to its end. A text: why it is none. */
   static of(memory: Uint8Array): Image | string {
     if (memory.length < 4) return 'an image without its table';
-    const count = readLength(memory, 0);
+    const count = readWord(memory, 0);
     if (count === 0 || 4 + 4 * count > memory.length) return 'an image that ends in its table';
-    const lengths = count > lengthsUsual ? new Uint32Array(count) : new Array<number>(count).fill(0);
+    const lengths = new Uint32Array(count);
     let bytes = 0;
     let end = imageTableBytes(count);
     for (let i = 0; i < count; i++) {
-      const length = readLength(memory, 4 + 4 * i);
+      const length = readWord(memory, 4 + 4 * i);
       lengths[i] = length;
       bytes += length;
       if (length !== 0) end = imagePlace(end) + length;

@@ -7,6 +7,7 @@
 
 import { mismatch } from '../error.ts';
 import { holesMax, noRoom, type Sink } from '../memory/sink.ts';
+import { writeWord } from '../memory/word.ts';
 import { checkAttached, checkBytes, checkList, checkString } from './check.ts';
 import { highHalf, lowHalf, splitSigned, splitUnsigned, zigzag } from './int64.ts';
 import { bigintOfNumber } from './jstype.ts';
@@ -132,34 +133,26 @@ export function writeSint64(bytes: Uint8Array, at: number, value: bigint, field:
   return writeVarint64(bytes, at, lowHalf(), highHalf());
 }
 
-function writeHalf(bytes: Uint8Array, at: number, value: number): number {
-  bytes[at] = value;
-  bytes[at + 1] = value >>> 8;
-  bytes[at + 2] = value >>> 16;
-  bytes[at + 3] = value >>> 24;
-  return at + 4;
-}
-
 export function writeFixed32(bytes: Uint8Array, at: number, value: number, field: string): number {
   if (typeof value !== 'number' || value !== value >>> 0)
     mismatch(field, value, 'a whole number from 0 to 2^32 - 1');
-  return writeHalf(bytes, at, value);
+  return writeWord(bytes, at, value);
 }
 
 export function writeSfixed32(bytes: Uint8Array, at: number, value: number, field: string): number {
   if (typeof value !== 'number' || value !== (value | 0))
     mismatch(field, value, 'a whole number from -2^31 to 2^31 - 1');
-  return writeHalf(bytes, at, value);
+  return writeWord(bytes, at, value);
 }
 
 export function writeFixed64(bytes: Uint8Array, at: number, value: bigint, field: string): number {
   splitUnsigned(value, field);
-  return writeHalf(bytes, writeHalf(bytes, at, lowHalf()), highHalf());
+  return writeWord(bytes, writeWord(bytes, at, lowHalf()), highHalf());
 }
 
 export function writeSfixed64(bytes: Uint8Array, at: number, value: bigint, field: string): number {
   splitSigned(value, field);
-  return writeHalf(bytes, writeHalf(bytes, at, lowHalf()), highHalf());
+  return writeWord(bytes, writeWord(bytes, at, lowHalf()), highHalf());
 }
 
 export function writeFloat(sink: Sink, at: number, value: number, field: string): number {
