@@ -13,6 +13,11 @@ const rocePort = 4791;
 const wire = 'v0';
 export const addresses = { client: '10.77.0.1', server: '10.77.0.2' } as const;
 
+/** Longer than any that the wire takes. */
+const packetBytesMax = 16 * 1024;
+/** For packets that tcpdump has not taken yet: a large message of a test, several times. */
+const roomKiB = 32 * 1024;
+
 /** Of UDP: no device sends from there. */
 const forgedPort = 999;
 
@@ -142,7 +147,9 @@ export class WireTap {
   }
 
   static async open(): Promise<WireTap> {
-    const program = spawn('tcpdump', ['-i', wire, '-U', '--immediate-mode', '-s', '0', '-w', '-'], {
+    // In this mode the kernel keeps room for the longest packet for each: by tcpdump's defaults for eight of them.
+    const room = ['-s', String(packetBytesMax), '-B', String(roomKiB)];
+    const program = spawn('tcpdump', ['-i', wire, '-U', '--immediate-mode', ...room, '-w', '-'], {
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     const tap = new WireTap(program);
@@ -155,10 +162,16 @@ export class WireTap {
     return this.#all.some((packet) => packet.includes(text));
   }
 
+  /** Rejects when packets have passed that it has not seen: a test would know less than it believes. */
   async close(): Promise<void> {
-    const exit = once(this.#program, 'exit');
+    let said = '';
+    this.#program.stderr!.on('data', (text) => {
+      said += String(text);
+    });
+    const closed = once(this.#program, 'close');
     this.#program.kill();
-    await exit;
+    await closed;
+    if (!/^0 packets dropped by kernel$/m.test(said)) throw new Error(`tcpdump has not seen all: ${said}`);
   }
 
   #take(bytes: Buffer): void {
