@@ -46,7 +46,7 @@ for (const command of program.commands) {
   command.showHelpAfterError(`(rdma-rpc ${command.name()} --help lists its options)`);
 }
 
-endWithOutput();
+endWithOutput('rdma-rpc');
 try {
   await program.parseAsync();
 } catch (error) {

@@ -3,20 +3,9 @@
  * `protoc-gen-rdma-rpc`, the plugin for protoc and buf: reads a request from standard input, writes the response to standard output. What is wrong with
  * the input is part of the response, which protoc prints; exit code 1 means that the plugin itself could not run.
  */
-import { writeSync } from 'node:fs';
 import { formatDiagnostic } from '../codegen/diagnostic.ts';
 import { runPlugin } from '../codegen/plugin.ts';
-
-/** All of it, even where the pipe takes only a part at a time. */
-function writeAll(bytes: Uint8Array): void {
-  for (let at = 0; at < bytes.length; ) {
-    try {
-      at += writeSync(1, bytes, at);
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') throw error;
-    }
-  }
-}
+import { endWithOutput } from './output.ts';
 
 /** As a stream: a pipe that its writer has made non-blocking, as buf's is, cannot be read in one go. */
 async function readAll(): Promise<Uint8Array> {
@@ -31,7 +20,8 @@ if (process.stdin.isTTY) {
   );
   process.exitCode = 1;
 } else {
+  endWithOutput('protoc-gen-rdma-rpc');
   const { response, warnings } = runPlugin(await readAll());
   for (const warning of warnings) console.error(formatDiagnostic(warning));
-  writeAll(response);
+  process.stdout.write(response);
 }

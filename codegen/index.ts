@@ -1,16 +1,15 @@
 /**
  * `rdma-rpc/codegen`: the generator as a function. The CLI is a thin layer over it. Build time only: nothing at run time imports it.
  */
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
-import { type Diagnostic, GenerateError } from './diagnostic.ts';
+import { join, resolve } from 'node:path';
+import type { Diagnostic } from './diagnostic.ts';
 import type { Output } from './emit/file.ts';
 import { emitSchema } from './emit/schema.ts';
 import { conflict } from './emit/target.ts';
 import { loadFiles } from './load.ts';
 import type { Scaffolded, ScaffoldOptions } from './scaffold/index.ts';
-import { display } from './source/files.ts';
 import { staleFiles } from './stale.ts';
+import { textOf, writeTexts } from './write.ts';
 
 export { type Diagnostic, formatDiagnostic, GenerateError } from './diagnostic.ts';
 export type { Output } from './emit/file.ts';
@@ -92,34 +91,13 @@ export async function generate(options: GenerateOptions): Promise<Generated> {
 }
 
 function writeChanged(directory: string, outputs: readonly Output[], check: boolean): string[] {
-  const written: string[] = [];
+  const changed = new Map<string, string>();
   for (const { path, text } of outputs) {
     const file = join(directory, path);
-    if (existsSync(file) && readFileSync(file, 'utf8') === text) continue;
-    written.push(file);
+    if (textOf(file) !== text) changed.set(file, text);
   }
-  if (check) return written;
-  const texts = new Map(outputs.map(({ path, text }) => [join(directory, path), text]));
-  // All directories first: what cannot be written is then found before anything is.
-  for (const each of new Set(written.map((file) => dirname(file))))
-    orRefuse(each, () => mkdirSync(each, { recursive: true }));
-  for (const file of written) orRefuse(file, () => writeFileSync(file, texts.get(file) ?? ''));
-  return written;
-}
-
-/** A place that cannot be written to is wrong input like any other. */
-function orRefuse(file: string, write: () => void): void {
-  try {
-    write();
-  } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
-    const why =
-      code === 'EEXIST' || code === 'ENOTDIR' ? 'a part of this path is a file, not a directory' : message;
-    const place = { line: 0, column: 0, text: '' };
-    throw new GenerateError([
-      { severity: 'error', file: display(file), ...place, message: `cannot be written: ${why}` },
-    ]);
-  }
+  if (!check) writeTexts(changed);
+  return [...changed.keys()];
 }
 
 /**

@@ -1,6 +1,7 @@
 /** `rdma-rpc bench`: load on one method of a server, ours or one of gRPC, and what it took. Exit code 1 when calls fail or there is no server. */
-import { closeSync, openSync, writeSync } from 'node:fs';
+import { closeSync, openSync } from 'node:fs';
 import type { Command } from '#commander';
+import { writeOutput } from '../output.ts';
 import { printable, sayError } from '../server/connection.ts';
 import { withSchemaFlags } from '../server/schema-flags.ts';
 import { securityOf } from '../server/tls-flags.ts';
@@ -97,7 +98,7 @@ class OutputFiles {
   }
 
   write(path: string, parts: Iterable<string>): void {
-    for (const part of parts) writeSync(this.#open.get(path)!, part);
+    for (const part of parts) writeOutput(path, part, { file: this.#open.get(path)! });
   }
 
   close(): void {

@@ -2,11 +2,12 @@
  * `rdma-rpc trace`: the last protocol events of a running process, or of a file that one has written. Exit
  * code 1: there is nothing to read there; 2: the command line is wrong.
  */
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { type Command, InvalidArgumentError } from '#commander';
 import { readEvents } from '../../runtime/counters/events.ts';
 import { eventRowBytes } from '../../runtime/event-row.ts';
 import { traceFile } from '../../runtime/lane/trace-file.ts';
+import { writeOutput } from '../output.ts';
 import { sayError } from '../server/connection.ts';
 import { pidOf } from '../top/target.ts';
 import { eventsOfTrace, type Kind, kinds, type TraceEvent } from './events.ts';
@@ -105,11 +106,11 @@ function matching(events: readonly TraceEvent[], flags: TraceFlags): TraceEvent[
 async function run(target: string | undefined, flags: TraceFlags): Promise<void> {
   const trace = traceOf(target);
   const { about } = trace;
-  if (flags.save !== undefined) writeFileSync(flags.save, traceFile(about, trace.rows), { mode });
+  if (flags.save !== undefined) writeOutput(flags.save, traceFile(about, trace.rows), { mode });
   const events = matching(eventsOfTrace(trace), flags);
   if (flags.chrome !== undefined) {
     const { chromeTrace } = await import('./chrome.ts');
-    writeFileSync(flags.chrome, JSON.stringify(chromeTrace(about, events)), { mode });
+    writeOutput(flags.chrome, JSON.stringify(chromeTrace(about, events)), { mode });
   }
   if (flags.json === true) {
     const { contexts, ...whose } = about;

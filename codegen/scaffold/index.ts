@@ -1,9 +1,9 @@
 /** `scaffold()` of `rdma-rpc/codegen`: a file of handlers that has every method of the services in some .proto files. Called by the CLI. */
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, relative, resolve, sep } from 'node:path';
 import { GenerateError } from '../diagnostic.ts';
 import { loadFiles } from '../load.ts';
 import { buildModel } from '../model/build.ts';
+import { textOf, writeTexts } from '../write.ts';
 import { type Scaffolded, scaffoldHandlers } from './handlers.ts';
 
 export type { Scaffolded } from './handlers.ts';
@@ -35,11 +35,8 @@ export function scaffold(options: ScaffoldOptions): readonly Scaffolded[] {
     const module = path.replace(/\.ts$/, `.${options.importExtension ?? 'ts'}`);
     return module.startsWith('.') ? module : `./${module}`;
   };
-  const before = existsSync(into) ? readFileSync(into, 'utf8') : '';
+  const before = textOf(into) ?? '';
   const { text, classes } = scaffoldHandlers(before, services, moduleOf);
-  if (text !== before) {
-    mkdirSync(dirname(into), { recursive: true });
-    writeFileSync(into, text);
-  }
+  if (text !== before) writeTexts(new Map([[into, text]]));
   return classes;
 }

@@ -2,8 +2,12 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { expect, test } from 'vitest';
+import { createServer, type Server } from 'rdma-rpc';
+import { addReflection } from 'rdma-rpc/reflection';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
 import { main } from './command.ts';
 
 interface Outcome {
@@ -11,10 +15,21 @@ interface Outcome {
   readonly errors: string;
 }
 
+let server: Server;
+let address: string;
+beforeAll(async () => {
+  server = createServer().add(EchoDefinition, { echo: (r) => r, behave: (r) => r });
+  addReflection(server);
+  address = await server.listen('127.0.0.1:0');
+});
+afterAll(() => server.shutdown({ graceMs: 0 }));
+
+const run = (file: string | undefined, ...args: string[]) => runProgram(main, file, ...args);
+
 /** Its output goes into that file; undefined: to a reader that is gone before there is any. */
-async function run(file: string | undefined, ...args: string[]): Promise<Outcome> {
+async function runProgram(program: string, file: string | undefined, ...args: string[]): Promise<Outcome> {
   const output = file === undefined ? 'pipe' : openSync(file, 'w');
-  const held = ['-c', 'read go && exec "$@"', 'sh', process.execPath, main, ...args];
+  const held = ['-c', 'read go && exec "$@"', 'sh', process.execPath, program, ...args];
   const child = spawn('sh', held, { stdio: ['pipe', output, 'pipe'] });
   if (typeof output === 'number') closeSync(output);
   if (child.stdout !== null) {
@@ -36,6 +51,31 @@ test.each(commands)('%s %s: a full disk is an error, in one sentence', async (..
 
 test.each(commands)('%s %s: a reader that has seen enough is none', async (...args) => {
   expect(await run(undefined, ...args)).toEqual({ code: 0, errors: '' });
+});
+
+// A plugin's input is what protoc writes: nothing at all is a request without files.
+const plugin = join(dirname(main), 'protoc-gen.js');
+
+test('the plugin of protoc: a full disk is an error in one sentence, a reader that is gone is none', async () => {
+  const full = await runProgram(plugin, '/dev/full');
+  expect(full.errors).toMatch(/^protoc-gen-rdma-rpc: the output cannot be written: ENOSPC: .*\n$/);
+  expect(full.code).toBe(1);
+  expect(await runProgram(plugin, undefined)).toEqual({ code: 0, errors: '' });
+});
+
+const files = [['--csv'], ['--html'], ['--hdr-log']];
+
+test.each(files)('bench %s: a file that takes nothing is named', async (flag) => {
+  const args = ['bench', address, 'test.echo.Echo/Echo', '-n', '10', flag, '/dev/full'];
+  const { code, errors } = await run('/dev/null', ...args);
+  expect(errors).toContain('/dev/full cannot be written: ENOSPC');
+  expect(code).toBe(1);
+});
+
+test.each([['--save'], ['--chrome']])('trace %s: a file that takes nothing is named', async (flag) => {
+  const { code, errors } = await run('/dev/null', 'trace', String(process.pid), flag, '/dev/full');
+  expect(errors).toContain('/dev/full cannot be written: ENOSPC');
+  expect(code).toBe(1);
 });
 
 const mistakes: [string[], number][] = [

@@ -101,7 +101,7 @@ describe('a place that cannot be written to', () => {
   const files = { 'a.proto': proto3('message A {}'), 'dir/b.proto': proto3('message B {}'), taken: '' };
   test('below a file', async () => {
     expect((await refused(files, 'taken/out')).message).toMatch(
-      /taken\/out: error: cannot be written: a part of this path is a file, not a directory$/m,
+      /taken\/out\/a\.rdma\.ts: error: cannot be written: a part of this path is a file, not a directory$/m,
     );
   });
   test('a file where a directory has to be', async () => {
