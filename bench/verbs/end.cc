@@ -47,7 +47,10 @@ End::End(const EndOptions& options) : options_(options) {
   context.exposure = options.exposure;
   context_ = session::Context::open(std::move(device), context, &error);
   if (context_ == nullptr) fail(error);
-  const std::int64_t number = context_->create_session({.client = options.client}, &error);
+  session::SessionOptions session;
+  session.client = options.client;
+  session.peer_takes_segments = true;
+  const std::int64_t number = context_->create_session(session, &error);
   if (number < 0) fail(error);
   number_ = static_cast<std::uint32_t>(number);
   connect();
@@ -95,6 +98,13 @@ std::uint32_t End::take_slot() {
   std::int32_t& free = context_->control()[ctl::free_slots];
   if (free == 0) fail("no free send slot");
   return static_cast<std::uint32_t>(context_->free_slots()[--free]);
+}
+
+std::uint32_t End::take_long_slot(session::boundary::SubOp op, std::uint32_t call) {
+  const bool request = op == session::boundary::SubOp::request;
+  const std::int32_t slot = session().take_long_slot(request ? std::nullopt : std::optional(call));
+  if (slot < 0) fail("no long send slot");
+  return static_cast<std::uint32_t>(slot);
 }
 
 void End::stage(session::boundary::SubOp op, std::uint32_t call, std::uint32_t method, std::uint32_t slot,

@@ -40,6 +40,8 @@ class End {
 
   /// A free send slot with room for a small message.
   std::uint32_t take_slot();
+  /// One for a message that goes in segments; of an answer with its call.
+  std::uint32_t take_long_slot(session::boundary::SubOp op, std::uint32_t call);
   void stage(session::boundary::SubOp op, std::uint32_t call, std::uint32_t method, std::uint32_t slot,
              std::size_t message_bytes);
   void submit_bulk(session::BulkSubmission submission);

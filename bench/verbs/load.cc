@@ -14,6 +14,8 @@ using session::boundary::SubOp;
 namespace {
 
 constexpr std::size_t kSmallBytes = 64;
+/// A longer one fits no send slot of the usual size.
+constexpr std::size_t kSlotBytes = 8192;
 constexpr std::uint32_t kSmallMethod = 1, kLargeMethod = 2;
 
 struct Shape {
@@ -21,6 +23,7 @@ struct Shape {
   std::uint32_t small, large;  ///< calls in flight: those of small messages, and those that move memory
   bool reads;                  ///< it is the request that is large, else the response
   std::size_t large_bytes;
+  bool echoes = false;  ///< both are large
 };
 /// By Load.
 constexpr Shape kShapes[] = {
@@ -29,24 +32,37 @@ constexpr Shape kShapes[] = {
     {"write", 0, 8, false, std::size_t{1} << 20},
     {"beside-read", 1, 1, true, std::size_t{16} << 20},
     {"beside-write", 1, 1, false, std::size_t{16} << 20},
+    {"echo-sent", 1, 0, false, 0},
+    {"echo-moved", 0, 1, false, 0, true},
 };
-const Shape& shape_of(Load load) { return kShapes[static_cast<std::size_t>(load)]; }
+Shape shape_of(Load load, std::size_t bytes) {
+  Shape shape = kShapes[static_cast<std::size_t>(load)];
+  if (shape.echoes) shape.large_bytes = bytes;
+  return shape;
+}
+std::size_t small_bytes_of(Load load, std::size_t bytes) {
+  return load == Load::echo_sent ? bytes : kSmallBytes;
+}
 
 std::uint32_t u32(std::int32_t word) { return static_cast<std::uint32_t>(word); }
 
 /// One request or response of the load, `block` being the memory that a large one uses.
-void send(End& end, const Shape& shape, SubOp op, std::uint32_t call, bool large, memory::BlockId block) {
-  const std::uint32_t slot = end.take_slot();
+void send(End& end, const Shape& shape, SubOp op, std::uint32_t call, std::size_t small_bytes, bool large,
+          memory::BlockId block) {
   const bool request = op == SubOp::request;
   const std::uint32_t method = !request ? 0 : large ? kLargeMethod : kSmallMethod;
-  const bool carries = large && shape.reads == request;
-  const bool has_sink = large && request && !shape.reads;
-  if (!carries && !has_sink) return end.stage(op, call, method, slot, kSmallBytes);
+  const bool carries = large && (shape.echoes || shape.reads == request);
+  const bool has_sink = large && request && !shape.reads && !shape.echoes;
+  if (!carries && !has_sink) {
+    const bool fits = small_bytes <= kSlotBytes;
+    const std::uint32_t slot = fits ? end.take_slot() : end.take_long_slot(op, call);
+    return end.stage(op, call, method, slot, small_bytes);
+  }
   session::BulkSubmission bulk;
   bulk.op = op;
   bulk.call = call;
   bulk.method = method;
-  bulk.slot = slot;
+  bulk.slot = end.take_slot();
   if (carries) bulk.pieces.push_back(end.piece_of(block, shape.large_bytes));
   if (has_sink) bulk.sink = block;
   end.submit_bulk(std::move(bulk));
@@ -66,8 +82,9 @@ std::optional<Load> load_of(std::string_view name) {
   return std::nullopt;
 }
 
-void serve(End& end, Load load) {
-  const Shape& shape = shape_of(load);
+void serve(End& end, Load load, std::size_t bytes) {
+  const Shape shape = shape_of(load, bytes);
+  const std::size_t small_bytes = small_bytes_of(load, bytes);
   const memory::BlockId block =
       shape.large != 0 && !shape.reads ? end.make_block(shape.large_bytes) : memory::kNoBlock;
   const bool never = false;
@@ -78,14 +95,15 @@ void serve(End& end, Load load) {
         if (kind != EvKind::request) return;
         release_block(end, words);
         const bool large = u32(words[ev::method]) == kLargeMethod;
-        send(end, shape, SubOp::response, u32(words[ev::call]), large, block);
+        send(end, shape, SubOp::response, u32(words[ev::call]), small_bytes, large, block);
       },
       never);
   fail("unreachable");
 }
 
-Timing ask(End& end, Load load, std::size_t calls) {
-  const Shape& shape = shape_of(load);
+Timing ask(End& end, Load load, std::size_t bytes, std::size_t calls) {
+  const Shape shape = shape_of(load, bytes);
+  const std::size_t small_bytes = small_bytes_of(load, bytes);
   const std::uint32_t in_flight = shape.small + shape.large;
   // Small calls come first, and where there are any those are what is counted.
   const auto is_large = [&](std::uint32_t call) { return call >= shape.small; };
@@ -103,7 +121,7 @@ Timing ask(End& end, Load load, std::size_t calls) {
     begun[call] = begin_ns;
     if (counts(call)) ++started;
     ++open;
-    send(end, shape, SubOp::request, call, is_large(call), blocks[call]);
+    send(end, shape, SubOp::request, call, small_bytes, is_large(call), blocks[call]);
   };
   timing.begin_ns = now_ns();
   for (std::uint32_t call = 0; call < in_flight && (started < calls || !counts(call)); ++call)
@@ -123,7 +141,7 @@ Timing ask(End& end, Load load, std::size_t calls) {
           timing.call_ns.push_back(ended_ns - begun[call]);
         }
         if (is_large(call)) timing.bytes += shape.large_bytes;
-        if (shape.large == 0) timing.bytes += kSmallBytes;
+        if (shape.large == 0) timing.bytes += small_bytes;
         // One look at the clock per call, as perftest has it: a call begins where the one before it ended.
         // Those beside the others go on until these are over.
         if (counts(call) ? started < calls : timing.call_ns.size() < calls) start(call, ended_ns);

@@ -18,11 +18,14 @@ enum class Load : std::uint8_t {
   /// 64 bytes there and back, one call at a time, while the server READs or WRITEs 16 MiB for another one.
   beside_read,
   beside_write,
+  /// So many bytes there and back, one call at a time: in as many SENDs as they take, or by READ and WRITE.
+  echo_sent,
+  echo_moved,
 };
 std::optional<Load> load_of(std::string_view name);
 
-/// Answers until the process is killed.
-[[noreturn]] void serve(End& end, Load load);
+/// Answers until the process is killed. `bytes`: of each message of echo_sent and echo_moved.
+[[noreturn]] void serve(End& end, Load load, std::size_t bytes);
 
 /// Makes `calls` calls, those beside them not counted, and returns when each ended, in nanoseconds: first the
 /// time of the first submission.
@@ -32,6 +35,6 @@ struct Timing {
   std::uint64_t end_ns = 0;
   std::uint64_t bytes = 0;  ///< of those that have ended; of large ones where there are any
 };
-Timing ask(End& end, Load load, std::size_t calls);
+Timing ask(End& end, Load load, std::size_t bytes, std::size_t calls);
 
 }  // namespace rdma_rpc::bench

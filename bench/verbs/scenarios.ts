@@ -31,6 +31,8 @@ const pollTurns = 5;
 const eventCalls = 400;
 const bulkCalls = 48;
 const besideCalls = 1000;
+const echoCalls = 300;
+const KiB = 1024;
 
 /** Half a call, as perftest counts a round trip. */
 function halfCall(name: string, wait: Wait, calls: number): Peer {
@@ -117,6 +119,24 @@ function beside(name: string, load: Load): Scenario {
   };
 }
 
+/**
+ * Whole calls, one at a time, whose messages go in SENDs, and the same by READ and WRITE: up to which size the
+ * former costs less is for the limit of segments (Capabilities::segmented_bytes).
+ */
+function echo(name: string, bytes: number): Scenario {
+  const peer = (peerName: string, load: Load): Peer => ({
+    name: peerName,
+    measure: async (devices, scale) =>
+      (await session(devices, load, 'poll', 'window', echoCalls * scale, bytes)).callUs,
+  });
+  return {
+    name,
+    unit: 'us',
+    turns: 1,
+    peers: [peer('session, SENDs', 'echo-sent'), peer('session, READ and WRITE', 'echo-moved')],
+  };
+}
+
 export const scenarios: readonly Scenario[] = [
   pingpong('pingpong-64B-poll', 'poll', pollCalls),
   pingpong('pingpong-64B-events', 'events', eventCalls),
@@ -124,4 +144,8 @@ export const scenarios: readonly Scenario[] = [
   transfer('write-1MiB-x8', 'write', 'ib_write_bw'),
   beside('64B-beside-read-16MiB', 'beside-read'),
   beside('64B-beside-write-16MiB', 'beside-write'),
+  echo('echo-8000B', 8000),
+  echo('echo-9KiB', 9 * KiB),
+  echo('echo-16KiB', 16 * KiB),
+  echo('echo-32KiB', 32 * KiB),
 ];

@@ -1,7 +1,7 @@
 // What a session costs on real devices, without Node: two processes, a device each, one load. Prints one line
 // of JSON. Started by bench/verbs/main.ts beside perftest, or by hand:
-//   verbs_session pingpong|read|write|beside-read|beside-write poll|events window|shared CALLS
-//   DEVICE_OF_SERVER DEVICE_OF_CLIENT
+//   verbs_session LOAD poll|events window|shared CALLS DEVICE_OF_SERVER DEVICE_OF_CLIENT [BYTES]
+// LOAD: pingpong, read, write, beside-read or beside-write; with BYTES: echo-sent or echo-moved.
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -23,6 +23,7 @@ namespace {
 /// The first calls make registrations, windows and page tables.
 constexpr std::size_t kWarmUpCalls = 16;
 constexpr std::size_t kCallsMax = 10'000'000;
+constexpr std::size_t kBytesMax = std::size_t{16} << 20;
 
 struct Arguments {
   Load load;
@@ -30,22 +31,27 @@ struct Arguments {
   Exposure exposure;
   std::size_t calls;
   const char *server_device, *client_device;
+  std::size_t bytes;
 };
+
+bool read_number(const char* text, std::size_t most, std::size_t* number) {
+  const char* end = text + std::strlen(text);
+  return std::from_chars(text, end, *number).ptr == end && *number != 0 && *number <= most;
+}
 
 Arguments parse(int argc, char** argv) {
   const char* usage =
-      "usage: pingpong|read|write|beside-read|beside-write poll|events window|shared CALLS DEVICE_OF_SERVER "
-      "DEVICE_OF_CLIENT";
-  if (argc != 7) fail(usage);
+      "usage: pingpong|read|write|beside-read|beside-write|echo-sent|echo-moved poll|events window|shared "
+      "CALLS DEVICE_OF_SERVER DEVICE_OF_CLIENT [BYTES]";
+  if (argc != 7 && argc != 8) fail(usage);
   const std::optional<Load> load = load_of(argv[1]);
   const bool shared = std::strcmp(argv[3], "shared") == 0;
   const bool events = std::strcmp(argv[2], "events") == 0;
-  std::size_t calls = 0;
-  const char* end = argv[4] + std::strlen(argv[4]);
-  const auto number = std::from_chars(argv[4], end, calls);
+  std::size_t calls = 0, bytes = 0;
+  const bool echoes = load == Load::echo_sent || load == Load::echo_moved;
   if (!load || (!shared && std::strcmp(argv[3], "window") != 0) ||
-      (!events && std::strcmp(argv[2], "poll") != 0) || number.ptr != end || calls == 0 ||
-      calls > kCallsMax) {
+      (!events && std::strcmp(argv[2], "poll") != 0) || !read_number(argv[4], kCallsMax, &calls) ||
+      echoes != (argc == 8) || (echoes && !read_number(argv[7], kBytesMax, &bytes))) {
     fail(usage);
   }
   return {*load,
@@ -53,7 +59,8 @@ Arguments parse(int argc, char** argv) {
           shared ? Exposure::shared : Exposure::window,
           calls,
           argv[5],
-          argv[6]};
+          argv[6],
+          bytes};
 }
 
 void report(Timing timing) {
@@ -79,12 +86,12 @@ int main(int argc, char** argv) {
   if (server == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     End end({arguments.server_device, false, arguments.wait, arguments.exposure, sockets[0]});
-    serve(end, arguments.load);
+    serve(end, arguments.load, arguments.bytes);
   }
   {
     End end({arguments.client_device, true, arguments.wait, arguments.exposure, sockets[1]});
-    ask(end, arguments.load, kWarmUpCalls);
-    report(ask(end, arguments.load, arguments.calls));
+    ask(end, arguments.load, arguments.bytes, kWarmUpCalls);
+    report(ask(end, arguments.load, arguments.bytes, arguments.calls));
     // First: to the server the end of its session would be a failure.
     ::kill(server, SIGKILL);
     ::waitpid(server, nullptr, 0);

@@ -4,7 +4,14 @@ import { packageRoot } from '../paths.ts';
 import type { Devices } from './perftest.ts';
 import { start } from './program.ts';
 
-export type Load = 'pingpong' | 'read' | 'write' | 'beside-read' | 'beside-write';
+export type Load =
+  | 'pingpong'
+  | 'read'
+  | 'write'
+  | 'beside-read'
+  | 'beside-write'
+  | 'echo-sent'
+  | 'echo-moved';
 export type Wait = 'poll' | 'events';
 /** How the memory of bulk calls is exposed; docs/WIRE.md has the words. */
 export type Exposure = 'window' | 'shared';
@@ -35,8 +42,11 @@ export async function session(
   wait: Wait,
   exposure: Exposure,
   calls: number,
+  /** Of each message, for the echoes. */
+  bytes?: number,
 ): Promise<SessionFigures> {
   const command = ['verbs_session', load, wait, exposure, String(calls), devices.server, devices.client];
+  if (bytes !== undefined) command.push(String(bytes));
   return (await figuresOf(command)) as SessionFigures;
 }
 

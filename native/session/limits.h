@@ -32,7 +32,10 @@ inline constexpr std::uint32_t kCreditFrameCredits = 2;
 
 /// Where receives are shared, or may be: what each side of a session may send at first, and is sure of. Eight
 /// of them are for control frames (docs/WIRE.md). A part of the wire.
-inline constexpr std::uint32_t kCertainReceives = 28;
+inline constexpr std::uint32_t kCertainReceives = 32;
+/// Of these, for CANCELs of calls that lend memory. What is left of the half that surely comes back is enough
+/// for the longest message in segments, with slots of 8 KiB.
+inline constexpr std::uint32_t kCertainCancels = 5;
 /// A context with fewer sessions than so many has receives of their own for each: the shared queue of a
 /// device, and the completion queue for it, take some megabytes too.
 inline constexpr std::uint32_t kSharedFrom = 2;

@@ -14,6 +14,9 @@ namespace {
 
 constexpr std::uint32_t kSgeMax = 16, kInlineMax = 512;
 constexpr int kReadsMax = 128;
+/// Up to here two copies cost less than windows, a READ and its way: measured on soft-RoCE
+/// (bench/RESULTS.md); on a NIC by arithmetic, two copies of 3 us against two round trips and four posts.
+constexpr std::uint32_t kSegmentedBytes = 32 * 1024;
 
 /// What a queue pair can send inline, or why there is no reliable one at all.
 std::string probe_inline(ibv_pd* pd, ibv_cq* cq, std::uint32_t sges, std::uint32_t* inline_bytes) {
@@ -81,6 +84,7 @@ std::string probe(ibv_pd* pd, Probed* probed) {
   can.read_sink_needs_remote_write = iwarp;
   can.active_side_sends_first = iwarp;
   can.pins_memory = true;
+  can.segmented_bytes = kSegmentedBytes;
   can.exposes_any_memory = true;
   can.windows = (attr.device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2B) != 0 &&
                 MwPtr(ibv_alloc_mw(pd, IBV_MW_TYPE_2)) != nullptr;

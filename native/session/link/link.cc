@@ -87,16 +87,17 @@ std::string Link::open_resources(const SendQueue::QueueLimits& queue_limits) {
                                       wr_id_base(number_), queue_limits, depth, receive_depth_,
                                       shared_.counters_start);
   send_->seal_by(sealing_.get());
-  if (options_.peer_takes_segments && !options_.grants) {
+  if (options_.grants) {
+    const std::uint32_t certain = std::min(receive_depth_, kCertainReceives);
+    send_->begin_with(certain);
+    // What it has of its own is the peer's as soon as it can be told.
+    if (!shares()) send_->owe_credits(receive_depth_ - certain);
+  }
+  if (options_.peer_takes_segments) {
     const std::uint32_t room = frame_room() * (1 + send_->segments_max());
     segmented_bytes_ = std::min({shared_.segmented_bytes, kSegmentedBytesMax, room});
     if (segmented_bytes_ <= frame_room()) segmented_bytes_ = 0;
   }
-  if (!options_.grants) return "";
-  const std::uint32_t certain = std::min(receive_depth_, kCertainReceives);
-  send_->begin_with(certain);
-  // What it has of its own is the peer's as soon as it can be told.
-  if (!shares()) send_->owe_credits(receive_depth_ - certain);
   return "";
 }
 

@@ -32,6 +32,7 @@ SendQueue::SendQueue(fabric::QueuePair& qp, const fabric::Capabilities& capabili
       depth_(depth),
       credits_(credits),
       credits_max_(credits),
+      credits_certain_(credits),
       owed_threshold_(credits / 2),
       reserved_max_(reserves_of(credits)),
       peer_credits_(credits),
@@ -89,8 +90,8 @@ bool SendQueue::credits_due() const {
 
 void SendQueue::begin_with(std::uint32_t credits) {
   grants_ = true;
-  credits_ = peer_credits_ = credits;
-  reserved_max_ = reserves_of(credits);
+  credits_ = peer_credits_ = credits_certain_ = credits;
+  reserved_max_ = std::min(reserves_of(credits), kCertainCancels);
 }
 
 void SendQueue::prepare_frame(const Outgoing& frame) {

@@ -154,10 +154,11 @@ class SendQueue {
     credits_ += count;
     return credits_ <= credits_max_;
   }
-  /// Segments that may go with one frame. The peer returns credits when it owes half of all: what needs more
-  /// than it has surely returned by then, beside those that are left alone, could wait for ever.
+  /// Segments that may go with one frame. The peer returns credits when it owes half of what this side has
+  /// for certain: what needs more than has surely come back by then, beside those that are left alone, could
+  /// wait for ever.
   std::uint32_t segments_max() const {
-    const std::uint32_t returned = credits_max_ / 2, left_alone = kControlCredits + reserved_max_;
+    const std::uint32_t returned = credits_certain_ / 2, left_alone = kControlCredits + reserved_max_;
     return std::min({kSegmentsMax, returned - std::min(returned, left_alone), depth_ / 4});
   }
   std::uint32_t credits() const { return credits_; }
@@ -282,7 +283,7 @@ class SendQueue {
   const std::uint64_t wr_id_base_;
   const std::uint32_t depth_;  ///< a power of two
 
-  std::uint32_t credits_, credits_max_;
+  std::uint32_t credits_, credits_max_, credits_certain_;
   std::uint32_t owed_ = 0, owed_threshold_;
   bool grants_ = false;
   std::uint32_t reserved_ = 0, reserved_max_;
