@@ -175,6 +175,8 @@ export const leaseCheckMs = 1_000;
 
 /** Idle time after which TCP looks whether the peer's host is still there. A dead process is noticed at once, without this. */
 export const tcpKeepAliveMs = 20_000;
+/** So long it is not asked again whether an RDMA device has come. */
+export const missingDeviceMs = 1_000;
 /** Log lines a second: warnings of all channels and servers together, a server's `log` for each peer address. A hostile peer must not fill a disk. */
 export const logLinesPerSecond = 10;
 /** Addresses that have lines of their own within a second; the others share theirs. */

@@ -1,9 +1,15 @@
 /** Whether the verbs fabric is worth offering: what the RDMA devices of this machine say. Used by channels and servers when they connect. */
 import { firstSessionBytes } from '../lane/contexts.ts';
+import { missingDeviceMs } from '../limits.ts';
 import { loadNative, type VerbsReport } from '../native.ts';
 
-/** Devices that could be used when last asked, '' for any. Kept, since asking opens them; that there is none is asked anew. */
+/** Devices that could be used when last asked, '' for any. Kept, since asking opens them. */
 const usable = new Set<string>();
+/**
+ * Why others could not, and until when that is believed: one may come, but not between two of a crowd of
+ * connections, where to ask took a twentieth of the time of each.
+ */
+const missing = new Map<string, { readonly why: string; readonly untilMs: number }>();
 
 /** Why no device can be used, or not the one that is named; '' when one can. */
 export function whyNoDevice({ devices, whyNone }: VerbsReport, name = ''): string {
@@ -20,7 +26,11 @@ export function whyNoDevice({ devices, whyNone }: VerbsReport, name = ''): strin
 /** As above, for this machine. Throws when the addon is missing. */
 export function whyNoVerbs(name = ''): string {
   if (usable.has(name)) return '';
+  const known = missing.get(name);
+  const nowMs = performance.now();
+  if (known !== undefined && nowMs < known.untilMs) return known.why;
   const why = whyNoDevice(loadNative().verbsDevices(firstSessionBytes()), name);
   if (why === '') usable.add(name);
+  else missing.set(name, { why, untilMs: nowMs + missingDeviceMs });
   return why;
 }
