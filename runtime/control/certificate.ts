@@ -99,10 +99,14 @@ function faultIn(certificate: X509Certificate, check: Check | undefined): string
 
 /**
  * What TLS knows of the other end. `required`: it may not go on without a certificate that is trusted;
- * `check`: what else has to be so.
+ * `check`: what else has to be so; `certificate`: that of the other end, where it was looked at before.
  */
-export function certified(socket: TLSSocket, required: boolean, check?: Check): Verified {
-  const certificate = socket.getPeerX509Certificate();
+export function certified(
+  socket: TLSSocket,
+  required: boolean,
+  check?: Check,
+  certificate: X509Certificate | undefined = socket.getPeerX509Certificate(),
+): Verified {
   if (certificate !== undefined && socket.authorized) {
     const fault = faultIn(certificate, check);
     if (fault !== undefined)
