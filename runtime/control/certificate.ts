@@ -3,7 +3,7 @@ import type { X509Certificate } from 'node:crypto';
 import { isIP, SocketAddress } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { promiseOf, textOf } from '../core/foreign.ts';
-import { oneLine, quoted } from '../core/log.ts';
+import { hasControl, oneLine, quoted } from '../core/log.ts';
 import type { Verified } from '../core/peer.ts';
 
 /** Kinds of identity that are not URIs: a URI that looks like one of them is none. */
@@ -34,9 +34,14 @@ function alternatives(text: string): [kind: string, value: string][] | undefined
  * The URI in it, else `dns:NAME` of the first name, else `subject:CN=…`, else `ip:ADDRESS` of the first
  * address. Undefined when it is not clear: several URIs, one that looks like another kind of identity, a
  * SPIFFE id that is none by its standard or stands in the certificate of an authority, names that cannot be
- * read.
+ * read, control characters.
  */
-export function identityOf({ subject, subjectAltName = '', ca }: X509Certificate): string | undefined {
+export function identityOf(certificate: X509Certificate): string | undefined {
+  const found = nameIn(certificate);
+  return found === undefined || hasControl.test(found) ? undefined : found;
+}
+
+function nameIn({ subject, subjectAltName = '', ca }: X509Certificate): string | undefined {
   const names = alternatives(subjectAltName);
   if (names === undefined) return undefined;
   const uris = names.flatMap(([kind, value]) => (kind === 'URI' ? [value] : []));

@@ -21,10 +21,19 @@ export function quoted(text: string): string {
 
 const quotedMax = 200;
 
-/** What a library or the application has said, in a line of the log. */
-export const oneLine = (text: string): string => text.trim().replace(/\s*\p{Cc}\s*/gu, ' ');
+/** Characters that begin a line, turn it around, or are a command to a terminal, with the space beside them. */
+const unseen = /\s*[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_C}]\s*/gu;
 
-/** Peers can cause these lines, so there are only so many a second for each. */
+/** Names of peers have none of these. */
+export const hasControl = /\p{Cc}/u;
+
+/**
+ * What a peer, a library or the application has said, in a line of the log: nobody can write another one into
+ * it.
+ */
+export const oneLine = (text: string): string => text.trim().replace(unseen, ' ');
+
+/** Peers can cause these lines, and say some of what is in them, so there are only so many a second for each. */
 export class LimitedLog {
   readonly #log: Log;
   #second = 0;
@@ -45,7 +54,8 @@ export class LimitedLog {
     const lines = (this.#lines.get(key) ?? 0) + 1;
     this.#lines.set(key, lines);
     if (lines > logLinesPerSecond) return;
-    const text = lines === logLinesPerSecond ? `${line} (further lines of this second are left out)` : line;
+    const whole = oneLine(line);
+    const text = lines === logLinesPerSecond ? `${whole} (further lines of this second are left out)` : whole;
     guarded('the function `log`', () => this.#log(text));
   }
 }
@@ -57,7 +67,8 @@ const debug = debuglog('rdma-rpc');
 
 /** For the line that tells which fabric was chosen; `skipped`: another one should have connected, and did not. */
 export function fabricLog(log: Log | undefined): (line: string, skipped: boolean) => void {
-  if (log !== undefined) return log;
+  // The other side has said some of it.
+  if (log !== undefined) return (line) => log(oneLine(line));
   return (line, skipped) => {
     if (skipped) warn(line);
     else debug('%s', line);

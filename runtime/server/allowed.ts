@@ -5,9 +5,11 @@ import { controlText, type Hello } from '../control/frames.ts';
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status, type StatusCode } from '../core/errors/status.ts';
 import { textOf } from '../core/foreign.ts';
+import { hasControl, oneLine } from '../core/log.ts';
 import { Metadata } from '../core/metadata.ts';
 import { decodeMetadata } from '../core/metadata-wire.ts';
 import type { KnownPeer, PeerInfo } from '../core/peer.ts';
+import { controlTextBytes } from '../limits.ts';
 
 /** Option `allow`. A peer needs one of these to match; what is not known of it never does. */
 export interface AllowedPeers {
@@ -77,6 +79,12 @@ export class Allowed {
   }
 }
 
+/** Where it is empty the application has meant nobody: nobody is not somebody of that name. */
+function isIdentity(given: unknown): given is string {
+  if (typeof given !== 'string' || given === '' || hasControl.test(given)) return false;
+  return Buffer.byteLength(given) <= controlTextBytes;
+}
+
 /** Option `authenticate`. */
 export type Authenticate = (
   peer: PeerInfo,
@@ -93,8 +101,10 @@ export async function authenticated(
     const shown = metadata === undefined ? new Metadata() : decodeMetadata(metadata, 0, metadata.byteLength);
     const identity: unknown = await authenticate(peer, shown);
     if (identity === undefined) return peer;
-    if (typeof identity === 'string') return peer.known(identity);
-    throw new TypeError('authenticate has returned neither a text nor undefined');
+    if (isIdentity(identity)) return peer.known(identity);
+    throw new TypeError(
+      `authenticate has returned no identity, which is a text of 1 to ${controlTextBytes} bytes without control characters, nor undefined`,
+    );
   } catch (error) {
     if (error instanceof RpcError) throw error;
     throw new NotAdmitted(
@@ -105,8 +115,8 @@ export async function authenticated(
   }
 }
 
-/** The reason as the log has it, cut to what a control frame holds. */
+/** The reason as the log has it, in one line, cut to what a control frame holds. */
 export function reasonOf(error: RpcError): string {
   const { rawMessage } = error;
-  return controlText(error instanceof NotAdmitted ? `${rawMessage}: ${error.reason}` : rawMessage);
+  return controlText(oneLine(error instanceof NotAdmitted ? `${rawMessage}: ${error.reason}` : rawMessage));
 }

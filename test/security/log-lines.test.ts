@@ -1,0 +1,106 @@
+/**
+ * What strangers say and show stands in one line of the log: nobody can write others, by which an operator
+ * would believe in sessions or refusals that there have never been.
+ */
+import { connect } from 'node:net';
+import { RpcError, type ServerOptions, Status } from 'rdma-rpc';
+import { describe, expect, test } from 'vitest';
+import { encodeFrame } from '../../runtime/control/link.ts';
+import { fabricLog, oneLine } from '../../runtime/core/log.ts';
+import { caught, until } from '../outcomes.ts';
+import { hello } from '../runtime/by-hand.ts';
+import { Authority, pems } from './certificates.ts';
+import { ends, reach, serve, unixAddress } from './ends.ts';
+
+const forged = 'gone\r\n\u2028\u001b[2Jhandshake with 10.0.0.1 (root) failed';
+/** Of any of the characters that begin a line, turn it around or are taken by a terminal for a command. */
+const odd = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_C}]/u;
+const once = { backoffMs: 600_000, backoffMaxMs: 600_000 };
+
+async function refusing(options: ServerOptions, address = unixAddress()) {
+  const reasons: string[] = [];
+  const serving = await serve(
+    {
+      onSession: (session) => {
+        if (!session.accepted) reasons.push(session.reason);
+      },
+      ...options,
+    },
+    address,
+  );
+  return { ...serving, reasons };
+}
+
+async function expectOneLine({ lines, reasons }: { lines: string[]; reasons: string[] }): Promise<void> {
+  await until(() => lines.length > 0 && reasons.length > 0);
+  for (const text of [...lines, ...reasons]) expect(text).not.toMatch(odd);
+  expect([lines.length, reasons.length]).toEqual([1, 1]);
+}
+
+test.each([
+  ['says bye', () => encodeFrame({ type: 'bye', reason: forged })],
+  ['begins with a fabric', () => encodeFrame({ type: 'unreachable', reason: forged })],
+  [
+    'greets, and goes with these words',
+    () => Buffer.concat([encodeFrame(hello({})), encodeFrame({ type: 'bye', reason: forged })]),
+  ],
+])('a stranger that %s', async (_, words) => {
+  const served = await refusing({}, '127.0.0.1:0');
+  const socket = connect(Number(served.address.split(':')[1]), '127.0.0.1').on('error', () => undefined);
+  socket.write(words());
+  await expectOneLine(served);
+  socket.destroy();
+});
+
+test.each<[string, ServerOptions['authenticate'], RegExp]>([
+  [
+    'an error',
+    () => {
+      throw new Error(`no token ${forged}`);
+    },
+    /no token gone/,
+  ],
+  [
+    'an error of its own',
+    () => {
+      throw new RpcError(Status.PERMISSION_DENIED, `no token ${forged}`);
+    },
+    /no token gone/,
+  ],
+  ['a name in several lines', () => forged, /authenticate has returned no identity/],
+  ['a name that is empty', () => '', /authenticate has returned no identity/],
+  ['a name without an end', () => 'x'.repeat(1025), /authenticate has returned no identity/],
+])('`authenticate` that gives %s', async (_, authenticate, says) => {
+  const served = await refusing({ authenticate: authenticate! });
+  const error = await caught(reach(served.address, once).client.echo({}));
+  expect(error.processed).toBe('no');
+  await expectOneLine(served);
+  expect(served.lines[0]).toMatch(says);
+});
+
+test('a name in a certificate that has several lines is none', async () => {
+  const authority = new Authority();
+  const { ca } = authority;
+  const server = { tls: { ca, ...pems(authority.issue({ addresses: ['127.0.0.1'] })) } };
+  for (const wanted of [{ names: [forged] }, { uris: [`urn:${forged}`] }]) {
+    const served = await refusing({ ...server, authorize: {} }, '127.0.0.1:0');
+    const tls = { ca, ...pems(authority.issue(wanted)) };
+    const error = await caught(reach(served.address, { tls }).client.echo({}));
+    expect(error.code).toBe(Status.PERMISSION_DENIED);
+    expect(served.lines.at(-1)).toMatch(/to 127\.0\.0\.1:\d+, of whom nothing is known$/);
+    expect(ends.servers.at(-1)!.sessions).toMatchObject([{ identity: undefined }]);
+  }
+});
+
+describe('a line', () => {
+  test('of a client has what its server says of fabrics', () => {
+    const lines: string[] = [];
+    fabricLog((line) => lines.push(line))(`tcp: ${forged}`, false);
+    expect(lines).toEqual([expect.not.stringMatching(odd)]);
+  });
+
+  test('keeps what can be read', () => {
+    expect(oneLine('Ünïcode 漢字, "quotes" & more')).toBe('Ünïcode 漢字, "quotes" & more');
+    expect(oneLine(' a\n\tb\u202ec ')).toBe('a b c');
+  });
+});
