@@ -118,9 +118,14 @@ export class Link {
   /** Sends a last frame, if there is one to send, and ends the connection. `onEnd` is called with `reason` unless it already was. */
   close(reason: string, last?: Frame): void {
     if (this.#ended === undefined && last?.type === 'refusal') this.#code = last.code;
-    if (this.#ended === undefined && last !== undefined && !this.#securing)
+    if (this.#ended === undefined && last !== undefined && !this.#awaitsTls)
       this.duplex.end(encodeFrame(last));
     this.#end(reason);
+  }
+
+  /** A frame would be read as TLS, and be taken for a server that has none. */
+  get #awaitsTls(): boolean {
+    return this.#securing || this.#handoff?.secure !== undefined;
   }
 
   readonly #onData = (chunk: Buffer): void => this.#take(chunk);
@@ -189,6 +194,7 @@ export class Link {
       if (handoff.secure === undefined) this.#refuse(tlsRefused);
       else this.#secure(handoff.secure);
     } else if (handoff.secure !== undefined) {
+      this.#handoff = undefined;
       this.close(plainRefused, { type: 'refusal', code: Status.UNAUTHENTICATED, message: plainRefused });
     } else return false;
     return true;

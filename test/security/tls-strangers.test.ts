@@ -1,4 +1,4 @@
-/** Strangers at a port with TLS: a client in the middle of its TLS handshake is not pushed out by those who say nothing. */
+/** Strangers at a port with TLS: a client in the middle of its TLS handshake is not pushed out by those who say nothing, and who is learns nothing wrong by it. */
 import { connect, type Server as Listener, createServer as listen, type Socket } from 'node:net';
 import { duplexPair } from 'node:stream';
 import { connect as secureConnect, type TLSSocket } from 'node:tls';
@@ -73,6 +73,23 @@ test('of a server', async () => {
   });
   expect(await answer).toMatch(/received a frame of 4294967295 bytes/);
 });
+
+test.each<[string, (port: number) => void]>([
+  ['pushed out', (port) => void dial(port)],
+  ['there when the server goes', () => void server?.shutdown({ graceMs: 0 })],
+])(
+  'who is %s before a word hears none that is not TLS: it would pass for a server without',
+  async (_, go) => {
+    server = createServer({ tls, handshakesMax: 1, log: () => undefined });
+    const port = Number((await server.listen('127.0.0.1:0')).split(':')[1]);
+    const heard: Buffer[] = [];
+    const first = dial(port).on('data', (bytes) => heard.push(bytes));
+    await until(() => server!.sessionCount === 0 && first.readyState === 'open');
+    go(port);
+    await until(() => first.destroyed);
+    expect(Buffer.concat(heard).toString('latin1')).toBe('');
+  },
+);
 
 test('of a worker group', async () => {
   const taken: Socket[] = [];
