@@ -29,16 +29,20 @@ const callMs = 20_000;
 const kept = (number: number): Buffer => Buffer.alloc(300_000, `kept-${number} `);
 /** What the handler of `behave` waits for. */
 let gate: Promise<void> = Promise.resolve();
+/** The number of each request that it has had. */
+const behaved: number[] = [];
 
 const pair = secured({
   behave: async ({ number }) => {
     ++pair.log.started;
+    behaved.push(number);
     await gate;
     return { payload: kept(number) };
   },
 });
 beforeEach(({ skip }) => {
   gate = Promise.resolve();
+  behaved.splice(0);
   skip(why !== '', why);
 });
 
@@ -117,14 +121,15 @@ async function watched(level: SecurityLevel, from: keyof typeof addresses) {
 }
 
 describe('a forged message', () => {
-  test.each([
-    ['a packet of before', false],
-    ['one of its own', true],
-  ])('ends a sealed session, and makes no call, with %s', async (_, own) => {
-    const { sent, next, forge, forged, isGone, end, client } = await watched('sealed', 'client');
+  test.each<[string, (payload: Buffer) => Buffer, SecurityLevel]>([
+    ['the bytes of one before', (payload) => payload, 'sealed'],
+    ['bytes of its own', ({ byteLength }) => randomBytes(byteLength), 'sealed'],
+    ['bytes that are no message', ({ byteLength }) => Buffer.alloc(byteLength, 0xff), 'bound'],
+  ])('with %s ends a session that is $2 alone, and makes no call', async (_, bytes, level) => {
+    const { sent, next, forge, forged, isGone, end, client } = await watched(level, 'client');
     const before = pair.log.started;
     const template = sent().findLast(({ opcode }) => opcode === Opcode.sendOnly)!;
-    const payload = own ? randomBytes(template.payload.byteLength) : template.payload;
+    const payload = bytes(template.payload);
     let count = 0;
     await until(
       () => {
@@ -238,19 +243,27 @@ function expectUnharmed(answer: Buffer | string): void {
   expect(typeof answer === 'string' || same(answer, kept(7))).toBe(true);
 }
 
-describe('of a sealed session', () => {
-  test.each([
-    ['a READ', read],
-    ['a WRITE', write],
-  ])("%s with a key that is nobody's changes nothing that an application sees", async (_, packet) => {
-    const { reply, answer, end } = await aimedAtRequest('sealed', (memory) =>
+describe("with a key that is nobody's", () => {
+  test.each<[string, (memory: Reth) => Unplaced, SecurityLevel]>([
+    ['a READ', read, 'sealed'],
+    ['a WRITE', write, 'sealed'],
+    ['a READ', read, 'bound'],
+    ['a WRITE', write, 'bound'],
+  ])('%s of a session that is $2 changes nothing that an application sees', async (_, packet, level) => {
+    const { reply, answer, client, end } = await aimedAtRequest(level, (memory) =>
       packet({ ...memory, key: nobodysKey }),
     );
     expect(syndromeOf(reply)).toBe(syndrome.accessError);
     expectUnharmed(answer);
+    const { payload } = await client.behave({ number: 8, payload: kept(8) });
+    expect(same(payload, kept(8))).toBe(true);
+    // Each call has had one handler, the one that was met among them.
+    expect(behaved).toEqual([0, 1, 2, 7, 8]);
     await end();
   });
+});
 
+describe('of a sealed session', () => {
   test('a READ with the right key gives what nobody can read', async () => {
     const { reply, saw, answer, end } = await aimedAtRequest('sealed', read);
     expect(reply.payload.byteLength).toBeGreaterThanOrEqual(64);
