@@ -4,7 +4,7 @@
  */
 import { createSecureContext } from 'node:tls';
 import type { ChannelCredentials, Client } from '@grpc/grpc-js';
-import { ServerCertificate } from '../../runtime/control/server-certificate.ts';
+import { checkOf } from '../../runtime/control/tls-client.ts';
 import type { ChannelTls } from '../../runtime/control/tls-options.ts';
 import type { AnyCall, Target, TargetOptions } from './target.ts';
 
@@ -20,10 +20,10 @@ function tlsCredentials(credentials: Credentials, tls: ChannelTls): ChannelCrede
     ...(key !== undefined && { key: key as string }),
     ...(passphrase !== undefined && { passphrase }),
   });
-  const server = identity === undefined ? undefined : new ServerCertificate([identity].flat());
+  const check = identity === undefined ? undefined : checkOf({ identity: [identity].flat() });
   return credentials.createFromSecureContext(
     context,
-    server === undefined ? {} : { checkServerIdentity: server.check },
+    check === undefined ? {} : { checkServerIdentity: check },
   );
 }
 

@@ -1,7 +1,7 @@
 /** Who a certificate is for, by the names in it. Used for the peers of both sides, when TLS has found the certificate to be trusted. */
-import type { X509Certificate } from 'node:crypto';
+import { X509Certificate } from 'node:crypto';
 import { isIP, SocketAddress } from 'node:net';
-import type { TLSSocket } from 'node:tls';
+import type { PeerCertificate, TLSSocket } from 'node:tls';
 import { promiseOf, textOf } from '../core/foreign.ts';
 import { hasControl, oneLine, quoted } from '../core/log.ts';
 import type { Verified } from '../core/peer.ts';
@@ -30,31 +30,72 @@ function alternatives(text: string): [kind: string, value: string][] | undefined
   return found;
 }
 
+/** What an identity is made of. */
+type Names = Pick<X509Certificate, 'subject' | 'subjectAltName' | 'ca'>;
+
+/**
+ * The certificate of the other end as TLS has read it. An X509Certificate takes eight times as long, and the
+ * one that getPeerX509Certificate() gives costs memory for good: Node 20 never frees the certificates that
+ * were sent behind it. So one is made only where it is needed.
+ */
+export class SeenCertificate implements Names {
+  readonly #seen: PeerCertificate;
+
+  private constructor(seen: PeerCertificate) {
+    this.#seen = seen;
+  }
+
+  /** Undefined: there is none. */
+  static of(seen: PeerCertificate): SeenCertificate | undefined {
+    // Node gives an empty object, too.
+    return (seen as Partial<PeerCertificate>)?.raw === undefined ? undefined : new SeenCertificate(seen);
+  }
+
+  get raw(): Uint8Array {
+    return this.#seen.raw;
+  }
+
+  get subjectAltName(): string {
+    return this.#seen.subjectaltname ?? '';
+  }
+
+  get ca(): boolean {
+    return this.#seen.ca ?? new X509Certificate(this.raw).ca;
+  }
+
+  /** As a text it is only in an X509Certificate. */
+  get subject(): string {
+    return new X509Certificate(this.raw).subject;
+  }
+}
+
 /**
  * The URI in it, else `dns:NAME` of the first name, else `subject:CN=…`, else `ip:ADDRESS` of the first
  * address. Undefined when it is not clear: several URIs, one that looks like another kind of identity, a
  * SPIFFE id that is none by its standard or stands in the certificate of an authority, names that cannot be
  * read, control characters.
  */
-export function identityOf(certificate: X509Certificate): string | undefined {
+export function identityOf(certificate: Names): string | undefined {
   const found = nameIn(certificate);
   return found === undefined || hasControl.test(found) ? undefined : found;
 }
 
-function nameIn({ subject, subjectAltName = '', ca }: X509Certificate): string | undefined {
+function nameIn(certificate: Names): string | undefined {
+  const { subjectAltName = '' } = certificate;
   const names = alternatives(subjectAltName);
   if (names === undefined) return undefined;
   const uris = names.flatMap(([kind, value]) => (kind === 'URI' ? [value] : []));
   const [uri] = uris;
   if (uri !== undefined) {
     if (uris.length > 1 || ownSchemes.test(uri)) return undefined;
-    return !/^spiffe:/i.test(uri) || (spiffeId.test(uri) && uri.length <= spiffeIdMax && !ca)
+    return !/^spiffe:/i.test(uri) || (spiffeId.test(uri) && uri.length <= spiffeIdMax && !certificate.ca)
       ? uri
       : undefined;
   }
   const firstOf = (wanted: string) => names.find(([kind]) => kind === wanted)?.[1];
   const name = firstOf('DNS');
   if (name !== undefined) return `dns:${name}`;
+  const { subject } = certificate;
   // Several parts come on lines of their own.
   if (subject) return `subject:${subject.trim().replaceAll('\n', ', ')}`;
   const address = firstOf('IP Address');
@@ -65,9 +106,9 @@ function nameIn({ subject, subjectAltName = '', ca }: X509Certificate): string |
 }
 
 /** What is in a certificate that is not trusted, for the log. Anybody can write anything there. */
-function shownBy(certificate: X509Certificate): string {
+function shownBy(certificate: SeenCertificate): string {
   const name = identityOf(certificate) ?? 'nobody that it names clearly';
-  const { issuer, serialNumber } = certificate;
+  const { issuer, serialNumber } = new X509Certificate(certificate.raw);
   const by = quoted(issuer?.trim().replaceAll('\n', ', ') ?? '');
   return `it shows a certificate of ${quoted(name)}, issued by ${by}, serial number ${serialNumber}`;
 }
@@ -90,9 +131,11 @@ type Check = (certificate: X509Certificate) => unknown;
  * What the application has against a certificate; undefined for nothing. It is called where an error would be
  * nobody's.
  */
-function faultIn(certificate: X509Certificate, check: Check | undefined): string | undefined {
+function faultIn(socket: TLSSocket, check: Check): string | undefined {
   try {
-    const found = check?.(certificate);
+    // With those behind it that were sent.
+    const certificate = socket.getPeerX509Certificate();
+    const found = certificate === undefined ? 'it is gone' : check(certificate);
     if (found === undefined || found === null) return undefined;
     promiseOf(found)?.catch(() => undefined);
     // An error without words is an error.
@@ -104,20 +147,16 @@ function faultIn(certificate: X509Certificate, check: Check | undefined): string
 
 /**
  * What TLS knows of the other end. `required`: it may not go on without a certificate that is trusted;
- * `check`: what else has to be so; `certificate`: that of the other end, where it was looked at before.
+ * `check`: what else has to be so.
  */
-export function certified(
-  socket: TLSSocket,
-  required: boolean,
-  check?: Check,
-  certificate: X509Certificate | undefined = socket.getPeerX509Certificate(),
-): Verified {
+export function certified(socket: TLSSocket, required: boolean, check?: Check): Verified {
+  const certificate = SeenCertificate.of(socket.getPeerCertificate());
   if (certificate !== undefined && socket.authorized) {
-    const fault = faultIn(certificate, check);
+    const fault = check && faultIn(socket, check);
     if (fault !== undefined)
       return { transport: 'tls', ...(required && { refused: `${fault}: ${shownBy(certificate)}` }) };
     const identity = identityOf(certificate);
-    return { transport: 'tls', certificate, ...(identity !== undefined && { identity }) };
+    return { transport: 'tls', certificate: certificate.raw, ...(identity !== undefined && { identity }) };
   }
   if (!required) return { transport: 'tls' };
   // Node has the code of OpenSSL there, whatever its type says.

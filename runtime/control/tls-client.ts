@@ -1,14 +1,19 @@
 /** The client's side of TLS on sideband connections: who the server must be, and what it says of one that is somebody else. Used when a channel dials. */
 import { isIP, type Socket } from 'node:net';
-import { type ConnectionOptions, connect, type SecureContext, type TLSSocket } from 'node:tls';
+import {
+  type ConnectionOptions,
+  connect,
+  type DetailedPeerCertificate,
+  type SecureContext,
+  type TLSSocket,
+} from 'node:tls';
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status } from '../core/errors/status.ts';
 import { promiseOf, textOf } from '../core/foreign.ts';
 import { type Log, logged } from '../core/log.ts';
 import { processWarning, type Warn } from '../core/warnings.ts';
-import { certified, vouch } from './certificate.ts';
+import { certified, identityOf, SeenCertificate, vouch } from './certificate.ts';
 import { checkPskAlone, PskClient } from './psk.ts';
-import { ServerCertificate } from './server-certificate.ts';
 import {
   type ChannelTls,
   type Checked,
@@ -39,6 +44,29 @@ function guardedCheck(check: CheckServer): CheckServer {
       return new Error(`checkServerIdentity has failed: ${textOf(error)}`);
     }
   };
+}
+
+/** What looks at the server's certificate in place of Node; undefined: nothing does. */
+export function checkOf({ identity, checkServerIdentity }: Checked<ChannelTls>): CheckServer | undefined {
+  if (checkServerIdentity !== undefined) return guardedCheck(checkServerIdentity);
+  if (identity === undefined) return undefined;
+  return guardedCheck((_, certificate) => {
+    const seen = SeenCertificate.of(certificate);
+    const found = seen && identityOf(seen);
+    if (found !== undefined && identity.includes(found)) return undefined;
+    return new Error(
+      `the server is ${found ?? 'nobody that its certificate names clearly'}, which is not asked for`,
+    );
+  });
+}
+
+/**
+ * Node gives what checks a server all authorities of its certificate as well, each read once more for that: a
+ * tenth of what a connection costs a client. Only functions of the application may want them.
+ */
+function withoutAuthorities(socket: TLSSocket): void {
+  const certificate = socket.getPeerCertificate;
+  socket.getPeerCertificate = () => certificate.call(socket) as DetailedPeerCertificate;
 }
 
 /** What OpenSSL and Node say when something else than TLS answers. */
@@ -146,11 +174,8 @@ export class TlsDial {
     made: SecureContext | PskClient,
   ): Promise<TLSSocket> {
     const name = options.servername || this.#servername || host;
+    const check = checkOf(options);
     const psk = made instanceof PskClient ? made : undefined;
-    const own = options.checkServerIdentity;
-    const server =
-      psk === undefined && own === undefined ? new ServerCertificate(options.identity) : undefined;
-    const check = own ?? server?.check;
     return new Promise((resolve, reject) => {
       const secured = connect({
         socket,
@@ -160,9 +185,9 @@ export class TlsDial {
         host: name,
         ...(isIP(name) === 0 && { servername: name }),
         rejectUnauthorized: options.rejectUnauthorized ?? true,
-        ...(check !== undefined && { checkServerIdentity: guardedCheck(check) }),
+        ...(check !== undefined && { checkServerIdentity: check }),
       });
-      server?.watch(secured);
+      if (options.checkServerIdentity === undefined) withoutAuthorities(secured);
       const failed = (error: Error): void => {
         secured.destroy();
         reject(explained(error, psk !== undefined));
@@ -174,8 +199,7 @@ export class TlsDial {
       secured.once('error', failed).once('close', closed);
       secured.once('secureConnect', () => {
         secured.off('error', failed).off('close', closed);
-        const verified =
-          psk === undefined ? certified(secured, false, undefined, server?.seen) : psk.verified(secured);
+        const verified = psk === undefined ? certified(secured, false) : psk.verified(secured);
         if (verified === undefined) {
           failed(new Error(noKey));
           return;

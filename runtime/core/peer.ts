@@ -2,7 +2,7 @@
  * Who is at the other end of a connection: what was verified, and apart from that what it says of itself. Made once per session, and given to handlers as
  * `context.peer`; adapters make one of what their server knows.
  */
-import type { X509Certificate } from 'node:crypto';
+import { X509Certificate } from 'node:crypto';
 
 /** The other end of a connection, the same object for all calls of it. As text: address and claims, for people. */
 export interface PeerInfo {
@@ -24,7 +24,9 @@ export interface PeerInfo {
 }
 
 /** What was found out about a peer before it said anything. */
-export type Verified = Partial<Pick<PeerInfo, 'identity' | 'uid' | 'gid' | 'pid' | 'certificate'>> & {
+export type Verified = Partial<Pick<PeerInfo, 'identity' | 'uid' | 'gid' | 'pid'>> & {
+  /** In DER, as it has come. */
+  readonly certificate?: Uint8Array;
   /** Why it may have no session, for the log. */
   readonly refused?: string;
   /** What nobody else reads or changes: how its sideband connection comes. Without: plain TCP. */
@@ -38,8 +40,8 @@ export class KnownPeer implements PeerInfo {
   readonly uid: number | undefined;
   readonly gid: number | undefined;
   readonly pid: number | undefined;
-  readonly certificate: X509Certificate | undefined;
   readonly #verified: Verified;
+  #certificate: X509Certificate | undefined;
 
   constructor(address: string, claims = '', verified: Verified = {}) {
     this.address = address;
@@ -48,8 +50,14 @@ export class KnownPeer implements PeerInfo {
     this.uid = verified.uid;
     this.gid = verified.gid;
     this.pid = verified.pid;
-    this.certificate = verified.certificate;
     this.#verified = verified;
+  }
+
+  /** Read when it is asked for: few want it, and it takes a while. */
+  get certificate(): X509Certificate | undefined {
+    const { certificate } = this.#verified;
+    if (certificate !== undefined) this.#certificate ??= new X509Certificate(certificate);
+    return this.#certificate;
   }
 
   /** Nobody but the two sides can read or change what the handshake says. */

@@ -2,9 +2,9 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { connect, createServer as listen } from 'node:net';
 import { join } from 'node:path';
-import { connect as secureConnect } from 'node:tls';
+import { connect as secureConnect, TLSSocket } from 'node:tls';
 import { type ChannelTls, type ServerOptions, type ServerTls, Status, stats, tlsFiles } from 'rdma-rpc';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { greetingBytes, greetingMagic } from '../../runtime/control/handoff.ts';
 import { caught, until } from '../outcomes.ts';
 import { Authority, type Issued, pems } from './certificates.ts';
@@ -33,6 +33,28 @@ describe.each(['shm', 'tcp'] as const)('over %s', (fabric) => {
     expect(channel.session).toMatchObject({ fabric, security: 'bound', identity: 'dns:localhost' });
     expect(server.sessions[0]).toMatchObject({ fabric, security: 'bound', identity: spiffe });
   });
+});
+
+test('Node is not asked for X509Certificates of connections, of which it keeps some for good, nor for authorities', async () => {
+  const parsed = vi.spyOn(TLSSocket.prototype, 'getPeerX509Certificate');
+  const seen = vi.spyOn(TLSSocket.prototype, 'getPeerCertificate');
+  try {
+    const { address } = await serve({ tls: mutual });
+    for (const named of [{}, { identity: 'dns:localhost' }])
+      await reach(address, { tls: { ca, ...pems(web), ...named } }).client.echo({});
+    expect(parsed).not.toHaveBeenCalled();
+    expect(seen.mock.calls.length).toBeGreaterThan(0);
+    expect(seen.mock.calls.flat()).toEqual([]);
+  } finally {
+    vi.restoreAllMocks();
+  }
+});
+
+test('a certificate in place of names has the subject as its text has it', async () => {
+  const named = authority.issue({ subject: 'a, O=b' });
+  const { seen, address } = await serve({ tls: mutual });
+  await reach(address, { tls: { ca, ...pems(named) } }).client.echo({});
+  expect(seen[0]?.identity).toBe('subject:CN=a\\, O=b');
 });
 
 test('without `ca` the server is known, and clients are not', async () => {
