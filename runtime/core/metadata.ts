@@ -51,6 +51,9 @@ export class Metadata implements Iterable<[string, MetadataValue]> {
 
   constructor(init?: MetadataInit) {
     if (init === undefined) return;
+    // Not by what JavaScript says of it: a token that stands here alone would be in that.
+    if (typeof init !== 'object' || init === null)
+      throw new TypeError('metadata is an object of names and values, or a list of such pairs');
     if (Symbol.iterator in init) {
       for (const [key, value] of init as Iterable<readonly [string, MetadataValue]>) this.append(key, value);
       return;

@@ -1,5 +1,6 @@
 /** Who may have a session by what it shows, and who may call what: `authenticate`, `authorize`, and the credentials of a channel. */
 import { join } from 'node:path';
+import { inspect } from 'node:util';
 import {
   type ChannelOptions,
   createChannel,
@@ -307,6 +308,11 @@ describe('credentials of a session', () => {
       () => ({ token: 'abc' }) as never,
       /as \{ metadata, expiresAtMs \}, and metadata is missing/,
     ],
+    [
+      'gives the token alone',
+      () => ({ metadata: 'secret' }) as never,
+      /metadata is an object of names and values, or a list of such pairs/,
+    ],
     ['hangs', () => new Promise<never>(() => undefined), /no answer within 100 ms/],
   ])('from a function that %s: its calls fail in time', async (how, bad, told) => {
     const { address } = await serve({});
@@ -317,6 +323,7 @@ describe('credentials of a session', () => {
       }).echo({}),
     );
     expect([error.processed, error.message]).toEqual(['no', expect.stringMatching(told)]);
+    expect(inspect(error)).not.toMatch(/secret/);
   });
 });
 

@@ -4,7 +4,7 @@
  */
 import { connect } from 'node:net';
 import { RpcError, type ServerOptions, Status } from 'rdma-rpc';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { encodeFrame } from '../../runtime/control/link.ts';
 import { fabricLog, oneLine } from '../../runtime/core/log.ts';
 import { caught, until } from '../outcomes.ts';
@@ -97,6 +97,21 @@ describe('a line', () => {
     const lines: string[] = [];
     fabricLog((line) => lines.push(line))(`tcp: ${forged}`, false);
     expect(lines).toEqual([expect.not.stringMatching(odd)]);
+  });
+
+  test('that a function `log` cannot write costs no session, on either side', async () => {
+    const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
+    try {
+      const log = () => {
+        throw new Error('no disk');
+      };
+      const { address } = await serve({ log }, unixAddress());
+      await reach(address, { log }).client.echo({});
+      await until(() => warned.mock.calls.length >= 2);
+      for (const [text] of warned.mock.calls) expect(text).toMatch(/^the function `log` has failed/);
+    } finally {
+      vi.restoreAllMocks();
+    }
   });
 
   test('keeps what can be read', () => {
