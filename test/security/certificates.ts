@@ -112,11 +112,29 @@ function certificate(wanted: Wanted, subjectKey: KeyObject, issuer: string, issu
   return der(tag.sequence, body, algorithm, der(tag.bits, Buffer.of(0), sign('sha256', body, issuerKey)));
 }
 
-const pem = (bytes: Buffer): string =>
+/** `serials`: of certificates that do not hold any more, in hex. */
+function revocations(serials: readonly string[], issuer: string, issuerKey: KeyObject): Buffer {
+  const [begin, end] = [new Date(Date.now() - day), new Date(Date.now() + day)];
+  const revoked = serials.map((serial) =>
+    der(tag.sequence, der(tag.integer, Buffer.from(serial, 'hex')), time(begin)),
+  );
+  const body = der(
+    tag.sequence,
+    der(tag.integer, Buffer.of(1)),
+    algorithm,
+    name(issuer),
+    time(begin),
+    time(end),
+    ...(revoked.length > 0 ? [der(tag.sequence, ...revoked)] : []),
+  );
+  return der(tag.sequence, body, algorithm, der(tag.bits, Buffer.of(0), sign('sha256', body, issuerKey)));
+}
+
+const pem = (bytes: Buffer, what = 'CERTIFICATE'): string =>
   [
-    '-----BEGIN CERTIFICATE-----',
+    `-----BEGIN ${what}-----`,
     ...bytes.toString('base64').match(/.{1,64}/g)!,
-    '-----END CERTIFICATE-----',
+    `-----END ${what}-----`,
     '',
   ].join('\n');
 
@@ -138,6 +156,12 @@ export class Authority {
   certify(other: Authority): string {
     const wanted = { subject: other.#name, authority: true, days: 10 };
     return pem(certificate(wanted, createPublicKey(other.#key), this.#name, this.#key));
+  }
+
+  /** A list of those of its certificates that it has revoked. */
+  revoke(...issued: readonly Issued[]): string {
+    const serials = issued.map(({ certificate }) => certificate.serialNumber);
+    return pem(revocations(serials, this.#name, this.#key), 'X509 CRL');
   }
 
   issue(wanted: Wanted): Issued {

@@ -247,6 +247,27 @@ describe('certificates that change', () => {
     expect(late.code).toBe(Status.UNAUTHENTICATED);
   });
 
+  test('are refused when a list revokes them, on either side, and others are not', async () => {
+    const file = join(ends.folder, 'crl.pem');
+    const [lost, kept] = [web, authority.issue({ uris: ['spiffe://example.org/kept'] })];
+    const write = (...revoked: Issued[]): void => writeFileSync(file, authority.revoke(...revoked));
+    write();
+    const { seen, lines, address } = await serve({ tls: tlsFiles({ crl: file }, mutual) });
+    const call = (who: Issued) => reach(address, { tls: { ca, ...pems(who) } }).client.echo({});
+    await call(lost);
+    write(lost);
+    expect((await caught(call(lost))).code).toBe(Status.UNAUTHENTICATED);
+    await call(kept);
+    expect(seen.map(({ identity }) => identity)).toEqual([spiffe, 'spiffe://example.org/kept']);
+    expect(lines.join()).toMatch(/CERT_REVOKED: it shows a certificate of "spiffe:\/\/example\.org\/web"/);
+    const crl = authority.revoke(serverCert);
+    const error = await caught(reach(address, { tls: { ca, crl, ...pems(kept) } }).client.echo({}));
+    expect([error.code, error.message]).toEqual([
+      Status.UNAUTHENTICATED,
+      expect.stringMatching(/CERT_REVOKED/),
+    ]);
+  });
+
   test('lie in files that are read again when they have changed, but not while they do not fit', async () => {
     const { folder } = ends;
     const paths = { cert: join(folder, 'cert.pem'), key: join(folder, 'key.pem') };
