@@ -13,6 +13,8 @@ import { record } from './results.mjs';
 import { progress } from './step.mjs';
 
 const TEST_LIMIT_S = 120;
+/** Attacks on sealed frames, with each cipher: four in five change something. Sanitizers and emulators are too slow for as many. */
+const SEAL_TRIES = '1250000';
 
 export const buildDirectory = (sanitize) =>
   sanitize === '' ? 'build/native-tests' : `build/native-${sanitize.replaceAll(',', '-')}`;
@@ -49,12 +51,12 @@ const failures = (output) =>
     .filter((line) => !/^ *(Start +\d+:|\d+\/\d+ Test .*( Passed |\*\*\*Skipped ))/.test(line))
     .join('\n');
 
-async function runAll(directory) {
+async function runAll(directory, env) {
   const report = join(root, directory, 'junit.xml');
   rmSync(report, { force: true });
   const options = ['--output-on-failure', '--no-tests=error', '--timeout', String(TEST_LIMIT_S), '-j', '2'];
   try {
-    await run(['ctest', '--test-dir', directory, '--output-junit', 'junit.xml', ...options]);
+    await run(['ctest', '--test-dir', directory, '--output-junit', 'junit.xml', ...options], { env });
   } catch (error) {
     if (!(error instanceof CommandFailed)) throw error;
     console.log(failures(error.output));
@@ -78,7 +80,8 @@ export async function nativeTests(sanitize = '') {
     if (!(error instanceof CommandFailed)) throw error;
     return record(suite, { failed: 1, note: 'does not build' });
   }
-  const { notRun, ...counts } = await progress(`${suite}: run`, () => runAll(directory));
+  const env = sanitize === '' ? { RDMA_RPC_SEAL_TRIES: SEAL_TRIES } : {};
+  const { notRun, ...counts } = await progress(`${suite}: run`, () => runAll(directory, env));
   const whyNot = [...notRun].map(([reason, count]) => `${count} tests: ${reason}`);
   return record(suite, { ...counts, whyNot });
 }
