@@ -57,7 +57,7 @@ class CompletionRing {
     for (std::size_t i = 0; i < count; ++i) {
       const Completion<Pair>& completion = at(head_++);
       out[i] = completion.wc;
-      completion.qp->polled(completion.receive, completion.send_end);
+      completion.qp->polled(completion.receive, completion.send_end, completion.wc.receives);
     }
     return count;
   }

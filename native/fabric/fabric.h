@@ -183,6 +183,8 @@ struct Wc {
   bool vanished = false;
   /// recv, with QpOptions::short_apart: where the message lies until the next poll(). Null: in the buffer.
   const std::byte* apart = nullptr;
+  /// recv, flushed, with QpOptions::flush_together: stands for so many receives, its own the oldest.
+  std::uint32_t receives = 1;
 };
 
 class CompletionQueue {
@@ -214,6 +216,9 @@ struct QpOptions {
   bool polls_on = false;
   /// Its user copies what it receives, and can take short messages from memory of this process that is hot.
   bool short_apart = false;
+  /// Its user wants to know that its receives are flushed, not of each: a fabric may tell it of many with one
+  /// completion. Thousands of connections that end at once are a million receives.
+  bool flush_together = false;
   class ReceiveQueue* shared_receives = nullptr;  ///< made for the same completion queue
   std::uint32_t tag = 0;
 };

@@ -156,7 +156,7 @@ void Session::on_receive(const fabric::Wc& wc) {
     return;
   }
   const std::uint32_t slot = static_cast<std::uint32_t>(wc.wr_id);
-  take_receive(slot);
+  take_receive(slot, wc.receives);
   ++received_;
   if (wc.status != fabric::WcStatus::success) {
     if (state_ != SessionState::draining) fail(why_failed("receive failed: ", wc.status));

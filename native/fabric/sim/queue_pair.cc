@@ -331,7 +331,7 @@ void SimQueuePair::complete_receive(const Wc& wc) {
   push(cqe);
 }
 
-void SimQueuePair::polled(bool receive, std::uint64_t send_end) {
+void SimQueuePair::polled(bool receive, std::uint64_t send_end, std::uint32_t /*always one receive*/) {
   if (receive) {
     --unpolled_;
     receives_.free(1);

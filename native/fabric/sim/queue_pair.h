@@ -37,7 +37,7 @@ class SimQueuePair final : public QueuePair {
   bool is_ready = false;  // in the world's ready list
 
   // Called by the completion queue.
-  void polled(bool receive, std::uint64_t send_end);
+  void polled(bool receive, std::uint64_t send_end, std::uint32_t count);
   /// A connection under way that poll() would bring to its end, one way or the other.
   bool can_conclude() const;
   void conclude();

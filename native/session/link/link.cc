@@ -71,7 +71,7 @@ std::string Link::open_resources(const SendQueue::QueueLimits& queue_limits) {
   std::string why = open_receives();
   if (!why.empty()) return why;
   if (why = open_staging(); !why.empty()) return why;
-  fabric::QpOptions queues{depth, receive_depth_, options_.client, true, copies_ != nullptr};
+  fabric::QpOptions queues{depth, receive_depth_, options_.client, true, copies_ != nullptr, true};
   if (shares()) {
     queues.recv_wr_max = 0;
     queues.shared_receives = shared_.shared_receives.queue();

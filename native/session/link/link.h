@@ -173,12 +173,12 @@ class Link {
   }
   /// False: the session has failed.
   bool post_receives();
-  /// A receive has come in, or has been flushed.
-  void take_receive(std::uint32_t slot) {
+  /// A receive has come in, or so many of its own have been flushed.
+  void take_receive(std::uint32_t slot, std::uint32_t count) {
     if (shares()) {
       shared_.shared_receives.came(*member_, number_, slot);
     } else {
-      --receives_posted_;
+      receives_posted_ -= count;
     }
   }
   /// The slot of `receive_slab()` that a frame which has come in is to be read in.

@@ -108,7 +108,8 @@ std::size_t CompletionQueue::poll(QueuePair& qp, std::span<Wc> out) {
 std::size_t CompletionQueue::poll_listed(std::span<Wc> out) {
   std::size_t count = 0;
   for (const QueuePair* last = last_; first_ != nullptr && count < out.size();) {
-    QueuePair& qp = *unlist_first();
+    QueuePair& qp = *first_;
+    unlist(qp);
     const std::size_t room = out.size() - count;
     const std::size_t got = poll(qp, out.subspan(count));
     count += got;
@@ -132,14 +133,7 @@ void CompletionQueue::add(QueuePair& qp) {
 void CompletionQueue::remove(QueuePair& qp) {
   std::erase(watched_, &qp);
   if (candidate_ == &qp) candidate_ = nullptr;
-  if (!qp.turns.listed) return;
-  QueuePair* rest = std::exchange(first_, nullptr);
-  last_ = nullptr;
-  while (rest != nullptr) {
-    QueuePair* other = std::exchange(rest, rest->turns.next);
-    other->turns.listed = false;
-    if (other != &qp) list(*other);
-  }
+  if (qp.turns.listed) unlist(qp);
 }
 
 void CompletionQueue::note(QueuePair& qp) {
@@ -150,14 +144,16 @@ void CompletionQueue::note(QueuePair& qp) {
 void CompletionQueue::list(QueuePair& qp) {
   if (qp.turns.watched || std::exchange(qp.turns.listed, true)) return;
   qp.turns.next = nullptr;
-  (first_ == nullptr ? first_ : last_->turns.next) = &qp;
+  qp.turns.before = last_;
+  (last_ == nullptr ? first_ : last_->turns.next) = &qp;
   last_ = &qp;
 }
 
-QueuePair* CompletionQueue::unlist_first() {
-  QueuePair* qp = std::exchange(first_, first_->turns.next);
-  qp->turns.listed = false;
-  return qp;
+void CompletionQueue::unlist(QueuePair& qp) {
+  const Turns& at = qp.turns;
+  (at.before == nullptr ? first_ : at.before->turns.next) = at.next;
+  (at.next == nullptr ? last_ : at.next->turns.before) = at.before;
+  qp.turns.listed = false;
 }
 
 void CompletionQueue::watch(QueuePair& qp) {

@@ -29,7 +29,7 @@ class CompletionQueue final : public fabric::CompletionQueue {
  public:
   /// Kept in each queue pair.
   struct Turns {
-    QueuePair* next = nullptr;  ///< on the list
+    QueuePair *next = nullptr, *before = nullptr;  ///< on the list
     bool listed = false, watched = false;
     bool active = false;  ///< has had completions since the hand came by
   };
@@ -84,7 +84,7 @@ class CompletionQueue final : public fabric::CompletionQueue {
   void note_cpu();
   std::size_t poll(QueuePair& qp, std::span<Wc> out);
   std::size_t poll_listed(std::span<Wc> out);
-  QueuePair* unlist_first();
+  void unlist(QueuePair& qp);
   void watch(QueuePair& qp);
   void stop_watching(std::size_t index);
   void move_hand();

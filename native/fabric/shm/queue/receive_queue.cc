@@ -1,6 +1,7 @@
 // post_recv and poll: what the peer wrote into our ring becomes completions. Every cell is untrusted: its
 // header is read once, as one word, and checked before anything follows from it. See queue_pair.h.
 #include <algorithm>
+#include <utility>
 
 #include "fabric/shm/queue/queue_pair.h"
 
@@ -178,8 +179,11 @@ std::size_t QueuePair::flush_receives(std::span<Wc> out) {
   std::size_t count = 0;
   while (count < out.size() && received_ != posted_) {
     const Receive& receive = receives_[received_++ & receive_mask_];
-    out[count++] = {
-        .wr_id = receive.wr_id, .status = receive.status, .opcode = Opcode::recv, .qp_num = qp_num_};
+    Wc& wc = out[count++];
+    wc = {.wr_id = receive.wr_id, .status = receive.status, .opcode = Opcode::recv, .qp_num = qp_num_};
+    // Behind one that has failed there are none that have.
+    if (!options_.flush_together || receive.status != WcStatus::wr_flush_err) continue;
+    wc.receives += static_cast<std::uint32_t>(posted_ - std::exchange(received_, posted_));
   }
   return count;
 }

@@ -132,7 +132,7 @@ void QueuePair::complete_receive(Wc wc) {
   wc.wr_id = receives_.oldest().wr_id;
   wc.qp_num = qp_num_;
   if (!wc.has_imm) wc.opcode = Opcode::recv;
-  receives_.use();
+  receives_.use(wc.receives);
   cq_.push({wc, this, true, 0});
 }
 

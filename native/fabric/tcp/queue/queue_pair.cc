@@ -135,9 +135,9 @@ void QueuePair::turn() {
   if (hears || (ack_owed_ && !blocked_)) wants_turn();
 }
 
-void QueuePair::polled(bool receive, std::uint64_t send_end) {
+void QueuePair::polled(bool receive, std::uint64_t send_end, std::uint32_t count) {
   if (receive) {
-    receives_.freed();
+    receives_.freed(count);
   } else {
     sends_.freed(send_end);
   }
@@ -225,7 +225,10 @@ void QueuePair::close_socket() {
 
 void QueuePair::flush_queues() {
   while (const SendSlot* slot = sends_.flush()) complete_send(*slot, WcStatus::wr_flush_err);
-  while (!receives_.is_empty()) complete_receive({.status = WcStatus::wr_flush_err});
+  while (!receives_.is_empty()) {
+    const std::uint32_t together = options_.flush_together ? receives_.unused() : 1;
+    complete_receive({.status = WcStatus::wr_flush_err, .receives = together});
+  }
 }
 
 }  // namespace rdma_rpc::fabric::tcp

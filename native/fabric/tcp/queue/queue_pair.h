@@ -53,7 +53,7 @@ class QueuePair final : public fabric::QueuePair {
   void note_ready(bool readable, bool writable, bool ends);
   void turn();
   bool is_blocked() const { return blocked_; }
-  void polled(bool receive, std::uint64_t send_end);
+  void polled(bool receive, std::uint64_t send_end, std::uint32_t count);
 
  private:
   /// An answer to a READ of the peer.

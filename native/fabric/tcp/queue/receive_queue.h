@@ -17,10 +17,11 @@ class ReceiveQueue {
   bool is_empty() const { return used_ == posted_; }
   void post(const RecvWr& wr) { at(posted_++) = wr; }
   const RecvWr& oldest() const { return places_[used_ & (places_.size() - 1)]; }
-  /// The oldest one is complete.
-  void use() { ++used_; }
-  /// The completion of one has been polled.
-  void freed() { ++freed_; }
+  std::uint32_t unused() const { return static_cast<std::uint32_t>(posted_ - used_); }
+  /// So many of the oldest ones are complete.
+  void use(std::uint32_t count) { used_ += count; }
+  /// The completion of so many has been polled.
+  void freed(std::uint32_t count) { freed_ += count; }
 
  private:
   RecvWr& at(std::uint64_t index) { return places_[index & (places_.size() - 1)]; }

@@ -131,6 +131,25 @@ TEST_P(FabricSuite, ToErrorFlushesEverythingInOrder) {
   expect_quiet();
 }
 
+TEST_P(FabricSuite, ReceivesMayBeFlushedTogether) {
+  recreate({.send_wr_max = 4, .recv_wr_max = 16, .flush_together = true});
+  connect();
+  Memory& in = memory(client_, 64, kLocal);
+  constexpr std::uint32_t kReceives = 16;
+  for (std::uint32_t i = 0; i < kReceives; ++i) post_recv(client_, i, in.sge(0, 64));
+  client_.qp->to_error();
+  for (std::uint32_t flushed = 0; flushed < kReceives;) {
+    const Wc wc = expect(client_, flushed, WcStatus::wr_flush_err);
+    ASSERT_GE(wc.receives, 1u);
+    flushed += wc.receives;
+    EXPECT_LE(flushed, kReceives);
+  }
+  // Their places are free again.
+  post_recv(client_, 90, in.sge(0, 64));
+  EXPECT_EQ(expect(client_, 90, WcStatus::wr_flush_err).receives, 1u);
+  expect_quiet();
+}
+
 TEST_P(FabricSuite, RequestsCarriedOutWithoutASignalHoldUpNoFlush) {
   connect();
   for (std::uint64_t i = 0; i < 3; ++i) post_recv(server_, 10 + i, {});
