@@ -55,8 +55,8 @@ export interface ServerSessionListener {
 export class ServerSession implements SessionOwner, CallOwner {
   readonly target: Target;
   readonly peer: KnownPeer;
-  /** Its streams, if it may have any. */
-  parts: ServerParts | undefined;
+  /** Makes what its streams need, if it may have any: when the first one comes, as most sessions have none. */
+  makeParts: (() => ServerParts) | undefined;
 
   readonly #context: FabricContext;
   readonly #handlers: HandlerTable;
@@ -66,6 +66,7 @@ export class ServerSession implements SessionOwner, CallOwner {
   readonly #responder: Responder;
   readonly #incoming: Incoming;
   readonly #events: Int32Array;
+  #parts: ServerParts | undefined;
   /** Parts of streams so far. */
   #partCount = 0;
   /** Calls of async handlers, newest first. */
@@ -96,7 +97,7 @@ export class ServerSession implements SessionOwner, CallOwner {
 
   /** There are calls whose handlers have not answered yet. */
   get busy(): boolean {
-    return this.#first !== undefined || (this.parts !== undefined && this.parts.size > 0);
+    return this.#first !== undefined || (this.#parts !== undefined && this.#parts.size > 0);
   }
 
   /** Calls so far: unary ones, and streams. */
@@ -128,15 +129,24 @@ export class ServerSession implements SessionOwner, CallOwner {
   }
 
   onPartWaits(at: number): void {
-    if (this.parts !== undefined) this.parts.onPartWaits(at);
+    const parts = this.#partsMade();
+    if (parts !== undefined) parts.onPartWaits(at);
     else this.#context.native.want(this.target.session, this.#events[at + Ev.call]!);
   }
 
+  #partsMade(): ServerParts | undefined {
+    this.#parts ??= this.makeParts?.();
+    return this.#parts;
+  }
+
   onRequest(at: number): void {
-    if (this.#events[at + Ev.part] !== 0 && this.parts !== undefined) {
-      ++this.#partCount;
-      this.parts.onPart(at);
-      return;
+    if (this.#events[at + Ev.part] !== 0) {
+      const parts = this.#partsMade();
+      if (parts !== undefined) {
+        ++this.#partCount;
+        parts.onPart(at);
+        return;
+      }
     }
     const admission = this.#admission;
     ++admission.calls;
@@ -179,7 +189,7 @@ export class ServerSession implements SessionOwner, CallOwner {
     while (call !== undefined && call.handle !== handle) call = call.next;
     if (call === undefined) {
       this.#responder.forget(handle);
-      this.parts?.onCancelled(handle, this.#events[at + Ev.status]!);
+      this.#parts?.onCancelled(handle, this.#events[at + Ev.status]!);
       return;
     }
     call.abort(givenUp(call.method, this.#events[at + Ev.status]!));
@@ -194,7 +204,7 @@ export class ServerSession implements SessionOwner, CallOwner {
     for (let call = this.#first; call !== undefined; call = call.next) {
       call.abort(connectionLost(call.method, reason));
     }
-    this.parts?.onDown(reason);
+    this.#parts?.onDown(reason);
     this.#listener.onSessionDown(this, reason);
   }
 

@@ -302,7 +302,8 @@ export class RpcServer implements Server, ServerSessionListener {
     if (full !== undefined) throw full;
     const { context, target } = prepared;
     const session = new ServerSession(context, target, arrival, this.#handlers, this.#load, this);
-    if (prepared.streamsMax > 0) session.parts = new ServerStreams(session.shared, prepared.streamsMax);
+    if (prepared.streamsMax > 0)
+      session.makeParts = () => new ServerStreams(session.shared, prepared.streamsMax);
     const connection = new ServerConnection(session, link, prepared);
     arrival.connection = connection;
     this.#sessions.set(session, connection);

@@ -69,7 +69,7 @@ export class StreamBed {
       onSessionDown: () => undefined,
     });
     this.streams = new ServerStreams(session.shared, streamsMax);
-    session.parts = this.streams;
+    session.makeParts = () => this.streams;
   }
 
   /** What was answered since the last look, oldest first. */

@@ -13,6 +13,8 @@ using boundary::EvKind;
 namespace ev = boundary::ev;
 
 namespace {
+/// Most sessions never need more than a few at once, and their lists are memory of each session, too.
+constexpr std::uint32_t kCopySlotsStep = 16;
 constexpr std::uint64_t wr_id_base(std::uint32_t number) { return std::uint64_t{number} << 32; }
 SessionOptions with_defaults(SessionOptions options, std::uint32_t slot_bytes) {
   if (options.call_slots == 0) options.call_slots = options.inflight_max;
@@ -57,8 +59,6 @@ std::string Link::open_receives() {
   // What is sealed is opened there, so that no peer sees or changes it.
   if (capabilities_.peers_keep_access || options_.seal) {
     copies_.reset(new std::byte[copies_bytes()]);
-    copied_.reserve(receive_depth_);
-    for (std::uint32_t i = receive_depth_; i > 0; --i) copy_slots_.push_back(i - 1);
   }
   first_spill_ = slab_is_shared() ? shared_.shared_receives.first_spill() : receive_depth_;
   const std::uint32_t spill = slab_is_shared() ? member_->spill : receive_depth_;
@@ -198,6 +198,11 @@ bool Link::post_shared() {
 
 std::uint32_t Link::readable(std::uint32_t receive, const fabric::Wc& wc) {
   if (copies_ == nullptr) return receive;
+  if (copy_slots_.empty()) {
+    const std::uint32_t more = std::min(kCopySlotsStep, receive_depth_ - copy_slots_made_);
+    copy_slots_made_ += more;
+    for (std::uint32_t i = 1; i <= more; ++i) copy_slots_.push_back(copy_slots_made_ - i);
+  }
   const std::uint32_t slot = copy_slots_.back();
   copy_slots_.pop_back();
   copied_.push_back(receive);

@@ -214,6 +214,7 @@ class Link {
   /// With copies_: its free slots, and the receives that the others are copies of. The slot that came free
   /// last is taken first: receives take turns through all of their memory, copies stay in the cache.
   std::vector<std::uint32_t> copy_slots_, copied_;
+  std::uint32_t copy_slots_made_ = 0;       ///< of receive_depth_: the others have never been needed
   std::vector<std::uint32_t> spill_slots_;  ///< free slots behind the receives, see kSpillSlots
   SetBits sets_ = 0;
   bool drained_ = false, unposted_ = false;
