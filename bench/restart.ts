@@ -25,9 +25,15 @@ interface Opened {
   readonly openMs: number;
 }
 interface Back {
-  /** When each was connected again, ms since the epoch. */
+  /** When each lost its server, and when it was connected again, ms since the epoch. */
+  readonly lostMs: readonly number[];
   readonly backMs: readonly number[];
   readonly failed: number;
+  readonly attempts: number;
+  /** How often each reason has ended an attempt. */
+  readonly reasons: Record<string, number>;
+  /** Of the client's process, from the server's end on. */
+  readonly cpuSeconds: number;
 }
 
 /** Channels that are being opened at once, before the restart. */
@@ -42,19 +48,34 @@ async function serve({ address, channels }: Task): Promise<void> {
   process.send!('ready');
 }
 
-/** Resolves when the channel has been connected again; to undefined when it has not within the limit. */
-function back(channel: Channel): Promise<number | undefined> {
-  return new Promise((settle) => {
-    const lost = (state: string): void => {
-      if (state === 'ready') return;
-      channel.off('state', lost);
-      channel.ready({ timeoutMs: limitMs }).then(
-        () => settle(performance.timeOrigin + performance.now()),
-        () => settle(undefined),
-      );
-    };
-    channel.on('state', lost);
-  });
+const now = (): number => performance.timeOrigin + performance.now();
+
+/** What becomes of all channels after the end of their server. */
+class Returns {
+  readonly lostMs: number[] = [];
+  readonly backMs: number[] = [];
+  attempts = 0;
+  readonly reasons: Record<string, number> = {};
+
+  /** Resolves when the channel has been connected again, or has not within the limit. */
+  async watch(channel: Channel): Promise<void> {
+    await new Promise<void>((resolve) => {
+      channel.once('state', () => resolve());
+      channel.on('state', (state, error) => this.#count(state, error?.rawMessage));
+    });
+    this.lostMs.push(now());
+    await channel.ready({ timeoutMs: limitMs }).then(
+      () => this.backMs.push(now()),
+      () => undefined,
+    );
+  }
+
+  #count(state: string, error = ''): void {
+    if (state === 'connecting') ++this.attempts;
+    if (state !== 'failing') return;
+    const reason = error.replace(/^cannot connect to \S+: /, '').replace(/\d+/g, 'N');
+    this.reasons[reason] = (this.reasons[reason] ?? 0) + 1;
+  }
 }
 
 async function connect({ address, channels }: Task): Promise<void> {
@@ -68,10 +89,16 @@ async function connect({ address, channels }: Task): Promise<void> {
     }
   };
   await Promise.all(Array.from({ length: Math.min(opening, channels) }, open));
-  const returns = Promise.all(all.map(back));
+  const returns = new Returns();
+  const ended = Promise.all(all.map((channel) => returns.watch(channel)));
   process.send!({ openMs: performance.now() - begun } satisfies Opened);
-  const times = (await returns).filter((ms) => ms !== undefined);
-  process.send!({ backMs: times, failed: channels - times.length } satisfies Back);
+  const before = process.cpuUsage();
+  await ended;
+  const { lostMs, backMs, attempts, reasons } = returns;
+  const { user, system } = process.cpuUsage(before);
+  const failed = channels - backMs.length;
+  const cpuSeconds = (user + system) / 1e6;
+  process.send!({ lostMs, backMs, failed, attempts, reasons, cpuSeconds } satisfies Back);
 }
 
 /** Most of these times within one second. */
@@ -86,7 +113,7 @@ function fullestSecond(times: readonly number[]): number {
 
 const file = fileURLToPath(import.meta.url);
 
-async function measure(task: Task): Promise<Record<string, number>> {
+async function measure(task: Task): Promise<object> {
   const start = (role: string): ReturnType<typeof fork> => fork(file, [role, JSON.stringify(task)]);
   let server = start('server');
   let client: typeof server | undefined;
@@ -100,17 +127,22 @@ async function measure(task: Task): Promise<Record<string, number>> {
     server = start('server');
     await answer(server);
     const listensMs = Date.now();
-    const { backMs, failed } = await ended;
-    const last = backMs.reduce((latest, ms) => Math.max(latest, ms), listensMs);
+    const { lostMs, backMs, failed, attempts, reasons, cpuSeconds } = await ended;
+    const latest = (times: readonly number[]): number => times.reduce((most, ms) => Math.max(most, ms), 0);
+    const seconds = (fromMs: number, toMs: number): number => Number(((toMs - fromMs) / 1000).toFixed(1));
     const steady = (task.channels * 1000) / openMs;
     return {
       channels: task.channels,
       openedPerSecond: Math.round(steady),
-      awaySeconds: (listensMs - killedMs) / 1000,
-      backSeconds: Number(((last - listensMs) / 1000).toFixed(1)),
+      awaySeconds: seconds(killedMs, listensMs),
+      noticedSeconds: seconds(killedMs, latest(lostMs)),
+      backSeconds: seconds(listensMs, latest(backMs)),
       fullestSecond: fullestSecond(backMs),
       timesSteady: Number((fullestSecond(backMs) / steady).toFixed(2)),
       failed,
+      attempts,
+      reasons,
+      clientCpuSeconds: Number(cpuSeconds.toFixed(1)),
     };
   } finally {
     await Promise.all([server, client].map((child) => child && end(child)));

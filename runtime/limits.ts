@@ -71,11 +71,16 @@ export const resolveMinMs = { default: 5_000, min: 0, max: 86_400_000 } as const
 export const addressesMax = 256;
 /** From accepting a socket to its session being ready, on the server. Silence costs a socket for no longer. */
 export const handshakeTimeoutMs = { default: 5_000, min: 1, max: 600_000 } as const;
-/**
- * Sockets whose handshake is not over and that have said nothing yet, and as many that have. One more pushes
- * out the oldest silent one.
- */
+/** Sockets that have said nothing yet, and as many handshakes that are being made. More of those wait for their turn; more of the others push out the oldest. */
 export const handshakes = { default: 128, min: 1, max: 65_536 } as const;
+/** What a connection has for its next words before it may be sent away for others: the longest round trip, and a thread that is busy. */
+export const handshakeGraceMs = 250;
+/** So many times `handshakesMax` may be silent within that time, and may wait for their turn. */
+export const handshakesCrowd = 8;
+/** Nobody waits for longer than that; it is told when to come again. Less than `connectTimeoutMs`, which goes on meanwhile. */
+export const handshakeWaitMs = 2_000;
+/** The latest appointment. 10,000 clients take some ten seconds. */
+export const comeAgainMsMax = 30_000;
 /** For an answer of an application's `authorize` that comes later. */
 export const authorizeMs = 5_000;
 /** Credentials are got anew so long before they expire: they may travel, and clocks differ. */

@@ -119,8 +119,8 @@ export class ClientChannel
       await ready;
     } catch (error) {
       // One of its own, with a stack that ends at who waits: several may wait for the same.
-      const { code, rawMessage, cause } = RpcError.from(error);
-      throw new RpcError(code, rawMessage, { processed: 'no', cause: cause ?? error });
+      const { code, rawMessage, cause, trailer } = RpcError.from(error);
+      throw new RpcError(code, rawMessage, { processed: 'no', cause: cause ?? error, trailer });
     }
   }
 

@@ -5,6 +5,7 @@
 
 import type { Duplex } from 'node:stream';
 import { unavailable } from '../core/errors/failure.ts';
+import { comeAgainIn } from '../core/errors/pushback.ts';
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { errorCode, Status } from '../core/errors/status.ts';
 import { textOf } from '../core/foreign.ts';
@@ -59,8 +60,10 @@ async function expect<T extends FrameType>(link: Link, ...types: T[]): Promise<E
 }
 
 function refused(refusal: Refusal): RpcError {
-  return new RpcError(errorCode(refusal.code), `the server refused the connection: ${refusal.message}`, {
+  const { code, message, retryMs } = refusal;
+  return new RpcError(errorCode(code), `the server refused the connection: ${message}`, {
     processed: 'no',
+    trailer: retryMs === undefined ? undefined : comeAgainIn(retryMs),
   });
 }
 

@@ -1,6 +1,7 @@
 /**
  * Connections that have said nothing yet, at a listener that passes them on to others: those of sessions are handed over (handoff.ts), the rest go on as
- * they came. Each has a time limit, all together a count; one more pushes out the oldest, of those with which TLS has not begun if there are any. Used on the main thread of a worker group.
+ * they came, within TLS where that is asked for. Each has a time limit; so many may be silent (silent.ts), and so many are in the middle of TLS (places.ts). Used
+ * on the main thread of a worker group.
  */
 import type { Socket } from 'node:net';
 import { RpcError } from '../core/errors/rpc-error.ts';
@@ -9,6 +10,8 @@ import { textOf } from '../core/foreign.ts';
 import { handshakes, handshakeTimeoutMs } from '../limits.ts';
 import { greetingBytes, greetingMagic, handOff } from './handoff.ts';
 import { Link } from './link.ts';
+import { Places } from './places.ts';
+import { Silent } from './silent.ts';
 import { isTls, plainRefused } from './tls-records.ts';
 import type { TlsAcceptor } from './tls-server.ts';
 
@@ -21,10 +24,16 @@ export class FirstWords {
   readonly #then: (socket: Socket) => void;
   readonly #tls: TlsAcceptor | undefined;
   readonly #log: (line: string, from: string) => void;
-  /** In order of arrival. */
-  readonly #silent = new Map<Socket, NodeJS.Timeout>();
-  /** Those with which TLS has begun. */
-  readonly #securing = new Map<Socket, NodeJS.Timeout>();
+  readonly #silent = new Silent<Socket>(handshakes.default, (socket) => socket.destroy());
+  /** Those with which TLS has begun or is to begin. */
+  readonly #securing = new Places<Socket>(handshakes.default, {
+    awaitedMs: () => Number.POSITIVE_INFINITY,
+    sendAway: (socket) => {
+      this.#securing.leave(socket);
+      socket.destroy();
+    },
+  });
+  readonly #open = new Set<Socket>();
 
   /**
    * `then`: gets each sideband connection, with nothing read from it; one of TLS when keys are agreed. `tls`:
@@ -42,19 +51,13 @@ export class FirstWords {
 
   /** Connections that are waited for. */
   get count(): number {
-    return this.#silent.size + this.#securing.size;
+    return this.#open.size;
   }
 
   add(socket: Socket): void {
-    if (this.count >= handshakes.default) {
-      const from = this.#silent.size > 0 ? this.#silent : this.#securing;
-      const [oldest] = from.keys();
-      // At once: it closes later, and more may come before that.
-      from.delete(oldest!);
-      oldest!.destroy();
-    }
     const timer = setTimeout(() => socket.destroy(), handshakeTimeoutMs.default).unref();
-    this.#silent.set(socket, timer);
+    this.#open.add(socket);
+    this.#silent.add(socket);
     const heard: Buffer[] = [];
     // Once it is closed nobody knows that any more.
     const { remoteAddress = '', remotePort } = socket;
@@ -69,9 +72,8 @@ export class FirstWords {
       const tls = isSession || socket.remoteAddress === undefined ? undefined : this.#tls;
       if (tls !== undefined && isTls(words.readUInt32LE(0))) {
         this.#silent.delete(socket);
-        this.#securing.set(socket, timer);
         socket.off('readable', look).off('end', lost).unshift(words);
-        tls.secure(socket).then(
+        this.#secured(tls, socket).then(
           (secured) => {
             leave();
             this.#then(secured);
@@ -102,8 +104,9 @@ export class FirstWords {
     };
     const leave = (): void => {
       clearTimeout(timer);
+      this.#open.delete(socket);
       this.#silent.delete(socket);
-      this.#securing.delete(socket);
+      this.#securing.leave(socket);
       socket.off('readable', look).off('end', lost).off('close', lost);
     };
     // One that is lost is no error of the process.
@@ -113,6 +116,12 @@ export class FirstWords {
 
   /** Nobody is waited for any more. */
   close(): void {
-    for (const socket of [...this.#silent.keys(), ...this.#securing.keys()]) socket.destroy();
+    for (const socket of [...this.#open]) socket.destroy();
+  }
+
+  /** When it is its turn. */
+  async #secured(tls: TlsAcceptor, socket: Socket): Promise<Socket> {
+    await this.#securing.enter(socket);
+    return tls.secure(socket);
   }
 }

@@ -4,6 +4,7 @@
  */
 import { metadataFault } from '../core/metadata-wire.ts';
 import {
+  backoffMaxMs,
   bindingProofBytes,
   bindingSecretBytes,
   controlTextBytes,
@@ -91,7 +92,13 @@ export type Welcome = {
   /** One of the hello: what passes between the queue pairs is sealed with it. */
   readonly cipher?: string;
 };
-export type Refusal = { readonly type: 'refusal'; readonly code: number; readonly message: string };
+export type Refusal = {
+  readonly type: 'refusal';
+  readonly code: number;
+  readonly message: string;
+  /** When to come again. */
+  readonly retryMs?: number;
+};
 /** Client: try this fabric, here is my queue pair. */
 export type Attach = {
   readonly type: 'attach';
@@ -227,7 +234,7 @@ const checks: Readonly<Record<FrameType, Check>> = {
     secret: optional(bytes(bindingSecretBytes)),
     cipher: optional(text),
   }),
-  refusal: record({ code: integer(1, 16), message: text }),
+  refusal: record({ code: integer(1, 16), message: text, retryMs: optional(integer(0, backoffMaxMs.max)) }),
   attach: record({ fabric: text, address: blob, proof: optional(bytes(bindingProofBytes)) }),
   attached: record({ address: blob, proof: optional(bytes(bindingProofBytes)) }),
   unreachable: record({ reason: text }),

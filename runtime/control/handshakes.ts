@@ -1,9 +1,12 @@
 /**
- * The connections of a server whose handshake is not over. Each has a time limit, all together a count: one more pushes another out, the oldest of those that
- * have said nothing, so that silent connections keep nobody away, however many come. Used by a server.
+ * The connections of a server whose handshake is not over. Each has a time limit; so many may have said nothing yet (silent.ts), and so many have spoken and are
+ * being served (places.ts). Used by a server.
  */
 import { Status } from '../core/errors/status.ts';
+import { handshakeGraceMs } from '../limits.ts';
 import type { Link } from './link.ts';
+import { Places } from './places.ts';
+import { Silent } from './silent.ts';
 
 export interface HandshakeLimits {
   readonly handshakesMax: number;
@@ -13,27 +16,28 @@ export interface HandshakeLimits {
 export class Handshakes {
   readonly #limits: HandshakeLimits;
   readonly #inUse: (link: Link) => boolean;
-  /** In order of arrival. */
   readonly #open = new Map<Link, NodeJS.Timeout>();
+  readonly #silent: Silent<Link>;
+  readonly #places: Places<Link>;
 
   /** `inUse`: the session behind the link has had a request, which counts as the `ready` that may still be on its way. */
   constructor(limits: HandshakeLimits, inUse: (link: Link) => boolean) {
+    const { handshakesMax } = limits;
+    const option = '(option handshakesMax of the server)';
     this.#limits = limits;
     this.#inUse = inUse;
-  }
-
-  get count(): number {
-    return this.#open.size;
+    this.#silent = new Silent(handshakesMax, (link) =>
+      this.#refuse(link, `more than ${handshakesMax} unfinished handshakes ${option}`),
+    );
+    this.#places = new Places(handshakesMax, {
+      awaitedMs: (link) => link.awaitedMs,
+      sendAway: (link) =>
+        this.#refuse(link, `nothing came for ${handshakeGraceMs} ms, and other handshakes wait ${option}`),
+    });
   }
 
   begin(link: Link): void {
-    const { handshakesMax, handshakeTimeoutMs } = this.#limits;
-    while (this.#open.size > 0 && this.#isFull()) {
-      this.#refuse(
-        this.#leastWorth(),
-        `more than ${handshakesMax} unfinished handshakes (option handshakesMax of the server)`,
-      );
-    }
+    const { handshakeTimeoutMs } = this.#limits;
     const timer = setTimeout(
       () =>
         this.#refuse(
@@ -43,40 +47,30 @@ export class Handshakes {
       handshakeTimeoutMs,
     );
     this.#open.set(link, timer);
+    this.#silent.add(link);
+  }
+
+  /** It has said what it wants. Resolves when it is its turn; undefined: now. Throws when too many wait for theirs. */
+  enter(link: Link): Promise<void> | undefined {
+    this.#silent.delete(link);
+    const turn = this.#places.enter(link);
+    if (turn === undefined) return undefined;
+    link.awaits = 'no turn among other handshakes';
+    return turn.then(() => {
+      link.awaits = undefined;
+    });
   }
 
   end(link: Link): void {
     clearTimeout(this.#open.get(link));
     this.#open.delete(link);
+    this.#silent.delete(link);
+    this.#places.leave(link);
   }
 
   /** Ends those that `of` picks. */
   closeAll(reason: string, of: (link: Link) => boolean): void {
     for (const link of [...this.#open.keys()]) if (of(link)) this.#refuse(link, reason, Status.UNAVAILABLE);
-  }
-
-  /**
-   * Those that have spoken are counted apart: a client of tcp comes a second time, with a connection that is
-   * silent at first, and must push out neither itself nor others that are as far as it is.
-   */
-  #isFull(): boolean {
-    const { handshakesMax } = this.#limits;
-    if (this.#open.size < handshakesMax) return false;
-    let silent = 0;
-    for (const link of this.#open.keys()) if (!link.spoke) ++silent;
-    return silent >= handshakesMax || this.#open.size >= 2 * handshakesMax;
-  }
-
-  /** The oldest of the silent ones, else of those that TLS has not let speak yet, else of all. */
-  #leastWorth(): Link {
-    let oldest: Link | undefined;
-    let securing: Link | undefined;
-    for (const link of this.#open.keys()) {
-      if (!link.spoke && !link.secures) return link;
-      if (!link.spoke) securing ??= link;
-      oldest ??= link;
-    }
-    return securing ?? oldest!;
   }
 
   #refuse(link: Link, message: string, code: number = Status.RESOURCE_EXHAUSTED): void {

@@ -43,15 +43,14 @@ export class Link {
   /** Called once, with what ended the connection. */
   onEnd: ((reason: string) => void) | undefined;
 
-  /** A frame has come. */
-  spoke = false;
-  /** TLS has begun: it is not silent, even if no frame has come. */
-  secures = false;
   /** What the handshake waits for that is this side's own, for the error when it takes too long. */
   awaits: string | undefined;
   /** It was no sideband connection, but one of a session of this process, which has it now. */
   handedOver = false;
 
+  #spoke = false;
+  /** When this side began to wait for what the peer does next. */
+  #awaitedSinceMs = performance.now();
   #opening: Uint8Array[] | undefined = [];
   #handoff: Handoff | undefined;
   #securing = false;
@@ -74,6 +73,12 @@ export class Link {
     return this.#ended;
   }
 
+  /** How long the peer has been waited for by now, ms; 0 while it waits for this side. */
+  get awaitedMs(): number {
+    const awaits = this.#securing || this.#waiter !== undefined;
+    return awaits ? performance.now() - this.#awaitedSinceMs : 0;
+  }
+
   /** Hello and welcome, as they have passed. Once. */
   takeOpening(): readonly Uint8Array[] {
     const opening = this.#opening ?? [];
@@ -93,6 +98,7 @@ export class Link {
     const frame = this.#ready.shift();
     if (frame !== undefined) return Promise.resolve(frame);
     if (this.#ended !== undefined) return Promise.reject(this.#error());
+    this.#awaitedSinceMs = performance.now();
     return new Promise((resolve, reject) => {
       this.#waiter = { resolve, reject };
     });
@@ -142,7 +148,7 @@ export class Link {
     this.#pending = this.#pending.byteLength === 0 ? chunk : Buffer.concat([this.#pending, chunk]);
     while (this.#pending.byteLength >= prefixBytes && this.#ended === undefined) {
       const bodyBytes = this.#pending.readUInt32LE(0);
-      if (!this.spoke && this.#handoff !== undefined && this.#noFrame(bodyBytes, this.#handoff)) return;
+      if (!this.#spoke && this.#handoff !== undefined && this.#noFrame(bodyBytes, this.#handoff)) return;
       if (bodyBytes === 0 || bodyBytes > controlFrameBytes) {
         this.#refuse(
           `a frame of ${bodyBytes} bytes, allowed are 1 to ${controlFrameBytes}: not an rdma-rpc peer?`,
@@ -155,7 +161,7 @@ export class Link {
       this.#pending = this.#pending.subarray(prefixBytes + bodyBytes);
       if (typeof frame === 'string') this.#refuse(`bad frame: ${frame}`);
       else {
-        this.spoke = true;
+        this.#spoke = true;
         this.#keep(frame, body);
         this.#dispatch(frame);
       }
@@ -204,7 +210,7 @@ export class Link {
   #secure(secure: NonNullable<Handoff['secure']>): void {
     const { duplex } = this;
     this.#securing = true;
-    this.secures = true;
+    this.#awaitedSinceMs = performance.now();
     this.#handoff = undefined;
     duplex.off('data', this.#onData).off('end', this.#onFinish).pause();
     duplex.unshift(this.#pending);

@@ -20,6 +20,7 @@ import { levelNumber, levelOf } from '../control/security-level.ts';
 import { choiceOf, isAlone, type LocalSide, type Prepared } from '../control/session-setup.ts';
 import { type SessionSummary, summaryOf } from '../control/session-summary.ts';
 import { TlsAcceptor } from '../control/tls-server.ts';
+import { pushback } from '../core/errors/pushback.ts';
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status } from '../core/errors/status.ts';
 import { guarded } from '../core/foreign.ts';
@@ -179,12 +180,15 @@ export class RpcServer implements Server, ServerSessionListener {
 
   /** Takes a sideband connection; `address`: where it comes from, for people. */
   accept(duplex: Duplex, address: string): void {
-    const link = new Link(duplex, this.#handoffOf(duplex));
+    const link: Link = new Link(
+      duplex,
+      this.#handoffOf(duplex, () => this.#handshakes.enter(link)),
+    );
     const arrival = new Arrival(address, this.#options.onSession);
     if (this.#shutdown !== undefined) {
       const error = new RpcError(Status.UNAVAILABLE, 'the server is shutting down');
       arrival.refused(error);
-      this.#turnAway(link, error.code, error.rawMessage);
+      this.#turnAway(link, error);
       return;
     }
     const from = peerAddress(duplex);
@@ -208,7 +212,7 @@ export class RpcServer implements Server, ServerSessionListener {
         const known = RpcError.from(error, Status.UNAVAILABLE);
         const message = controlText(known.rawMessage);
         log?.(handshakeFailed(arrival.name, reasonOf(known)));
-        this.#turnAway(link, known.code, error instanceof NotConnected ? error.told : message);
+        this.#turnAway(link, known, error instanceof NotConnected ? error.told : message);
       })
       .finally(() => this.#handshakes.end(link));
   }
@@ -283,10 +287,16 @@ export class RpcServer implements Server, ServerSessionListener {
     this.#releaseAll(kept);
   }
 
-  #handoffOf(duplex: Duplex): Handoff {
+  /** `turn`: resolves when its handshake may begin, and TLS with it. */
+  #handoffOf(duplex: Duplex, turn: () => Promise<void> | undefined): Handoff {
     const tls = this.#tls;
-    const isTcp = duplex instanceof Socket && duplex.remoteAddress !== undefined;
-    return tls === undefined || !isTcp ? { handOff } : { handOff, secure: () => tls.secure(duplex) };
+    if (tls === undefined || !(duplex instanceof Socket) || duplex.remoteAddress === undefined)
+      return { handOff };
+    const secure = async (): Promise<Duplex> => {
+      await turn();
+      return tls.secure(duplex);
+    };
+    return { handOff, secure };
   }
 
   #full(): RpcError | undefined {
@@ -339,7 +349,11 @@ export class RpcServer implements Server, ServerSessionListener {
       await link.receive();
       throw full;
     }
-    const admit = (hello: Hello): Promise<void> | undefined => this.#gate.admit(arrival, link, hello);
+    const admit = (hello: Hello): Promise<void> | undefined => {
+      const gate = (): Promise<void> | undefined => this.#gate.admit(arrival, link, hello);
+      const turn = this.#handshakes.enter(link);
+      return turn === undefined ? gate() : turn.then(gate);
+    };
     await acceptOver(link, side, arrival.address, admit, (prepared) => this.#attach(link, prepared, arrival));
     const connection = this.#connectionOf(link);
     connection?.begin(this.#options);
@@ -350,8 +364,11 @@ export class RpcServer implements Server, ServerSessionListener {
     });
   }
 
-  #turnAway(link: Link, code: number, message: string): void {
-    link.close(message, { type: 'refusal', code, message });
+  #turnAway(link: Link, error: RpcError, message = error.rawMessage): void {
+    const { code } = error;
+    const retryMs = pushback(error);
+    const when = typeof retryMs === 'number' ? { retryMs: Math.min(retryMs, limits.backoffMaxMs.max) } : {};
+    link.close(message, { type: 'refusal', code, message, ...when });
   }
 
   async #end(graceMs: number): Promise<void> {

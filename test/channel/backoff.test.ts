@@ -57,3 +57,14 @@ test.each([15_000, 20_000, 30_000, 60_000, 300_000])(
     expect(Math.max(...seconds)).toBeLessThanOrEqual((2 * 10_000) / 15);
   },
 );
+
+test('a pause that the server asks for is never shorter, nor beyond the longest of this side, and changes none of the others', () => {
+  for (const [random, pauses] of [
+    [0, [30, 400]],
+    [1, [36, 480]],
+  ] as const) {
+    const backoff = new Backoff(100, 400, () => random);
+    expect([30, 60_000].map((ms) => Math.round(backoff.asked(ms)))).toEqual(pauses);
+    expect(Math.round(backoff.next())).toBe(random === 0 ? 80 : 120);
+  }
+});

@@ -2,8 +2,9 @@
 import { Metadata, RpcError, Status } from 'rdma-rpc';
 import { expect, test } from 'vitest';
 import { hedged } from '../../runtime/client/connections/hedging.ts';
-import { mayRepeat, pushback, type Repeatable } from '../../runtime/client/connections/retry.ts';
+import { mayRepeat, type Repeatable } from '../../runtime/client/connections/retry.ts';
 import { RetryBudget } from '../../runtime/client/connections/retry-budget.ts';
+import { pushback } from '../../runtime/core/errors/pushback.ts';
 import { BlockLease, leaseOf, setLease } from '../../runtime/core/lease.ts';
 import { FakeNative } from '../runtime/fake-native.ts';
 import { until } from './bed.ts';

@@ -154,7 +154,7 @@ describe('a client that', () => {
     polite.send(hello());
     expect(await polite.receive()).toMatchObject({ type: 'welcome' });
     await until(() => silent.filter((link) => link.ended !== undefined).length >= 984);
-    expect(silent.filter((link) => link.ended === undefined).length).toBe(15);
+    expect(silent.filter((link) => link.ended === undefined).length).toBe(16);
     expect(await silent[0]!.receive()).toMatchObject({
       code: Status.RESOURCE_EXHAUSTED,
       message: /handshakesMax/,
@@ -204,6 +204,43 @@ describe('limits', () => {
     expect(results.filter((result) => result.status === 'fulfilled')).toHaveLength(2);
     for (const each of channels) await each.close();
     await until(() => server!.sessionCount === 0);
+  });
+
+  test('300 that come at once all get in: none is taken for silent before it has been listened to', async () => {
+    const lines: string[] = [];
+    server = createServer({
+      handshakesMax: 8,
+      sessionsPerPeerMax: 300,
+      inflightMax: 16,
+      log: (line) => lines.push(line),
+    }) as RpcServer;
+    const address = await server.listen('127.0.0.1:0');
+    const channels = Array.from({ length: 300 }, () => createChannel(address, { inflightMax: 16 }));
+    await Promise.all(channels.map((each) => each.ready()));
+    expect(lines.filter((line) => /unfinished handshakes/.test(line))).toEqual([]);
+    await Promise.all(channels.map((each) => each.close()));
+  });
+
+  test('a refusal says when to come again, and the client keeps to it', async () => {
+    let asked = 0;
+    const authenticate = (): string => {
+      if (asked++ > 0) return 'known';
+      throw new RpcError(Status.RESOURCE_EXHAUSTED, 'full', { trailer: { 'retry-pushback-ms': '120' } });
+    };
+    server = createServer({ authenticate, log: () => undefined }) as RpcServer;
+    const address = await server.listen('127.0.0.1:0');
+    channel = createChannel(address, { backoffMs: 1, backoffMaxMs: 600_000 });
+    const told = new Promise<RpcError | undefined>((resolve) => {
+      channel!.on('state', (state, error) => {
+        if (state === 'failing') resolve(error);
+      });
+    });
+    const ready = channel.ready({ timeoutMs: 10_000 });
+    expect((await told)?.trailer.get('retry-pushback-ms')).toBe('120');
+    const begun = performance.now();
+    await ready;
+    // (Timers of Node may be a millisecond early.)
+    expect(performance.now() - begun).toBeGreaterThan(110);
   });
 
   test.each<[string, ServerOptions, object, object]>([

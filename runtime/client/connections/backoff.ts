@@ -36,6 +36,11 @@ export class Backoff {
     return ms * (1 - chance + 2 * chance * this.#random());
   }
 
+  /** The pause before the next attempt when the server has asked for one: no shorter, except that it is never longer than the longest of this side's own, and a little of chance. */
+  asked(ms: number): number {
+    return Math.min(ms, this.#maxMs) * (1 + jitter * this.#random());
+  }
+
   /** It worked: the next pause is a short one again. */
   reset(): void {
     this.#ms = this.#firstMs;

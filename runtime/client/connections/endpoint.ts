@@ -7,6 +7,7 @@ import { type Opened, openConnection } from '../../control/connect.ts';
 import type { Dial } from '../../control/dial.ts';
 import type { LocalSide } from '../../control/session-setup.ts';
 import { unavailable } from '../../core/errors/failure.ts';
+import { pushback } from '../../core/errors/pushback.ts';
 import { RpcError } from '../../core/errors/rpc-error.ts';
 import { Status } from '../../core/errors/status.ts';
 import type { FabricName } from '../../lane/contexts.ts';
@@ -192,7 +193,7 @@ export class Endpoint implements ClientLinkOwner, Watched {
     } catch (cause) {
       const known = RpcError.from(cause, Status.UNAVAILABLE);
       const text = `cannot connect to ${this.address}: ${known.rawMessage}`;
-      error = new RpcError(known.code, text, { processed: 'no', cause });
+      error = new RpcError(known.code, text, { processed: 'no', cause, trailer: known.trailer });
     } finally {
       clearTimeout(timer);
       this.#abandon = undefined;
@@ -251,9 +252,15 @@ export class Endpoint implements ClientLinkOwner, Watched {
     this.#timer = setTimeout(() => {
       if (this.#owner.wanted) this.connect();
       else this.#set('idle');
-    }, this.#backoff.next());
+    }, this.#pauseMs(error));
     this.#timer.unref();
     this.#set('failing');
+  }
+
+  /** A server that has too many at once says when to come again: it will not be kept waiting by chance. */
+  #pauseMs(error: RpcError): number {
+    const asked = pushback(error);
+    return typeof asked === 'number' ? this.#backoff.asked(asked) : this.#backoff.next();
   }
 
   #leave(reason: string): void {

@@ -3,12 +3,13 @@
  * calls that ask for it.
  */
 import { failCall } from '../../core/errors/failing.ts';
+import { pushback } from '../../core/errors/pushback.ts';
 import { RpcError } from '../../core/errors/rpc-error.ts';
 import { Status } from '../../core/errors/status.ts';
 import { leaseOf } from '../../core/lease.ts';
 import type { HedgingOptions } from '../../core/repeat-options.ts';
 import { countRetry } from '../../lane/contexts.ts';
-import { mayRepeat, pushback, type Repeatable } from './retry.ts';
+import { mayRepeat, type Repeatable } from './retry.ts';
 import type { RetryBudget } from './retry-budget.ts';
 
 export type HedgingPolicy = Required<HedgingOptions>;

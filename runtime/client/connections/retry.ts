@@ -3,6 +3,7 @@
  * for it.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { pushback } from '../../core/errors/pushback.ts';
 import { RpcError } from '../../core/errors/rpc-error.ts';
 import { Status, type StatusCode } from '../../core/errors/status.ts';
 import type { RetryOptions } from '../../core/repeat-options.ts';
@@ -28,13 +29,6 @@ export interface Repeatable {
   readonly signal: AbortSignal | undefined;
   /** One attempt, which ends when the deadline, or one of the signals, says so. */
   attempt(signal: AbortSignal | undefined): Promise<unknown>;
-}
-
-/** What the server said about another attempt: ms to wait, `never`, or nothing. */
-export function pushback(error: RpcError): number | 'never' | undefined {
-  const given = error.trailer.get('retry-pushback-ms');
-  if (given === undefined) return undefined;
-  return typeof given === 'string' && /^\d{1,9}$/.test(given) ? Number(given) : 'never';
 }
 
 /** Whether a failed attempt may be followed by another. */

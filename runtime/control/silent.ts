@@ -1,0 +1,53 @@
+/**
+ * Connections that have said nothing yet, of a listener. When there are too many the oldest goes, so that silent ones keep nobody away, however many come. But each has
+ * time for its first words: of a thousand that come in one turn of the event loop none has been listened to. Used by servers and worker groups.
+ */
+import { handshakeGraceMs, handshakesCrowd } from '../limits.ts';
+
+export class Silent<T> {
+  readonly #max: number;
+  readonly #sendAway: (one: T) => void;
+  /** When each has come, in that order. */
+  readonly #cameMs = new Map<T, number>();
+  #timer: NodeJS.Timeout | undefined;
+
+  /** `sendAway`: of one that is not counted any more. */
+  constructor(max: number, sendAway: (one: T) => void) {
+    this.#max = max;
+    this.#sendAway = sendAway;
+  }
+
+  get size(): number {
+    return this.#cameMs.size;
+  }
+
+  add(one: T): void {
+    this.#cameMs.set(one, performance.now());
+    if (this.#timer === undefined) this.#trim();
+    else if (this.size > this.#max * handshakesCrowd) this.#dropOldest();
+  }
+
+  /** It has spoken, or gone. */
+  delete(one: T): void {
+    this.#cameMs.delete(one);
+  }
+
+  #trim(): void {
+    this.#timer = undefined;
+    while (this.size > this.#max) {
+      const [cameMs] = this.#cameMs.values();
+      const leftMs = cameMs! + handshakeGraceMs - performance.now();
+      if (leftMs > 0) {
+        this.#timer = setTimeout(() => this.#trim(), leftMs).unref();
+        return;
+      }
+      this.#dropOldest();
+    }
+  }
+
+  #dropOldest(): void {
+    const [oldest] = this.#cameMs.keys();
+    this.#cameMs.delete(oldest!);
+    this.#sendAway(oldest!);
+  }
+}
