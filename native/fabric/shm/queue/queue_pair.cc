@@ -142,6 +142,10 @@ std::string QueuePair::map_peer(const AddressBlob& address) {
   Mapping map = map_peer_memfd(remote->process(), address.qp_fd, bytes, PeerMay::write, &error);
   if (!map) return error;
   const SegmentView peer = view(map.data(), address.receive_slots);
+  // The first access to its page is one that may write, and changes nothing: the kernel maps what is read
+  // with the pages around it, a page of each peer that nobody needs.
+  std::uint32_t never = ~0u;
+  peer.header->claimed.compare_exchange_strong(never, never);
   if (std::memcmp(&peer.header->address, &address, sizeof address) != 0) {
     return "shm: the peer's queue pair is not the one that its address names";
   }
