@@ -3,7 +3,8 @@
  * one is given to this. Used by the links of a server, and by a worker group for all its workers.
  */
 import { constants } from 'node:crypto';
-import type { Socket } from 'node:net';
+import { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { createServer, type Server, type TLSSocket } from 'node:tls';
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status } from '../core/errors/status.ts';
@@ -11,6 +12,7 @@ import { oneLine } from '../core/log.ts';
 import type { Verified } from '../core/peer.ts';
 import type { Warn } from '../core/warnings.ts';
 import { certified, vouch } from './certificate.ts';
+import { type Handoff, handOff } from './handoff.ts';
 import { bufferOf, buffersOf } from './pem.ts';
 import { checkPskAlone, type PskKeys, PskServer } from './psk.ts';
 import {
@@ -177,4 +179,19 @@ export class TlsAcceptor {
     if (waiting !== undefined) then(waiting);
     return waiting !== undefined;
   }
+}
+
+/** Ways in for what is no frame, with TLS where it is asked for. `turn`: resolves when a handshake may begin, and TLS with it; undefined: now. */
+export function handoffOf(
+  duplex: Duplex,
+  tls: TlsAcceptor | undefined,
+  turn: () => Promise<void> | undefined,
+): Handoff {
+  if (tls === undefined || !(duplex instanceof Socket) || duplex.remoteAddress === undefined)
+    return { handOff };
+  const secure = async (): Promise<Duplex> => {
+    await turn();
+    return tls.secure(duplex);
+  };
+  return { handOff, secure };
 }

@@ -3,7 +3,6 @@
  * connections without a socket.
  */
 
-import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
 import type { ServiceDefinition } from '../codec/types.ts';
@@ -12,15 +11,14 @@ import { type Address, ownAddress, parseAddress, peerAddress } from '../control/
 import { type FabricPlan, fabricPlan, offers } from '../control/fabric-options.ts';
 import { handshakeFailed } from '../control/first-words.ts';
 import { controlText, type Hello } from '../control/frames.ts';
-import { type Handoff, handOff } from '../control/handoff.ts';
 import { Handshakes } from '../control/handshakes.ts';
 import { Link } from '../control/link.ts';
 import { Listener } from '../control/listener.ts';
+import { refusalOf } from '../control/refusal.ts';
 import { levelNumber, levelOf } from '../control/security-level.ts';
 import { choiceOf, isAlone, type LocalSide, type Prepared } from '../control/session-setup.ts';
 import { type SessionSummary, summaryOf } from '../control/session-summary.ts';
-import { TlsAcceptor } from '../control/tls-server.ts';
-import { pushback } from '../core/errors/pushback.ts';
+import { handoffOf, TlsAcceptor } from '../control/tls-server.ts';
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status } from '../core/errors/status.ts';
 import { guarded } from '../core/foreign.ts';
@@ -182,13 +180,13 @@ export class RpcServer implements Server, ServerSessionListener {
   accept(duplex: Duplex, address: string): void {
     const link: Link = new Link(
       duplex,
-      this.#handoffOf(duplex, () => this.#handshakes.enter(link)),
+      handoffOf(duplex, this.#tls, () => this.#handshakes.enter(link)),
     );
     const arrival = new Arrival(address, this.#options.onSession);
     if (this.#shutdown !== undefined) {
       const error = new RpcError(Status.UNAVAILABLE, 'the server is shutting down');
       arrival.refused(error);
-      this.#turnAway(link, error);
+      link.close(error.rawMessage, refusalOf(error));
       return;
     }
     const from = peerAddress(duplex);
@@ -212,7 +210,8 @@ export class RpcServer implements Server, ServerSessionListener {
         const known = RpcError.from(error, Status.UNAVAILABLE);
         const message = controlText(known.rawMessage);
         log?.(handshakeFailed(arrival.name, reasonOf(known)));
-        this.#turnAway(link, known, error instanceof NotConnected ? error.told : message);
+        const told = error instanceof NotConnected ? error.told : message;
+        link.close(told, refusalOf(known, told));
       })
       .finally(() => this.#handshakes.end(link));
   }
@@ -287,18 +286,6 @@ export class RpcServer implements Server, ServerSessionListener {
     this.#releaseAll(kept);
   }
 
-  /** `turn`: resolves when its handshake may begin, and TLS with it. */
-  #handoffOf(duplex: Duplex, turn: () => Promise<void> | undefined): Handoff {
-    const tls = this.#tls;
-    if (tls === undefined || !(duplex instanceof Socket) || duplex.remoteAddress === undefined)
-      return { handOff };
-    const secure = async (): Promise<Duplex> => {
-      await turn();
-      return tls.secure(duplex);
-    };
-    return { handOff, secure };
-  }
-
   #full(): RpcError | undefined {
     const { sessionsMax } = this.#options;
     if (this.#sessions.size < sessionsMax) return undefined;
@@ -362,13 +349,6 @@ export class RpcServer implements Server, ServerSessionListener {
       const reason = frame.type === 'bye' ? frame.reason : `the client sent an unexpected ${frame.type}`;
       link.close(reason, { type: 'bye', reason });
     });
-  }
-
-  #turnAway(link: Link, error: RpcError, message = error.rawMessage): void {
-    const { code } = error;
-    const retryMs = pushback(error);
-    const when = typeof retryMs === 'number' ? { retryMs: Math.min(retryMs, limits.backoffMaxMs.max) } : {};
-    link.close(message, { type: 'refusal', code, message, ...when });
   }
 
   async #end(graceMs: number): Promise<void> {
