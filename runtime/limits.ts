@@ -73,8 +73,10 @@ export const addressesMax = 256;
 export const handshakeTimeoutMs = { default: 5_000, min: 1, max: 600_000 } as const;
 /** Sockets that have said nothing yet, and as many handshakes that are being made. More of those wait for their turn; more of the others push out the oldest. */
 export const handshakes = { default: 128, min: 1, max: 65_536 } as const;
-/** What a connection has for its next words before it may be sent away for others: the longest round trip, and a thread that is busy. */
+/** What a connection has for its first words before it may be sent away for others: the longest round trip. */
 export const handshakeGraceMs = 250;
+/** The same for its next words, once it is being served: its process may have a crowd of its own. */
+export const handshakeStallMs = 500;
 /** So many times `handshakesMax` may be silent within that time, and may wait for their turn. */
 export const handshakesCrowd = 8;
 /** Nobody waits for longer than that; it is told when to come again. Less than `connectTimeoutMs`, which goes on meanwhile. */

@@ -3,7 +3,7 @@
  * being served (places.ts). Used by a server.
  */
 import { Status } from '../core/errors/status.ts';
-import { handshakeGraceMs } from '../limits.ts';
+import { handshakeStallMs } from '../limits.ts';
 import type { Link } from './link.ts';
 import { Places } from './places.ts';
 import { Silent } from './silent.ts';
@@ -32,7 +32,7 @@ export class Handshakes {
     this.#places = new Places(handshakesMax, {
       awaitedMs: (link) => link.awaitedMs,
       sendAway: (link) =>
-        this.#refuse(link, `nothing came for ${handshakeGraceMs} ms, and other handshakes wait ${option}`),
+        this.#refuse(link, `nothing came for ${handshakeStallMs} ms, and other handshakes wait ${option}`),
     });
   }
 

@@ -6,7 +6,7 @@
 import { comeAgainIn } from '../core/errors/pushback.ts';
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status } from '../core/errors/status.ts';
-import { comeAgainMsMax, handshakeGraceMs, handshakesCrowd, handshakeWaitMs } from '../limits.ts';
+import { comeAgainMsMax, handshakeStallMs, handshakesCrowd, handshakeWaitMs } from '../limits.ts';
 
 /** More appointments than are likely to be kept, so that a server which has become faster has enough to do. */
 const hurry = 1.25;
@@ -29,7 +29,7 @@ class Pace {
     const nowMs = performance.now();
     if (!crowded) this.#freed = 0;
     else if (this.#freed++ === 0) this.#sinceMs = nowMs;
-    else if (nowMs - this.#sinceMs >= handshakeGraceMs) {
+    else if (nowMs - this.#sinceMs >= handshakeStallMs) {
       this.perMs = (this.perMs + (this.#freed - 1) / (nowMs - this.#sinceMs)) / 2;
       this.#freed = 0;
     }
@@ -111,8 +111,8 @@ export class Places<T> {
         longest = one;
         longestMs = ms;
       }
-      if (longest === undefined || longestMs < handshakeGraceMs) {
-        this.#timer = setTimeout(() => this.#makeRoom(), Math.ceil(handshakeGraceMs - longestMs)).unref();
+      if (longest === undefined || longestMs < handshakeStallMs) {
+        this.#timer = setTimeout(() => this.#makeRoom(), Math.ceil(handshakeStallMs - longestMs)).unref();
         return;
       }
       this.#owner.sendAway(longest);

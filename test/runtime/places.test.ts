@@ -4,7 +4,13 @@ import { Places } from '../../runtime/control/places.ts';
 import { Silent } from '../../runtime/control/silent.ts';
 import { pushback } from '../../runtime/core/errors/pushback.ts';
 import type { RpcError } from '../../runtime/core/errors/rpc-error.ts';
-import { comeAgainMsMax, handshakeGraceMs, handshakesCrowd, handshakeWaitMs } from '../../runtime/limits.ts';
+import {
+  comeAgainMsMax,
+  handshakeGraceMs,
+  handshakeStallMs,
+  handshakesCrowd,
+  handshakeWaitMs,
+} from '../../runtime/limits.ts';
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
@@ -56,7 +62,7 @@ describe('places', () => {
   test('stay with those who are at work, however many wait and however long', async () => {
     const { gone, served, enter } = places(2);
     for (let one = 0; one < 10; ++one) enter(one);
-    await vi.advanceTimersByTimeAsync(10 * handshakeGraceMs);
+    await vi.advanceTimersByTimeAsync(10 * handshakeStallMs);
     expect([gone, served]).toEqual([[], [0, 1]]);
   });
 
@@ -66,7 +72,7 @@ describe('places', () => {
     enter(0);
     await vi.advanceTimersByTimeAsync(10);
     enter(1);
-    await vi.advanceTimersByTimeAsync(10 * handshakeGraceMs);
+    await vi.advanceTimersByTimeAsync(10 * handshakeStallMs);
     // Nobody has needed their places.
     expect(gone).toEqual([]);
     stalled.add(2);
@@ -76,7 +82,7 @@ describe('places', () => {
     enter(3);
     expect(gone).toEqual([0, 1]);
     enter(4);
-    await vi.advanceTimersByTimeAsync(handshakeGraceMs - 1);
+    await vi.advanceTimersByTimeAsync(handshakeStallMs - 1);
     expect(gone).toEqual([0, 1]);
     await vi.advanceTimersByTimeAsync(1);
     expect(gone).toEqual([0, 1, 2]);
