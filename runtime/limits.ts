@@ -258,8 +258,8 @@ export const interceptorGraceMs = 100;
 /** How often a channel looks whether it still has calls in flight that must keep the process alive. */
 export const keepAliveCheckMs = 200;
 
-/** Responses of each method that are looked at for properties which are no fields. */
-export const checkedResponses = 100;
+/** Requests and responses of each method that are looked at for properties which are no fields. */
+export const checkedMessages = 100;
 /**
  * Kinds of errors of a method's handler that are shown with their stacks, before the next sum; further ones
  * are counted.

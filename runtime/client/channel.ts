@@ -14,10 +14,11 @@ import { failure, intoLent, unavailable } from '../core/errors/failure.ts';
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status } from '../core/errors/status.ts';
 import type { Interceptor } from '../core/interceptor.ts';
-import { fabricLog } from '../core/log.ts';
+import { fabricLog, logged } from '../core/log.ts';
 import { encodeMetadata } from '../core/metadata-wire.ts';
 import { checkCallSlots, checkedOptions, checkedTimeMs, checkNames } from '../core/options.ts';
 import type { CallOptions } from '../core/types.ts';
+import { processWarning, type Warn } from '../core/warnings.ts';
 import { type FabricName, peekContext } from '../lane/contexts.ts';
 import { turnNow } from '../lane/deadlines.ts';
 import type { FabricContext } from '../lane/fabric-context.ts';
@@ -86,6 +87,12 @@ export class ClientChannel
     this.#keepAlive = new KeepAlive(() => this.#busy());
     this.#connections = new Connections(route, this);
     this.queue.connections = this.#connections;
+  }
+
+  /** Who is told of mistakes in requests. */
+  get warn(): Warn {
+    const { log } = this.settings;
+    return log === undefined ? processWarning : logged(log);
   }
 
   get state(): ChannelState {

@@ -1,5 +1,7 @@
 /** What a call needs to know of its method, looked up once when the client is made. */
 import type { MessageType, MethodDefinition } from '../codec/types.ts';
+import { type MessageCheck, requestCheck } from '../core/message-check.ts';
+import { processWarning, type Warn } from '../core/warnings.ts';
 import { noteMethod } from '../lane/method-names.ts';
 import { noMessage } from '../lane/plain-types.ts';
 
@@ -21,13 +23,16 @@ export interface ClientMethod {
   readonly decided: boolean;
   /** What the definition says of the size of responses, 0 nothing. */
   readonly expectedResponseBytes: number;
+  readonly check: MessageCheck;
 }
 
+/** `warn` is told of mistakes in requests. */
 export function clientMethod(
   definition: MethodDefinition,
   timeoutMs: number,
   waitForReady = false,
   idempotent?: boolean,
+  warn: Warn = processWarning,
 ): ClientMethod {
   const declared = definition.options.idempotencyLevel !== undefined;
   const oneWay =
@@ -46,5 +51,6 @@ export function clientMethod(
     idempotent: idempotent ?? declared,
     decided: idempotent !== undefined || declared,
     expectedResponseBytes: definition.options.expectedResponseBytes ?? 0,
+    check: requestCheck(definition.fullName, input, warn),
   };
 }

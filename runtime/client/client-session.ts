@@ -132,6 +132,8 @@ export class ClientSession implements SessionOwner, CallPlace {
       refuseCall(reject, () => refusal);
       return true;
     }
+    const { check } = method;
+    if (check.left > 0) check.look(request);
     ++this.inFlight;
     ++this.calls;
     row.method = method;

@@ -43,7 +43,8 @@ export function createClient<D extends ServiceDefinition>(
       name,
       method,
     );
-    const target = clientMethod(method, timeoutMs ?? through.defaultTimeoutMs, waitForReady, idempotent);
+    const limitMs = timeoutMs ?? through.defaultTimeoutMs;
+    const target = clientMethod(method, limitMs, waitForReady, idempotent, through.warn);
     const interceptors = interceptorsOf(what, defaults as Defaults, name, through);
     const call = callFunction(through, definition, method, target, interceptors);
     client[name] = others === undefined ? call : withDefaults(call, others, interceptors.length === 0);

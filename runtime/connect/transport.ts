@@ -133,7 +133,7 @@ class ChannelTransport implements Transport {
     let call = this.#methods.get(method);
     if (call === undefined) {
       const definition = definitionOf(method);
-      const target = clientMethod(definition, this.#defaultTimeoutMs);
+      const target = clientMethod(definition, this.#defaultTimeoutMs, false, undefined, this.#channel.warn);
       const { interceptors } = this.#channel;
       call = callFunction(this.#channel, serviceOf(method, definition), definition, target, interceptors);
       this.#methods.set(method, call);

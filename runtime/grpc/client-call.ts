@@ -9,6 +9,7 @@ import { failure, reasonOf, requestFault, responseFault } from '../core/errors/f
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status } from '../core/errors/status.ts';
 import { asyncIterable } from '../core/intercepted-messages.ts';
+import type { MessageCheck } from '../core/message-check.ts';
 import type { Metadata } from '../core/metadata.ts';
 import type { CallOptions } from '../core/types.ts';
 import { errorOf, fromGrpc, toGrpc } from './client-metadata.ts';
@@ -25,6 +26,7 @@ export interface GrpcMethod {
   readonly waitForReady: boolean;
   /** What its client says. */
   readonly idempotent?: boolean | undefined;
+  readonly check: MessageCheck;
 }
 
 type Stream = ClientDuplexStream<Buffer, Buffer>;
@@ -41,8 +43,10 @@ class GrpcClientCall {
   #requests: AsyncIterator<unknown> | undefined;
   /** Whoever waits for room. */
   #wake: (() => void) | undefined;
+  readonly #check: MessageCheck;
 
-  constructor({ client, definition, timeoutMs, waitForReady }: GrpcMethod, options: CallOptions) {
+  constructor({ client, definition, timeoutMs, waitForReady, check }: GrpcMethod, options: CallOptions) {
+    this.#check = check;
     const path = definition.fullName;
     const limitMs = callTimeoutMs(options, timeoutMs);
     for (const signal of [options.signal, options.context?.signal])
@@ -112,6 +116,7 @@ class GrpcClientCall {
   #encode(message: unknown): Buffer {
     try {
       const bytes = this.#method.input.encode(message);
+      if (this.#check.left > 0) this.#check.look(message);
       return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     } catch (error) {
       throw requestFault(this.#method.fullName, error, this.#method.requestStream ? 'maybe' : 'no');

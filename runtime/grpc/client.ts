@@ -9,8 +9,10 @@ import { type ClientMethodFunction, interceptedCall } from '../client/intercepte
 import { type Attempts, repeated } from '../client/repeat.ts';
 import type { MethodDefinition, ServiceDefinition } from '../codec/types.ts';
 import { checkedInterceptors } from '../core/interceptor.ts';
+import { requestCheck } from '../core/message-check.ts';
 import { checkNames } from '../core/options.ts';
 import type { CallOptions, Client, ClientDefaults } from '../core/types.ts';
+import { processWarning } from '../core/warnings.ts';
 import { type GrpcClient, type GrpcMethod, grpcResponse, grpcResponses } from './client-call.ts';
 
 export type { GrpcClient } from './client-call.ts';
@@ -78,7 +80,8 @@ export function createGrpcClient<D extends ServiceDefinition>(
     const interceptors = ['*', name].flatMap((key) =>
       checkedInterceptors(`${what}: interceptors of ${key}`, (defaults as Defaults)[key]?.interceptors),
     );
-    let call = functionOf({ client, definition: method, timeoutMs, waitForReady, idempotent }, budget);
+    const check = requestCheck(method.fullName, method.input, processWarning);
+    let call = functionOf({ client, definition: method, timeoutMs, waitForReady, idempotent, check }, budget);
     if (interceptors.length > 0)
       call = interceptedCall(
         definition,

@@ -5,10 +5,10 @@ import { unimplemented } from '../core/errors/failure.ts';
 import { abortCode, RpcError } from '../core/errors/rpc-error.ts';
 import { Status } from '../core/errors/status.ts';
 import type { HandlerContext } from '../core/handler-context.ts';
+import { type MessageCheck, responseCheck } from '../core/message-check.ts';
 import type { Handlers } from '../core/types.ts';
 import { HandlerErrors, processWarning } from '../core/warnings.ts';
 import { warnOfNames } from '../server/handler-names.ts';
-import { ResponseCheck } from '../server/response-check.ts';
 
 export interface GrpcHandlerOptions {
   /** Called with what a handler throws that is no RpcError, and with all that one of a one-way method throws. `method`: `pkg.Service/Method`. */
@@ -22,13 +22,13 @@ export class GrpcHandler {
   readonly method: MethodDefinition;
   readonly #handler: AnyHandler;
   readonly #errors: HandlerErrors;
-  readonly #check: ResponseCheck;
+  readonly #check: MessageCheck;
 
   constructor(method: MethodDefinition, handler: AnyHandler, errors: HandlerErrors) {
     this.method = method;
     this.#handler = handler;
     this.#errors = errors;
-    this.#check = new ResponseCheck(method.fullName, method.output, processWarning);
+    this.#check = responseCheck(method.fullName, method.output, processWarning);
   }
 
   /** The single response. A one-way method's answer does not wait for its handler. */
@@ -48,7 +48,7 @@ export class GrpcHandler {
       const what = response === undefined || response === null ? 'no response' : `a ${typeof response}`;
       throw new TypeError(`${this.method.fullName}: the handler gave ${what}`);
     }
-    // See ResponseCheck.
+    // See MessageCheck.
     if (this.#check.left > 0) this.#check.look(response);
     encodeAhead(this.method.output as MessageType<unknown, object>, response);
     return response;

@@ -182,7 +182,9 @@ export class RpcPeer implements Peer, CallPlace, DeadlineOwner {
 
   #encode(method: ClientMethod, request: unknown): Uint8Array {
     try {
-      return method.requestType.encode(request);
+      const bytes = method.requestType.encode(request);
+      if (method.check.left > 0) method.check.look(request);
+      return bytes;
     } catch (cause) {
       throw requestFault(method.path, cause);
     }

@@ -3,18 +3,18 @@ import { methodId } from '../codec/service/method-id.ts';
 import type { MessageType, MethodDefinition, MethodForm, ServiceDefinition } from '../codec/types.ts';
 import { unimplemented, unnamed } from '../core/errors/failure.ts';
 import type { Interceptor } from '../core/interceptor.ts';
+import { MessageCheck, responseCheck } from '../core/message-check.ts';
 import { processWarning, type Warn } from '../core/warnings.ts';
 import { noteMethod } from '../lane/method-names.ts';
 import { noMessage } from '../lane/plain-types.ts';
 import type { Authorization } from './authorize.ts';
 import { warnOfNames } from './handler-names.ts';
 import { interceptedHandler } from './intercepted-handler.ts';
-import { ResponseCheck } from './response-check.ts';
 import type { AnyHandler, ServerMethod, StreamMethod } from './server-method.ts';
 import { TimeLimits } from './time-limits.ts';
 
 /** Of the answer that ends a stream, which has no message. */
-const noCheck = new ResponseCheck('', noMessage, () => undefined);
+const noCheck = new MessageCheck('', noMessage, () => undefined);
 noCheck.left = 0;
 
 const codecNames = { PROTOBUF: 'protobuf', MSGPACK: 'MessagePack' } as const;
@@ -112,7 +112,7 @@ export class HandlerTable {
       handler,
       self,
       oneWay: method.options.oneWay === true,
-      check: new ResponseCheck(fullName, output, this.#warn),
+      check: responseCheck(fullName, output, this.#warn),
     };
     if (requestStream || responseStream) {
       const open = { ...unary, responseType: noMessage, oneWay: false, check: noCheck };

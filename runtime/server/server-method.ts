@@ -1,7 +1,7 @@
 /** A method as a server has it: its types, its handler, and what is to be looked at. Made by Handlers, read for each request. */
 import type { MessageType } from '../codec/types.ts';
 import type { HandlerContext } from '../core/handler-context.ts';
-import type { ResponseCheck } from './response-check.ts';
+import type { MessageCheck } from '../core/message-check.ts';
 
 export type AnyHandler = (request: unknown, context: HandlerContext) => unknown;
 
@@ -14,7 +14,7 @@ export interface ServerMethod {
   readonly self: object;
   /** It is answered before the handler runs. */
   readonly oneWay: boolean;
-  readonly check: ResponseCheck;
+  readonly check: MessageCheck;
 }
 
 /** A method with a stream on either side. */

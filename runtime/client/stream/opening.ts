@@ -31,7 +31,9 @@ export function sendOpening(
     const result = streams.open(stream, timeLeftUs(deadlineMs), type, request, metadata);
     if (result === notNow) return 'not now';
     if (result < 0) return requestRefusal(streams.context, streams.target, method.path, -result);
-    return whole ? 'whole' : 'begun';
+    if (!whole) return 'begun';
+    if (method.check.left > 0) method.check.look(request);
+    return 'whole';
   } catch (cause) {
     return requestFault(method.path, cause);
   }

@@ -80,6 +80,11 @@ export class Requests implements PartPort, ProducerOwner {
     this.#producer.resume();
   }
 
+  onMessage(message: unknown): void {
+    const { check } = this.#stream.method;
+    if (check.left > 0) check.look(message);
+  }
+
   onLastSent(): void {}
 
   onWriteFault(error: unknown): void {

@@ -1,13 +1,14 @@
 /**
- * Looks at the first responses of a method for what would be dropped without a word: properties that are no
- * field, and values that only look like a message. A slip like that is in the first responses or in none, so
- * later ones cost a comparison. Made by Handlers, one for each method.
+ * Looks at the first messages that the application sends by a method, a server's responses or a client's
+ * requests, for what would be dropped without a word: properties that are no field, and values that only look
+ * like a message. A slip like that is in the first messages or in none, so later ones cost a comparison. Made
+ * by HandlerTable and for each method of a client.
  */
 import { type Field, fieldsOf, fieldValue } from '../codec/fields.ts';
 import type { MessageType } from '../codec/types.ts';
-import { slipOf } from '../core/nearest.ts';
-import type { Warn } from '../core/warnings.ts';
-import { checkedResponses } from '../limits.ts';
+import { checkedMessages } from '../limits.ts';
+import { slipOf } from './nearest.ts';
+import type { Warn } from './warnings.ts';
 
 type Plain = { readonly [key: string]: unknown };
 
@@ -70,25 +71,34 @@ function mistakeIn(type: MessageType<object>, value: unknown, depth = 0): string
   return undefined;
 }
 
-export class ResponseCheck {
-  /** Responses still to be looked at. */
-  left: number = checkedResponses;
-  readonly #path: string;
+/** Of a server's method. */
+export const responseCheck = (path: string, type: MessageType<unknown, unknown>, warn: Warn): MessageCheck =>
+  new MessageCheck(`${path}: in the handler's response`, type, warn);
+
+/** Of a client's. */
+export const requestCheck = (path: string, type: MessageType<unknown, unknown>, warn: Warn): MessageCheck =>
+  new MessageCheck(`${path}: in the request`, type, warn);
+
+export class MessageCheck {
+  /** Messages still to be looked at. */
+  left: number = checkedMessages;
+  readonly #where: string;
   readonly #type: MessageType<object>;
   readonly #warn: Warn;
 
-  constructor(path: string, type: MessageType<unknown, unknown>, warn: Warn) {
-    this.#path = path;
+  /** `where`: of which method, and which side's. */
+  constructor(where: string, type: MessageType<unknown, unknown>, warn: Warn) {
+    this.#where = where;
     this.#type = type as MessageType<object>;
     this.#warn = warn;
   }
 
   /** Warns of the first mistake of the method, and looks no more. Never throws. */
-  look(response: unknown): void {
+  look(message: unknown): void {
     --this.left;
     let found: string | undefined;
     try {
-      found = mistakeIn(this.#type, response);
+      found = mistakeIn(this.#type, message);
     } catch {
       // A message without a schema, or one that cannot be looked at: what is wrong with it is found when it
       // is encoded.
@@ -97,6 +107,6 @@ export class ResponseCheck {
     }
     if (found === undefined) return;
     this.left = 0;
-    this.#warn(`${this.#path}: in the handler's response ${found}`);
+    this.#warn(`${this.#where} ${found}`);
   }
 }

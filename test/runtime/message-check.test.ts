@@ -1,12 +1,12 @@
 /**
- * Responses with properties that are no fields: said once, at the first moment, with what may have been
+ * Messages with properties that are no fields: said once, at the first moment, with what may have been
  * meant.
  */
 import { createClient, createInProcessChannel } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { checkedResponses } from '../../runtime/limits.ts';
+import { responseCheck } from '../../runtime/core/message-check.ts';
+import { checkedMessages } from '../../runtime/limits.ts';
 import { msgpackType } from '../../runtime/msgpack/msgpack-type.ts';
-import { ResponseCheck } from '../../runtime/server/response-check.ts';
 import { AllTypes } from '../codec/gen/conformance.rdma.ts';
 import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
 import { EchoDefinition } from './gen/echo.rdma.ts';
@@ -16,7 +16,7 @@ const name = 'corpus.conformance.AllTypes';
 /** What is said of a response. */
 function saidOf(response: unknown): string[] {
   const said: string[] = [];
-  new ResponseCheck('a/B', AllTypes, (text) => said.push(text)).look(response);
+  responseCheck('a/B', AllTypes, (text) => said.push(text)).look(response);
   return said.map((text) => text.replace("a/B: in the handler's response ", ''));
 }
 
@@ -101,7 +101,7 @@ test('a property that throws when it is read, and a type without a schema, end t
     [AllTypes, thrower],
     [msgpackType('free'), { anything: 1 }],
   ] as const) {
-    const check = new ResponseCheck('a/B', type as never, () => expect.unreachable());
+    const check = responseCheck('a/B', type as never, () => expect.unreachable());
     check.look(value);
     expect(check.left).toBe(0);
   }
@@ -131,12 +131,12 @@ describe('of a server', () => {
 
   test('only the first responses of a method are looked at', async () => {
     let calls = 0;
-    const echo = () => (++calls > checkedResponses ? { nubmer: 3 } : {}) as object;
+    const echo = () => (++calls > checkedMessages ? { nubmer: 3 } : {}) as object;
     const channel = createInProcessChannel((server) => server.add(EchoDefinition, { echo }), { log });
     const client = createClient(EchoDefinition, channel);
-    for (let i = 0; i < checkedResponses + 5; ++i) await client.echo({});
+    for (let i = 0; i < checkedMessages + 5; ++i) await client.echo({});
     await channel.close();
-    expect(calls).toBe(checkedResponses + 5);
+    expect(calls).toBe(checkedMessages + 5);
     expect(lines).toEqual([]);
   });
 
@@ -173,5 +173,67 @@ describe('of a server', () => {
         type: 'RdmaRpcWarning',
       });
     });
+  });
+});
+
+describe('of a client', () => {
+  let lines: string[];
+  beforeEach(() => {
+    lines = [];
+  });
+  const log = (line: string): void => {
+    if (line.includes('request')) lines.push(line);
+  };
+  const server = {
+    echo: () => ({}),
+    sum: async (requests: AsyncIterable<unknown>) => {
+      for await (const _ of requests);
+      return {};
+    },
+  };
+
+  test('the server gets what is right, and the mistake is told once', async () => {
+    const found: unknown[] = [];
+    const echo = (request: unknown) => {
+      found.push(request);
+      return {};
+    };
+    const channel = createInProcessChannel((into) => into.add(EchoDefinition, { echo }), { log });
+    const client = createClient(EchoDefinition, channel);
+    for (let i = 0; i < 3; ++i) await client.echo({ text: 'right', nubmer: 3 } as object);
+    await channel.close();
+    expect(found).toHaveLength(3);
+    expect(found[0]).toMatchObject({ text: 'right', number: 0 });
+    expect(lines).toEqual([
+      'test.echo.Echo/Echo: in the request `nubmer` is no field of test.echo.EchoMessage, and is not sent; did you mean `number`?',
+    ]);
+  });
+
+  test('only the first requests of a method are looked at', async () => {
+    const channel = createInProcessChannel((into) => into.add(EchoDefinition, { echo: server.echo }), {
+      log,
+    });
+    const client = createClient(EchoDefinition, channel);
+    for (let i = 0; i < checkedMessages; ++i) await client.echo({});
+    await client.echo({ nubmer: 3 } as object);
+    await channel.close();
+    expect(lines).toEqual([]);
+  });
+
+  test('streams too, whether they have one request or many', async () => {
+    const channel = createInProcessChannel(
+      (into) =>
+        into.add(StreamsDefinition, {
+          // biome-ignore lint/correctness/useYield: a stream of no responses.
+          async *count() {},
+          sum: server.sum,
+        }),
+      { log },
+    );
+    const client = createClient(StreamsDefinition, channel);
+    for await (const _ of client.count({ amuont: 1 } as object));
+    await client.sum([{ text: 'a' }, { nubmer: 1 } as object]);
+    await channel.close();
+    expect(lines.map((line) => /`(\w+)` is no/.exec(line)?.[1])).toEqual(['amuont', 'nubmer']);
   });
 });
