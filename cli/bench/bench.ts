@@ -1,8 +1,8 @@
 /** `rdma-rpc bench`: load on one method of a server, ours or one of gRPC, and what it took. Exit code 1 when calls fail or there is no server. */
 import { closeSync, openSync } from 'node:fs';
 import type { Command } from '#commander';
-import { writeOutput } from '../output.ts';
-import { printable, sayError } from '../server/connection.ts';
+import { jsonText, printable, writeOutput } from '../output.ts';
+import { sayError } from '../server/connection.ts';
 import { withSchemaFlags } from '../server/schema-flags.ts';
 import { securityOf } from '../server/tls-flags.ts';
 import { type BenchFlags, planOf, withBenchFlags } from './flags.ts';
@@ -69,7 +69,7 @@ async function bench(address: string, path: string, flags: BenchFlags, plan: Pla
       if (recording.table.left > 0)
         console.error(`${flags.csv} has the first calls only: ${recording.table.left} more were made`);
     }
-    console.log(flags.json === true ? JSON.stringify(result, null, 2) : printable(summaryText(result)));
+    console.log(flags.json === true ? jsonText(result, 2) : printable(summaryText(result)));
     return result.calls.failed > 0 || result.calls.unsent > 0 ? 1 : 0;
   } catch (error) {
     sayError(error, flags);

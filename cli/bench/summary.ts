@@ -1,4 +1,5 @@
 /** What `rdma-rpc bench` prints for people: counts, latencies, a histogram, and what went wrong. */
+import { printableLine } from '../output.ts';
 import type { Latency, Result, Travelled } from './result.ts';
 
 const number = (value: number, digits = 0): string =>
@@ -133,7 +134,7 @@ export function summaryText(result: Result): string {
       lines.push(`  ${code.padEnd(20)} ${number(count).padStart(11)}  ${share(count, counted)}`);
     lines.push('', 'Errors:');
     for (const { code, message, count } of errors)
-      lines.push(`  ${number(count).padStart(9)}  ${code}: ${message}`);
+      lines.push(printableLine(`  ${number(count).padStart(9)}  ${code}: ${message}`));
   }
   const said = remarks(result);
   if (said.length > 0) lines.push('', ...said);

@@ -3,6 +3,7 @@ import { type Command, InvalidArgumentError, Option } from '#commander';
 import type { DescMessage, DescMethod } from '#protobuf';
 import { fabricNames } from '../../runtime/control/fabric-reasons.ts';
 import { messageBytes } from '../../runtime/limits.ts';
+import { jsonText } from '../output.ts';
 import { sayError } from '../server/connection.ts';
 import { fromFiles, type Schema } from '../server/schema/schema.ts';
 import { type DeclarationFlags, withSchema, withSchemaFlags } from '../server/schema-flags.ts';
@@ -115,7 +116,7 @@ async function show(
   const { exposure, security } = outcome;
   if (flags.json === true) {
     const sides = { clientDevice: outcome.clientDevice, serverDevice: outcome.serverDevice };
-    console.log(JSON.stringify({ method: path, fabric, ...sides, exposure, security, calls }, null, 2));
+    console.log(jsonText({ method: path, fabric, ...sides, exposure, security, calls }, 2));
     return;
   }
   const [first, later] = calls;

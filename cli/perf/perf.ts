@@ -2,7 +2,8 @@
 import { isIP } from 'node:net';
 import type { Command } from '#commander';
 import { parseAddress } from '../../runtime/control/address.ts';
-import { printable, sayError } from '../server/connection.ts';
+import { jsonText, printable } from '../output.ts';
+import { sayError } from '../server/connection.ts';
 import { PerfError } from './control.ts';
 import { givenOf, type PerfFlags, planOf, withPerfFlags } from './flags.ts';
 import { type TestName, testNames, whyNotPlan } from './plan.ts';
@@ -93,9 +94,7 @@ async function perf(
         })
       : await dial(plan, { ...own, ...addressOf(address, flags.port), timeoutMs });
   console.log(
-    json === true
-      ? JSON.stringify(tested, null, 2)
-      : printable(testedText(tested, flags.reportGbits === true)),
+    json === true ? jsonText(tested, 2) : printable(testedText(tested, flags.reportGbits === true)),
   );
   if (tested.corrupt === 0) return 0;
   sayError(new PerfError(validationText(tested)), {});

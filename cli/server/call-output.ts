@@ -13,7 +13,7 @@ import type { RpcError } from '../../runtime/core/errors/rpc-error.ts';
 import type { ErrorDetail } from '../../runtime/core/errors/status-details.ts';
 import type { Metadata, MetadataValue } from '../../runtime/core/metadata.ts';
 import * as standardDetails from '../../runtime/details/index.ts';
-import { printable } from './connection.ts';
+import { jsonText, printable, printableLine } from '../output.ts';
 import { declarationText } from './schema/declaration.ts';
 import type { Schema } from './schema/schema.ts';
 import type { FoundMethod } from './schema/suggest.ts';
@@ -104,7 +104,7 @@ export class CallReport {
       throw new Error(`an answer of ${bytes.byteLength} bytes cannot be shown: ${(error as Error).message}`);
     }
     if (this.#flags.json === true) this.#event({ message: json });
-    else console.log(printable(JSON.stringify(json, null, method.proto.serverStreaming ? 0 : 2)));
+    else console.log(jsonText(json, method.proto.serverStreaming ? 0 : 2));
   }
 
   succeeded(): void {
@@ -121,11 +121,10 @@ export class CallReport {
     }
     const trailer = metadataJson(this.#trailer ?? metadata);
     if (this.#flags.json === true) return this.#event({ status: { code, message, details, trailer } });
-    console.error(pc.red(`error: ${printable(error.message)}`));
+    console.error(pc.red(`error: ${printableLine(error.message)}`));
     for (const [i, { type, value }] of error.details.entries()) {
       const known = (details[i] as { value?: JsonValue }).value;
-      const text =
-        known === undefined ? `${value.byteLength} bytes: ${textOf(value)}` : JSON.stringify(known);
+      const text = known === undefined ? `${value.byteLength} bytes: ${textOf(value)}` : jsonText(known);
       console.error(printable(`  ${type} ${text}`));
     }
     // With -v it is on the terminal already, if it came with the answer.
@@ -160,7 +159,7 @@ export class CallReport {
   }
 
   #event(event: object): void {
-    if (this.#flags.json === true) console.log(JSON.stringify(event));
+    if (this.#flags.json === true) console.log(jsonText(event));
   }
 
   #note(text: string): void {

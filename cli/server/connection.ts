@@ -4,6 +4,7 @@ import pc from '#picocolors';
 import type { Channel } from '../../runtime/client/channel-type.ts';
 import { RpcError } from '../../runtime/core/errors/rpc-error.ts';
 import { messageBytes } from '../../runtime/limits.ts';
+import { jsonText, printable, printableLine } from '../output.ts';
 import { securityOf, type TlsFlags, withFlagsNamed, withTlsFlags } from './tls-flags.ts';
 
 export interface ConnectionFlags extends TlsFlags {
@@ -20,16 +21,6 @@ function milliseconds(text: string): number {
   throw new InvalidArgumentError(`Give milliseconds from 1 to ${timeoutMaxMs}.`);
 }
 
-/** What a server says goes to a terminal: nothing in it may be a command for that. */
-export function printable(text: string): string {
-  return text.replace(/(?!\n)\p{Cc}/gu, '\ufffd');
-}
-
-/** The same for text that has one line of its own, and must not look like another, or run the other way. */
-export function printableLine(text: string): string {
-  return printable(text).replace(/[\n\p{Zl}\p{Zp}\p{Bidi_Control}]/gu, '\ufffd');
-}
-
 export function withTimeout(command: Command): Command {
   return withTlsFlags(command)
     .option('--timeout <ms>', 'time limit for connecting and for each call', milliseconds, 5000)
@@ -41,9 +32,9 @@ export function sayError(error: unknown, { json }: { readonly json?: true }): vo
   const message = withFlagsNamed((error as Error).message);
   if (json === true) {
     const code = error instanceof RpcError ? { code: error.codeName } : {};
-    console.log(JSON.stringify({ error: { ...code, message } }));
+    console.log(jsonText({ error: { ...code, message } }));
   }
-  console.error(pc.red(`error: ${printable(message)}`));
+  console.error(pc.red(`error: ${error instanceof RpcError ? printableLine(message) : printable(message)}`));
 }
 
 /** Runs `action` with a channel to the server and sets the exit code: what the action returns, 1 when a call fails, 2 for an address that is none, and files that cannot be used. */

@@ -1,5 +1,6 @@
 /** `rdma-rpc health`: what a server says of its health, for scripts and for probes that run a command. */
 import type { Command } from '#commander';
+import { jsonText } from '../output.ts';
 import { type ConnectionFlags, withServer, withTimeout } from './connection.ts';
 
 export function addHealthCommand(program: Command): void {
@@ -25,7 +26,7 @@ export function addHealthCommand(program: Command): void {
           throw new RpcError(Status.UNIMPLEMENTED, text, { processed: 'no', cause: error });
         });
       const name = names[status] ?? `status ${status}`;
-      console.log(flags.json === true ? JSON.stringify({ service, status: name }) : name);
+      console.log(flags.json === true ? jsonText({ service, status: name }) : name);
       return names[status] === 'SERVING' ? 0 : 1;
     }),
   );

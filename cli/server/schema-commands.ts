@@ -1,6 +1,6 @@
 /** `rdma-rpc list` and `rdma-rpc describe`: what a server has, by reflection or by files. */
 import type { Command } from '#commander';
-import { printable } from './connection.ts';
+import { jsonText, printable, printableLine } from '../output.ts';
 import type { Schema } from './schema/schema.ts';
 import { type DeclarationFlags, withSchema, withSchemaFlags } from './schema-flags.ts';
 
@@ -36,7 +36,7 @@ export function addDescribeCommand(program: Command): void {
       const names = symbol === undefined ? await schema.services() : [symbol];
       const shown: object[] = [];
       for (const each of names) shown.push(await describe(schema, each, flags));
-      if (flags.json === true) console.log(JSON.stringify({ declarations: shown }, null, 2));
+      if (flags.json === true) console.log(jsonText({ declarations: shown }, 2));
     }),
   );
 }
@@ -46,7 +46,7 @@ const given = (...words: (string | undefined)[]): string[] => words.filter((word
 async function list(schema: Schema, service: string | undefined, { json }: DeclarationFlags): Promise<void> {
   const names = await schema.services();
   if (service === undefined && json !== true) {
-    for (const name of names) console.log(printable(name));
+    for (const name of names) console.log(printableLine(name));
     return;
   }
   const services: object[] = [];
@@ -64,9 +64,9 @@ async function list(schema: Schema, service: string | undefined, { json }: Decla
       responseStream: method.proto.serverStreaming,
     }));
     services.push({ name, methods });
-    if (json !== true) for (const method of methods) console.log(printable(method.name));
+    if (json !== true) for (const method of methods) console.log(printableLine(method.name));
   }
-  if (json === true) console.log(JSON.stringify({ services }, null, 2));
+  if (json === true) console.log(jsonText({ services }, 2));
 }
 
 async function describe(schema: Schema, name: string, { json }: DeclarationFlags): Promise<object> {

@@ -2,6 +2,7 @@
 import { setTimeout } from 'node:timers/promises';
 import { type Command, InvalidArgumentError } from '#commander';
 import { type ProcessCounters, readCounters } from '../../runtime/counters/processes.ts';
+import { jsonText } from '../output.ts';
 import { sayError } from '../server/connection.ts';
 import { screenOf } from './screen.ts';
 import { pidOf } from './target.ts';
@@ -89,7 +90,7 @@ async function top(pid: number, { interval, once, json }: TopFlags): Promise<voi
     for await (const view of views(pid, interval * 1000, stop.signal)) {
       shown = view;
       if (live) show();
-      else if (json === true) console.log(JSON.stringify(view));
+      else if (json === true) console.log(jsonText(view));
       else {
         const room = { columns: columnsOf(), rows: Number.POSITIVE_INFINITY };
         console.log(screenOf(view, room).join('\n'));

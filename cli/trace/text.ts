@@ -2,7 +2,7 @@
  * Events of `rdma-rpc trace` as lines for people, the time in front: since the event before, and of the wall.
  */
 import type { TraceAbout, TraceContext } from '../../runtime/lane/trace-file.ts';
-import { printableLine } from '../server/connection.ts';
+import { printableLine } from '../output.ts';
 import type { TraceEvent } from './events.ts';
 
 const count = (number: number, what: string): string => `${number} ${what}${number === 1 ? '' : 's'}`;

@@ -7,7 +7,7 @@ import { type Command, InvalidArgumentError } from '#commander';
 import { readEvents } from '../../runtime/counters/events.ts';
 import { eventRowBytes } from '../../runtime/event-row.ts';
 import { traceFile } from '../../runtime/lane/trace-file.ts';
-import { writeOutput } from '../output.ts';
+import { jsonText, writeOutput } from '../output.ts';
 import { sayError } from '../server/connection.ts';
 import { pidOf } from '../top/target.ts';
 import { eventsOfTrace, type Kind, kinds, type TraceEvent } from './events.ts';
@@ -115,7 +115,7 @@ async function run(target: string | undefined, flags: TraceFlags): Promise<void>
   if (flags.json === true) {
     const { contexts, ...whose } = about;
     const known = contexts.map(({ fabric, device, sessions }) => ({ fabric, device, sessions }));
-    console.log(JSON.stringify({ ...whose, contexts: known, events }));
+    console.log(jsonText({ ...whose, contexts: known, events }));
   } else if (flags.chrome === undefined && flags.save === undefined) {
     const { textOf } = await import('./text.ts');
     for (const line of textOf(about, events)) console.log(line);

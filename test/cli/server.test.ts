@@ -5,7 +5,7 @@ import { BadRequest, detail } from 'rdma-rpc/details';
 import { type Health, healthOf } from 'rdma-rpc/health';
 import { addReflection } from 'rdma-rpc/reflection';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { printable } from '../../cli/server/connection.ts';
+import { jsonText, printable, printableLine } from '../../cli/output.ts';
 import { number$ as number, Proto2Definition } from '../codegen/gen/proto2.rdma.ts';
 import { EchoDefinition, EchoMessage } from '../runtime/gen/echo.rdma.ts';
 import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
@@ -353,4 +353,34 @@ test('without reflection the error says how to add it', async () => {
 
 test('what a server says cannot command the terminal', () => {
   expect(printable('a\x1b[2Jb\u009bc\x07\nd')).toBe('a\ufffd[2Jb\ufffdc\ufffd\nd');
+  expect(printableLine('a\nerror: b\u202ec')).toBe('a\ufffderror: b\ufffdc');
+});
+
+test('JSON has the same values, and nothing raw that a terminal obeys', () => {
+  const value = { text: 'a\x1b\x7f\u009b31m\u2028\u202eb\n' };
+  for (const indent of [undefined, 2]) {
+    const text = jsonText(value, indent);
+    expect(JSON.parse(text)).toEqual(value);
+    expect(text).not.toMatch(/(?!\n)[\p{Cc}\p{Zl}\p{Bidi_Control}]/u);
+  }
+});
+
+test('an answer is shown as it is, and an error has one line', async () => {
+  const evil = createServer();
+  evil.add(EchoDefinition, {
+    echo: ({ text }) => {
+      if (text === '') throw new RpcError(Status.INTERNAL, 'bad\nOK: 1 request\x1b[2J');
+      return { text };
+    },
+  });
+  const at = await evil.listen('127.0.0.1:0');
+  const files = ['--proto', 'test/runtime/protos/echo.proto'];
+  const said = await run('call', at, 'test.echo.Echo/Echo', '{"text":"\\u009b2J"}', ...files);
+  expect(said.out).toContain('\\u009b2J');
+  expect(JSON.parse(said.out)).toMatchObject({ text: '\u009b2J' });
+  expect(await run('call', at, 'test.echo.Echo/Echo', ...files)).toMatchObject({
+    code: 1,
+    errors: 'error: INTERNAL: bad\ufffdOK: 1 request\ufffd[2J\n',
+  });
+  await evil.shutdown();
 });
