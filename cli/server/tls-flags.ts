@@ -101,6 +101,7 @@ export function securityOf(flags: TlsFlags): Pick<ChannelOptions, 'tls' | 'crede
 
 /** What errors tell an application, and what it is here. */
 const inFlags: readonly (readonly [string, string])[] = [
+  ['(option connectTimeoutMs of the channel)', '(--timeout)'],
   [
     'this server takes TLS on host:port addresses only (option tls of the channel)',
     'this server takes TLS on host:port addresses only: give --ca, or --tls',

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "perf/pair.h"
+#include "perf/ticks.h"
 
 namespace rdma_rpc::perf {
 namespace {
@@ -13,13 +14,13 @@ constexpr std::size_t kPeakMessages = 5'000;
 /// Looks at the clock, where that only tells whether the time is over.
 constexpr std::uint32_t kTurnsPerClock = 16;
 
-/// Nanoseconds for each message of the quickest span from a post to a completion.
-double quickest(const std::vector<std::uint64_t>& posted_ns, const std::vector<std::uint64_t>& done_ns) {
+/// Ticks for each message of the quickest span from a post to a completion.
+double quickest(const std::vector<std::uint64_t>& posted, const std::vector<std::uint64_t>& done) {
   double best = 0;
-  for (std::size_t i = 0; i < posted_ns.size(); ++i) {
-    for (std::size_t j = i; j < done_ns.size(); ++j) {
-      const double each = static_cast<double>(done_ns[j] - std::min(done_ns[j], posted_ns[i])) /
-                          static_cast<double>(j - i + 1);
+  for (std::size_t i = 0; i < posted.size(); ++i) {
+    for (std::size_t j = i; j < done.size(); ++j) {
+      const double each =
+          static_cast<double>(done[j] - std::min(done[j], posted[i])) / static_cast<double>(j - i + 1);
       if (best == 0 || each < best) best = each;
     }
   }
@@ -32,8 +33,8 @@ double quickest(const std::vector<std::uint64_t>& posted_ns, const std::vector<s
 std::uint64_t Pair::room(const Step& step, std::uint32_t queue_pair, std::uint64_t until) {
   const Queue& queue = queues_[queue_pair];
   std::uint64_t count = std::min(until - queue.posted, options_.depth - (queue.posted - queue.completed));
-  if (step.verb != Verb::send || !endpoint_->limits().reliable) return count;
-  std::uint64_t* word = reinterpret_cast<std::uint64_t*>(endpoint_->data() + layout_.taken(queue_pair));
+  if (step.verb != Verb::send || !reliable_) return count;
+  std::uint64_t* word = reinterpret_cast<std::uint64_t*>(data_ + layout_.taken(queue_pair));
   const std::uint64_t taken = std::atomic_ref<std::uint64_t>(*word).load(std::memory_order_relaxed);
   const std::uint64_t open = queue.posted - std::min(taken, queue.posted);
   return std::min(count, options_.receive_depth - std::min<std::uint64_t>(open, options_.receive_depth));
@@ -43,11 +44,11 @@ Outcome Pair::measure_bandwidth(const Step& step) {
   Outcome outcome;
   const std::uint64_t all = step.messages * options_.queue_pairs;
   const bool wants_peak = step.duration_ns == 0 && all <= kPeakMessages;
-  std::vector<std::uint64_t> posted_ns, done_ns, until(options_.queue_pairs);
+  std::vector<std::uint64_t> posted_ticks, done_ticks, until(options_.queue_pairs);
   if (wants_peak) {
-    posted_ns.reserve(all);
-    done_ns.reserve(all);
-    done_ns_ = &done_ns;
+    posted_ticks.reserve(all);
+    done_ticks.reserve(all);
+    done_ticks_ = &done_ticks;
   }
   std::uint64_t first = 0;
   for (std::uint32_t i = 0; i < options_.queue_pairs; ++i) {
@@ -55,7 +56,8 @@ Outcome Pair::measure_bandwidth(const Step& step) {
     first += queues_[i].posted;
   }
   const CpuTime before = cpu_time();
-  const std::uint64_t begun = now_ns();
+  const TickScale scale;
+  const std::uint64_t begun = scale.begun_ns();
   bool over = false;
   for (std::uint32_t turn = 1; error_.empty(); ++turn) {
     if (step.duration_ns != 0 && turn % kTurnsPerClock == 0 && now_ns() - begun >= step.duration_ns)
@@ -66,7 +68,7 @@ Outcome Pair::measure_bandwidth(const Step& step) {
       if (over) until[i] = queue.posted;
       for (std::uint64_t count = room(step, i, until[i]); count != 0 && error_.empty();) {
         const std::uint64_t now = std::min<std::uint64_t>(count, step.post_list);
-        if (wants_peak) posted_ns.insert(posted_ns.end(), now, now_ns());
+        if (wants_peak) posted_ticks.insert(posted_ticks.end(), now, ticks());
         // The last of a burst tells, so that the queue never runs full of requests that do not.
         if (!post_messages(step, i, now, count == now)) break;
         count -= now;
@@ -78,13 +80,14 @@ Outcome Pair::measure_bandwidth(const Step& step) {
     if (poll(&step) == 0 && !posted && !idle(true)) break;
   }
   const std::uint64_t ended = now_ns();
+  const double tick_ns = scale.each();
   const CpuTime after = cpu_time();
-  done_ns_ = nullptr;
+  done_ticks_ = nullptr;
   for (const Queue& queue : queues_) outcome.messages += queue.completed;
   outcome.messages -= first;
   outcome.elapsed_ns = ended - begun;
   outcome.cpu = {after.user_ns - before.user_ns, after.system_ns - before.system_ns};
-  if (wants_peak) outcome.peak_ns = quickest(posted_ns, done_ns);
+  if (wants_peak) outcome.peak_ns = quickest(posted_ticks, done_ticks) * tick_ns;
   return outcome;
 }
 

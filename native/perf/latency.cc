@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "perf/pair.h"
+#include "perf/ticks.h"
 
 namespace rdma_rpc::perf {
 namespace {
@@ -14,13 +15,13 @@ constexpr int kLooks = 1024;
 /// How long the rest of a message may take to arrive after its last byte; when one has never come, a test of
 /// a thousand must not take so long for each.
 constexpr std::uint64_t kRestNs = 1'000'000'000, kNextRestNs = 10'000'000;
-constexpr std::uint64_t kSampleMax = UINT32_MAX;
+constexpr double kSampleMax = UINT32_MAX;
 
 }  // namespace
 
 /// Whether the peer's WRITE is there: its last byte is its number's.
 bool Pair::has_come(const Step& step, std::uint64_t number, bool look) {
-  const std::byte* last = endpoint_->data() + layout_.in(0, 0) + step.bytes - 1;
+  const std::byte* last = data_ + layout_.in(0, 0) + step.bytes - 1;
   const auto wanted = static_cast<std::byte>(number + 1);
   for (int i = 0; i < (look ? kLooks : 1); ++i) {
     if (*static_cast<const volatile std::byte*>(last) == wanted) {
@@ -32,7 +33,7 @@ bool Pair::has_come(const Step& step, std::uint64_t number, bool look) {
 }
 
 bool Pair::await_written(const Step& step, std::uint64_t number) {
-  const bool look = !endpoint_->limits().moves_in_poll;
+  const bool look = !moves_in_poll_;
   while (!has_come(step, number, look)) {
     if (poll(&step) == 0 && !idle(step.measures)) return false;
     if (!error_.empty()) return false;
@@ -40,7 +41,7 @@ bool Pair::await_written(const Step& step, std::uint64_t number) {
   quiet_since_ns_ = 0;
   if (!options_.validate) return true;
   const std::uint64_t until = now_ns() + (corrupt_ == 0 ? kRestNs : kNextRestNs);
-  const std::byte* found = endpoint_->data() + layout_.in(0, 0);
+  const std::byte* found = data_ + layout_.in(0, 0);
   while (pattern(0, true).difference({found, step.bytes - 1}, number).has_value() && now_ns() < until)
     poll(&step);
   check(step, 0, layout_.in(0, 0), number, number, step.bytes - 1);
@@ -62,17 +63,22 @@ void Pair::answer(const Step& step) {
 
 Outcome Pair::measure_latency(const Step& step) {
   const bool answered = step.verb == Verb::send || step.verb == Verb::write;
+  const bool sampled = step.duration_ns == 0;
   Outcome outcome;
-  if (step.duration_ns == 0) outcome.latency_ns.reserve(step.messages);
+  std::vector<std::uint64_t> times;
+  if (sampled) times.reserve(step.messages + 1);
+  begin_latency(step);
   Queue& queue = queues_[0];
   const CpuTime before = cpu_time();
-  const std::uint64_t begun = now_ns();
+  const TickScale scale;
+  const std::uint64_t begun = scale.begun_ns();
   std::uint64_t last = begun;
-  while (outcome.messages < step.messages && (step.duration_ns == 0 || last - begun < step.duration_ns)) {
+  if (sampled) times.push_back(ticks());
+  while (outcome.messages < step.messages && (sampled || last - begun < step.duration_ns)) {
     // Room in the send queue, which fast answers run ahead of.
     while (queue.posted - queue.completed >= options_.depth && error_.empty())
       if (poll(&step) == 0 && !idle(true)) break;
-    if (ended() || !post_messages(step, 0, 1, !answered)) break;
+    if (ended() || !post_next(step, !answered)) break;
     if (answered) {
       answer(step);
     } else {
@@ -80,16 +86,22 @@ Outcome Pair::measure_latency(const Step& step) {
         if (poll(&step) == 0 && !idle(true)) break;
     }
     if (ended()) break;
-    const std::uint64_t now = now_ns();
-    const std::uint64_t took = answered ? (now - last) / 2 : now - last;
-    if (step.duration_ns == 0)
-      outcome.latency_ns.push_back(static_cast<std::uint32_t>(std::min(took, kSampleMax)));
-    last = now;
+    if (sampled)
+      times.push_back(ticks());
+    else
+      last = now_ns();
     ++outcome.messages;
   }
+  if (sampled) last = now_ns();
+  const double each_ns = scale.each() / (answered ? 2 : 1);
   const CpuTime after = cpu_time();
   outcome.elapsed_ns = last - begun;
   outcome.cpu = {after.user_ns - before.user_ns, after.system_ns - before.system_ns};
+  if (sampled) outcome.latency_ns.reserve(outcome.messages);
+  for (std::size_t i = 1; i < times.size(); ++i) {
+    const double took = static_cast<double>(times[i] - std::min(times[i - 1], times[i])) * each_ns;
+    outcome.latency_ns.push_back(static_cast<std::uint32_t>(std::min(took, kSampleMax)));
+  }
   return outcome;
 }
 

@@ -8,6 +8,8 @@
 
 #include <cstring>
 
+#include "perf/ticks.h"
+
 namespace rdma_rpc::perf {
 namespace {
 
@@ -66,6 +68,11 @@ Pair::Pair(std::unique_ptr<Endpoint> endpoint, const PairOptions& options)
     : endpoint_(std::move(endpoint)),
       options_(options),
       layout_(options, endpoint_->limits().header_bytes),
+      reliable_(endpoint_->limits().reliable),
+      moves_in_poll_(endpoint_->limits().moves_in_poll),
+      data_(endpoint_->data()),
+      receive_bytes_(std::max<std::uint32_t>(options.bytes_max, kGreetingBytes) +
+                     endpoint_->limits().header_bytes),
       queues_(options.queue_pairs),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!options_.validate) return;
@@ -149,7 +156,7 @@ void Pair::prepare(const Step& step) {
   while (::read(wake_.get(), &count, sizeof count) > 0) {
   }
   for (std::uint32_t i = 0; i < options_.queue_pairs; ++i) {
-    std::byte* memory = endpoint_->data();
+    std::byte* memory = data_;
     if (step.verb == Verb::write && step.latency)
       memory[layout_.in(i, 0) + step.bytes - 1] = static_cast<std::byte>(queues_[i].received);
     if (!options_.validate) continue;
@@ -215,56 +222,46 @@ bool Pair::idle(bool limited, bool sleeps) {
 }
 
 std::size_t Pair::poll(const Step* step) {
-  const std::size_t count = endpoint_->poll(found_);
+  // One message at a time is answered before the next is looked for.
+  const bool latency = step != nullptr && step->latency;
+  const std::size_t count = endpoint_->poll({found_.data(), latency ? 1 : kBatch});
   if (count != 0) {
     quiet_since_ns_ = 0;
     quiet_turns_ = 0;
   }
   for (std::size_t i = 0; i < count; ++i) take(step, found_[i]);
-  if (count == 0 && step != nullptr && step->latency) {
+  if (count == 0 && latency) {
     while (queues_[0].receives_open < options_.receive_depth && error_.empty()) post_receive(0);
   }
-  const bool tells = count != 0 && step != nullptr && !step->latency && step->verb == Verb::send;
+  const bool tells = count != 0 && step != nullptr && !latency && step->verb == Verb::send && reliable_;
   for (std::uint32_t i = 0; tells && i < options_.queue_pairs; ++i) tell_taken(i);
   return count;
 }
 
+// What is seldom done is in functions of its own (here and in validation.cc), so that the code between a
+// message and its answer stays together: an emulated processor feels every page.
 void Pair::take(const Step* step, const Completion& completion) {
   const auto kind = static_cast<Kind>(completion.id >> kKindShift);
   const auto queue_pair = static_cast<std::uint32_t>(completion.id >> kQueueShift & kQueueMask);
   const std::uint64_t number = completion.id & kNumberMask;
   Queue& queue = queues_[queue_pair];
   if (completion.failure != nullptr) {
-    const std::string why = endpoint_->error(queue_pair);
-    fail(std::string(completion.failure) + (why.empty() ? "" : ": " + why));
+    fail_on(queue_pair, completion.failure);
     return;
   }
   if (kind == Kind::message) {
-    if (step == nullptr) return;
-    for (; queue.completed <= number; ++queue.completed) {
-      const std::uint64_t at = layout_.in(queue_pair, queue.completed);
-      if (done_ns_ != nullptr) done_ns_->push_back(now_ns());
-      if (!options_.validate) continue;
-      if (step->verb == Verb::read)
-        check(*step, queue_pair, at, queue.completed, queue.completed % layout_.slots(), step->bytes);
-      if (step->verb == Verb::fetch_add || step->verb == Verb::compare_swap) {
-        std::uint64_t value = 0;
-        std::memcpy(&value, endpoint_->data() + at, sizeof value);
-        check_count(value, queue_pair, queue.completed);
-      }
-    }
+    if (step == nullptr || queue.completed > number) return;
+    if (done_ticks_ != nullptr)
+      done_ticks_->insert(done_ticks_->end(), number + 1 - queue.completed, ticks());
+    if (options_.validate) check_fetched(*step, queue_pair, number);
+    queue.completed = number + 1;
+    return;
   }
   if (kind != Kind::receive) return;
   if (step == nullptr) {
     ++greetings_;
   } else if (options_.validate) {
-    if (completion.bytes != step->bytes) {
-      corrupt("message " + std::to_string(queue.received) + " of queue pair " + std::to_string(queue_pair) +
-              " has " + std::to_string(completion.bytes) + " bytes, not " + std::to_string(step->bytes));
-    } else {
-      const std::uint64_t at = layout_.in(queue_pair, number) + endpoint_->limits().header_bytes;
-      check(*step, queue_pair, at, queue.received, queue.received, step->bytes);
-    }
+    check_received(*step, queue_pair, layout_.in(queue_pair, number), completion.bytes);
   }
   ++queue.received;
   --queue.receives_open;
@@ -273,16 +270,20 @@ void Pair::take(const Step* step, const Completion& completion) {
   if (!later) post_receive(queue_pair);
 }
 
+void Pair::fail_on(std::uint32_t queue_pair, const char* what) {
+  const std::string why = endpoint_->error(queue_pair);
+  fail(std::string(what) + (why.empty() ? "" : ": " + why));
+}
+
 void Pair::post_receive(std::uint32_t queue_pair) {
-  const std::uint64_t number = queues_[queue_pair].receives_posted;
-  const std::uint32_t bytes =
-      std::max<std::uint32_t>(options_.bytes_max, kGreetingBytes) + endpoint_->limits().header_bytes;
+  Queue& queue = queues_[queue_pair];
+  const std::uint64_t number = queue.receives_posted;
   if (endpoint_->post_receive(queue_pair, id_of(Kind::receive, queue_pair, number),
-                              layout_.in(queue_pair, number), bytes)) {
-    ++queues_[queue_pair].receives_posted;
-    ++queues_[queue_pair].receives_open;
+                              layout_.in(queue_pair, number), receive_bytes_)) {
+    ++queue.receives_posted;
+    ++queue.receives_open;
   } else {
-    fail("a receive could not be posted: " + endpoint_->error(queue_pair));
+    fail_on(queue_pair, "a receive could not be posted");
   }
 }
 
@@ -290,9 +291,8 @@ void Pair::post_receive(std::uint32_t queue_pair) {
 /// message without one ends the queue pair.
 void Pair::tell_taken(std::uint32_t queue_pair) {
   Queue& queue = queues_[queue_pair];
-  const Limits& limits = endpoint_->limits();
-  if (!limits.reliable || queue.received - queue.told < std::max(1U, options_.receive_depth / 4)) return;
-  std::memcpy(endpoint_->data() + layout_.taken_here(queue_pair), &queue.received, sizeof queue.received);
+  if (queue.received - queue.told < std::max(1U, options_.receive_depth / 2)) return;
+  std::memcpy(data_ + layout_.taken_here(queue_pair), &queue.received, sizeof queue.received);
   const Request told{.id = id_of(Kind::credit, queue_pair, 0),
                      .verb = Verb::write,
                      .signaled = true,
@@ -303,28 +303,27 @@ void Pair::tell_taken(std::uint32_t queue_pair) {
   if (endpoint_->post(queue_pair, {&told, 1}) == 1) queue.told = queue.received;
 }
 
-Request Pair::request(const Step& step, std::uint32_t queue_pair, std::uint64_t number) {
+void Pair::describe(const Step& step, std::uint32_t queue_pair, std::uint64_t number, Request* made) {
   const bool fetches = step.verb != Verb::send && step.verb != Verb::write;
   const bool atomic = fetches && step.verb != Verb::read;
   const std::uint64_t slot = step.latency ? 0 : number;
-  Request made{.id = id_of(Kind::message, queue_pair, number),
-               .verb = step.verb,
-               .length = atomic ? static_cast<std::uint32_t>(sizeof number) : step.bytes,
-               .from = fetches ? layout_.in(queue_pair, number) : layout_.out(queue_pair, slot),
-               .to = atomic                    ? layout_.counter(queue_pair)
-                     : step.verb == Verb::read ? layout_.out(queue_pair, number)
-                                               : layout_.in(queue_pair, slot),
-               .operand = step.verb == Verb::compare_swap ? number : 1,
-               .swap = number + 1};
-  if (!options_.validate) return made;
-  std::byte* memory = endpoint_->data() + made.from;
+  made->id = id_of(Kind::message, queue_pair, number);
+  made->verb = step.verb;
+  made->length = atomic ? static_cast<std::uint32_t>(sizeof number) : step.bytes;
+  made->from = fetches ? layout_.in(queue_pair, number) : layout_.out(queue_pair, slot);
+  made->to = atomic                    ? layout_.counter(queue_pair)
+             : step.verb == Verb::read ? layout_.out(queue_pair, number)
+                                       : layout_.in(queue_pair, slot);
+  made->operand = step.verb == Verb::compare_swap ? number : 1;
+  made->swap = number + 1;
+  if (!options_.validate) return;
+  std::byte* memory = data_ + made->from;
   if (fetches) {
     // What is not written must not look as if it had been.
-    std::memset(memory, 0xa5, made.length);
+    std::memset(memory, 0xa5, made->length);
   } else {
     pattern(queue_pair, false).fill({memory, step.bytes}, number);
   }
-  return made;
 }
 
 bool Pair::post_messages(const Step& step, std::uint32_t queue_pair, std::uint64_t count, bool signal_last) {
@@ -334,17 +333,36 @@ bool Pair::post_messages(const Step& step, std::uint32_t queue_pair, std::uint64
   const auto every = std::min(step.signal_every, options_.depth);
   for (std::uint64_t i = 0; i < count; ++i) {
     const std::uint64_t number = queue.posted + i;
-    requests_[i] = request(step, queue_pair, number);
-    requests_[i].signaled = (number + 1) % every == 0 || (signal_last && i + 1 == count);
+    describe(step, queue_pair, number, &requests_[i]);
+    requests_[i].signaled = every == 1 || (signal_last && i + 1 == count) || (number + 1) % every == 0;
     if (step.verb == Verb::write && step.latency)
-      endpoint_->data()[requests_[i].from + step.bytes - 1] = static_cast<std::byte>(number + 1);
+      data_[requests_[i].from + step.bytes - 1] = static_cast<std::byte>(number + 1);
   }
+  return hand_over(queue_pair, count);
+}
+
+void Pair::begin_latency(const Step& step) {
+  if (!options_.validate) describe(step, 0, queues_[0].posted, &requests_[0]);
+}
+
+bool Pair::post_next(const Step& step, bool signal) {
+  if (options_.validate) return post_messages(step, 0, 1, signal);
+  const std::uint64_t number = queues_[0].posted;
+  Request& next = requests_[0];
+  next.id = id_of(Kind::message, 0, number);
+  next.signaled = signal || (number + 1) % std::min(step.signal_every, options_.depth) == 0;
+  if (step.verb == Verb::compare_swap) next.operand = number;
+  next.swap = number + 1;
+  if (step.verb == Verb::write) data_[next.from + step.bytes - 1] = static_cast<std::byte>(number + 1);
+  return hand_over(0, 1);
+}
+
+bool Pair::hand_over(std::uint32_t queue_pair, std::uint64_t count) {
   if (endpoint_->post(queue_pair, {requests_.data(), count}) != count) {
-    const std::string why = endpoint_->error(queue_pair);
-    fail(why.empty() ? "the send queue took no request" : why);
+    fail_on(queue_pair, "the send queue took no request");
     return false;
   }
-  queue.posted += count;
+  queues_[queue_pair].posted += count;
   return true;
 }
 

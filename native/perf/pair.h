@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "fabric/unique_fd.h"
+#include "perf/clock.h"
 #include "perf/endpoint.h"
 #include "perf/layout.h"
 #include "perf/pattern.h"
@@ -19,7 +20,6 @@
 
 namespace rdma_rpc::perf {
 
-std::uint64_t now_ns();
 CpuTime cpu_time();
 
 struct PeerAddress {
@@ -78,7 +78,12 @@ class Pair {
 
   std::uint64_t room(const Step& step, std::uint32_t queue_pair, std::uint64_t until);
   bool post_messages(const Step& step, std::uint32_t queue_pair, std::uint64_t count, bool signal_last);
-  Request request(const Step& step, std::uint32_t queue_pair, std::uint64_t number);
+  void describe(const Step& step, std::uint32_t queue_pair, std::uint64_t number, Request* made);
+  bool hand_over(std::uint32_t queue_pair, std::uint64_t count);
+  /// Before the first post_next() of a step.
+  void begin_latency(const Step& step);
+  /// One message of a latency test: the last request again, but for its number.
+  bool post_next(const Step& step, bool signal);
   void post_receive(std::uint32_t queue_pair);
   void tell_taken(std::uint32_t queue_pair);
 
@@ -86,6 +91,8 @@ class Pair {
   void take(const Step* step, const Completion& completion);
   void check(const Step& step, std::uint32_t queue_pair, std::uint64_t at, std::uint64_t number,
              std::uint64_t pattern_number, std::size_t bytes);
+  void check_fetched(const Step& step, std::uint32_t queue_pair, std::uint64_t last);
+  void check_received(const Step& step, std::uint32_t queue_pair, std::uint64_t at, std::uint32_t bytes);
   void check_count(std::uint64_t found, std::uint32_t queue_pair, std::uint64_t number);
   void corrupt(std::string what);
   std::uint64_t received() const;
@@ -94,6 +101,7 @@ class Pair {
   bool idle(bool limited, bool sleeps);
   bool ended() const { return !error_.empty() || stopped_.load(std::memory_order_relaxed); }
   void fail(std::string why);
+  [[gnu::cold]] void fail_on(std::uint32_t queue_pair, const char* what);
 
   Pattern pattern(std::uint32_t queue_pair, bool of_peer) const {
     return {options_.seed, std::uint64_t{2} * queue_pair + (options_.active != of_peer ? 0U : 1U)};
@@ -102,6 +110,9 @@ class Pair {
   std::unique_ptr<Endpoint> endpoint_;
   PairOptions options_;
   Layout layout_;
+  const bool reliable_, moves_in_poll_;
+  std::byte* const data_;
+  const std::uint32_t receive_bytes_;
   std::vector<Queue> queues_;
   fabric::UniqueFd wake_;
   std::atomic<bool> stopped_ = false;
@@ -118,7 +129,7 @@ class Pair {
   std::array<Request, kBatch> requests_;
   std::array<Completion, kBatch> found_;
   /// Of measure_bandwidth(), by order: null where nobody wants to know.
-  std::vector<std::uint64_t>* done_ns_ = nullptr;
+  std::vector<std::uint64_t>* done_ticks_ = nullptr;
 };
 
 }  // namespace rdma_rpc::perf

@@ -23,10 +23,10 @@ void Pair::serve(const Step& step) {
       step.latency && !step.measures && (step.verb == Verb::send || step.verb == Verb::write);
   // What the device does by itself leaves nothing to look for, and the processor to others: perftest's
   // passive side sleeps, too.
-  const bool sleeps =
-      options_.events || (!answers && step.verb != Verb::send && !endpoint_->limits().moves_in_poll);
+  const bool sleeps = options_.events || (!answers && step.verb != Verb::send && !moves_in_poll_);
   Queue& queue = queues_[0];
   std::uint64_t until = 0;
+  if (answers) begin_latency(step);
   while (error_.empty() && !has_all(step)) {
     if (stopped_.load(std::memory_order_relaxed)) {
       const bool reliable = endpoint_->limits().reliable;
@@ -48,7 +48,7 @@ void Pair::serve(const Step& step) {
     if (queue.received == before) continue;
     while (queue.posted - queue.completed >= options_.depth && !ended())
       if (poll(&step) == 0) idle(false);
-    if (!ended()) post_messages(step, 0, 1, false);
+    if (!ended()) post_next(step, false);
   }
 }
 

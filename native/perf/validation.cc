@@ -12,7 +12,7 @@ void Pair::corrupt(std::string what) {
 
 void Pair::check(const Step& step, std::uint32_t queue_pair, std::uint64_t at, std::uint64_t number,
                  std::uint64_t pattern_number, std::size_t bytes) {
-  const std::byte* found = endpoint_->data() + at;
+  const std::byte* found = data_ + at;
   const auto where = pattern(queue_pair, true).difference({found, bytes}, pattern_number);
   if (!where.has_value()) return;
   char value[8];
@@ -20,6 +20,28 @@ void Pair::check(const Step& step, std::uint32_t queue_pair, std::uint64_t at, s
   corrupt("message " + std::to_string(number) + " of queue pair " + std::to_string(queue_pair) + ", " +
           std::to_string(step.bytes) + " bytes, differs from byte " + std::to_string(*where) + " on (" +
           value + ")");
+}
+
+/// What READs and atomic operations up to this one have brought.
+void Pair::check_fetched(const Step& step, std::uint32_t queue_pair, std::uint64_t last) {
+  for (std::uint64_t number = queues_[queue_pair].completed; number <= last; ++number) {
+    const std::uint64_t at = layout_.in(queue_pair, number);
+    if (step.verb == Verb::read) check(step, queue_pair, at, number, number % layout_.slots(), step.bytes);
+    if (step.verb != Verb::fetch_add && step.verb != Verb::compare_swap) continue;
+    std::uint64_t value = 0;
+    std::memcpy(&value, data_ + at, sizeof value);
+    check_count(value, queue_pair, number);
+  }
+}
+
+void Pair::check_received(const Step& step, std::uint32_t queue_pair, std::uint64_t at, std::uint32_t bytes) {
+  const std::uint64_t number = queues_[queue_pair].received;
+  if (bytes == step.bytes) {
+    check(step, queue_pair, at + endpoint_->limits().header_bytes, number, number, step.bytes);
+    return;
+  }
+  corrupt("message " + std::to_string(number) + " of queue pair " + std::to_string(queue_pair) + " has " +
+          std::to_string(bytes) + " bytes, not " + std::to_string(step.bytes));
 }
 
 void Pair::check_count(std::uint64_t found, std::uint32_t queue_pair, std::uint64_t number) {

@@ -2,6 +2,7 @@
 // each other. Made by plugin.cc; see perf/endpoint.h for threads.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -59,6 +60,7 @@ class BareEndpoint final : public Endpoint {
   std::string open_device(const fabric::VerbsOptions& options);
   std::string open_memory(std::size_t bytes);
   std::string open_queue(const EndpointOptions& options);
+  void fill(const Queue& queue, const Request& given, ibv_send_wr* to, ibv_sge* piece) const;
   Address local(const Queue& queue) const;
   std::string move_to_rtr(Queue& queue, const Address& peer);
   std::string move_to_rts(Queue& queue, const Address& peer);
@@ -78,6 +80,13 @@ class BareEndpoint final : public Endpoint {
   Limits limits_;
   Memory peer_;
   std::size_t memory_bytes_ = 0;
+  std::uint64_t memory_address_ = 0;
+  // Kept: what is the same in each request is written once.
+  static constexpr std::size_t kBatch = 32;
+  std::array<ibv_sge, kBatch> pieces_{};
+  std::array<ibv_send_wr, kBatch> work_{};
+  ibv_sge receive_piece_{};
+  ibv_recv_wr receive_{};
   unsigned events_ = 0;  ///< not yet acknowledged to the library
   bool stashed_ = false;
   ibv_wc stash_{};  ///< what arm() found

@@ -99,7 +99,18 @@ std::string BareEndpoint::open_memory(std::size_t bytes) {
   if (pd_ == nullptr) return std::string("no protection domain: ") + std::strerror(errno);
   region_.reset(
       ibv_reg_mr(pd_.get(), data, bytes, kRemote | (limits_.atomic ? IBV_ACCESS_REMOTE_ATOMIC : 0)));
-  return region_ == nullptr ? verbs::why_refused(errno) : std::string();
+  if (region_ == nullptr) return verbs::why_refused(errno);
+  memory_address_ = reinterpret_cast<std::uintptr_t>(data);
+  for (std::size_t i = 0; i < kBatch; ++i) {
+    pieces_[i].lkey = region_->lkey;
+    work_[i].sg_list = &pieces_[i];
+    work_[i].num_sge = 1;
+    work_[i].next = i + 1 < kBatch ? &work_[i + 1] : nullptr;
+  }
+  receive_piece_.lkey = region_->lkey;
+  receive_.sg_list = &receive_piece_;
+  receive_.num_sge = 1;
+  return {};
 }
 
 std::string BareEndpoint::open_queue(const EndpointOptions& options) {

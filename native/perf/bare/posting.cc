@@ -7,8 +7,6 @@
 namespace rdma_rpc::perf::bare {
 namespace {
 
-constexpr std::size_t kBatch = 32;
-
 ibv_wr_opcode opcode_of(Verb verb) {
   switch (verb) {
     case Verb::send:
@@ -27,47 +25,46 @@ ibv_wr_opcode opcode_of(Verb verb) {
 
 }  // namespace
 
+void BareEndpoint::fill(const Queue& queue, const Request& given, ibv_send_wr* to, ibv_sge* piece) const {
+  piece->addr = memory_address_ + given.from;
+  piece->length = given.length;
+  to->wr_id = given.id;
+  to->opcode = opcode_of(given.verb);
+  const bool copied =
+      given.length <= limits_.inline_max && (given.verb == Verb::send || given.verb == Verb::write);
+  to->send_flags = 0;
+  if (given.signaled) to->send_flags |= IBV_SEND_SIGNALED;
+  if (copied) to->send_flags |= IBV_SEND_INLINE;
+  if (transport_ == Transport::ud) {
+    to->wr.ud = {queue.peer.get(), queue.peer_qp_num, kQkey};
+  } else if (given.verb == Verb::fetch_add || given.verb == Verb::compare_swap) {
+    to->wr.atomic = {peer_.addr + given.to, given.operand, given.swap, peer_.rkey};
+  } else {
+    to->wr.rdma = {peer_.addr + given.to, peer_.rkey};
+  }
+}
+
 std::size_t BareEndpoint::post(std::uint32_t queue_pair, std::span<const Request> requests) {
-  std::array<ibv_sge, kBatch> pieces;
-  std::array<ibv_send_wr, kBatch> work;
   const Queue& queue = queues_[queue_pair];
   const std::size_t count = std::min(kBatch, requests.size());
-  const auto base = reinterpret_cast<std::uintptr_t>(memory_.get());
-  for (std::size_t i = 0; i < count; ++i) {
-    const Request& given = requests[i];
-    pieces[i] = {base + given.from, given.length, region_->lkey};
-    ibv_send_wr& to = work[i] = {};
-    to.wr_id = given.id;
-    to.next = i + 1 < count ? &work[i + 1] : nullptr;
-    to.sg_list = &pieces[i];
-    to.num_sge = 1;
-    to.opcode = opcode_of(given.verb);
-    const bool copied =
-        (given.verb == Verb::send || given.verb == Verb::write) && given.length <= limits_.inline_max;
-    if (given.signaled) to.send_flags |= IBV_SEND_SIGNALED;
-    if (copied) to.send_flags |= IBV_SEND_INLINE;
-    if (transport_ == Transport::ud) {
-      to.wr.ud = {queue.peer.get(), queue.peer_qp_num, kQkey};
-    } else if (given.verb == Verb::fetch_add || given.verb == Verb::compare_swap) {
-      to.wr.atomic = {peer_.addr + given.to, given.operand, given.swap, peer_.rkey};
-    } else {
-      to.wr.rdma = {peer_.addr + given.to, peer_.rkey};
-    }
-  }
+  if (count == 0) return 0;
+  for (std::size_t i = 0; i < count; ++i) fill(queue, requests[i], &work_[i], &pieces_[i]);
+  // The links stand, but for where this list ends.
+  work_[count - 1].next = nullptr;
   ibv_send_wr* refused = nullptr;
-  if (ibv_post_send(queue.qp.get(), work.data(), &refused) == 0) return count;
-  return refused == nullptr ? 0 : static_cast<std::size_t>(refused - work.data());
+  const int error = ibv_post_send(queue.qp.get(), work_.data(), &refused);
+  work_[count - 1].next = count < kBatch ? &work_[count] : nullptr;
+  if (error == 0) return count;
+  return refused == nullptr ? 0 : static_cast<std::size_t>(refused - work_.data());
 }
 
 bool BareEndpoint::post_receive(std::uint32_t queue_pair, std::uint64_t id, std::uint64_t to,
                                 std::uint32_t length) {
-  ibv_sge piece{reinterpret_cast<std::uintptr_t>(memory_.get()) + to, length, region_->lkey};
-  ibv_recv_wr work{};
-  work.wr_id = id;
-  work.sg_list = &piece;
-  work.num_sge = 1;
+  receive_piece_.addr = memory_address_ + to;
+  receive_piece_.length = length;
+  receive_.wr_id = id;
   ibv_recv_wr* refused = nullptr;
-  return ibv_post_recv(queues_[queue_pair].qp.get(), &work, &refused) == 0;
+  return ibv_post_recv(queues_[queue_pair].qp.get(), &receive_, &refused) == 0;
 }
 
 std::size_t BareEndpoint::poll(std::span<Completion> out) {
@@ -81,15 +78,14 @@ std::size_t BareEndpoint::poll(std::span<Completion> out) {
   } else {
     count = std::max(0, ibv_poll_cq(cq_.get(), wanted, found.data()));
   }
-  for (int i = 0; i < count; ++i) {
-    const ibv_wc& from = found[static_cast<std::size_t>(i)];
+  for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+    const ibv_wc& from = found[i];
     const bool good = from.status == IBV_WC_SUCCESS;
-    const bool received = good && (from.opcode & IBV_WC_RECV) != 0;
-    out[static_cast<std::size_t>(i)] = {
-        .id = from.wr_id,
-        .received = received,
-        .bytes = received ? from.byte_len - std::min(from.byte_len, limits_.header_bytes) : 0,
-        .failure = good ? nullptr : ibv_wc_status_str(from.status)};
+    Completion& to = out[i];
+    to.id = from.wr_id;
+    to.received = good && (from.opcode & IBV_WC_RECV) != 0;
+    to.bytes = to.received ? from.byte_len - std::min(from.byte_len, limits_.header_bytes) : 0;
+    to.failure = good ? nullptr : ibv_wc_status_str(from.status);
   }
   return static_cast<std::size_t>(count);
 }

@@ -9,6 +9,7 @@
 #include <functional>
 #include <future>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <thread>
 #include <utility>
@@ -163,6 +164,14 @@ TEST_P(Loops, CarryEveryMessageWholeInBothMeasures) {
         EXPECT_EQ(client.messages, kMessages);
         EXPECT_EQ(client.corrupt + server.corrupt, 0u) << client.first_corrupt << server.first_corrupt;
         EXPECT_EQ(client.latency_ns.size(), latency ? kMessages : 0U);
+        // Half of a round trip each where the peer answers; by another clock than the whole.
+        const std::uint64_t halves = verb == Verb::read ? 1 : 2;
+        const auto sum =
+            std::accumulate(client.latency_ns.begin(), client.latency_ns.end(), std::uint64_t{0});
+        EXPECT_LE(sum * halves, client.elapsed_ns + client.elapsed_ns / 10);
+        if (latency) {
+          EXPECT_GT(sum, 0u);
+        }
         EXPECT_EQ(server.received, verb == Verb::send || (verb == Verb::write && latency) ? kMessages : 0U);
         if (verb == Verb::write && !latency) break;  // check_written() counts from the first step
       }
