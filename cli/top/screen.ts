@@ -70,14 +70,16 @@ function table<Row>(
   text: (row: Row) => string,
   columns: readonly Column<Row>[],
   { columns: width, rows: height }: Room,
+  /** How many there are, whether or not they have a row. */
+  all: number = rows.length,
 ): string[] {
   const rest = columns.reduce((sum, column) => sum + column.width + 1, 0);
   const longest = Math.max(...[name, ...rows.map(text)].map((each) => [...plain(each)].length));
   const first = Math.max(10, width === Number.POSITIVE_INFINITY ? longest : width - rest);
   const line = (head: string, cells: readonly string[]): string =>
     [fitted(head, first), ...cells.map((cell, place) => cell.padStart(columns[place]!.width))].join(' ');
-  const shown = rows.length <= height - 1 ? rows : rows.slice(0, Math.max(0, height - 2));
-  const left = rows.length - shown.length;
+  const shown = all <= height - 1 ? rows : rows.slice(0, Math.max(0, height - 2));
+  const left = Math.max(all, rows.length) - shown.length;
   return [
     line(
       name,
@@ -133,7 +135,8 @@ export function screenOf(view: View, room: Room): string[] {
   const head = headLines(view).slice(0, Math.max(headLeast, room.rows - tablesLeast));
   const left = Math.max(0, room.rows - head.length - 2);
   // What one table does not need the other one gets.
-  const wanted = Math.min(view.sessions.length + 1, Math.max(2, Math.ceil(left / 2)));
+  const sessions = Math.max(view.sessions.length, view.counters.sessions ?? 0);
+  const wanted = Math.min(sessions + 1, Math.max(2, Math.ceil(left / 2)));
   const methodRows = Math.min(view.methods.length + 1, Math.max(0, left - wanted));
   const sessionRows = Math.max(0, left - methodRows);
   const lines = [
@@ -144,10 +147,14 @@ export function screenOf(view: View, room: Room): string[] {
       rows: methodRows,
     }),
     '',
-    ...table('SESSION WITH', view.sessions, ({ peer }) => peer, sessionColumns, {
-      columns: room.columns,
-      rows: sessionRows,
-    }),
+    ...table(
+      'SESSION WITH',
+      view.sessions,
+      ({ peer }) => peer,
+      sessionColumns,
+      { columns: room.columns, rows: sessionRows },
+      sessions,
+    ),
   ];
   return lines.slice(0, room.rows).map((line) => [...plain(line)].slice(0, room.columns).join('').trimEnd());
 }

@@ -200,6 +200,13 @@ describe('the screen', () => {
     const many = viewOf(reading({ atNs: secondNs, contexts: [context({ sessions })] }), before);
     expect(screenOf(many, { columns: 100, rows: 24 }).at(-1)).toBe('… 40 more');
   });
+  it('counts sessions for which the page has no row', () => {
+    const sessions = Array.from({ length: 256 }, (_, number) => session({ number }));
+    const counters = { sessions: 2000 };
+    const many = viewOf(reading({ atNs: secondNs, contexts: [context({ sessions, counters })] }), before);
+    expect(screenOf(many, { columns: 100, rows: 24 }).at(-1)).toBe('… 1990 more');
+    expect(screenOf(many, { columns: 100, rows: Infinity }).at(-1)).toBe('… 1744 more');
+  });
 });
 
 describe('hostile names', () => {
