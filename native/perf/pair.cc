@@ -222,20 +222,27 @@ bool Pair::idle(bool limited, bool sleeps) {
 }
 
 std::size_t Pair::poll(const Step* step) {
-  // One message at a time is answered before the next is looked for.
-  const bool latency = step != nullptr && step->latency;
-  const std::size_t count = endpoint_->poll({found_.data(), latency ? 1 : kBatch});
+  if (step != nullptr && step->latency) return poll_one(*step);
+  const std::size_t count = endpoint_->poll(found_);
   if (count != 0) {
     quiet_since_ns_ = 0;
     quiet_turns_ = 0;
   }
   for (std::size_t i = 0; i < count; ++i) take(step, found_[i]);
-  if (count == 0 && latency) {
-    while (queues_[0].receives_open < options_.receive_depth && error_.empty()) post_receive(0);
-  }
-  const bool tells = count != 0 && step != nullptr && !latency && step->verb == Verb::send && reliable_;
+  const bool tells = count != 0 && step != nullptr && step->verb == Verb::send && reliable_;
   for (std::uint32_t i = 0; tells && i < options_.queue_pairs; ++i) tell_taken(i);
   return count;
+}
+
+std::size_t Pair::poll_one(const Step& step) {
+  if (endpoint_->poll({found_.data(), 1}) != 0) {
+    quiet_since_ns_ = 0;
+    quiet_turns_ = 0;
+    take(&step, found_[0]);
+    return 1;
+  }
+  while (queues_[0].receives_open < options_.receive_depth && error_.empty()) post_receive(0);
+  return 0;
 }
 
 // What is seldom done is in functions of its own (here and in validation.cc), so that the code between a
@@ -350,7 +357,8 @@ bool Pair::post_next(const Step& step, bool signal) {
   const std::uint64_t number = queues_[0].posted;
   Request& next = requests_[0];
   next.id = id_of(Kind::message, 0, number);
-  next.signaled = signal || (number + 1) % std::min(step.signal_every, options_.depth) == 0;
+  next.signaled =
+      signal || step.signal_every == 1 || (number + 1) % std::min(step.signal_every, options_.depth) == 0;
   if (step.verb == Verb::compare_swap) next.operand = number;
   next.swap = number + 1;
   if (step.verb == Verb::write) data_[next.from + step.bytes - 1] = static_cast<std::byte>(number + 1);

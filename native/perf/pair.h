@@ -88,6 +88,8 @@ class Pair {
   void tell_taken(std::uint32_t queue_pair);
 
   std::size_t poll(const Step* step);
+  /// In latency tests: one message at a time is answered before the next is looked for.
+  std::size_t poll_one(const Step& step);
   void take(const Step* step, const Completion& completion);
   void check(const Step& step, std::uint32_t queue_pair, std::uint64_t at, std::uint64_t number,
              std::uint64_t pattern_number, std::size_t bytes);
