@@ -253,7 +253,7 @@ void Pair::take(const Step* step, const Completion& completion) {
   const std::uint64_t number = completion.id & kNumberMask;
   Queue& queue = queues_[queue_pair];
   if (completion.failure != nullptr) {
-    fail_on(queue_pair, completion.failure);
+    fail_on(queue_pair, completion.failure + what_failed(step, completion.id));
     return;
   }
   if (kind == Kind::message) {
@@ -277,9 +277,22 @@ void Pair::take(const Step* step, const Completion& completion) {
   if (!later) post_receive(queue_pair);
 }
 
-void Pair::fail_on(std::uint32_t queue_pair, const char* what) {
+/// Of the request or receive with this id, for who has to find out why.
+std::string Pair::what_failed(const Step* step, std::uint64_t id) const {
+  static constexpr const char* kVerbs[] = {"SEND", "WRITE", "READ", "fetch_add", "compare_swap"};
+  const auto kind = static_cast<Kind>(id >> kKindShift);
+  const std::string number = std::to_string(id & kNumberMask);
+  const std::string at = " on queue pair " + std::to_string(id >> kQueueShift & kQueueMask) + ")";
+  if (kind == Kind::receive) return " (receive " + number + at;
+  if (kind == Kind::credit) return " (WRITE of how many have come" + at;
+  if (kind == Kind::greeting || step == nullptr) return " (greeting" + at;
+  return std::string(" (") + kVerbs[static_cast<std::size_t>(step->verb)] + " " + number + ", " +
+         std::to_string(step->bytes) + " bytes," + at;
+}
+
+void Pair::fail_on(std::uint32_t queue_pair, const std::string& what) {
   const std::string why = endpoint_->error(queue_pair);
-  fail(std::string(what) + (why.empty() ? "" : ": " + why));
+  fail(what + (why.empty() ? "" : ": " + why));
 }
 
 void Pair::post_receive(std::uint32_t queue_pair) {

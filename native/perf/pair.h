@@ -103,7 +103,8 @@ class Pair {
   bool idle(bool limited, bool sleeps);
   bool ended() const { return !error_.empty() || stopped_.load(std::memory_order_relaxed); }
   void fail(std::string why);
-  [[gnu::cold]] void fail_on(std::uint32_t queue_pair, const char* what);
+  [[gnu::cold]] std::string what_failed(const Step* step, std::uint64_t id) const;
+  [[gnu::cold]] void fail_on(std::uint32_t queue_pair, const std::string& what);
 
   Pattern pattern(std::uint32_t queue_pair, bool of_peer) const {
     return {options_.seed, std::uint64_t{2} * queue_pair + (options_.active != of_peer ? 0U : 1U)};

@@ -49,8 +49,11 @@ class Damaged final : public Endpoint {
   std::size_t poll(std::span<Completion> out) override {
     const std::size_t count = inner_->poll(out.first(std::min<std::size_t>(out.size(), 1)));
     if (count != 0 && out[0].received == receives_ && ++seen_ == after_) data()[at_] ^= std::byte{1};
+    if (count != 0 && !out[0].received) out[0].failure = std::exchange(failure_, out[0].failure);
     return count;
   }
+  /// The next request that completes has failed so.
+  void fail_next(const char* failure) { failure_ = failure; }
   /// Called when the loop is about to sleep.
   void before_sleep(std::function<void()> action) { before_sleep_ = std::move(action); }
   bool arm() override {
@@ -64,6 +67,7 @@ class Damaged final : public Endpoint {
   std::unique_ptr<Endpoint> inner_;
   std::uint64_t at_ = 0, after_ = 0, seen_ = 0;
   bool receives_ = false;
+  const char* failure_ = nullptr;
   std::function<void()> before_sleep_;
 };
 
@@ -241,6 +245,14 @@ TEST_P(Loops, ASideThatIsStoppedWhileItSleepsIsNotConnected) {
   const auto pair = side(validating(64), true, &endpoint);
   endpoint->before_sleep([&] { pair->stop(); });
   EXPECT_EQ(pair->greet(), "stopped");
+}
+
+TEST_P(Loops, SayWhichRequestHasFailed) {
+  Ends ends = connected(validating(64));
+  ends.at_client->fail_next("remote invalid request error");
+  const auto [client, server] =
+      run(ends, {.verb = Verb::send, .latency = false, .bytes = 64, .messages = 16});
+  EXPECT_EQ(client.error, "remote invalid request error (SEND 0, 64 bytes, on queue pair 0)");
 }
 
 TEST_P(Loops, FindADamagedByteOfASend) {
