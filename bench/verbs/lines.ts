@@ -54,5 +54,9 @@ const bandwidths: readonly TestName[] = ['send_bw', 'write_bw', 'read_bw'];
 /** By how many messages of a size take about a second in an emulated guest. */
 export const lines: readonly Scenario[] = [
   ...latencies.flatMap((test) => [line(test, 2, 10_000), line(test, 1024, 10_000), line(test, 65_536, 600)]),
-  ...bandwidths.flatMap((test) => [line(test, 1024, 20_000), line(test, 65_536, 1000), line(test, 1 << 20, 100)]),
+  ...bandwidths.flatMap((test) => [
+    line(test, 1024, 20_000),
+    line(test, 65_536, 1000),
+    line(test, 1 << 20, 100),
+  ]),
 ];

@@ -34,8 +34,6 @@ bool Pair::has_come(const Step& step, std::uint64_t number, bool look) {
 
 bool Pair::await_written(const Step& step, std::uint64_t number) {
   const bool look = !moves_in_poll_;
-  // What this side has sent last is mostly done by now: found here it is in nobody's way later.
-  if (look) poll(&step);
   while (!has_come(step, number, look)) {
     if (poll(&step) == 0 && !idle(step.measures)) return false;
     if (!error_.empty()) return false;

@@ -72,7 +72,10 @@ describe('rdma-rpc health', () => {
     await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
     const { port } = silent.address() as { port: number };
     const outcome = await run('health', `127.0.0.1:${port}`, '--timeout', '50');
-    expect(outcome).toMatchObject({ code: 1, errors: expect.stringMatching(/no answer within 50 ms \(--timeout\)/) });
+    expect(outcome).toMatchObject({
+      code: 1,
+      errors: expect.stringMatching(/no answer within 50 ms \(--timeout\)/),
+    });
     silent.close();
   });
 
