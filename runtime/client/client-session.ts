@@ -132,8 +132,6 @@ export class ClientSession implements SessionOwner, CallPlace {
       refuseCall(reject, () => refusal);
       return true;
     }
-    const { check } = method;
-    if (check.left > 0) check.look(request);
     ++this.inFlight;
     ++this.calls;
     row.method = method;
@@ -146,6 +144,9 @@ export class ClientSession implements SessionOwner, CallPlace {
       row.extras = extras;
       extras.watch(this, call);
     }
+    // Last: getters of the request may do anything, and find a call that is under way.
+    const { check } = method;
+    if (check.left > 0) check.look(request);
     return true;
   }
 

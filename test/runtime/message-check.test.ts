@@ -224,7 +224,6 @@ describe('of a client', () => {
     const channel = createInProcessChannel(
       (into) =>
         into.add(StreamsDefinition, {
-          // biome-ignore lint/correctness/useYield: a stream of no responses.
           async *count() {},
           sum: server.sum,
         }),
