@@ -2,7 +2,7 @@
  * From file names to a linked schema: finds and reads the .proto files, those asked for and all that they import, each once. Collects what goes
  * wrong instead of stopping at the first error. Called by generate().
  */
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { join, relative, resolve, sep } from 'node:path';
 import { type Diagnostic, Reporter } from './diagnostic.ts';
 import { Linker } from './link/link.ts';
@@ -17,6 +17,7 @@ import {
   findImport,
   inside,
   isInRuntime,
+  readInput,
 } from './source/files.ts';
 import { packagedFile, packageWith } from './source/packaged.ts';
 import { parseFile } from './source/parse.ts';
@@ -115,7 +116,7 @@ class Loader {
     this.files.push(file);
     let text: string;
     try {
-      text = readFileSync(file, 'utf8');
+      text = readInput(file).toString('utf8');
     } catch (error) {
       this.#complain(file, `cannot be read: ${(error as Error).message}`);
       this.#lost.add(path);

@@ -1,5 +1,5 @@
 /** Where .proto files are: those that the user names, those that they import, and those that come with this package. Called by the loader. */
-import { existsSync, statSync } from 'node:fs';
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -49,6 +49,12 @@ export function inside(directory: string, file: string): boolean {
 export function display(file: string): string {
   const path = relative(process.cwd(), file);
   return path.startsWith('..') ? file : path;
+}
+
+/** A pipe is as good as a file; a device may have no end. Throws what Node throws, or an Error with code ENODEV. */
+export function readInput(file: string): Buffer {
+  if (!statSync(file).isCharacterDevice()) return readFileSync(file);
+  throw Object.assign(new Error('ENODEV: it is a device'), { code: 'ENODEV' });
 }
 
 function isFile(path: string): boolean {

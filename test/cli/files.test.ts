@@ -88,6 +88,12 @@ test.each<[string, string[], RegExp]>([
     ['--protoset', 'no/such.binpb'],
     /^error: no\/such\.binpb cannot be read: ENOENT\n$/,
   ],
+  [
+    'a .proto that has no end',
+    ['--proto', '/dev/zero'],
+    /^error: \/dev\/zero: cannot be read: ENODEV: it is a device\n$/,
+  ],
+  ['a set that has no end', ['--protoset', '/dev/zero'], /^error: \/dev\/zero cannot be read: ENODEV\n$/],
   ['a set that is none', ['--protoset', echoProto], /is no descriptor set: protoc --include_imports/],
 ])('%s', async (_, flags, errors) => {
   expect(await run('list', ...flags)).toMatchObject({

@@ -1,5 +1,4 @@
 /** What `--proto` and `--protoset` declare: .proto files through the parser of `rdma-rpc gen`, descriptor sets as protoc and buf write them. */
-import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import {
   type FileDescriptorProto,
@@ -12,6 +11,7 @@ import { FileDescriptorProto as OwnDescriptor } from '../../../codegen/descripto
 import type { Diagnostic } from '../../../codegen/diagnostic.ts';
 import type { SchemaFile } from '../../../codegen/link/schema.ts';
 import { loadFiles } from '../../../codegen/load.ts';
+import { readInput } from '../../../codegen/source/files.ts';
 import { lookUp, registryOf } from './registry.ts';
 import type { Schema, SchemaFlags } from './schema.ts';
 
@@ -42,7 +42,7 @@ function parsed(files: readonly string[], include: readonly string[]): FileDescr
 function descriptorSet(path: string): FileDescriptorProto[] {
   let bytes: Uint8Array;
   try {
-    bytes = readFileSync(path);
+    bytes = readInput(path);
   } catch (error) {
     throw new Error(`${path} cannot be read: ${(error as NodeJS.ErrnoException).code}`);
   }
