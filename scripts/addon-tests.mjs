@@ -1,13 +1,13 @@
 /**
- * The tests that run on the addon, with the addon built with sanitizers in a build directory of its own and their libraries loaded before Node.
+ * The tests that run on the addon, with the addon built with sanitizers, beside the native tests that are, and their libraries loaded before Node.
  *
  *   node scripts/addon-tests.mjs --sanitize=address,undefined [--build]     --build: and do not run them
  */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { configure } from './cmake.mjs';
 import { CommandFailed, root, run } from './command.mjs';
 import { missing } from './debian.mjs';
+import { buildDirectory, configureTests } from './native-tests.mjs';
 import { record } from './results.mjs';
 import { progress } from './step.mjs';
 import { readVitest, reporting } from './vitest-report.mjs';
@@ -21,9 +21,8 @@ const LIMIT_MS = 45 * 60_000;
 const LIBRARIES = { address: 'libasan.so', undefined: 'libubsan.so', thread: 'libtsan.so' };
 
 async function build(directory, sanitize) {
-  const options = ['-DRDMA_RPC_ADDON=ON', `-DRDMA_RPC_SANITIZE=${sanitize}`];
-  await configure(directory, ['cmake', '-S', '.', '-B', directory, ...options]);
-  await run(['cmake', '--build', directory, '--parallel', '2']);
+  await configureTests(sanitize);
+  await run(['cmake', '--build', directory, '--parallel', '2', '--target', 'rdma_rpc']);
 }
 
 async function test(directory, sanitize) {
@@ -55,8 +54,8 @@ async function test(directory, sanitize) {
 
 const sanitize = process.argv.find((arg) => arg.startsWith('--sanitize='))?.slice('--sanitize='.length) ?? '';
 const suite = `addon, ${sanitize} sanitizer`;
-const directory = `build/addon-${sanitize.replaceAll(',', '-')}`;
-const lacking = missing('build');
+const directory = buildDirectory(sanitize);
+const lacking = [...missing('build'), ...missing('tests')];
 if (process.argv.includes('--build')) {
   await build(directory, sanitize);
 } else if (lacking.length > 0) {

@@ -69,5 +69,9 @@ const ALL = [
 
 const { all } = parseArgs({ options: { all: { type: 'boolean' } } }).values;
 clear();
-await runStages(all ? ALL : CONTRIBUTOR);
+const begin = performance.now();
+const took = await runStages(all ? ALL : CONTRIBUTOR);
+console.log(
+  `\nthe steps, ${((performance.now() - begin) / 60_000).toFixed(1)} min in all:\n${took.join('\n')}`,
+);
 process.exit(summarize(recorded()) ? 0 : 1);

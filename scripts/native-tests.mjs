@@ -19,10 +19,16 @@ const SEAL_TRIES = '1250000';
 export const buildDirectory = (sanitize) =>
   sanitize === '' ? 'build/native-tests' : `build/native-${sanitize.replaceAll(',', '-')}`;
 
-/** Makes the build directory of the native tests. */
+/** Makes the build directory of the native tests. That of a sanitizer has the addon too (addon-tests.mjs): of one core, compiled once. */
 export async function configureTests(sanitize) {
   const directory = buildDirectory(sanitize);
-  const options = ['-DRDMA_RPC_TESTS=ON', '-DCMAKE_BUILD_TYPE=Release', `-DRDMA_RPC_SANITIZE=${sanitize}`];
+  const addon = sanitize === '' ? 'OFF' : 'ON';
+  const options = [
+    '-DRDMA_RPC_TESTS=ON',
+    `-DRDMA_RPC_ADDON=${addon}`,
+    '-DCMAKE_BUILD_TYPE=Release',
+    `-DRDMA_RPC_SANITIZE=${sanitize}`,
+  ];
   await configure(directory, ['cmake', '-S', '.', '-B', directory, ...options]);
 }
 

@@ -16,6 +16,8 @@ export const suite = (name, ...command) => ({ name, command });
 /** A step that only makes sooner what later ones need. They make it again, and tell what is wrong. */
 export const ahead = (name, ...command) => ({ name, command, ahead: true });
 
+const minutes = (ms) => `${(ms / 60_000).toFixed(1)} min`;
+
 /** Runs a step's command. `live`: its output is passed on as it comes, and not when it has ended. */
 async function outcome({ name, command }, live) {
   console.log(`\n== ${name}: ${command.join(' ')}${live ? '' : ' …'}`);
@@ -37,10 +39,12 @@ function lastLines(output) {
     .slice(-LAST_CHARACTERS);
 }
 
-async function runStep(step, live) {
+async function runStep(step, live, took) {
+  const begin = performance.now();
   const { code, output, message } = await outcome(step, live);
+  took.push(`${minutes(performance.now() - begin)}: ${step.name}`);
   if (step.ahead) return;
-  if (code === NOT_RUN && step.otherwise !== undefined) await runStep(step.otherwise, live);
+  if (code === NOT_RUN && step.otherwise !== undefined) await runStep(step.otherwise, live, took);
   if (step.counts && code === 0) record(step.name, { passed: 1 });
   if (step.counts && code === NOT_RUN) record(step.name, { whyNot: [reason(output)] });
   // A suite that failed without a word must not be forgotten.
@@ -49,12 +53,15 @@ async function runStep(step, live) {
     record(step.name, { failed: 1, note: `${message}: ${lastLines(output)}` });
 }
 
-async function runLane(steps, live) {
-  for (const step of steps) await runStep(step, live);
+async function runLane(steps, live, took) {
+  for (const step of steps) await runStep(step, live, took);
 }
 
+/** Resolves to a line for each step in the order in which they ended: how long it took. */
 export async function runStages(stages) {
+  const took = [];
   for (const stage of stages) {
-    await Promise.all(stage.map((lane) => runLane(lane, stage.length === 1)));
+    await Promise.all(stage.map((lane) => runLane(lane, stage.length === 1, took)));
   }
+  return took;
 }

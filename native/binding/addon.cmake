@@ -20,6 +20,9 @@ endif()
 file(GLOB binding_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*.cc ${CMAKE_CURRENT_LIST_DIR}/*/*.cc)
 add_library(rdma_rpc MODULE ${binding_sources})
 target_link_libraries(rdma_rpc PRIVATE rdma_rpc_core)
+if(TARGET rdma_rpc_verbs)
+  add_dependencies(rdma_rpc rdma_rpc_verbs) # which it loads
+endif()
 # The binary that the package ships must load where libstdc++ is older than here.
 target_link_options(rdma_rpc PRIVATE -static-libstdc++ -static-libgcc)
 # It has threads that outlive the JS thread that loaded it (fabric/rights.h, fabric/socket_relay.h).
