@@ -68,7 +68,8 @@ TEST(Segments, NeedFewerCreditsThanComeBackForSure) {
     const std::uint32_t all = inflight + kControlReceives;
     const std::uint32_t credits = options.grants ? std::min(all, kCertainReceives) : all;
     EXPECT_LE(frames + kControlCredits, credits - (credits / 2 - 1)) << inflight;
-    // The arithmetic for each number; calls for the small ones, where it is tight, and for some of the others.
+    // The arithmetic for each number; calls for the small ones, where it is tight, and for some of the
+    // others.
     if (most == 0 || (inflight > 40 && inflight % 32 != 0)) continue;
     std::vector<std::uint64_t> ids;
     const std::size_t bytes = most - sizeof(Descriptor);

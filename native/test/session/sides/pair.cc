@@ -41,7 +41,8 @@ bool is_tested(std::string_view what) {
 fabric::Capabilities tested_device() {
   if (is_tested("iwarp")) return iwarp_device();
   fabric::Capabilities capabilities = fabric::sim_capabilities();
-  // A shallow device: both ends of some thousands of pairs make a queue so deep, which was most of the suite's time.
+  // A shallow device: both ends of some thousands of pairs make a queue so deep, which was most of the
+  // suite's time.
   if (is_tested("shared")) capabilities.max_srq_wr = 2048;
   return capabilities;
 }
