@@ -25,7 +25,7 @@ function run(stages: string): Promise<{ printed: string; summary: string[]; well
   const program = `
     import { recorded, summarize } from ${url('results.mjs')};
     import { ahead, check, runStages, suite } from ${url('stages.mjs')};
-    await runStages(${stages});
+    console.log((await runStages(${stages})).join('\\n'));
     console.log('sum:');
     process.exitCode = summarize(recorded()) ? 0 : 1;`;
   return new Promise((resolve) => {
@@ -123,6 +123,13 @@ test.each<[string, string, string[], boolean]>([
   expect(seen.summary).toEqual(expect.arrayContaining(expected));
   expect(seen.summary.filter((line) => expected.includes(line))).toEqual(expected);
   expect(seen.well).toBe(well);
+});
+
+test('each step has a line that tells how long it took, also one in the place of another', async () => {
+  const { printed } = await run(
+    `[[[{ ...suite('s', ${ends(77, 'not run: x')}), otherwise: check('t', ${ends(0)}) }]], [[ahead('u', ${ends(1)})]]]`,
+  );
+  expect([...printed.matchAll(/^\d+\.\d min: (.*)$/gm)].map(([, name]) => name)).toEqual(['s', 't', 'u']);
 });
 
 test('the output of lanes that run side by side is not mixed', async () => {
