@@ -2,9 +2,8 @@
 import { type AddressInfo, isIP, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 
-export type Address =
-  | { readonly kind: 'tcp'; readonly host: string; readonly port: number }
-  | { readonly kind: 'unix'; readonly path: string };
+export type TcpAddress = { readonly kind: 'tcp'; readonly host: string; readonly port: number };
+export type Address = TcpAddress | { readonly kind: 'unix'; readonly path: string };
 
 /** sockaddr_un holds 108 bytes with the final zero. */
 export const unixPathBytes = 107;

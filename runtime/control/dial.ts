@@ -2,7 +2,7 @@
 import { connect, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { tcpKeepAliveMs } from '../limits.ts';
-import type { Address } from './address.ts';
+import type { Address, TcpAddress } from './address.ts';
 import type { TlsDial } from './tls-client.ts';
 import { dialUnix } from './unix-socket.ts';
 
@@ -78,25 +78,15 @@ function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> 
   });
 }
 
-async function openedSecure(
-  host: string,
-  address: Address,
-  tls: TlsDial,
-  signal: AbortSignal,
-): Promise<Duplex> {
+async function openedSecure(address: TcpAddress, tls: TlsDial, signal: AbortSignal): Promise<Duplex> {
   // First, since it may be a function of the application: no server waits meanwhile.
   const secure = await unlessAborted(tls.ready(), signal);
-  const socket = await opened(address, signal);
-  try {
-    return await unlessAborted(secure(socket, host), signal);
-  } catch (error) {
-    socket.destroy();
-    throw error;
-  }
+  signal.throwIfAborted();
+  return secure(address, signal);
 }
 
 /** `tls`: for TCP; on a unix socket the kernel says who is there. */
 export function socketDial(address: Address, tls?: TlsDial): Dial {
   if (tls === undefined || address.kind === 'unix') return (signal) => opened(address, signal);
-  return (signal) => openedSecure(address.host, address, tls, signal);
+  return (signal) => openedSecure(address, tls, signal);
 }

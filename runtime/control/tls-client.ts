@@ -1,7 +1,8 @@
 /** The client's side of TLS on sideband connections: who the server must be, and what it says of one that is somebody else. Used when a channel dials. */
-import { isIP, type Socket } from 'node:net';
+import { isIP } from 'node:net';
 import {
   type ConnectionOptions,
+  checkServerIdentity,
   connect,
   type DetailedPeerCertificate,
   type SecureContext,
@@ -12,6 +13,8 @@ import { Status } from '../core/errors/status.ts';
 import { promiseOf, textOf } from '../core/foreign.ts';
 import { type Log, logged } from '../core/log.ts';
 import { processWarning, type Warn } from '../core/warnings.ts';
+import { tcpKeepAliveMs } from '../limits.ts';
+import type { TcpAddress } from './address.ts';
 import { certified, identityOf, SeenCertificate, vouch } from './certificate.ts';
 import { checkPskAlone, PskClient } from './psk.ts';
 import {
@@ -62,11 +65,16 @@ export function checkOf({ identity, checkServerIdentity }: Checked<ChannelTls>):
 
 /**
  * Node gives what checks a server all authorities of its certificate as well, each read once more for that: a
- * tenth of what a connection costs a client. Only functions of the application may want them.
+ * tenth of what a connection costs a client. Only functions of the application may want them. And it reads the
+ * certificate each time anew, though it is asked for when the handshake is over, and stays what it is.
  */
 function withoutAuthorities(socket: TLSSocket): void {
   const certificate = socket.getPeerCertificate;
-  socket.getPeerCertificate = () => certificate.call(socket) as DetailedPeerCertificate;
+  let seen: DetailedPeerCertificate | undefined;
+  socket.getPeerCertificate = () => {
+    seen ??= certificate.call(socket) as DetailedPeerCertificate;
+    return seen;
+  };
 }
 
 /** What OpenSSL and Node say when something else than TLS answers. */
@@ -148,9 +156,9 @@ export class TlsDial {
    * What a connection is to be made with. Rejects when the application's function does, and with FAILED_PRECONDITION for what cannot be used: a call must not
    * be made again for that, and who waits until it is mended finds a line in the log.
    */
-  async ready(): Promise<(socket: Socket, host: string) => Promise<TLSSocket>> {
-    const { options, made } = await this.#current();
-    return (socket, host) => this.#secure(socket, host, options, made);
+  async ready(): Promise<(address: TcpAddress, signal: AbortSignal) => Promise<TLSSocket>> {
+    const set = await this.#current();
+    return (address, signal) => this.#secure(address, set, signal);
   }
 
   async #current(): Promise<TlsSet<ChannelTls, SecureContext | PskClient>> {
@@ -167,35 +175,49 @@ export class TlsDial {
     }
   }
 
+  /** Gives up with the signal's reason when it fires. */
   #secure(
-    socket: Socket,
-    host: string,
-    options: Checked<ChannelTls>,
-    made: SecureContext | PskClient,
+    { host, port }: TcpAddress,
+    { options, made }: TlsSet<ChannelTls, SecureContext | PskClient>,
+    signal: AbortSignal,
   ): Promise<TLSSocket> {
+    // Not the host, where that is an address of somebody with a name.
     const name = options.servername || this.#servername || host;
-    const check = checkOf(options);
+    const check = checkOf(options) ?? checkServerIdentity;
     const psk = made instanceof PskClient ? made : undefined;
     return new Promise((resolve, reject) => {
+      // It connects by itself: TLS on a socket that is connected already has all objects of a socket twice.
       const secured = connect({
-        socket,
+        host,
+        port,
         ...(psk === undefined ? { secureContext: made as SecureContext } : psk.options),
         minVersion: 'TLSv1.3',
-        // For the check of the name; an address is not sent as one.
-        host: name,
+        // An address is not sent as a name.
         ...(isIP(name) === 0 && { servername: name }),
         rejectUnauthorized: options.rejectUnauthorized ?? true,
-        ...(check !== undefined && { checkServerIdentity: check }),
+        checkServerIdentity: (_, certificate) => check(name, certificate),
       });
       if (options.checkServerIdentity === undefined) withoutAuthorities(secured);
+      let connected = false;
+      const giveUp = (): void => {
+        secured.destroy();
+        reject(signal.reason);
+      };
       const failed = (error: Error): void => {
         secured.destroy();
-        reject(explained(error, psk !== undefined));
+        signal.removeEventListener('abort', giveUp);
+        reject(connected ? explained(error, psk !== undefined) : error);
       };
       const closed = (): void => {
         secured.destroy();
+        signal.removeEventListener('abort', giveUp);
         reject(new Error(endedText));
       };
+      signal.addEventListener('abort', giveUp, { once: true });
+      secured.once('connect', () => {
+        connected = true;
+        secured.setNoDelay(true).setKeepAlive(true, tcpKeepAliveMs);
+      });
       secured.once('error', failed).once('close', closed);
       secured.once('secureConnect', () => {
         secured.off('error', failed).off('close', closed);
@@ -204,6 +226,7 @@ export class TlsDial {
           failed(new Error(noKey));
           return;
         }
+        signal.removeEventListener('abort', giveUp);
         vouch(secured, verified);
         // As plain ones: an idle channel does not keep the process alive.
         secured.unref();
