@@ -2,7 +2,7 @@
  * What ties a queue pair to the peer of its handshake: proofs under a key that only the two sides of the sideband connection have. They cover role, fabric, both
  * addresses (which hold numbers and tokens of the queue pairs) and every byte of hello and welcome. Used by both handshakes; nothing here is sent by itself.
  */
-import { createHash, createHmac, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto';
+import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Duplex } from 'node:stream';
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status } from '../core/errors/status.ts';
@@ -12,7 +12,12 @@ import { verifiedOf } from './peer-identity.ts';
 
 const exporterLabel = 'EXPORTER-rdma-rpc';
 const hash = 'sha256';
+/** Of keys, as many as the hash has. */
 const keyBytes = 32;
+/** The number of a block that is made by HKDF. */
+const firstBlock = Uint8Array.of(1);
+/** As the key of a connection is named in what it is made of. */
+const bindingInfo = Buffer.from('rdma-rpc binding');
 /** Of what the queue pairs say to each other first. */
 const firstWordBytes = 16;
 
@@ -58,14 +63,24 @@ function refuse(text: string): never {
 
 /** Each part with its length, so that no two lists have the same bytes. */
 function joined(parts: readonly (string | Uint8Array)[]): Buffer {
-  return Buffer.concat(
-    parts.flatMap((part) => {
-      const bytes = Buffer.from(part);
-      const length = Buffer.alloc(4);
-      length.writeUInt32LE(bytes.byteLength);
-      return [length, bytes];
-    }),
-  );
+  const pieces = parts.map((part) => (typeof part === 'string' ? Buffer.from(part) : part));
+  const bytes = Buffer.allocUnsafe(pieces.reduce((sum, { byteLength }) => sum + 4 + byteLength, 0));
+  let at = 0;
+  for (const piece of pieces) {
+    at = bytes.writeUInt32LE(piece.byteLength, at);
+    bytes.set(piece, at);
+    at += piece.byteLength;
+  }
+  return bytes;
+}
+
+/**
+ * RFC 5869 for as many bytes as the hash has: twice as fast as hkdfSync(), which makes a job and key objects
+ * for it.
+ */
+export function hkdf(secret: Uint8Array, salt: Uint8Array | '', info: Uint8Array): Buffer {
+  const extracted = createHmac(hash, salt).update(secret).digest();
+  return createHmac(hash, extracted).update(info).update(firstBlock).digest();
 }
 
 /** One attempt to connect queue pairs. No two have a key in common. */
@@ -94,9 +109,7 @@ export class BoundAttempt {
   sealKeys(role: 'client' | 'server'): Uint8Array {
     const other = role === 'client' ? 'server' : 'client';
     const kinds = [`frames of ${role}`, `frames of ${other}`, `bulk of ${role}`, `bulk of ${other}`];
-    return Buffer.concat(
-      kinds.map((kind) => new Uint8Array(hkdfSync(hash, this.#key, '', joined(['seal', kind]), keyBytes))),
-    );
+    return Buffer.concat(kinds.map((kind) => hkdf(this.#key, '', joined(['seal', kind]))));
   }
 
   /** By what each side is known in the first message between the queue pairs: this one, and the other. */
@@ -130,13 +143,12 @@ export class Binding {
   /** `opening`: hello and welcome, as they have passed. */
   constructor(secret: Uint8Array, opening: readonly Uint8Array[]) {
     const transcript = createHash(hash).update(joined(opening)).digest();
-    this.#key = new Uint8Array(hkdfSync(hash, secret, transcript, 'rdma-rpc binding', keyBytes));
+    this.#key = hkdf(secret, transcript, bindingInfo);
   }
 
   /** `number`: of the attach frame, from 0. */
   attempt(number: number, fabric: string): BoundAttempt {
-    const info = joined(['attempt', String(number), fabric]);
-    return new BoundAttempt(new Uint8Array(hkdfSync(hash, this.#key, '', info, keyBytes)));
+    return new BoundAttempt(hkdf(this.#key, '', joined(['attempt', String(number), fabric])));
   }
 }
 

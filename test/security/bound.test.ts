@@ -1,5 +1,5 @@
 /** `bound`: queue pairs belong to the peer of their handshake. Attackers who have stolen, changed or replayed a part of one; and what a side may require. */
-import { randomBytes } from 'node:crypto';
+import { hkdfSync, randomBytes } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
 import { createServer as listenSecure, connect as secureConnect, type TLSSocket } from 'node:tls';
 import { type ChannelOptions, createInProcessChannel, type ServerOptions, Status, stats } from 'rdma-rpc';
@@ -9,6 +9,7 @@ import {
   Binding,
   type BoundAttempt,
   bindingOffer,
+  hkdf,
   tlsSecretOf,
 } from '../../runtime/control/binding.ts';
 import { type Attach, type Attached, type Frame, feature, version } from '../../runtime/control/frames.ts';
@@ -355,5 +356,25 @@ describe('a session that promises less than is required is refused', () => {
     expect([error.code, error.processed]).toEqual([Status.FAILED_PRECONDITION, 'no']);
     expect(error.message).toMatch(told);
     expect([server.sessionCount, stats().queuePairs]).toEqual([0, queuePairs]);
+  });
+});
+
+describe('keys', () => {
+  test('are those of HKDF, RFC 5869', () => {
+    const hex = (text: string): Buffer => Buffer.from(text, 'hex');
+    // Its test cases 1 and 3, as far as one block goes.
+    expect(
+      hkdf(hex('0b'.repeat(22)), hex('000102030405060708090a0b0c'), hex('f0f1f2f3f4f5f6f7f8f9')).toString(
+        'hex',
+      ),
+    ).toBe('3cb25f25faacd57a90434f64d0362f2a2d2d0a90cf1a5a4c5db02d56ecc4c5bf');
+    expect(hkdf(hex('0b'.repeat(22)), '', Buffer.alloc(0)).toString('hex')).toBe(
+      '8da4e775a563c18f715f802a063c5a31b8a11f5c5ee1879ec3454e5f3c738d2d',
+    );
+    // Salts longer than a block of the hash, too.
+    for (const saltBytes of [1, 32, 64, 65, 200]) {
+      const [secret, salt, info] = [randomBytes(32), randomBytes(saltBytes), randomBytes(saltBytes)];
+      expect(hkdf(secret, salt, info)).toEqual(Buffer.from(hkdfSync('sha256', secret, salt, info, 32)));
+    }
   });
 });
