@@ -347,7 +347,8 @@ export class RpcServer implements Server, ServerSessionListener {
     link.deliver((frame) => {
       if (frame.type === 'leaving' && connection?.leaving(frame.calls)) return;
       const reason = frame.type === 'bye' ? frame.reason : `the client sent an unexpected ${frame.type}`;
-      link.close(reason, { type: 'bye', reason });
+      // Who has said goodbye reads no more.
+      link.close(reason, frame.type === 'bye' ? undefined : { type: 'bye', reason });
     });
   }
 

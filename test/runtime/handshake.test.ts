@@ -164,7 +164,6 @@ describe('a client that', () => {
   test.each<[string, Frame, RegExp]>([
     ['says hello again', hello(), /unexpected hello/],
     ['sends a frame of the server', { type: 'goaway', reason: '' }, /unexpected goaway/],
-    ['says goodbye', { type: 'bye', reason: 'enough' }, /enough/],
   ])('%s once its session is up loses it', async (_, frame, reason) => {
     const dial = open();
     const link = dial();
@@ -173,6 +172,17 @@ describe('a client that', () => {
     link.send(frame);
     const got = await link.receive();
     expect(got).toMatchObject({ type: 'bye', reason });
+    discardSession(connection, 'done');
+    await until(() => server!.sessionCount === 0);
+  });
+
+  test('says goodbye once its session is up loses it, and hears nothing more', async () => {
+    const dial = open();
+    const link = dial();
+    const connection = await connectOver(link, side, 'a server');
+    await until(() => server!.sessionCount === 1);
+    link.send({ type: 'bye', reason: 'enough' });
+    await expect(link.receive()).rejects.toThrow('the peer closed the connection');
     discardSession(connection, 'done');
     await until(() => server!.sessionCount === 0);
   });
