@@ -282,7 +282,7 @@ export class ClientChannel
     this.#setState('closed');
     const ended = this.#connections.close(reason);
     this.queue.failAll(reason);
-    this.#readyWaiters.rejectAll(unavailable(`${this.address}: ${reason}`));
+    this.#readyWaiters.rejectAll(() => unavailable(`${this.address}: ${reason}`));
     await ended;
     this.#keepAlive.stop();
     await this.#onClosed?.();

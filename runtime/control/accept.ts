@@ -131,7 +131,8 @@ export async function acceptOver(
   const reasons = new FabricReasons(side);
   const fabrics = common(side, hello, reasons, handoffRefusals(link.duplex));
   const told = new FabricReasons({ ...side, without: [] });
-  told.add(withoutFor(side, reasons));
+  const without = withoutFor(side, reasons);
+  told.add(without);
   const own = localLimits(side);
   const agreed = {
     ...own,
@@ -153,7 +154,7 @@ export async function acceptOver(
     features: ownFeatures | offer.features,
     limits: agreed,
     fabrics,
-    without: withoutFor(side, reasons),
+    without,
     identity: side.identity,
     ...(offer.secret !== undefined && { secret: offer.secret }),
     ...(cipher !== undefined && { cipher }),

@@ -59,12 +59,16 @@ export class FabricReasons {
 
   /** Logs the choice; `peer` says with whom. */
   chosen(peer: string, fabric: FabricName, context: FabricContext, session: number): void {
+    this.#side.log(() => this.#choice(peer, fabric, context, session), this.tried);
+  }
+
+  #choice(peer: string, fabric: FabricName, context: FabricContext, session: number): string {
     const others = fabricNames
       // Of two ways to the same memory the second is not worth a word where the first is there.
       .filter((name) => name !== fabric && !(name === 'shm-fd' && fabric === 'shm'))
       .map((name) => `${name}: ${this.#reasons.get(name) ?? this.#untried(name, fabric)}`);
     const with_ = detail(fabric, context.native.sessionInfo(session));
-    this.#side.log([`${peer}: fabric ${fabric} (${with_}) chosen`, ...others].join('; '), this.tried);
+    return [`${peer}: fabric ${fabric} (${with_}) chosen`, ...others].join('; ');
   }
 
   #untried(name: FabricName, chosen: FabricName): string {

@@ -15,6 +15,8 @@ const prefixBytes = 4;
 const plain = { useRecords: false, moreTypes: false, mapsAsObjects: true, copyBuffers: true } as const;
 const packr = new Packr(plain);
 const unpackr = new Unpackr(plain);
+/** One for all: it is read by nobody, and a server has one for each session of the tcp fabric. */
+const handedOver = new Error('a connection of a session');
 
 export function encodeFrame(frame: Frame): Buffer {
   const body = packr.pack(frame);
@@ -238,7 +240,7 @@ export class Link {
     const why = handoff.handOff(this.duplex, this.#pending.subarray(0, greetingBytes));
     this.handedOver = why === '';
     this.duplex.destroy();
-    this.#end(why === '' ? 'a connection of a session' : why);
+    this.#end(why === '' ? handedOver.message : why);
   }
 
   /** What came is against the rules: tells the peer, and ends. */
@@ -248,6 +250,7 @@ export class Link {
 
   /** For those who wait for frames. */
   #error(): Error {
+    if (this.handedOver) return handedOver;
     const reason = this.#ended!;
     return this.#code === undefined ? new Error(reason) : new RpcError(errorCode(this.#code), reason);
   }

@@ -41,7 +41,7 @@ export interface LocalSide {
   /** Of a server: arena memory that large requests of the session may hold, when it is known who the client is. */
   readonly arenaBytesMax?: () => number | undefined;
   /** The choice of fabric; `skipped`: one that both sides wanted did not connect. */
-  readonly log: (line: string, skipped: boolean) => void;
+  readonly log: (line: () => string, skipped: boolean) => void;
 }
 
 /** What a session of this side on a fabric is to be opened on. */

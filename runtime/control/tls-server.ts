@@ -85,12 +85,19 @@ export class TlsAcceptor {
         return;
       }
       const place = placeOf(socket);
-      const waiting: Waiting = { resolve, reject };
-      socket.once('close', () => {
+      const closed = (): void => {
         // Somebody else may have come from there since.
         if (this.#waiting.get(place) === waiting) this.#waiting.delete(place);
         reject(new Error(tlsClosed));
-      });
+      };
+      const waiting: Waiting = {
+        resolve: (secured) => {
+          socket.off('close', closed);
+          resolve(secured);
+        },
+        reject,
+      };
+      socket.once('close', closed);
       this.#waiting.set(place, waiting);
       server.emit('connection', socket);
     });

@@ -65,13 +65,16 @@ export const warn: Log = (line) => warnings.write(line, '');
 
 const debug = debuglog('rdma-rpc');
 
-/** For the line that tells which fabric was chosen; `skipped`: another one should have connected, and did not. */
-export function fabricLog(log: Log | undefined): (line: string, skipped: boolean) => void {
+/**
+ * For the line that tells which fabric was chosen; `skipped`: another one should have connected, and did not.
+ * It is made only where somebody reads it.
+ */
+export function fabricLog(log: Log | undefined): (line: () => string, skipped: boolean) => void {
   // The other side has said some of it.
-  if (log !== undefined) return (line) => guarded('the function `log`', () => log(oneLine(line)));
+  if (log !== undefined) return (line) => guarded('the function `log`', () => log(oneLine(line())));
   return (line, skipped) => {
-    if (skipped) warn(line);
-    else debug('%s', line);
+    if (skipped) warn(line());
+    else if (debug.enabled) debug('%s', line());
   };
 }
 

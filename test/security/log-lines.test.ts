@@ -95,7 +95,7 @@ test('a name in a certificate that has several lines is none', async () => {
 describe('a line', () => {
   test('of a client has what its server says of fabrics', () => {
     const lines: string[] = [];
-    fabricLog((line) => lines.push(line))(`tcp: ${forged}`, false);
+    fabricLog((line) => lines.push(line))(() => `tcp: ${forged}`, false);
     expect(lines).toEqual([expect.not.stringMatching(odd)]);
   });
 

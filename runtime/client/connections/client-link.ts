@@ -21,20 +21,19 @@ export interface ClientLinkOwner {
   onStrikes(link: ClientLink): void;
 }
 
-/** What the server meant with a frame that ends the connection. */
+/** What the server meant with a frame that ends the connection and is no bye. */
 function ending(frame: Frame): string {
-  if (frame.type === 'bye') return frame.reason;
   return frame.type === 'refusal' ? frame.message : `the server sent an unexpected ${frame.type}`;
 }
 
 export class ClientLink implements ClientSessionListener, ClientStreamsListener {
   readonly connection: Connection;
   readonly session: ClientSession;
-  readonly streams: ClientStreams;
   readonly #link: Link;
   readonly #owner: ClientLinkOwner;
   readonly #queue: CallQueue;
   readonly #waiting: { readonly size: number };
+  #streams: ClientStreams | undefined;
   #draining = false;
   #down = false;
   #pongTimer: NodeJS.Timeout | undefined;
@@ -46,10 +45,8 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
     this.#owner = owner;
     this.#queue = queue;
     this.#waiting = queue.waiting;
-    const { context, target, inflightMax, streamsMax } = connection;
+    const { context, target, inflightMax } = connection;
     this.session = new ClientSession(context, target, inflightMax, queue, this);
-    this.streams = new ClientStreams(context, target, inflightMax, streamsMax, this);
-    this.session.parts = this.streams;
     const level = levelNumber(levelOf(connection.server.security, connection.guard));
     context.native.nameSession(target.session, String(connection.server), level);
     this.session.tally.strikesMax = strikesMax;
@@ -60,6 +57,16 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
     };
     link.deliver((frame) => this.#onFrame(frame));
     if (link.ended !== undefined) connection.context.closeSession(connection.target.session, link.ended);
+  }
+
+  /** Made when the first stream comes, as most sessions have none. */
+  get streams(): ClientStreams {
+    if (this.#streams === undefined) {
+      const { context, target, inflightMax, streamsMax } = this.connection;
+      this.#streams = new ClientStreams(context, target, inflightMax, streamsMax, this);
+      this.session.parts = this.#streams;
+    }
+    return this.#streams;
   }
 
   /** Ends the connection now; calls in flight fail. */
@@ -151,6 +158,9 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
     } else if (frame.type === 'pong') {
       clearTimeout(this.#pongTimer);
       this.#owner.onPong(this);
+    } else if (frame.type === 'bye') {
+      // Who has said goodbye reads no more.
+      this.#link.close(frame.reason);
     } else {
       this.close(ending(frame));
     }

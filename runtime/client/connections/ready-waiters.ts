@@ -70,7 +70,8 @@ export class ReadyWaiters {
     for (const waiter of this.#waiters) if (!waiter.waitForReady) waiter.reject(error);
   }
 
-  rejectAll(error: RpcError): void {
-    for (const waiter of this.#waiters) waiter.reject(error);
+  /** `error`: of each, made only where somebody waits. */
+  rejectAll(error: () => RpcError): void {
+    for (const waiter of this.#waiters) waiter.reject(error());
   }
 }
