@@ -90,6 +90,13 @@ export function checkedValue(where: string, rule: OptionRule, value: unknown): u
     case 'source':
       if ((typeof value !== 'object' || value === null) && typeof value !== 'function')
         throw new TypeError(`${where}: takes an object, or a function that returns one`);
+      // Lists and Maps would be taken for objects without the names that are meant.
+      if (Symbol.iterator in value) {
+        const kind = Object.prototype.toString.call(value).slice('[object '.length, -1);
+        throw new TypeError(
+          `${where}: takes an object with names, such as { name: … }, or a function, and this is ${kind}`,
+        );
+      }
       return value;
     case 'function':
       if (typeof value !== 'function') throw new TypeError(`${where}: not a function`);

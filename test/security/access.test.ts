@@ -210,6 +210,11 @@ describe('authorize', () => {
   test('a table that cannot be meant is found when it is given', () => {
     expect(() => createServer({ authorize: { 'test.echo.Echo': own } })).toThrow(/"test.echo.Echo" is no/);
     expect(() => createServer({ authorize: { '*': 5 as never } })).toThrow(/takes an identity or a list/);
+    // They have no names of their own, and would let nobody in without a word.
+    for (const given of [new Map([['*', own]]), new Set(['*']), [own]])
+      expect(() => createServer({ authorize: given as never })).toThrow(
+        /authorize: takes an object with names, such as { name: … }, or a function, and this is (Map|Set|Array)/,
+      );
     expect(() => createServer({ authorize: { 'test.echo.Echo/Ecko': own } }).add(EchoDefinition, {})).toThrow(
       /there is no method test.echo.Echo\/Ecko; did you mean test.echo.Echo\/Echo/,
     );

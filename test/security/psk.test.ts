@@ -168,6 +168,11 @@ describe('what cannot be used is found at once, and the error has no key:', () =
     [{ psk: { a: randomBytes(15) } }, /the key of "a" is no 16 to 256/],
     [{ psk: { a: randomBytes(257) } }, /the key of "a" is no 16 to 256/],
     [{ psk: { a: randomBytes(257).toString('hex') } }, /the key of "a" is no 16 to 256/],
+    [
+      { psk: [key] },
+      /psk: takes an object with names, such as { name: … }, or a function, and this is Array/,
+    ],
+    [{ psk: Buffer.from(key, 'hex') }, /psk: takes an object with names, .* and this is Uint8Array/],
     [{ psk: { '': key } }, /a name has 1 to 128 bytes/],
     [{ psk: { ['é'.repeat(65)]: key } }, /a name has 1 to 128 bytes/],
     [{ psk: { 'a\nb': key } }, /no control characters/],
