@@ -1,6 +1,6 @@
 /**
  * The measuring loop of handshakes, in the client process: so many at once, each connection closed when it is
- * up. CPU of both sides is told apart.
+ * up. CPU of both sides is told apart. Before they count, some thousand go by (Window.handshakesFirst).
  */
 import { cpuMeter } from './cpu.ts';
 import { Latencies } from './latencies.ts';
@@ -9,12 +9,14 @@ import type { BenchClient } from './peer.ts';
 import type { Measurement } from './rows.ts';
 
 const samplesMax = 1 << 16;
+/** How often the connections of the warm-up are looked at. */
+const pollMs = 10;
 
 /** Rejects when a connection fails. `pids`: of the client and of the server. */
 export async function measureHandshakes(
   connect: () => Promise<BenchClient>,
   atOnce: number,
-  { warmupMs, measureMs }: Window,
+  { warmupMs, measureMs, handshakesFirst = 0 }: Window,
   [client, server]: readonly [number, number],
 ): Promise<Measurement> {
   const latencies = new Latencies(samplesMax);
@@ -34,6 +36,7 @@ export async function measureHandshakes(
   const workers = Promise.all(Array.from({ length: atOnce }, worker));
   const measured = async (): Promise<Measurement> => {
     await pause(warmupMs);
+    while (connected < handshakesFirst && !over) await pause(pollMs);
     counts = true;
     const [meters, before, start] = [
       [client, server].map((pid) => cpuMeter([pid])),

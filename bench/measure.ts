@@ -16,6 +16,8 @@ const timedOneIn = 16;
 export interface Window {
   warmupMs: number;
   measureMs: number;
+  /** Of handshakes: so many connections before those that count, however long they take. Default: none. */
+  handshakesFirst?: number;
 }
 
 /**
