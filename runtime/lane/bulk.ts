@@ -11,6 +11,7 @@ import { gatherBytes, leaseBytes } from '../limits.ts';
 import { leasedMemory, type NativeContext, Reason, Use } from '../native.ts';
 import { bufferKey } from './buffer-keys.ts';
 import { type ImagePlan, layOut, planImage } from './image-layout.ts';
+import { Sending } from './sending.ts';
 import type { Target } from './submission.ts';
 
 const nothing = new Uint8Array(0);
@@ -34,6 +35,8 @@ class BulkMessage {
   image = false;
   /** Of the message. */
   bytes = 0;
+  token = 0;
+  next: BulkMessage | undefined = undefined;
 }
 
 export class BulkMessages {
@@ -55,7 +58,7 @@ export class BulkMessages {
   /** Null while a message is encoded with it: a getter of that may make a call itself. */
   #sink: Sink | null = new Sink();
   /** By token, until SENT: the application's buffers must not be collected while the fabric may read them. */
-  readonly #sending = new Map<number, BulkMessage>();
+  readonly #sending = new Sending<BulkMessage>();
   /** Buffers that the registration cache keeps registered, which must stay where they are. */
   readonly #registered = new Map<number, ArrayBuffer>();
 
@@ -88,7 +91,7 @@ export class BulkMessages {
 
   /** Keeps what is being sent until `sent(token)`. */
   keep(token: number, bulk: BulkMessage): void {
-    this.#sending.set(token, bulk);
+    this.#sending.add(token, bulk);
     this.submittedBytes = bulk.bytes;
   }
 
@@ -124,9 +127,8 @@ export class BulkMessages {
 
   /** The SENT event of `token`. */
   sent(token: number): void {
-    const bulk = this.#sending.get(token);
+    const bulk = this.#sending.take(token);
     if (bulk === undefined) return;
-    this.#sending.delete(token);
     for (const block of bulk.blocks) this.#native.releaseBlock(block);
   }
 

@@ -22,6 +22,7 @@ import {
 } from './call-faults.ts';
 import type { HandlerTable } from './handlers.ts';
 import type { Load } from './load.ts';
+import { PendingHandlers } from './pending-handlers.ts';
 import { Responder } from './responder.ts';
 import { type CallOwner, ServerCall } from './server-call.ts';
 
@@ -71,6 +72,17 @@ export class ServerSession implements SessionOwner, CallOwner {
   #partCount = 0;
   /** Calls of async handlers, newest first. */
   #first: ServerCall | undefined;
+  readonly #pending = new PendingHandlers(
+    (call, response) => {
+      this.#unlink(call);
+      if (!call.late) this.#responder.answer(call, response);
+    },
+    (call, error) => {
+      this.#unlink(call);
+      if (call.late) this.#responder.report(call, error);
+      else this.#responder.fail(call, error);
+    },
+  );
 
   constructor(
     context: FabricContext,
@@ -239,24 +251,10 @@ export class ServerSession implements SessionOwner, CallOwner {
     if (promise !== undefined) {
       this.#link(call);
       if (call.limited) call.enforce();
-      void this.#finish(call, promise);
+      this.#pending.add(call, promise);
     } else {
       this.#responder.answer(call, result);
     }
-  }
-
-  async #finish(call: ServerCall, result: Promise<unknown>): Promise<void> {
-    let response: unknown;
-    try {
-      response = await result;
-    } catch (error) {
-      this.#unlink(call);
-      if (call.late) this.#responder.report(call, error);
-      else this.#responder.fail(call, error);
-      return;
-    }
-    this.#unlink(call);
-    if (!call.late) this.#responder.answer(call, response);
   }
 
   #link(call: ServerCall): void {
