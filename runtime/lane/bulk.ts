@@ -10,7 +10,7 @@ import type { MessageType } from '../codec/types.ts';
 import { gatherBytes, leaseBytes } from '../limits.ts';
 import { leasedMemory, type NativeContext, Reason, Use } from '../native.ts';
 import { bufferKey } from './buffer-keys.ts';
-import { type ImagePlan, layOut, planImage } from './image-layout.ts';
+import { ImageLayout, type ImagePlan, planImage } from './image-layout.ts';
 import { Sending } from './sending.ts';
 import type { Target } from './submission.ts';
 
@@ -24,19 +24,31 @@ function staysInPlace(buffer: ArrayBufferLike): boolean {
   return !isSharedArrayBuffer(buffer) && (buffer as { resizable?: boolean }).resizable !== true;
 }
 
+/** Of messages that have nothing yet. */
+const none: never[] = [];
+
 class BulkMessage {
   /** In order, they are the encoding, or an image of it. */
-  readonly pieces: Uint8Array[] = [];
+  pieces: Uint8Array[] = none;
   /** For each piece, the identity of its buffer, 0 for the arena, `leasedMemory` for the application's share of it. */
-  readonly keys: number[] = [];
+  keys: number[] = none;
   /** Arena blocks with one reference of ours each. */
-  readonly blocks: number[] = [];
+  blocks: number[] = none;
   /** The pieces are an image (docs/WIRE.md §2.4). */
   image = false;
   /** Of the message. */
   bytes = 0;
+  /** Of its pieces, so far. */
+  added = 0;
   token = 0;
   next: BulkMessage | undefined = undefined;
+
+  /** There will be so many pieces: a list that grows makes room for 17. 0: nobody knows. */
+  makeLists(pieces: number): void {
+    this.pieces = new Array<Uint8Array>(pieces);
+    this.keys = new Array<number>(pieces);
+    this.added = 0;
+  }
 }
 
 export class BulkMessages {
@@ -57,6 +69,8 @@ export class BulkMessages {
   readonly #native: NativeContext;
   /** Null while a message is encoded with it: a getter of that may make a call itself. */
   #sink: Sink | null = new Sink();
+  /** The same while one is laid out. */
+  #layout: ImageLayout | null = new ImageLayout();
   /** By token, until SENT: the application's buffers must not be collected while the fabric may read them. */
   readonly #sending = new Sending<BulkMessage>();
   /** Buffers that the registration cache keeps registered, which must stay where they are. */
@@ -103,7 +117,8 @@ export class BulkMessages {
   submitted(bulk: BulkMessage, result: number): number {
     const registering = result === -Reason.registering;
     if (registering || result === -Reason.noMemory) this.shortBytes = registering ? 0 : bulk.bytes;
-    for (const [piece, key] of bulk.keys.entries()) {
+    for (let piece = 0; piece < bulk.keys.length; piece++) {
+      const key = bulk.keys[piece]!;
       if (key <= 0 || this.#registered.has(key) || !this.#native.holdsBuffer(key)) continue;
       this.#registered.set(key, bulk.pieces[piece]!.buffer as ArrayBuffer);
     }
@@ -205,18 +220,11 @@ export class BulkMessages {
   /** Lists the pieces of what has just been encoded. False: no memory. */
   #collect(bulk: BulkMessage, sink: Sink, memory: Uint8Array, end: number): boolean {
     let from = 0;
+    bulk.makeLists(0);
     for (let i = 0; i < sink.holes; ++i) {
       const at = sink.holeAt[i]!;
       if (at > from) this.#add(bulk, memory.subarray(from, at), 0);
-      const value = sink.holeValue[i]!;
-      if (!staysInPlace(value.buffer)) {
-        const copy = this.#alloc(value.byteLength, bulk);
-        if (copy === undefined) return false;
-        copy.set(value);
-        this.#add(bulk, copy.subarray(0, value.byteLength), 0);
-      } else {
-        this.#add(bulk, value, this.#keyOf(value.buffer as ArrayBuffer));
-      }
+      if (!this.#addValue(bulk, sink.holeValue[i]!)) return false;
       from = at;
     }
     if (end > from) this.#add(bulk, memory.subarray(from, end), 0);
@@ -225,26 +233,43 @@ export class BulkMessages {
 
   /** The same for an image: values that are copied go into the memory, each to its place, and what lies behind them moves on. False: no memory. */
   #collectImage(bulk: BulkMessage, sink: Sink, plan: ImagePlan, memory: Uint8Array, end: number): boolean {
-    const layout = layOut(sink, plan, memory, end);
+    const layout = this.#layout ?? new ImageLayout();
+    this.#layout = null;
     bulk.image = true;
-    for (const { from, to, value } of layout) {
-      if (to > from) this.#add(bulk, memory.subarray(from, to), 0);
-      if (value === undefined) continue;
-      if (!staysInPlace(value.buffer)) {
-        const copy = this.#alloc(value.byteLength, bulk);
-        if (copy === undefined) return false;
-        copy.set(value);
-        this.#add(bulk, copy.subarray(0, value.byteLength), 0);
-      } else {
-        this.#add(bulk, value, this.#keyOf(value.buffer as ArrayBuffer));
+    try {
+      layout.fill(sink, plan, memory, end);
+      bulk.makeLists(layout.pieces);
+      for (let i = 0; i < layout.stretches; i++) {
+        const from = layout.from[i]!;
+        const to = layout.to[i]!;
+        const value = layout.value[i];
+        if (to > from) this.#add(bulk, memory.subarray(from, to), 0);
+        if (value !== undefined && !this.#addValue(bulk, value)) return false;
       }
+      return true;
+    } finally {
+      layout.empty();
+      this.#layout = layout;
     }
+  }
+
+  /** From where it is, or copied where that cannot be. False: no memory. */
+  #addValue(bulk: BulkMessage, value: Uint8Array): boolean {
+    if (staysInPlace(value.buffer)) {
+      this.#add(bulk, value, this.#keyOf(value.buffer as ArrayBuffer));
+      return true;
+    }
+    const copy = this.#alloc(value.byteLength, bulk);
+    if (copy === undefined) return false;
+    copy.set(value);
+    this.#add(bulk, copy.subarray(0, value.byteLength), 0);
     return true;
   }
 
   #add(bulk: BulkMessage, piece: Uint8Array, key: number): void {
-    bulk.pieces.push(piece);
-    bulk.keys.push(key);
+    const at = bulk.added++;
+    bulk.pieces[at] = piece;
+    bulk.keys[at] = key;
   }
 
   #keyOf(buffer: ArrayBuffer): number {
@@ -258,7 +283,8 @@ export class BulkMessages {
       this.shortBytes = bytes;
       return undefined;
     }
-    bulk.blocks.push(block);
+    if (bulk.blocks === none) bulk.blocks = [block];
+    else bulk.blocks.push(block);
     return new Uint8Array(this.#native.blockBuffer(block));
   }
 }

@@ -32,65 +32,119 @@ export function planImage(
   return { values, tableBytes, roomBytes: textBytes + copied + extraBytes };
 }
 
-/** A stretch of the memory, and the value that comes behind it from where it is. */
-export interface Stretch {
-  readonly from: number;
-  readonly to: number;
-  readonly value: Uint8Array | undefined;
-}
+/** What is written by loops: a native call costs as much as so many bytes. */
+const loopBytes = 64;
 
-/** A text or a copied value: where it is, and where it goes. */
-interface Move {
-  readonly to: number;
-  readonly from: number;
-  readonly bytes: number;
-  readonly value: Uint8Array | undefined;
-}
+/**
+ * Where texts and values of an image go. Filled again for one message after another, since what it would have
+ * to make for each is a quarter of all that a large message makes.
+ */
+export class ImageLayout {
+  /**
+   * The pieces: stretches [from, to) of the memory, each with the value that comes behind it from where it
+   * is, if there is one.
+   */
+  stretches = 0;
+  readonly from: number[] = [];
+  readonly to: number[] = [];
+  readonly value: (Uint8Array | undefined)[] = [];
 
-/** Writes the table, moves what has to move, and says what the pieces are. The text is what `sink` has written behind the table, up to `end`. */
-export function layOut(sink: Sink, plan: ImagePlan, memory: Uint8Array, end: number): Stretch[] {
-  const { tableBytes, values } = plan;
-  memory.fill(0, 0, tableBytes);
-  writeWord(memory, 0, 2 * values + 1);
-  const stretches: Stretch[] = [];
-  const moves: Move[] = [];
-  /** Where the last thing ends in the memory, where the stretch begins that it is in, and where it was. */
-  let at = tableBytes;
-  let begin = 0;
-  let source = tableBytes;
-  for (let i = 0; i <= sink.holes; i++) {
-    const last = i === sink.holes;
-    const textBytes = (last ? end : (sink.holeAt[i] as number)) - source;
-    writeWord(memory, 4 + 8 * i, textBytes);
-    if (textBytes !== 0) {
-      at = imagePlace(at);
-      moves.push({ to: at, from: source, bytes: textBytes, value: undefined });
-      source += textBytes;
-      at += textBytes;
+  /** Texts and copied values: where each goes, where it is, and which hole of the sink it was, -1 for text. */
+  #moves = 0;
+  readonly #moveTo: number[] = [];
+  readonly #moveFrom: number[] = [];
+  readonly #moveBytes: number[] = [];
+  readonly #moveHole: number[] = [];
+
+  /** Of those that are not empty, and the values. */
+  get pieces(): number {
+    let pieces = 0;
+    for (let i = 0; i < this.stretches; i++) {
+      if (this.to[i]! > this.from[i]!) pieces++;
+      if (this.value[i] !== undefined) pieces++;
     }
-    if (last) break;
-    const value = sink.holeValue[i] as Uint8Array;
-    writeWord(memory, 8 + 8 * i, value.length);
-    const place = imagePlace(at);
-    if (sink.holeCopied[i] === true) {
-      moves.push({ to: place, from: 0, bytes: value.length, value });
-      at = place + value.length;
-    } else {
-      // The gap goes along, so that text and value can go as one.
-      stretches.push({ from: begin, to: place, value });
-      begin = place;
-      at = place;
-    }
+    return pieces;
   }
-  stretches.push({ from: begin, to: at, value: undefined });
-  for (let i = moves.length - 1; i >= 0; i--) move(memory, moves[i] as Move);
-  return stretches;
+
+  /** Writes the table, moves what has to move, and says what the pieces are. The text is what `sink` has written behind the table, up to `end`. */
+  fill(sink: Sink, plan: ImagePlan, memory: Uint8Array, end: number): void {
+    const { tableBytes, values } = plan;
+    this.#moves = 0;
+    clear(memory, 0, tableBytes);
+    writeWord(memory, 0, 2 * values + 1);
+    /** Where the last thing ends in the memory, where the stretch begins that it is in, and where it was. */
+    let at = tableBytes;
+    let begin = 0;
+    let source = tableBytes;
+    for (let i = 0; i <= sink.holes; i++) {
+      const last = i === sink.holes;
+      const textBytes = (last ? end : (sink.holeAt[i] as number)) - source;
+      writeWord(memory, 4 + 8 * i, textBytes);
+      if (textBytes !== 0) {
+        at = imagePlace(at);
+        this.#addMove(at, source, textBytes, -1);
+        source += textBytes;
+        at += textBytes;
+      }
+      if (last) break;
+      const value = sink.holeValue[i] as Uint8Array;
+      writeWord(memory, 8 + 8 * i, value.length);
+      const place = imagePlace(at);
+      if (sink.holeCopied[i] === true) {
+        this.#addMove(place, 0, value.length, i);
+        at = place + value.length;
+      } else {
+        // The gap goes along, so that text and value can go as one.
+        this.#addStretch(begin, place, value);
+        begin = place;
+        at = place;
+      }
+    }
+    this.#addStretch(begin, at, undefined);
+    for (let i = this.#moves - 1; i >= 0; i--) this.#move(sink, memory, i);
+  }
+
+  /** Forgets the values. */
+  empty(): void {
+    for (let i = 0; i < this.stretches; i++) this.value[i] = undefined;
+    this.stretches = 0;
+  }
+
+  #addStretch(from: number, to: number, value: Uint8Array | undefined): void {
+    const i = this.stretches++;
+    this.from[i] = from;
+    this.to[i] = to;
+    this.value[i] = value;
+  }
+
+  #addMove(to: number, from: number, bytes: number, hole: number): void {
+    const i = this.#moves++;
+    this.#moveTo[i] = to;
+    this.#moveFrom[i] = from;
+    this.#moveBytes[i] = bytes;
+    this.#moveHole[i] = hole;
+  }
+
+  /** From the back to the front: nothing is moved onto what is still to be moved. */
+  #move(sink: Sink, memory: Uint8Array, i: number): void {
+    const to = this.#moveTo[i]!;
+    const from = this.#moveFrom[i]!;
+    const bytes = this.#moveBytes[i]!;
+    const hole = this.#moveHole[i]!;
+    if (hole >= 0) memory.set(sink.holeValue[hole]!, to);
+    else if (to !== from) moveText(memory, to, from, bytes);
+    // What lies in the gap goes along: it may be of another call.
+    clear(memory, to + bytes, imagePlace(to + bytes));
+  }
 }
 
-/** From the back to the front: nothing is moved onto what is still to be moved. */
-function move(memory: Uint8Array, { to, from, bytes, value }: Move): void {
-  if (value !== undefined) memory.set(value, to);
-  else if (to !== from) memory.copyWithin(to, from, from + bytes);
-  // What lies in the gap goes along: it may be of another call.
-  memory.fill(0, to + bytes, imagePlace(to + bytes));
+/** A text never moves to the front. */
+function moveText(memory: Uint8Array, to: number, from: number, bytes: number): void {
+  if (bytes > loopBytes) memory.copyWithin(to, from, from + bytes);
+  else for (let i = bytes - 1; i >= 0; i--) memory[to + i] = memory[from + i]!;
+}
+
+function clear(memory: Uint8Array, from: number, to: number): void {
+  if (to - from > loopBytes) memory.fill(0, from, to);
+  else for (let i = from; i < to; i++) memory[i] = 0;
 }

@@ -23,6 +23,7 @@ export class Incoming {
   readonly #slab: Source = new Source();
   readonly #block: Source = new Source();
   readonly #whole: Source = new Source();
+  readonly #image: Image = new Image();
   readonly #habit: LeaseHabit | undefined;
   readonly #onRelease: (() => void) | undefined;
 
@@ -118,7 +119,7 @@ export class Incoming {
     const copied = copy || (into === undefined && this.#habit?.copies(bytes) === true);
     source.leaseBytes = copied ? Number.POSITIVE_INFINITY : leaseBytes;
     try {
-      const image = isImage ? Image.of(memory) : undefined;
+      const image = isImage ? Image.of(memory, this.#image) : undefined;
       if (typeof image === 'string') throw new CodecError(type.typeName, image, 0);
       if (image !== undefined) source.open(image);
       const end = image?.bytes ?? bytes;
@@ -136,6 +137,7 @@ export class Incoming {
       return message;
     } finally {
       source.reset(nothing);
+      this.#image.leave();
       if (!leased) native.releaseBlock(block);
     }
   }

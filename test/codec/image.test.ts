@@ -7,7 +7,7 @@ import { CodecError, Sink, Source } from 'rdma-rpc/codec';
 import { describe, expect, test } from 'vitest';
 import { encodeMeasured } from '../../runtime/codec/measured.ts';
 import { Image, imagePlace, imageTableBytes } from '../../runtime/codec/memory/image.ts';
-import { layOut, planImage } from '../../runtime/lane/image-layout.ts';
+import { ImageLayout, planImage } from '../../runtime/lane/image-layout.ts';
 import { msgpackType } from '../../runtime/msgpack/index.ts';
 import { Extendable, Everything as Proto2 } from '../codegen/gen/proto2.rdma.ts';
 import { type AnyMessage, type AnyType, corpus, initOf } from './corpus.ts';
@@ -17,6 +17,9 @@ const seed = 20_261_122;
 const noLimit = 2 ** 31;
 
 /** The image of a message as a receiver has it; gaps that are not sent hold `gap`. Undefined: it has no value apart. */
+/** Used for all, as a context does. */
+const layout = new ImageLayout();
+
 function imageOf(
   type: AnyType,
   message: AnyMessage,
@@ -33,7 +36,7 @@ function imageOf(
   const memory = new Uint8Array(plan.roomBytes).fill(0xdd);
   sink.reset(memory);
   const end = encodeMeasured(type, message, sink, plan.tableBytes);
-  const stretches = layOut(sink, plan, memory, end);
+  layout.fill(sink, plan, memory, end);
   const image: Uint8Array[] = [];
   let at = 0;
   const put = (piece: Uint8Array) => {
@@ -41,10 +44,13 @@ function imageOf(
     image.push(new Uint8Array(imagePlace(at) - at).fill(gap), piece.slice());
     at = imagePlace(at) + piece.length;
   };
-  for (const { from, to, value } of stretches) {
-    put(memory.subarray(from, to));
+  for (let i = 0; i < layout.stretches; i++) {
+    put(memory.subarray(layout.from[i], layout.to[i]));
+    const value = layout.value[i];
     if (value !== undefined) put(value);
   }
+  expect(layout.pieces).toBe(image.length / 2);
+  layout.empty();
   return new Uint8Array(Buffer.concat(image));
 }
 

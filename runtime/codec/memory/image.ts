@@ -33,30 +33,42 @@ export interface PieceReader {
   show(bytes: Uint8Array, gapAt: number): void;
 }
 
+const nothing = new Uint8Array(0);
+/** A table of so many lengths is kept for the next image. */
+const lengthsKept = 64;
+
 export class Image {
   /** Of the message, without table and gaps. */
-  readonly bytes: number;
-  readonly #memory: Uint8Array;
-  /** Of the pieces. A copy: a peer that is trusted with memory may change what lies there. */
-  readonly #lengths: Uint32Array;
+  bytes = 0;
+  #memory: Uint8Array = nothing;
+  /** Of the pieces, and how many they are. A copy: a peer that is trusted with memory may change what lies there. */
+  #lengths: Uint32Array = new Uint32Array(3);
+  #count = 0;
   /** The piece that the source is in: its number, its first position, and its place in the memory. */
   #piece = 0;
   #first = 0;
-  #place: number;
+  #place = 0;
 
-  private constructor(memory: Uint8Array, lengths: Uint32Array, bytes: number) {
-    this.#memory = memory;
-    this.#lengths = lengths;
-    this.bytes = bytes;
-    this.#place = imageTableBytes(lengths.length);
+  /**
+   * The image that `memory`, which begins on 64 bytes, holds to its end. A text: why it is none. `image`: one
+   * that nobody reads any more, and that is to be this one now.
+   */
+  static of(memory: Uint8Array, image: Image = new Image()): Image | string {
+    return image.#open(memory) ?? image;
   }
 
-  /** The image that `memory`, which begins on 64 bytes, holds to its end. A text: why it is none. */
-  static of(memory: Uint8Array): Image | string {
+  /** Lets go of the memory. */
+  leave(): void {
+    this.#memory = nothing;
+    if (this.#lengths.length > lengthsKept) this.#lengths = new Uint32Array(3);
+  }
+
+  #open(memory: Uint8Array): string | undefined {
     if (memory.length < 4) return 'an image without its table';
     const count = readWord(memory, 0);
     if (count === 0 || 4 + 4 * count > memory.length) return 'an image that ends in its table';
-    const lengths = new Uint32Array(count);
+    if (count > this.#lengths.length) this.#lengths = new Uint32Array(count);
+    const lengths = this.#lengths;
     let bytes = 0;
     let end = imageTableBytes(count);
     for (let i = 0; i < count; i++) {
@@ -65,23 +77,25 @@ export class Image {
       bytes += length;
       if (length !== 0) end = imagePlace(end) + length;
     }
-    return end <= memory.length || bytes === 0
-      ? new Image(memory, lengths, bytes)
-      : 'an image that ends in a piece';
+    if (end > memory.length && bytes !== 0) return 'an image that ends in a piece';
+    this.#memory = memory;
+    this.#count = count;
+    this.bytes = bytes;
+    return undefined;
   }
 
   /** Puts the source at the first piece. */
   enter(source: PieceReader): void {
     this.#piece = 0;
     this.#first = 0;
-    this.#place = imageTableBytes(this.#lengths.length);
+    this.#place = imageTableBytes(this.#count);
     this.moveTo(source, 0);
   }
 
   /** Moves on to the piece that position `at` is in; with `at` on a boundary, to the piece that begins there. */
   moveTo(source: PieceReader, at: number): void {
     const lengths = this.#lengths;
-    while (this.#piece + 1 < lengths.length && at >= this.#first + (lengths[this.#piece] as number))
+    while (this.#piece + 1 < this.#count && at >= this.#first + (lengths[this.#piece] as number))
       this.#step();
     this.#show(source);
   }
@@ -107,7 +121,7 @@ export class Image {
     this.moveBack(source, start);
     for (let at = start; at < end; ) {
       this.moveTo(source, at);
-      const stop = Math.min(end, this.#piece + 1 < this.#lengths.length ? source.gapAt : end);
+      const stop = Math.min(end, this.#piece + 1 < this.#count ? source.gapAt : end);
       whole.set(source.bytes.subarray(at, stop), at - start);
       at = stop;
     }
@@ -124,7 +138,7 @@ export class Image {
 
   /** The source's memory begins where position 0 would lie if this piece were the only one. */
   #show(source: PieceReader): void {
-    const last = this.#piece + 1 === this.#lengths.length;
+    const last = this.#piece + 1 === this.#count;
     const memory = this.#memory;
     // Empty pieces may have their places behind the end.
     const at = Math.min(this.#place - this.#first, memory.length);

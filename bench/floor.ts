@@ -1,0 +1,171 @@
+/**
+ * How much of the bare ring a call can reach at all: what both sides do in JS, and nothing between them. A
+ * call here is a promise, generated code that writes and reads a message, values copied into memory that is
+ * the application's, an async handler and who awaits it; the limit's is the same with its own slots. No
+ * session, deadline, event, credit or transport, one thread. What is left of the ring's rate when all of
+ * those cost nothing is the ratio of the two. Prints a table. To run by hand, after setup:
+ *
+ *   node dist/bench/floor.js [--rounds 9]
+ */
+import { parseArgs } from 'node:util';
+import { Sink } from '../runtime/codec/memory/sink.ts';
+import { Source } from '../runtime/codec/memory/source.ts';
+import { copyValue } from '../runtime/lane/value-memory.ts';
+import { Msg as MsgType } from './gen/bench.rdma.ts';
+import { endsRight, fillPayload, handlers } from './handlers.ts';
+import { inlineMax, readMsg, slotBytes, writeMsg } from './limit/slot.ts';
+import type { Msg } from './peer.ts';
+
+const inFlight = 256;
+const stride = 8192 + 64;
+const windowMs = 150;
+
+/** Of one side's messages: written in place, and read before the place is used again. */
+interface Messages {
+  /** Where a payload is made that is to be written. */
+  buffer(place: number, bytes: number): Uint8Array;
+  write(place: number, message: Msg): void;
+  read(place: number): Msg;
+}
+
+/** As a session does it: in send slots, and out of receives into chunks. */
+function generated(): Messages {
+  const memory = new Uint8Array(inFlight * stride);
+  const sink = new Sink();
+  const source = new Source();
+  const ends = new Int32Array(inFlight);
+  source.reset(memory);
+  source.copyOut = copyValue;
+  return {
+    buffer: (_, bytes) => new Uint8Array(bytes),
+    write(place, message) {
+      sink.reset(memory);
+      ends[place] = MsgType.encodeTo(message, sink, place * stride, (place + 1) * stride);
+    },
+    read: (place) => MsgType.decodeFrom(source, place * stride, ends[place]!) as Msg,
+  };
+}
+
+/** As the limit does it: in the slot, or in a buffer of a pool beside it, which who reads copies. */
+function bare(payloadBytes: number, copies: boolean): Messages {
+  const memory = new Uint8Array(inFlight * slotBytes);
+  if (payloadBytes <= inlineMax) {
+    return {
+      buffer: (_, bytes) => new Uint8Array(bytes),
+      write: (place, message) => writeMsg(memory, place * slotBytes, message),
+      read: (place) => readMsg(memory, place * slotBytes),
+    };
+  }
+  const pool = new ArrayBuffer(2 * inFlight * stride);
+  const ids = new Float64Array(inFlight);
+  const at = (part: number, place: number): Uint8Array =>
+    new Uint8Array(pool, (part * inFlight + place) * stride, payloadBytes);
+  return {
+    buffer: (place) => at(0, place),
+    write(place, { payload, id }) {
+      ids[place] = id;
+      // A request has been made there.
+      if (!copies) at(0, place).set(payload);
+    },
+    read(place) {
+      const payload = at(copies ? 1 : 0, place);
+      if (copies) payload.set(at(0, place));
+      return { payload, id: ids[place]! };
+    },
+  };
+}
+
+let captured: (message: Msg) => void = () => {};
+const capture = (resolve: (message: Msg) => void): void => {
+  captured = resolve;
+};
+
+/** Microseconds of CPU for a call, both sides. */
+async function measure(requests: Messages, answers: Messages, payloadBytes: number): Promise<number> {
+  const waiting: ((message: Msg) => void)[] = new Array(inFlight).fill(capture);
+  let asked: number[] = [];
+  let answered: number[] = [];
+  let done = false;
+  let calls = 0;
+  const echo = (message: Msg, place: number): Promise<Msg> => {
+    requests.write(place, message);
+    asked.push(place);
+    const promise = new Promise<Msg>(capture);
+    waiting[place] = captured;
+    return promise;
+  };
+  const work = async (place: number): Promise<void> => {
+    const payload = requests.buffer(place, payloadBytes);
+    fillPayload(payload);
+    for (let id = place; !done; id += inFlight) {
+      const answer = await echo({ payload, id }, place);
+      if (answer.id !== id || !endsRight(answer.payload, payloadBytes))
+        throw new Error(`not the answer to ${id}`);
+      calls++;
+    }
+  };
+  /** What has come for a side, and then the microtasks of that. */
+  const turn = (take: () => void): Promise<void> =>
+    new Promise((after) =>
+      setImmediate(() => {
+        take();
+        after();
+      }),
+    );
+  const serve = (): void => {
+    const batch = asked;
+    asked = [];
+    for (const place of batch) {
+      handlers.echo(requests.read(place)).then((message) => {
+        answers.write(place, message);
+        answered.push(place);
+      });
+    }
+  };
+  const settle = (): void => {
+    const batch = answered;
+    answered = [];
+    for (const place of batch) waiting[place]!(answers.read(place));
+  };
+  const workers = Array.from({ length: inFlight }, (_, place) => work(place));
+  const from = performance.now();
+  const cpu = process.cpuUsage();
+  while (performance.now() - from < windowMs) {
+    await turn(serve);
+    await turn(settle);
+  }
+  const { user, system } = process.cpuUsage(cpu);
+  const microseconds = (user + system) / calls;
+  done = true;
+  await turn(serve);
+  await turn(settle);
+  await Promise.all(workers);
+  return microseconds;
+}
+
+/** The least is what nobody else has disturbed. */
+function least(values: readonly number[]): number {
+  return Math.min(...values);
+}
+
+const { values } = parseArgs({ options: { rounds: { type: 'string', default: '9' } } });
+console.log(
+  '| payload | generated code and chunks, us of CPU a call | slots of the limit, us | of the limit at most |',
+);
+console.log(
+  '| ------- | -----------------------------------: | ---------------------: | -------------------: |',
+);
+for (const bytes of [32, 200, 1024, 4096, 8000]) {
+  const ours: number[] = [];
+  const limits: number[] = [];
+  const [requests, answers] = [generated(), generated()];
+  const [bareRequests, bareAnswers] = [bare(bytes, true), bare(bytes, false)];
+  for (let round = 0; round < Number(values.rounds); round++) {
+    ours.push(await measure(requests, answers, bytes));
+    limits.push(await measure(bareRequests, bareAnswers, bytes));
+  }
+  const [mine, limit] = [least(ours), least(limits)];
+  console.log(
+    `| ${bytes} B | ${mine.toFixed(2)} | ${limit.toFixed(2)} | ${((100 * limit) / mine).toFixed(0)} % |`,
+  );
+}
