@@ -124,6 +124,8 @@ export const Held = {
 /** `region` of a message in the session's receive slab, and of one that came in segments. */
 export const receiveSlab = -1;
 export const wholeMessage = -2;
+/** Int32 words of a piece in `pieces`, which lies in a block of the arena. `lent`: 1, the application has that, too. */
+export const Piece = { block: 0, offset: 1, bytes: 2, lent: 3, words: 4 } as const;
 /** In `keys` of `submitBulk`: the piece lies in an arena block that the application has, too. */
 export const leasedMemory = -1;
 /** What an arena block is for: memory/arena.h says how much of the arena each may have. */

@@ -25,6 +25,7 @@ export {
   Held,
   leasedMemory,
   notRun,
+  Piece,
   Reason,
   receiveSlab,
   Slots,
@@ -137,6 +138,8 @@ export interface NativeContext {
   readonly events: Int32Array;
   readonly freeSlots: Int32Array;
   readonly sessionSlots: Int32Array;
+  /** Pieces of a bulk submission, as many as one may have, when all of them lie in the arena. */
+  readonly pieces: Int32Array;
   /** No block of the arena is larger. */
   readonly arenaBytes: number;
   /** [0]: monotonic time in ms (`performance.now()` clock) as of the current turn. */
@@ -208,7 +211,8 @@ export interface NativeContext {
    * A refusal (negative Reason) leaves slot and call with JS; no event follows.
    *
    * A request or response that does not fit a slot (or that carries a buffer for the answer). `pieces`, in order, make
-   * up the message; each lies in an arena block or in the ArrayBuffer whose identity is keys[i] (0: arena, `leasedMemory`: arena memory of the application). Metadata is in `slot`,
+   * up the message; each lies in an arena block or in the ArrayBuffer whose identity is keys[i] (0: arena, `leasedMemory`: arena memory of the application).
+   * Or a number: so many are in the context's `pieces`. Metadata is in `slot`,
    * at most slotBytes - 512 bytes; without metadata `slot` is -1.
    * `sink`: arena block to receive the response in, 0 none (the caller's reference stays with the caller). `use`: of a block that the pieces must be copied into. `flags`: submitImage, submitSinkOnly. Returns a token > 0 that a SENT event
    * will carry when the pieces are no longer in use (before or with the call's own end, of a held one its RELEASED), or a negative Reason when refused.
@@ -221,8 +225,8 @@ export interface NativeContext {
     slot: number,
     metadataBytes: number,
     timeoutUs: number,
-    pieces: readonly Uint8Array[],
-    keys: readonly number[],
+    pieces: readonly Uint8Array[] | number,
+    keys: readonly number[] | undefined,
     sink: number,
     use: number,
     flags: number,

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <unordered_map>
 
@@ -66,6 +67,8 @@ class Engine {
   Napi::Value receive_slab(std::uint32_t session);
   Napi::Value int32_array(std::int32_t* words, std::size_t count);
   Napi::Value clock();
+  /// Words of the pieces of a bulk submission, as many as it may have.
+  std::span<std::int32_t> pieces() { return pieces_; }
 
  private:
   explicit Engine(Napi::Env env) : env_(env), watched_(env) {}
@@ -98,6 +101,7 @@ class Engine {
   bool left_device_ = false, pump_closed_ = false;
   Engine** owner_ = nullptr;
 
+  std::int32_t pieces_[session::kPiecesMax * session::boundary::piece::words] = {};
   double clock_[1] = {};
   std::uint64_t clock_origin_ns_ = 0;
   std::vector<Napi::Reference<Napi::ArrayBuffer>> shared_arrays_;

@@ -1,6 +1,7 @@
 // See native_context.h and runtime/native.ts.
 #include "binding/native_context.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -82,6 +83,7 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
     self.Set("sessionSlots", engine_->int32_array(context.session_slots(), context.session_slots_words()));
     self.Set("arenaBytes", static_cast<double>(context.arena().largest()));
     self.Set("clock", engine_->clock());
+    self.Set("pieces", engine_->int32_array(engine_->pieces().data(), engine_->pieces().size()));
     self.Set("sendSlab", engine_->send_slab());
     self.Set("slotStride", context.slots().stride());
     self.Set("slotPayloadOffset", session::kSlotHeadroom);
@@ -350,7 +352,11 @@ Napi::Value NativeContext::submit_bulk(const Napi::CallbackInfo& info) {
   submission.use = static_cast<memory::Use>(number(10));
   submission.image = (number(11) & boundary::kImage) != 0;
   submission.sink_only = (number(11) & boundary::kSinkOnly) != 0;
-  const auto read = read_pieces(info.Env(), info[7], info[8], engine->watched(), submission.pieces);
+  const auto read =
+      info[7].IsNumber()
+          ? read_pieces(engine->pieces().data(), std::min(number(7), session::kPiecesMax),
+                        engine->context().arena(), submission.pieces)
+          : read_pieces(info.Env(), info[7], info[8], engine->watched(), submission.pieces);
   if (read == PiecesRead::thread_ends)
     return Napi::Number::New(info.Env(), -static_cast<int>(boundary::Reason::session_lost));
   if (read == PiecesRead::no_bytes) {

@@ -200,6 +200,12 @@ const Block& Arena::at(BlockId id) const {
   return slot != nullptr ? slot->block : slots_[0].block;
 }
 
+const Block* Arena::known(BlockId id) const {
+  const std::uint32_t number = id & kSlotMask;
+  if (number >= slots_.size() || slots_[number].chunk == nullptr || id_of(number) != id) return nullptr;
+  return &slots_[number].block;
+}
+
 BlockId Arena::find(const void* data, std::size_t bytes) const {
   const auto address = reinterpret_cast<std::uintptr_t>(data);
   const auto begins_after = [](std::uintptr_t at, const std::unique_ptr<Chunk>& chunk) {

@@ -110,6 +110,8 @@ class Arena {
   /// The block while live(id), an empty one otherwise. The reference stays valid until the block's chunk is
   /// retired.
   const Block& at(BlockId id) const;
+  /// The same of a block that may be free: null for a number that no block has.
+  const Block* known(BlockId id) const;
   bool live(BlockId id) const;  ///< has a reference; false for any number never given out
   /// The leased block that holds [data, data + bytes), or kNoBlock.
   BlockId find(const void* data, std::size_t bytes) const;

@@ -82,6 +82,10 @@ enum class Reason : std::int32_t {
 };
 /// Whether the handler of a call can have run.
 enum class Processed : std::int32_t { no = 0, maybe = 1, yes = 2 };
+namespace piece {
+/// Of a bulk submission whose pieces all lie in the arena. `lent`: the application has the block, too.
+enum : int { block, offset, bytes, lent, words };
+}  // namespace piece
 /// The key of a piece that lies in arena memory which the application has, too.
 inline constexpr int kLeasedMemory = -1;
 /// Bits of a FAILED event's `held` word.

@@ -7,6 +7,7 @@
 import { imagePlace } from '../codec/memory/image.ts';
 import type { CopyOut } from '../codec/memory/source.ts';
 import type { NativeContext } from '../native.ts';
+import { Itself } from './itself.ts';
 
 export interface Lease {
   /** The memory. Do not touch it after `release()`. */
@@ -111,17 +112,7 @@ export class BlockLease implements Lease {
   }
 }
 
-/** What `new` gives back is the message itself, so that a private field of a subclass becomes the message's own. */
-const Itself = function itself(message: object): object {
-  return message;
-} as unknown as new (
-  message: object,
-) => object;
-
-/**
- * Where a message keeps its lease: a private field, which nobody else sees, neither as a property nor in a copy. A
- * WeakMap of messages costs eight times as much, and again in each garbage collection.
- */
+/** Where a message keeps its lease: a private field. */
 class Leased extends Itself {
   #lease: BlockLease;
 

@@ -8,11 +8,20 @@ import { encodeMeasured } from '../codec/measured.ts';
 import { Sink } from '../codec/memory/sink.ts';
 import type { MessageType } from '../codec/types.ts';
 import { gatherBytes, leaseBytes } from '../limits.ts';
-import { leasedMemory, type NativeContext, Reason, Use } from '../native.ts';
+import {
+  leasedMemory,
+  type NativeContext,
+  Piece,
+  Reason,
+  submitImage,
+  submitSinkOnly,
+  Use,
+} from '../native.ts';
+import { stampedBlock } from './block-stamps.ts';
 import { bufferKey } from './buffer-keys.ts';
 import { ImageLayout, type ImagePlan, planImage } from './image-layout.ts';
 import { Sending } from './sending.ts';
-import type { Target } from './submission.ts';
+import type { Submission, Target } from './submission.ts';
 
 const nothing = new Uint8Array(0);
 
@@ -28,6 +37,8 @@ function staysInPlace(buffer: ArrayBufferLike): boolean {
 const none: never[] = [];
 
 class BulkMessage {
+  /** Of `Piece`: when all pieces lie in the arena, where each is. The lists below are empty then. */
+  words: number[] = none;
   /** In order, they are the encoding, or an image of it. */
   pieces: Uint8Array[] = none;
   /** For each piece, the identity of its buffer, 0 for the arena, `leasedMemory` for the application's share of it. */
@@ -42,6 +53,10 @@ class BulkMessage {
   added = 0;
   token = 0;
   next: BulkMessage | undefined = undefined;
+
+  get count(): number {
+    return this.words === none ? this.pieces.length : this.words.length / Piece.words;
+  }
 
   /** There will be so many pieces: a list that grows makes room for 17. 0: nobody knows. */
   makeLists(pieces: number): void {
@@ -92,7 +107,7 @@ export class BulkMessages {
     this.#session = session;
     const alignBytes = images === true ? leaseBytes : Number.POSITIVE_INFINITY;
     const bulk = this.#encode(type, message, maxBytes, gatherBytes, alignBytes);
-    if (typeof bulk === 'number' || bulk.pieces.length <= piecesMax) return bulk;
+    if (typeof bulk === 'number' || bulk.count <= piecesMax) return bulk;
     // More large values than its descriptor list may hold: all of it is copied into one piece.
     this.discard(bulk);
     return this.#encode(type, message, maxBytes, Number.POSITIVE_INFINITY, alignBytes);
@@ -114,7 +129,7 @@ export class BulkMessages {
    * over), and keeps them registered or not. Only those that it keeps must stay. A message whose buffers are
    * being registered waits as others do for memory.
    */
-  submitted(bulk: BulkMessage, result: number): number {
+  #submitted(bulk: BulkMessage, result: number): number {
     const registering = result === -Reason.registering;
     if (registering || result === -Reason.noMemory) this.shortBytes = registering ? 0 : bulk.bytes;
     for (let piece = 0; piece < bulk.keys.length; piece++) {
@@ -238,6 +253,7 @@ export class BulkMessages {
     bulk.image = true;
     try {
       layout.fill(sink, plan, memory, end);
+      if (this.#placeAll(bulk, layout)) return true;
       bulk.makeLists(layout.pieces);
       for (let i = 0; i < layout.stretches; i++) {
         const from = layout.from[i]!;
@@ -251,6 +267,69 @@ export class BulkMessages {
       layout.empty();
       this.#layout = layout;
     }
+  }
+
+  /** Says in words what the pieces are, which is cheaper. False: there are values elsewhere than in the arena. */
+  #placeAll(bulk: BulkMessage, layout: ImageLayout): boolean {
+    const native = this.#native;
+    const text = bulk.blocks[0]!;
+    const words = new Array<number>(layout.pieces * Piece.words);
+    let at = 0;
+    for (let i = 0; i < layout.stretches; i++) {
+      const from = layout.from[i]!;
+      const bytes = layout.to[i]! - from;
+      if (bytes > 0) {
+        words[at++] = text;
+        words[at++] = from;
+        words[at++] = bytes;
+        words[at++] = 0;
+      }
+      const value = layout.value[i];
+      if (value === undefined) continue;
+      const block = stampedBlock(native, value.buffer);
+      if (block === 0) return false;
+      words[at++] = block;
+      words[at++] = value.byteOffset;
+      words[at++] = value.byteLength;
+      words[at++] = 1;
+    }
+    bulk.words = words;
+    return true;
+  }
+
+  /** Submits it: native.ts says how, and what comes of it. */
+  submit(
+    bulk: BulkMessage,
+    { op, target: { session }, call, method, timeoutUs, sink, sinkOnly }: Readonly<Submission>,
+    slot: number,
+    metadataBytes: number,
+    use: number,
+  ): number {
+    const { words } = bulk;
+    let pieces: Uint8Array[] | number = bulk.pieces;
+    let keys: number[] | undefined = bulk.keys;
+    if (words !== none) {
+      const shared = this.#native.pieces;
+      for (let i = 0; i < words.length; i++) shared[i] = words[i]!;
+      pieces = words.length / Piece.words;
+      keys = undefined;
+    }
+    const flags = (bulk.image ? submitImage : 0) | (sinkOnly ? submitSinkOnly : 0);
+    const result = this.#native.submitBulk(
+      op,
+      session,
+      call,
+      method,
+      slot,
+      metadataBytes,
+      timeoutUs,
+      pieces,
+      keys,
+      sink,
+      use,
+      flags,
+    );
+    return this.#submitted(bulk, result);
   }
 
   /** From where it is, or copied where that cannot be. False: no memory. */

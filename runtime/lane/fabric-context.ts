@@ -17,6 +17,7 @@ import {
   type SessionOptions,
   Use,
 } from '../native.ts';
+import { blockMemory } from './block-stamps.ts';
 import { keyFromWords } from './buffer-keys.ts';
 import { newTurn } from './deadlines.ts';
 import { Outgoing } from './outgoing.ts';
@@ -253,7 +254,7 @@ export class FabricContext {
           : `allocBuffer: no memory for ${bytes} bytes: ${refusal}`;
       throw new RpcError(Status.RESOURCE_EXHAUSTED, text, { processed: 'no' });
     }
-    return new BlockLease(this.native, block, this.native.blockBuffer(block), 0, bytes);
+    return new BlockLease(this.native, block, blockMemory(this.native, block), 0, bytes);
   }
 
   registerBuffer(buffer: ArrayBuffer): void {

@@ -12,6 +12,7 @@ import { BlockLease, setLease } from '../core/lease.ts';
 import { decodeResponseMetadata, metadataFault, type ResponseMetadata } from '../core/metadata-wire.ts';
 import { leaseBytes } from '../limits.ts';
 import { Ev, type NativeContext, wholeMessage } from '../native.ts';
+import { blockMemory } from './block-stamps.ts';
 import type { LeaseHabit } from './lease-habit.ts';
 import { copyValue } from './value-memory.ts';
 
@@ -111,7 +112,7 @@ export class Incoming {
   ): T {
     const native = this.#native;
     const source = this.#block;
-    const buffer = native.blockBuffer(block);
+    const buffer = blockMemory(native, block);
     if (native.peersKeepAccess) markShared(buffer);
     const memory = new Uint8Array(buffer, 0, bytes);
     source.reset(memory);

@@ -5,17 +5,7 @@
 import { Sink } from '../codec/memory/sink.ts';
 import type { MessageType } from '../codec/types.ts';
 import { flushEvery, pieceBytes, piecesMax, reservedSlots, sessionPlaces, slotShare } from '../limits.ts';
-import {
-  Ctl,
-  type NativeContext,
-  Reason,
-  Slots,
-  Sub,
-  SubOp,
-  submitImage,
-  submitSinkOnly,
-  Use,
-} from '../native.ts';
+import { Ctl, type NativeContext, Reason, Slots, Sub, SubOp, Use } from '../native.ts';
 import { BulkMessages } from './bulk.ts';
 import { closeTurn } from './deadlines.ts';
 import { LongSlots } from './long-slots.ts';
@@ -241,7 +231,7 @@ export class Outgoing {
       typeof bulk !== 'number' &&
       bulk.image &&
       sink === 0 &&
-      bulk.pieces.length === 1 &&
+      bulk.count === 1 &&
       bulk.bytes <= spareBytes
     ) {
       this.bulk.discard(bulk);
@@ -253,11 +243,16 @@ export class Outgoing {
       this.bulk.discard(bulk);
       return noSlot;
     }
-    const { pieces, keys } = bulk;
+    const { pieces, count } = bulk;
     // Parts of a stream go in the order in which they were submitted: the first must not come before the stream's opening, which may be staged.
     if (op === SubOp.part) this.flush();
     const only = pieces.length === 1 ? pieces[0]! : nothing;
-    if (sink === 0 && pieces.length <= 1 && metadata.byteLength + only.byteLength <= target.eagerBytes) {
+    if (
+      sink === 0 &&
+      count <= 1 &&
+      pieces.length === count &&
+      metadata.byteLength + only.byteLength <= target.eagerBytes
+    ) {
       // The bound was too careful: the message fits a slot after all.
       const slot = this.#popSlot();
       const metadataBytes = this.#putMetadata(slot, metadata);
@@ -268,22 +263,7 @@ export class Outgoing {
     }
     const slot = metadata.byteLength > 0 ? this.#popSlot() : -1;
     const metadataBytes = slot === -1 ? 0 : this.#putMetadata(slot, metadata);
-    const { session } = target;
-    const answer = this.#native.submitBulk(
-      op,
-      session,
-      call,
-      method,
-      slot,
-      metadataBytes,
-      timeoutUs,
-      pieces,
-      keys,
-      sink,
-      use,
-      (bulk.image ? submitImage : 0) | (submission.sinkOnly ? submitSinkOnly : 0),
-    );
-    const token = this.bulk.submitted(bulk, answer);
+    const token = this.bulk.submit(bulk, submission, slot, metadataBytes, use);
     this.submittedBytes = metadataBytes + bulk.bytes;
     if (token < 0) {
       if (slot !== -1) this.#pushSlot(slot);

@@ -8,6 +8,7 @@ import {
   leasedMemory,
   loadNative,
   notRun,
+  Piece,
   Reason,
   receiveSlab,
   Slots,
@@ -28,5 +29,17 @@ test('both sides of the boundary have the same constants', () => {
     receiveSlab,
     wholeMessage,
   };
-  expect(loadNative().boundary()).toEqual({ Slots, Sub, SubOp, Ev, EvKind, Reason, Ctl, Use, Held, Flags });
+  expect(loadNative().boundary()).toEqual({
+    Slots,
+    Sub,
+    SubOp,
+    Ev,
+    EvKind,
+    Reason,
+    Ctl,
+    Use,
+    Held,
+    Piece,
+    Flags,
+  });
 });

@@ -2,12 +2,14 @@
  * A NativeContext made of arrays: keeps the contract of runtime/native.ts, carries nothing anywhere. Tests look at what was submitted
  * and say which events come, in any order; `deliver` enters the runtime as native code does.
  */
-import { sessionPlaces } from '../../runtime/limits.ts';
+import { piecesMax, sessionPlaces } from '../../runtime/limits.ts';
 import {
   Ctl,
   Ev,
   EvKind,
+  leasedMemory,
   type NativeContext,
+  Piece,
   type SessionInfo,
   type SessionOptions,
   Slots,
@@ -77,6 +79,7 @@ export class FakeNative implements NativeContext {
   /** What refusal() says. */
   refused = '';
 
+  readonly pieces = new Int32Array(piecesMax * Piece.words);
   /** Everything flushed, oldest first. */
   readonly submitted: Submitted[] = [];
   readonly cancels: { session: number; call: number; reason: number }[] = [];
@@ -235,11 +238,13 @@ export class FakeNative implements NativeContext {
     slot: number,
     metadataBytes: number,
     timeoutUs: number,
-    pieces: readonly Uint8Array[],
-    keys: readonly number[],
+    given: readonly Uint8Array[] | number,
+    givenKeys: readonly number[] | undefined,
     sink: number,
   ): number {
     if (this.refuseBulk !== 0) return -this.refuseBulk;
+    const pieces = typeof given === 'number' ? this.#piecesOf(given) : given;
+    const keys = typeof given === 'number' ? this.#keysOf(given) : givenKeys!;
     const from = slot * this.slotStride + payloadOffset;
     const metadata =
       slot === -1 ? new Uint8Array(0) : new Uint8Array(this.sendSlab).slice(from, from + metadataBytes);
@@ -258,6 +263,19 @@ export class FakeNative implements NativeContext {
     });
     if (slot !== -1) this.#push(slot);
     return this.#nextToken++;
+  }
+
+  #piecesOf(count: number): Uint8Array[] {
+    return Array.from({ length: count }, (_, i) => {
+      const [block, offset, bytes] = this.pieces.subarray(i * Piece.words);
+      return new Uint8Array(this.blockBuffer(block!), offset, bytes);
+    });
+  }
+
+  #keysOf(count: number): number[] {
+    return Array.from({ length: count }, (_, i) =>
+      this.pieces[i * Piece.words + Piece.lent] === 0 ? 0 : leasedMemory,
+    );
   }
 
   /** Bytes of memory that a cancelled call was waiting for. */

@@ -20,6 +20,7 @@ inline Napi::Object boundary_constants(Napi::Env env) {
   namespace sub = boundary::sub;
   namespace ev = boundary::ev;
   namespace ctl = boundary::ctl;
+  namespace piece = boundary::piece;
   using boundary::EvKind;
   using boundary::Reason;
   group("Sub", {{"op", sub::op},
@@ -32,6 +33,11 @@ inline Napi::Object boundary_constants(Napi::Env env) {
                 {"messageBytes", sub::message_bytes},
                 {"timeoutUs", sub::timeout_us},
                 {"words", sub::words}});
+  group("Piece", {{"block", piece::block},
+                  {"offset", piece::offset},
+                  {"bytes", piece::bytes},
+                  {"lent", piece::lent},
+                  {"words", piece::words}});
   group("SubOp", {{"request", static_cast<int>(boundary::SubOp::request)},
                   {"response", static_cast<int>(boundary::SubOp::response)},
                   {"part", static_cast<int>(boundary::SubOp::part)}});

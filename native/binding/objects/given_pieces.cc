@@ -1,7 +1,25 @@
 // See given_pieces.h.
 #include "binding/objects/given_pieces.h"
 
+#include "session/boundary.h"
+
 namespace rdma_rpc::binding {
+
+namespace piece_words = session::boundary::piece;
+
+PiecesRead read_pieces(const std::int32_t* words, std::uint32_t count, const memory::Arena& arena,
+                       std::vector<session::GivenPiece>& pieces) {
+  pieces.reserve(count);
+  for (std::uint32_t i = 0; i < count; ++i, words += piece_words::words) {
+    const memory::Block* block = arena.known(static_cast<memory::BlockId>(words[piece_words::block]));
+    const auto offset = static_cast<std::uint32_t>(words[piece_words::offset]);
+    const auto bytes = static_cast<std::uint32_t>(words[piece_words::bytes]);
+    if (block == nullptr || offset > block->capacity || bytes > block->capacity - offset)
+      return PiecesRead::no_bytes;
+    pieces.push_back({.data = block->data + offset, .bytes = bytes, .lent = words[piece_words::lent] != 0});
+  }
+  return PiecesRead::all;
+}
 
 PiecesRead read_pieces(Napi::Env env, Napi::Value values, Napi::Value keys, WatchedBuffers& watched,
                        std::vector<session::GivenPiece>& pieces) {
