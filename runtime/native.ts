@@ -212,7 +212,8 @@ export interface NativeContext {
    *
    * A request or response that does not fit a slot (or that carries a buffer for the answer). `pieces`, in order, make
    * up the message; each lies in an arena block or in the ArrayBuffer whose identity is keys[i] (0: arena, `leasedMemory`: arena memory of the application).
-   * Or a number: so many are in the context's `pieces`. Metadata is in `slot`,
+   * Or a number: so many are in the context's `pieces`, and `keys` is a block of which JS gives back its reference, unless the
+   * submission is refused. Metadata is in `slot`,
    * at most slotBytes - 512 bytes; without metadata `slot` is -1.
    * `sink`: arena block to receive the response in, 0 none (the caller's reference stays with the caller). `use`: of a block that the pieces must be copied into. `flags`: submitImage, submitSinkOnly. Returns a token > 0 that a SENT event
    * will carry when the pieces are no longer in use (before or with the call's own end, of a held one its RELEASED), or a negative Reason when refused.
@@ -226,7 +227,7 @@ export interface NativeContext {
     metadataBytes: number,
     timeoutUs: number,
     pieces: readonly Uint8Array[] | number,
-    keys: readonly number[] | undefined,
+    keys: readonly number[] | number,
     sink: number,
     use: number,
     flags: number,
@@ -246,6 +247,8 @@ export interface NativeContext {
   refusal(): string;
   /** Arena block of at least that size, one reference; 0 when the budget, or the share of this use or session, has no room. Without a session it counts for nobody. */
   allocBlock(bytes: number, use: number, session?: number): number;
+  /** The same, but gives the block's memory, undefined for none. */
+  allocBuffer(bytes: number, use: number, session?: number): ArrayBuffer | undefined;
   /** The block's memory. The same ArrayBuffer every time while the block lives. Collected: the block is released. */
   blockBuffer(block: number): ArrayBuffer;
   releaseBlock(block: number): void;

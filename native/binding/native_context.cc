@@ -46,6 +46,7 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
                            InstanceMethod<&NativeContext::cancel>("cancel"),
                            InstanceMethod<&NativeContext::want>("want"),
                            InstanceMethod<&NativeContext::alloc_block>("allocBlock"),
+                           InstanceMethod<&NativeContext::alloc_buffer>("allocBuffer"),
                            InstanceMethod<&NativeContext::refusal>("refusal"),
                            InstanceMethod<&NativeContext::block_buffer>("blockBuffer"),
                            InstanceMethod<&NativeContext::give_block<&BlockBuffers::release>>("releaseBlock"),
@@ -236,9 +237,8 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
     engine_->pump().kick();
   }
 
-  Napi::Value alloc_block(const Napi::CallbackInfo& info) {
-    Engine* engine = this->engine(info);
-    if (engine == nullptr) return {};
+  /// For JS, with one reference of its own.
+  static memory::BlockId lend_block(Engine* engine, const Napi::CallbackInfo& info) {
     const session::Session* session =
         info.Length() > 2 ? engine->context().find(info[2].As<Napi::Number>().Uint32Value()) : nullptr;
     const memory::BlockId block =
@@ -246,7 +246,19 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
                                 static_cast<memory::Use>(info[1].As<Napi::Number>().Uint32Value()),
                                 session != nullptr ? session->owner() : memory::kNobody);
     if (block != memory::kNoBlock) engine->blocks().lent(block);
-    return Napi::Number::New(info.Env(), block);
+    return block;
+  }
+
+  Napi::Value alloc_block(const Napi::CallbackInfo& info) {
+    Engine* engine = this->engine(info);
+    return engine == nullptr ? Napi::Value() : Napi::Number::New(info.Env(), lend_block(engine, info));
+  }
+
+  Napi::Value alloc_buffer(const Napi::CallbackInfo& info) {
+    Engine* engine = this->engine(info);
+    if (engine == nullptr) return {};
+    const memory::BlockId block = lend_block(engine, info);
+    return block == memory::kNoBlock ? info.Env().Undefined() : engine->blocks().buffer(block);
   }
 
   Napi::Value refusal(const Napi::CallbackInfo& info) {
@@ -360,7 +372,7 @@ Napi::Value NativeContext::submit_bulk(const Napi::CallbackInfo& info) {
   if (read == PiecesRead::thread_ends)
     return Napi::Number::New(info.Env(), -static_cast<int>(boundary::Reason::session_lost));
   if (read == PiecesRead::no_bytes) {
-    Napi::TypeError::New(info.Env(), "rdma-rpc: a piece is no Uint8Array").ThrowAsJavaScriptException();
+    Napi::TypeError::New(info.Env(), "rdma-rpc: a piece is no Uint8Array, or in no block").ThrowAsJavaScriptException();
     return {};
   }
   // The frame needs a slot even when JS has no metadata to put into one.
@@ -374,6 +386,8 @@ Napi::Value NativeContext::submit_bulk(const Napi::CallbackInfo& info) {
   const std::int32_t token = session->submit_bulk(std::move(submission));
   engine->pump().kick();
   if (token < 0 && given < 0) engine->context().slots().release(submission.slot);
+  // The session has one of its own, as long as it needs the block.
+  if (token >= 0 && info[8].IsNumber()) engine->blocks().release(number(8));
   return Napi::Number::New(info.Env(), token);
 }
 

@@ -32,6 +32,15 @@ export function blockMemory(native: NativeContext, block: number): ArrayBuffer {
   return buffer;
 }
 
+/** The block of a buffer that `allocBuffer` has given. */
+export function blockOf(native: NativeContext, buffer: ArrayBuffer): number {
+  const known = Stamp.get(buffer, native);
+  if (known !== 0) return known;
+  const block = native.blockOf(buffer);
+  Stamp.set(buffer, native, block);
+  return block;
+}
+
 /** The block that it is the memory of, if it is known to be of this arena, or 0. */
 export function stampedBlock(native: NativeContext, buffer: ArrayBufferLike): number {
   return Stamp.get(buffer, native);

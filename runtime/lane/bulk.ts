@@ -17,7 +17,7 @@ import {
   submitSinkOnly,
   Use,
 } from '../native.ts';
-import { stampedBlock } from './block-stamps.ts';
+import { blockOf, stampedBlock } from './block-stamps.ts';
 import { bufferKey } from './buffer-keys.ts';
 import { ImageLayout, type ImagePlan, planImage } from './image-layout.ts';
 import { Sending } from './sending.ts';
@@ -307,12 +307,12 @@ export class BulkMessages {
   ): number {
     const { words } = bulk;
     let pieces: Uint8Array[] | number = bulk.pieces;
-    let keys: number[] | undefined = bulk.keys;
+    let keys: number[] | number = bulk.keys;
     if (words !== none) {
       const shared = this.#native.pieces;
       for (let i = 0; i < words.length; i++) shared[i] = words[i]!;
       pieces = words.length / Piece.words;
-      keys = undefined;
+      keys = bulk.blocks[0]!;
     }
     const flags = (bulk.image ? submitImage : 0) | (sinkOnly ? submitSinkOnly : 0);
     const result = this.#native.submitBulk(
@@ -329,6 +329,7 @@ export class BulkMessages {
       use,
       flags,
     );
+    if (words !== none && result >= 0) bulk.blocks = none;
     return this.#submitted(bulk, result);
   }
 
@@ -357,13 +358,14 @@ export class BulkMessages {
 
   #alloc(bytes: number, bulk: BulkMessage): Uint8Array | undefined {
     if (bytes === 0) return nothing;
-    const block = this.#native.allocBlock(bytes, this.#use, this.#session);
-    if (block === 0) {
+    const buffer = this.#native.allocBuffer(bytes, this.#use, this.#session);
+    if (buffer === undefined) {
       this.shortBytes = bytes;
       return undefined;
     }
+    const block = blockOf(this.#native, buffer);
     if (bulk.blocks === none) bulk.blocks = [block];
     else bulk.blocks.push(block);
-    return new Uint8Array(this.#native.blockBuffer(block));
+    return new Uint8Array(buffer);
   }
 }

@@ -6,7 +6,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { Worker } from 'node:worker_threads';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { EvKind, loadNative, type NativeOptions, Reason, Use } from '../../runtime/native.ts';
+import { EvKind, loadNative, type NativeOptions, Reason, SubOp, Use } from '../../runtime/native.ts';
 import { until } from '../outcomes.ts';
 import { acceptor, Loopback } from './loopback.ts';
 
@@ -112,6 +112,32 @@ describe('buffers', () => {
     expect(native.allocBlock(5000, Use.application)).toBe(block);
     expect(native.blockBuffer(block)).toBe(buffer);
     expect(native.blockOf(buffer)).toBe(block);
+  });
+
+  test('memory of a block can be had at once, and the block be told from it', () => {
+    const { native } = loopback('sim');
+    const buffer = native.allocBuffer(5000, Use.application)!;
+    const block = native.blockOf(buffer);
+    expect([buffer.byteLength >= 5000, native.blockBuffer(block) === buffer]).toEqual([true, true]);
+    native.releaseBlock(block);
+    expect(native.allocBuffer(5000, Use.application)).toBe(buffer);
+    expect(native.allocBuffer(native.arenaBytes + 1, Use.application)).toBeUndefined();
+  });
+
+  test.each([
+    ['of no block', [0, 0, 1]],
+    ['of a number that no block has', [77_777, 0, 1]],
+    ['beyond its block', [undefined, 4000, 5000]],
+    ['from behind its block', [undefined, 1 << 30, 1]],
+    ['of a length below 0', [undefined, 0, -1]],
+  ])('a piece in words %s is refused, and keeps its block', (_, [block, offset, bytes]) => {
+    const { native, client } = loopback('sim');
+    const own = native.allocBlock(5000, Use.application);
+    native.pieces.set([block ?? own, offset!, bytes!, 0]);
+    expect(() =>
+      native.submitBulk(SubOp.request, client, 0, 300, -1, 0, 0, 1, own, 0, Use.request, 0),
+    ).toThrow('in no block');
+    expect(native.stats().arenaLeasedBlocks).toBe(1);
   });
 
   test('a block whose buffer was collected is free again', async () => {

@@ -17,6 +17,7 @@ export interface BedOptions {
   inflightMax?: number;
   slots?: number;
   messageMaxBytes?: number;
+  images?: boolean;
 }
 
 export function extras(given: CallWishes & { metadata?: Metadata }): CallExtras {
@@ -38,7 +39,7 @@ export class ClientBed {
   requeues = false;
   readonly requeued: Unsent[] = [];
 
-  constructor({ inflightMax = 8, slots = 64, messageMaxBytes = 1e6 }: BedOptions = {}) {
+  constructor({ inflightMax = 8, slots = 64, messageMaxBytes = 1e6, images = false }: BedOptions = {}) {
     this.native = new FakeNative({ slots });
     const context = new FabricContext('sim', this.native);
     const session = context.createSession({
@@ -53,7 +54,7 @@ export class ClientBed {
       awaitMemory: () => false,
       requeue: (call: Unsent) => this.requeues && this.requeued.push(call) > 0,
     };
-    const target = { session, eagerBytes: 8192, messageMaxBytes };
+    const target = { session, eagerBytes: 8192, messageMaxBytes, images };
     this.session = new ClientSession(context, target, inflightMax, queue, {
       onCallDone: () => {
         ++this.done;

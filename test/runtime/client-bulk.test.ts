@@ -3,8 +3,10 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { BlockLease, leaseOf } from '../../runtime/core/lease.ts';
 import { encodeMetadata } from '../../runtime/core/metadata-wire.ts';
 import { Metadata, Status } from '../../runtime/index.ts';
+import { blockMemory } from '../../runtime/lane/block-stamps.ts';
 import { EvKind, leasedMemory, Reason } from '../../runtime/native.ts';
 import { type BedOptions, ClientBed, extras, text } from './client-bed.ts';
+import { FakeNative } from './fake-native.ts';
 import { EchoMessage } from './gen/echo.rdma.ts';
 
 let bed: ClientBed;
@@ -46,6 +48,34 @@ describe('large messages', () => {
     const block = native.allocBlock(50_000);
     call({ payload: new Uint8Array(native.blockBuffer(block)) });
     expect(native.submitted[0]!.keys).toEqual([0, leasedMemory]);
+  });
+
+  test('all of it in the arena: words say where, and the block goes back with the submission', () => {
+    open({ images: true });
+    const block = native.allocBlock(50_000);
+    const payload = new Uint8Array(blockMemory(native, block), 64, 40_000).fill(5);
+    call({ payload, number: 5 });
+    const [sent] = native.submitted;
+    expect(sent!.keys).toEqual([0, leasedMemory, 0]);
+    expect(sent!.pieces[1]).toEqual(payload);
+    expect([...native.blocks.keys()]).toEqual([block]);
+    native.deliver({ kind: EvKind.sent, call: 1 });
+    expect([...native.blocks.keys()]).toEqual([block]);
+  });
+
+  test('refused: the block comes back all the same', () => {
+    open({ images: true });
+    const block = native.allocBlock(50_000);
+    native.refuseBulk = Reason.tooLarge;
+    call({ payload: new Uint8Array(blockMemory(native, block)) });
+    expect([...native.blocks.keys()]).toEqual([block]);
+  });
+
+  test('of another arena: it is memory like any other', () => {
+    open({ images: true });
+    const other = new FakeNative();
+    call({ payload: new Uint8Array(blockMemory(other, other.allocBlock(50_000))) });
+    expect(native.submitted[0]!.keys.map((key) => key > 0)).toEqual([false, true]);
   });
 
   test('memory shared between threads is copied', () => {

@@ -239,12 +239,12 @@ export class FakeNative implements NativeContext {
     metadataBytes: number,
     timeoutUs: number,
     given: readonly Uint8Array[] | number,
-    givenKeys: readonly number[] | undefined,
+    givenKeys: readonly number[] | number,
     sink: number,
   ): number {
     if (this.refuseBulk !== 0) return -this.refuseBulk;
     const pieces = typeof given === 'number' ? this.#piecesOf(given) : given;
-    const keys = typeof given === 'number' ? this.#keysOf(given) : givenKeys!;
+    const keys = typeof givenKeys === 'number' ? this.#keysOf(given as number) : givenKeys;
     const from = slot * this.slotStride + payloadOffset;
     const metadata =
       slot === -1 ? new Uint8Array(0) : new Uint8Array(this.sendSlab).slice(from, from + metadataBytes);
@@ -262,6 +262,7 @@ export class FakeNative implements NativeContext {
       keys,
     });
     if (slot !== -1) this.#push(slot);
+    if (typeof givenKeys === 'number') this.releaseBlock(givenKeys);
     return this.#nextToken++;
   }
 
@@ -298,6 +299,10 @@ export class FakeNative implements NativeContext {
     const block = this.#nextBlock++;
     this.blocks.set(block, { buffer: new ArrayBuffer(bytes), references: 1 });
     return block;
+  }
+
+  allocBuffer(bytes: number): ArrayBuffer | undefined {
+    return this.blocks.get(this.allocBlock(bytes))?.buffer;
   }
 
   blockBuffer(block: number): ArrayBuffer {

@@ -13,7 +13,7 @@ namespace rdma_rpc::binding {
 
 enum class PiecesRead : std::uint8_t { all, thread_ends, no_bytes };
 
-/// `words`: of `count` pieces of the arena, see session/boundary.h. `no_bytes`: one of them is not in a block.
+/// `words`: of `count` pieces of the arena, see session/boundary.h. `no_bytes`: one of them is in no block.
 PiecesRead read_pieces(const std::int32_t* words, std::uint32_t count, const memory::Arena& arena,
                        std::vector<session::GivenPiece>& pieces);
 /// `values`: an array of Uint8Arrays; `keys`: of as many numbers. `no_bytes`: one of them is no Uint8Array.

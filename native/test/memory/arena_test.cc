@@ -172,6 +172,20 @@ TEST(Arena, FindsTheLeasedBlockThatHoldsAWholeRange) {
   EXPECT_EQ(arena.find(data, 1), kNoBlock) << "free";
 }
 
+TEST(Arena, KnowsABlockWhetherItIsLeasedOrNotUntilItsChunkGoes) {
+  FakeDevice device;
+  Arena arena(device, {.budget_bytes = MiB, .chunk_bytes = MiB});
+  const BlockId id = arena.alloc(4 * KiB);
+  const std::byte* data = arena.at(id).data;
+  arena.release(id);
+  ASSERT_NE(arena.known(id), nullptr);
+  EXPECT_EQ(arena.known(id)->data, data);
+  EXPECT_EQ(arena.known(kNoBlock), nullptr);
+  EXPECT_EQ(arena.known(id + 100'000), nullptr);
+  EXPECT_NE(arena.alloc(MiB), kNoBlock) << "in its place";
+  EXPECT_EQ(arena.known(id), nullptr);
+}
+
 TEST(Arena, TheBudgetIsNeverExceeded) {
   FakeDevice device;
   Arena arena(device, {.budget_bytes = 10 * MiB, .chunk_bytes = 4 * MiB});
