@@ -364,15 +364,15 @@ Napi::Value NativeContext::submit_bulk(const Napi::CallbackInfo& info) {
   submission.use = static_cast<memory::Use>(number(10));
   submission.image = (number(11) & boundary::kImage) != 0;
   submission.sink_only = (number(11) & boundary::kSinkOnly) != 0;
-  const auto read =
-      info[7].IsNumber()
-          ? read_pieces(engine->pieces().data(), std::min(number(7), session::kPiecesMax),
-                        engine->context().arena(), submission.pieces)
-          : read_pieces(info.Env(), info[7], info[8], engine->watched(), submission.pieces);
+  const auto read = info[7].IsNumber()
+                        ? read_pieces(engine->pieces().data(), std::min(number(7), session::kPiecesMax),
+                                      engine->context().arena(), submission.pieces)
+                        : read_pieces(info.Env(), info[7], info[8], engine->watched(), submission.pieces);
   if (read == PiecesRead::thread_ends)
     return Napi::Number::New(info.Env(), -static_cast<int>(boundary::Reason::session_lost));
   if (read == PiecesRead::no_bytes) {
-    Napi::TypeError::New(info.Env(), "rdma-rpc: a piece is no Uint8Array, or in no block").ThrowAsJavaScriptException();
+    Napi::TypeError::New(info.Env(), "rdma-rpc: a piece is no Uint8Array, or in no block")
+        .ThrowAsJavaScriptException();
     return {};
   }
   // The frame needs a slot even when JS has no metadata to put into one.
