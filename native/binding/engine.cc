@@ -178,6 +178,14 @@ void Engine::detach(Napi::Reference<Napi::ArrayBuffer>& buffer) {
   buffer.Reset();
 }
 
+memory::BlockId Engine::lend(std::size_t bytes, memory::Use use, std::uint32_t number) {
+  const session::Session* session = context_->find(number);
+  const memory::OwnerId owner = session != nullptr ? session->owner() : memory::kNobody;
+  const memory::BlockId block = context_->alloc(bytes, use, owner);
+  if (block != memory::kNoBlock) blocks_->lent(block);
+  return block;
+}
+
 Napi::Value Engine::send_slab() {
   return share(context_->slots().data(), context_->slots().bytes(), send_slab_);
 }

@@ -62,6 +62,9 @@ class Engine {
   bool step();
   void set_callback(Napi::Function callback) { callback_ = Napi::Persistent(callback); }
 
+  /// A block for JS, with one reference that is JS's, or kNoBlock. A number that no session has: it counts
+  /// for nobody.
+  memory::BlockId lend(std::size_t bytes, memory::Use use, std::uint32_t session);
   Napi::Value send_slab();
   Napi::Value whole_messages();
   Napi::Value receive_slab(std::uint32_t session);

@@ -1,7 +1,6 @@
 // See native_context.h and runtime/native.ts.
 #include "binding/native_context.h"
 
-#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -22,7 +21,6 @@
 namespace rdma_rpc::binding {
 namespace {
 
-using session::BulkSubmission;
 namespace boundary = session::boundary;
 
 class NativeContext : public Napi::ObjectWrap<NativeContext> {
@@ -237,27 +235,20 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
     engine_->pump().kick();
   }
 
-  /// For JS, with one reference of its own.
-  static memory::BlockId lend_block(Engine* engine, const Napi::CallbackInfo& info) {
-    const session::Session* session =
-        info.Length() > 2 ? engine->context().find(info[2].As<Napi::Number>().Uint32Value()) : nullptr;
-    const memory::BlockId block =
-        engine->context().alloc(static_cast<std::size_t>(info[0].As<Napi::Number>().Int64Value()),
-                                static_cast<memory::Use>(info[1].As<Napi::Number>().Uint32Value()),
-                                session != nullptr ? session->owner() : memory::kNobody);
-    if (block != memory::kNoBlock) engine->blocks().lent(block);
-    return block;
+  static memory::BlockId lend_block(Engine& engine, const Napi::CallbackInfo& info) {
+    const auto bytes = static_cast<std::size_t>(info[0].As<Napi::Number>().Int64Value());
+    const auto use = static_cast<memory::Use>(info[1].As<Napi::Number>().Uint32Value());
+    return engine.lend(bytes, use, info.Length() > 2 ? info[2].As<Napi::Number>().Uint32Value() : UINT32_MAX);
   }
-
   Napi::Value alloc_block(const Napi::CallbackInfo& info) {
     Engine* engine = this->engine(info);
-    return engine == nullptr ? Napi::Value() : Napi::Number::New(info.Env(), lend_block(engine, info));
+    return engine == nullptr ? Napi::Value() : Napi::Number::New(info.Env(), lend_block(*engine, info));
   }
 
   Napi::Value alloc_buffer(const Napi::CallbackInfo& info) {
     Engine* engine = this->engine(info);
     if (engine == nullptr) return {};
-    const memory::BlockId block = lend_block(engine, info);
+    const memory::BlockId block = lend_block(*engine, info);
     return block == memory::kNoBlock ? info.Env().Undefined() : engine->blocks().buffer(block);
   }
 
@@ -351,25 +342,14 @@ Napi::Value NativeContext::submit_bulk(const Napi::CallbackInfo& info) {
   if (engine == nullptr) return {};
   const auto number = [&](std::size_t index) { return info[index].As<Napi::Number>().Uint32Value(); };
   session::Session* session = engine->context().find(number(1));
-  if (session == nullptr) {
-    return Napi::Number::New(info.Env(), -static_cast<int>(boundary::Reason::session_lost));
-  }
-  BulkSubmission submission;
-  submission.op = static_cast<boundary::SubOp>(number(0));
-  submission.call = number(2);
-  submission.method = number(3);
-  submission.metadata_bytes = number(5);
-  submission.timeout_us = number(6);
-  submission.sink = number(9);
-  submission.use = static_cast<memory::Use>(number(10));
-  submission.image = (number(11) & boundary::kImage) != 0;
-  submission.sink_only = (number(11) & boundary::kSinkOnly) != 0;
-  const auto read = info[7].IsNumber()
-                        ? read_pieces(engine->pieces().data(), std::min(number(7), session::kPiecesMax),
-                                      engine->context().arena(), submission.pieces)
-                        : read_pieces(info.Env(), info[7], info[8], engine->watched(), submission.pieces);
-  if (read == PiecesRead::thread_ends)
-    return Napi::Number::New(info.Env(), -static_cast<int>(boundary::Reason::session_lost));
+  const auto lost = Napi::Number::New(info.Env(), -static_cast<int>(boundary::Reason::session_lost));
+  if (session == nullptr) return lost;
+  auto submission = read_submission(info);
+  const auto read =
+      info[7].IsNumber()
+          ? read_pieces(engine->pieces(), number(7), engine->context().arena(), submission.pieces)
+          : read_pieces(info.Env(), info[7], info[8], engine->watched(), submission.pieces);
+  if (read == PiecesRead::thread_ends) return lost;
   if (read == PiecesRead::no_bytes) {
     Napi::TypeError::New(info.Env(), "rdma-rpc: a piece is no Uint8Array, or in no block")
         .ThrowAsJavaScriptException();

@@ -17,8 +17,9 @@ import {
   submitSinkOnly,
   Use,
 } from '../native.ts';
-import { blockOf, stampedBlock } from './block-stamps.ts';
+import { blockOf } from './block-stamps.ts';
 import { bufferKey } from './buffer-keys.ts';
+import { BulkMessage, none } from './bulk-message.ts';
 import { ImageLayout, type ImagePlan, planImage } from './image-layout.ts';
 import { Sending } from './sending.ts';
 import type { Submission, Target } from './submission.ts';
@@ -31,39 +32,6 @@ const nothing = new Uint8Array(0);
  */
 function staysInPlace(buffer: ArrayBufferLike): boolean {
   return !isSharedArrayBuffer(buffer) && (buffer as { resizable?: boolean }).resizable !== true;
-}
-
-/** Of messages that have nothing yet. */
-const none: never[] = [];
-
-class BulkMessage {
-  /** Of `Piece`: when all pieces lie in the arena, where each is. The lists below are empty then. */
-  words: number[] = none;
-  /** In order, they are the encoding, or an image of it. */
-  pieces: Uint8Array[] = none;
-  /** For each piece, the identity of its buffer, 0 for the arena, `leasedMemory` for the application's share of it. */
-  keys: number[] = none;
-  /** Arena blocks with one reference of ours each. */
-  blocks: number[] = none;
-  /** The pieces are an image (docs/WIRE.md §2.4). */
-  image = false;
-  /** Of the message. */
-  bytes = 0;
-  /** Of its pieces, so far. */
-  added = 0;
-  token = 0;
-  next: BulkMessage | undefined = undefined;
-
-  get count(): number {
-    return this.words === none ? this.pieces.length : this.words.length / Piece.words;
-  }
-
-  /** There will be so many pieces: a list that grows makes room for 17. 0: nobody knows. */
-  makeLists(pieces: number): void {
-    this.pieces = new Array<Uint8Array>(pieces);
-    this.keys = new Array<number>(pieces);
-    this.added = 0;
-  }
 }
 
 export class BulkMessages {
@@ -253,7 +221,7 @@ export class BulkMessages {
     bulk.image = true;
     try {
       layout.fill(sink, plan, memory, end);
-      if (this.#placeAll(bulk, layout)) return true;
+      if (bulk.placeAll(this.#native, layout)) return true;
       bulk.makeLists(layout.pieces);
       for (let i = 0; i < layout.stretches; i++) {
         const from = layout.from[i]!;
@@ -267,34 +235,6 @@ export class BulkMessages {
       layout.empty();
       this.#layout = layout;
     }
-  }
-
-  /** Says in words what the pieces are, which is cheaper. False: there are values elsewhere than in the arena. */
-  #placeAll(bulk: BulkMessage, layout: ImageLayout): boolean {
-    const native = this.#native;
-    const text = bulk.blocks[0]!;
-    const words = new Array<number>(layout.pieces * Piece.words);
-    let at = 0;
-    for (let i = 0; i < layout.stretches; i++) {
-      const from = layout.from[i]!;
-      const bytes = layout.to[i]! - from;
-      if (bytes > 0) {
-        words[at++] = text;
-        words[at++] = from;
-        words[at++] = bytes;
-        words[at++] = 0;
-      }
-      const value = layout.value[i];
-      if (value === undefined) continue;
-      const block = stampedBlock(native, value.buffer);
-      if (block === 0) return false;
-      words[at++] = block;
-      words[at++] = value.byteOffset;
-      words[at++] = value.byteLength;
-      words[at++] = 1;
-    }
-    bulk.words = words;
-    return true;
   }
 
   /** Submits it: native.ts says how, and what comes of it. */

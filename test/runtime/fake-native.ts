@@ -17,6 +17,9 @@ import {
   Sub,
 } from '../../runtime/native.ts';
 
+const piecesIn = (words: Int32Array, count: number): Int32Array[] =>
+  Array.from({ length: count }, (_, i) => words.slice(4 * i, 4 * i + 4));
+
 export interface Submitted {
   op: number;
   session: number;
@@ -243,8 +246,10 @@ export class FakeNative implements NativeContext {
     sink: number,
   ): number {
     if (this.refuseBulk !== 0) return -this.refuseBulk;
-    const pieces = typeof given === 'number' ? this.#piecesOf(given) : given;
-    const keys = typeof givenKeys === 'number' ? this.#keysOf(given as number) : givenKeys;
+    const words = typeof given === 'number' ? piecesIn(this.pieces, given) : [];
+    const inBlocks = words.map(([block, at, bytes]) => new Uint8Array(this.blockBuffer(block!), at, bytes));
+    const pieces = typeof given === 'number' ? inBlocks : given;
+    const keys = typeof givenKeys === 'number' ? words.map((each) => each[3]! * leasedMemory) : givenKeys;
     const from = slot * this.slotStride + payloadOffset;
     const metadata =
       slot === -1 ? new Uint8Array(0) : new Uint8Array(this.sendSlab).slice(from, from + metadataBytes);
@@ -264,19 +269,6 @@ export class FakeNative implements NativeContext {
     if (slot !== -1) this.#push(slot);
     if (typeof givenKeys === 'number') this.releaseBlock(givenKeys);
     return this.#nextToken++;
-  }
-
-  #piecesOf(count: number): Uint8Array[] {
-    return Array.from({ length: count }, (_, i) => {
-      const [block, offset, bytes] = this.pieces.subarray(i * Piece.words);
-      return new Uint8Array(this.blockBuffer(block!), offset, bytes);
-    });
-  }
-
-  #keysOf(count: number): number[] {
-    return Array.from({ length: count }, (_, i) =>
-      this.pieces[i * Piece.words + Piece.lent] === 0 ? 0 : leasedMemory,
-    );
   }
 
   /** Bytes of memory that a cancelled call was waiting for. */
@@ -359,9 +351,7 @@ export class FakeNative implements NativeContext {
     this.#callback = callback;
   }
 
-  stepSim(): boolean {
-    return false;
-  }
+  stepSim = (): boolean => false;
   leaveDevice(): void {}
 
   close(): void {

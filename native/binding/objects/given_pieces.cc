@@ -7,16 +7,33 @@ namespace rdma_rpc::binding {
 
 namespace piece_words = session::boundary::piece;
 
-PiecesRead read_pieces(const std::int32_t* words, std::uint32_t count, const memory::Arena& arena,
+session::BulkSubmission read_submission(const Napi::CallbackInfo& info) {
+  const auto number = [&](std::size_t index) { return info[index].As<Napi::Number>().Uint32Value(); };
+  session::BulkSubmission submission;
+  submission.op = static_cast<session::boundary::SubOp>(number(0));
+  submission.call = number(2);
+  submission.method = number(3);
+  submission.metadata_bytes = number(5);
+  submission.timeout_us = number(6);
+  submission.sink = number(9);
+  submission.use = static_cast<memory::Use>(number(10));
+  submission.image = (number(11) & session::boundary::kImage) != 0;
+  submission.sink_only = (number(11) & session::boundary::kSinkOnly) != 0;
+  return submission;
+}
+
+PiecesRead read_pieces(std::span<const std::int32_t> words, std::uint32_t count, const memory::Arena& arena,
                        std::vector<session::GivenPiece>& pieces) {
+  if (count > words.size() / piece_words::words) return PiecesRead::no_bytes;
   pieces.reserve(count);
-  for (std::uint32_t i = 0; i < count; ++i, words += piece_words::words) {
-    const memory::Block* block = arena.known(static_cast<memory::BlockId>(words[piece_words::block]));
-    const auto offset = static_cast<std::uint32_t>(words[piece_words::offset]);
-    const auto bytes = static_cast<std::uint32_t>(words[piece_words::bytes]);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const auto piece = words.subspan(std::size_t{i} * piece_words::words, piece_words::words);
+    const memory::Block* block = arena.known(static_cast<memory::BlockId>(piece[piece_words::block]));
+    const auto offset = static_cast<std::uint32_t>(piece[piece_words::offset]);
+    const auto bytes = static_cast<std::uint32_t>(piece[piece_words::bytes]);
     if (block == nullptr || offset > block->capacity || bytes > block->capacity - offset)
       return PiecesRead::no_bytes;
-    pieces.push_back({.data = block->data + offset, .bytes = bytes, .lent = words[piece_words::lent] != 0});
+    pieces.push_back({.data = block->data + offset, .bytes = bytes, .lent = piece[piece_words::lent] != 0});
   }
   return PiecesRead::all;
 }
