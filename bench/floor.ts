@@ -16,7 +16,8 @@ import { endsRight, fillPayload, handlers } from './handlers.ts';
 import { inlineMax, readMsg, slotBytes, writeMsg } from './limit/slot.ts';
 import type { Msg } from './peer.ts';
 
-const inFlight = 256;
+/** In flight: as in the rows of the benchmark. */
+const callsOf = (bytes: number): number => (bytes > 1024 ? 8 : 256);
 const stride = 8192 + 64;
 const windowMs = 150;
 
@@ -29,7 +30,7 @@ interface Messages {
 }
 
 /** As a session does it: in send slots, and out of receives into chunks. */
-function generated(): Messages {
+function generated(inFlight: number): Messages {
   const memory = new Uint8Array(inFlight * stride);
   const sink = new Sink();
   const source = new Source();
@@ -47,7 +48,7 @@ function generated(): Messages {
 }
 
 /** As the limit does it: in the slot, or in a buffer of a pool beside it, which who reads copies. */
-function bare(payloadBytes: number, copies: boolean): Messages {
+function bare(inFlight: number, payloadBytes: number, copies: boolean): Messages {
   const memory = new Uint8Array(inFlight * slotBytes);
   if (payloadBytes <= inlineMax) {
     return {
@@ -82,6 +83,7 @@ const capture = (resolve: (message: Msg) => void): void => {
 
 /** Microseconds of CPU for a call, both sides. */
 async function measure(requests: Messages, answers: Messages, payloadBytes: number): Promise<number> {
+  const inFlight = callsOf(payloadBytes);
   const waiting: ((message: Msg) => void)[] = new Array(inFlight).fill(capture);
   let asked: number[] = [];
   let answered: number[] = [];
@@ -158,8 +160,9 @@ console.log(
 for (const bytes of [32, 200, 1024, 4096, 8000]) {
   const ours: number[] = [];
   const limits: number[] = [];
-  const [requests, answers] = [generated(), generated()];
-  const [bareRequests, bareAnswers] = [bare(bytes, true), bare(bytes, false)];
+  const inFlight = callsOf(bytes);
+  const [requests, answers] = [generated(inFlight), generated(inFlight)];
+  const [bareRequests, bareAnswers] = [bare(inFlight, bytes, true), bare(inFlight, bytes, false)];
   for (let round = 0; round < Number(values.rounds); round++) {
     ours.push(await measure(requests, answers, bytes));
     limits.push(await measure(bareRequests, bareAnswers, bytes));

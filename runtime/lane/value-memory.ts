@@ -44,7 +44,7 @@ class Chunks {
   }
 }
 
-const small = new Chunks(2 * 1024, 32 * 1024);
+const small = new Chunks(4 * 1024, 32 * 1024);
 /**
  * Memory of its own costs such a value more than the copy does: a call that echoes 8,000 bytes is a fifth
  * faster without, one that echoes 16 KiB is not.
