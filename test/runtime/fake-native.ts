@@ -249,7 +249,8 @@ export class FakeNative implements NativeContext {
     const words = typeof given === 'number' ? piecesIn(this.pieces, given) : [];
     const inBlocks = words.map(([block, at, bytes]) => new Uint8Array(this.blockBuffer(block!), at, bytes));
     const pieces = typeof given === 'number' ? inBlocks : given;
-    const keys = typeof givenKeys === 'number' ? words.map((each) => (each[3] ? leasedMemory : 0)) : givenKeys;
+    const keys =
+      typeof givenKeys === 'number' ? words.map((each) => (each[3] ? leasedMemory : 0)) : givenKeys;
     const from = slot * this.slotStride + payloadOffset;
     const metadata =
       slot === -1 ? new Uint8Array(0) : new Uint8Array(this.sendSlab).slice(from, from + metadataBytes);
