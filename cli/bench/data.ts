@@ -1,8 +1,8 @@
 /** The requests of `rdma-rpc bench`: from JSON on the command line or in a file, made once, or anew for each call where the text is a template. */
 import { readFile } from 'node:fs/promises';
-import { text as allOf } from 'node:stream/consumers';
 import type { JsonValue } from '#protobuf';
 import { jsonTexts, type RequestForm, requestOf } from '../server/request.ts';
+import { stdinText } from '../server/stdin.ts';
 import { type CallNumbers, templateOf } from './template.ts';
 
 /** The messages of one call: one, or those of its stream. Throws where a template makes no message. */
@@ -15,8 +15,12 @@ export interface DataFlags {
 
 /** Throws an Error with the reason when the file cannot be read. */
 export async function dataText({ data, dataFile }: DataFlags): Promise<string> {
+  if (dataFile === '-' || (dataFile === undefined && data === '@')) {
+    let all = '';
+    for await (const chunk of stdinText()) all += chunk;
+    return all;
+  }
   if (dataFile === undefined) return data;
-  if (dataFile === '-') return await allOf(process.stdin);
   try {
     return await readFile(dataFile, 'utf8');
   } catch (error) {

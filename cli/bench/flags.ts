@@ -81,7 +81,11 @@ export function withBenchFlags(command: Command): Command {
     .option('--load-max-duration <time>', 'after which the rate stays', duration)
     .option('--connections <n>', 'the workers take turns with them', whole(1, 1000, 'connections'), 1)
     .option('--skip-first <n>', 'calls that do not count, to warm up', whole(0, 1_000_000_000, 'calls'), 0)
-    .option('-d, --data <json>', 'request; an array: one after another, or the stream of each call', '{}')
+    .option(
+      '-d, --data <json>',
+      'request; an array: one after another, or the stream of each call; @ is stdin',
+      '{}',
+    )
     .option('-D, --data-file <file>', 'the same from a file; - is stdin')
     .option('-m, --metadata <key=value>', 'metadata to send; may be repeated', metadataPair, [])
     .addOption(new Option('--fabric <name>', 'default: what suits').choices([...fabricNames]))

@@ -4,13 +4,14 @@ import type { Channel } from '../../runtime/client/channel-type.ts';
 import { RpcError } from '../../runtime/core/errors/rpc-error.ts';
 import type { Metadata, MetadataValue } from '../../runtime/core/metadata.ts';
 import type { CallReport } from './call-output.ts';
-import { withServer } from './connection.ts';
+import { sayError, withServer } from './connection.ts';
 import { metadataPair } from './metadata-flag.ts';
 import { openSchema } from './schema/open-schema.ts';
 import type { FoundMethod } from './schema/suggest.ts';
 import { type DeclarationFlags, withSchemaFlags } from './schema-flags.ts';
 
 interface CallFlags extends DeclarationFlags {
+  readonly data?: string;
   readonly metadata: [string, MetadataValue][];
   readonly verbose?: true;
   readonly allowUnknownFields?: true;
@@ -26,34 +27,41 @@ export function addCallCommand(program: Command): void {
       .argument('<method>', 'such as greeter.v1.Greeter/SayHello')
       .argument(
         '[request]',
-        'JSON; several values for a stream of requests; - reads them from stdin, each sent as it comes',
-        '{}',
+        'JSON; several values for a stream of requests; - reads them from stdin, each sent as it comes (default: {})',
       )
+      .option('-d, --data <json>', 'the request as a flag; @ is stdin')
       .option('-m, --metadata <key=value>', 'metadata to send; may be repeated', metadataPair, [])
       .option('-v, --verbose', 'what was agreed, sent and received beside the messages, on stderr')
       .option('--allow-unknown-fields', 'pass over members of the request that no field has')
       .option('--emit-defaults', 'show fields of the answer that have their default too'),
-  ).action((address: string, path: string, request: string, flags: CallFlags) =>
-    withServer(address, flags, async (channel) => {
-      const [{ findMethod }, { requestsOf }, { CallReport }] = await Promise.all([
+  ).action(async (address: string, path: string, request: string | undefined, flags: CallFlags) => {
+    const { data } = flags;
+    if (request !== undefined && data !== undefined) {
+      sayError(new Error('the request is there twice: as an argument and with --data'), flags);
+      process.exitCode = 2;
+      return;
+    }
+    await withServer(address, flags, async (channel) => {
+      const [{ findMethod }, { requestsOf }, { stdinText }, { CallReport }] = await Promise.all([
         import('./schema/suggest.ts'),
         import('./request.ts'),
+        import('./stdin.ts'),
         import('./call-output.ts'),
       ]);
       const schema = await openSchema(flags, () => channel);
       const found = await findMethod(schema, path);
       const { input } = found.method;
       const ignoreUnknownFields = flags.allowUnknownFields === true;
-      const chunks = request === '-' ? process.stdin.setEncoding('utf8') : [request];
-      const requests = requestsOf(chunks as AsyncIterable<string>, {
+      const chunks = request === '-' || data === '@' ? stdinText() : [request ?? data ?? '{}'];
+      const requests = requestsOf(chunks, {
         input,
         registry: found.registry,
         ignoreUnknownFields,
       });
       const report = new CallReport(channel, schema, found, flags);
       return await call(channel, found, requests, report, flags.metadata);
-    }),
-  );
+    });
+  });
 }
 
 /** The only one; a method that takes one gets no stream. */

@@ -1,5 +1,6 @@
 /** Runs the built command as a user would. */
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
+import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 
 export const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
@@ -17,4 +18,16 @@ export function run(...args: string[]): Promise<Outcome> {
       resolve({ code: error === null ? 0 : Number(error.code), out, errors });
     });
   });
+}
+
+/** The same with a stdin: what is there to read, or a descriptor. */
+export async function runWith(stdin: string | number, ...args: string[]): Promise<Outcome> {
+  const child = spawn(process.execPath, [main, ...args], {
+    env: { ...process.env, NO_COLOR: '1' },
+    stdio: [typeof stdin === 'number' ? stdin : 'pipe', 'pipe', 'pipe'],
+  });
+  if (typeof stdin === 'string') child.stdin!.end(stdin);
+  const code = new Promise<number>((resolve) => child.once('exit', (status) => resolve(status ?? -1)));
+  const [out, errors] = await Promise.all([text(child.stdout!), text(child.stderr!)]);
+  return { code: await code, out, errors };
 }

@@ -1,6 +1,6 @@
 /** `list`, `describe` and `call` with files instead of reflection, streams from stdin, output for programs, and peers that are none of ours. */
 import { spawn, spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, existsSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer as createHttpServer } from 'node:http';
 import { type AddressInfo, createServer as createNetServer, type Server as NetServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -14,7 +14,7 @@ import { fileRegistry } from '../../cli/server/schema/file-schema.ts';
 import { root } from '../house/tree.ts';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
 import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
-import { main, run } from './command.ts';
+import { main, run, runWith } from './command.ts';
 import { expectSchema } from './schemas.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'rdma-rpc-files-'));
@@ -185,6 +185,36 @@ describe('requests', () => {
       errors: expect.stringMatching(/^error: line 2 of the request is not JSON: .*\n$/),
     });
   });
+
+  test('-d is what grpcurl calls the request, @ is stdin', async () => {
+    const method = ['call', address, 'test.echo.Echo/Echo', '--proto', echoProto];
+    expect((await run(...method, '-d', '{"text":"a"}')).out).toBe('{\n  "text": "a"\n}\n');
+    expect(await runWith('{"text":"b"}', ...method, '-d', '@')).toMatchObject({
+      code: 0,
+      out: '{\n  "text": "b"\n}\n',
+    });
+    expect(await run(...method, '{}', '-d', '{}')).toEqual({
+      code: 2,
+      out: '',
+      errors: 'error: the request is there twice: as an argument and with --data\n',
+    });
+  });
+
+  // Node reads such a stdin as an empty one.
+  test.each(['call -', 'call -d @', 'bench -d @', 'bench -D -'])(
+    'a folder as stdin is no empty stream: %s',
+    async (words) => {
+      const folder = openSync('/', 'r');
+      onTestFinished(() => closeSync(folder));
+      const [command = '', ...request] = words.split(' ');
+      const method = [command, address, 'test.stream.Streams/Echo', '--proto', streamProto];
+      expect(await runWith(folder, ...method, ...request)).toMatchObject({
+        code: 1,
+        out: '',
+        errors: 'error: stdin is a directory\n',
+      });
+    },
+  );
 });
 
 describe('--json', () => {
