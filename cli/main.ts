@@ -44,6 +44,8 @@ addTraceCommand(program);
 
 for (const command of program.commands) {
   command.showHelpAfterError(`(rdma-rpc ${command.name()} --help lists its options)`);
+  for (const option of command.options)
+    if (Array.isArray(option.defaultValue)) option.defaultValueDescription = 'none';
 }
 
 endWithOutput('rdma-rpc');

@@ -4,12 +4,14 @@ import {
   atomics,
   type Connection,
   connections,
+  depthDefault,
   fabricNames,
   inlineDefault,
   iterationsDefault,
   limits,
   type PerfFabric,
   type Plan,
+  receiveDepthDefault,
   sizeDefault,
   type TestName,
 } from './plan.ts';
@@ -19,8 +21,8 @@ export interface PerfFlags {
   readonly all?: true;
   readonly iters?: number;
   readonly duration?: number;
-  readonly txDepth: number;
-  readonly rxDepth: number;
+  readonly txDepth?: number;
+  readonly rxDepth?: number;
   readonly qp: number;
   readonly inlineSize?: number;
   readonly cqMod?: number;
@@ -63,12 +65,15 @@ export function withPerfFlags(command: Command): Command {
       'seconds for each size, instead of --iters',
       whole({ min: 1, max: 86_400 }, 'seconds'),
     )
-    .option('-t, --tx-depth <n>', 'requests under way on a queue pair', whole(limits.depth, 'requests'), 128)
+    .option(
+      '-t, --tx-depth <n>',
+      'requests under way on a queue pair (default: 1 in latency tests, else 128)',
+      whole(limits.depth, 'requests'),
+    )
     .option(
       '-r, --rx-depth <n>',
-      'receives posted on a queue pair',
+      'receives posted on a queue pair (default: 512 where SENDs come, else 1)',
       whole(limits.receiveDepth, 'receives'),
-      512,
     )
     .option('-q, --qp <n>', 'queue pairs, in bandwidth tests', whole(limits.queuePairs, 'queue pairs'), 1)
     .option(
@@ -134,8 +139,8 @@ export function planOf(test: TestName, flags: PerfFlags): Plan {
     sizes: sizesOf(test, flags),
     iterations: flags.iters ?? iterationsDefault(test),
     durationMs: (flags.duration ?? 0) * 1000,
-    depth: flags.txDepth,
-    receiveDepth: flags.rxDepth,
+    depth: flags.txDepth ?? depthDefault(test),
+    receiveDepth: flags.rxDepth ?? receiveDepthDefault(test),
     queuePairs: flags.qp,
     inlineMax: flags.inlineSize ?? inlineDefault(test),
     signalEvery: flags.cqMod ?? 0,

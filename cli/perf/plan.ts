@@ -65,6 +65,10 @@ export const limits = {
 export const iterationsDefault = (test: TestName): number => (test === 'write_bw' ? 5000 : 1000);
 export const sizeDefault = (test: TestName): number =>
   test.startsWith('atomic') ? 8 : isLatency(test) ? 2 : 65_536;
+/** Of requests. A queue that is longer than what is under way is more memory to walk through. */
+export const depthDefault = (test: TestName): number => (isLatency(test) ? 1 : 128);
+/** Without SENDs only the first message of a connection takes one. */
+export const receiveDepthDefault = (test: TestName): number => (test.startsWith('send') ? 512 : 1);
 export const inlineDefault = (test: TestName): number =>
   test === 'send_lat' || test === 'write_lat' ? 236 : 0;
 

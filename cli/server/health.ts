@@ -9,8 +9,8 @@ export function addHealthCommand(program: Command): void {
       .command('health')
       .description('ask a server for its health; exit code 0 only when it is serving')
       .argument('<address>', 'host:port or unix:/path')
-      .argument('[service]', 'full name of a service; without: the server as a whole', ''),
-  ).action((address: string, service: string, flags: ConnectionFlags) =>
+      .argument('[service]', 'full name of a service; without: the server as a whole'),
+  ).action((address: string, service = '', flags: ConnectionFlags) =>
     withServer(address, flags, async (channel) => {
       const { createClient } = await import('../../runtime/client/client.ts');
       const { HealthCheckResponse_ServingStatusNames: names, HealthDefinition } = await import(

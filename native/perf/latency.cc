@@ -48,15 +48,22 @@ bool Pair::await_written(const Step& step, std::uint64_t number) {
   return error_.empty();
 }
 
-/// Waits for the peer's next message.
-void Pair::answer(const Step& step) {
+/// Waits until fewer requests are under way. Before the peer's message is waited for, as perftest has it: then
+/// nothing is left to be done between that and its answer.
+void Pair::settle(const Step& step, std::uint64_t under_way) {
+  const Queue& queue = queues_[0];
+  while (queue.posted - queue.completed >= under_way && error_.empty())
+    if (poll(&step) == 0 && !idle(step.measures)) return;
+}
+
+/// Waits for the peer's message of that number, which may have come with a completion.
+void Pair::answer(const Step& step, std::uint64_t number) {
   Queue& queue = queues_[0];
-  const std::uint64_t number = queue.received;
   if (step.verb == Verb::write) {
     if (await_written(step, number)) ++queue.received;
     return;
   }
-  while (queue.received == number && error_.empty()) {
+  while (queue.received <= number && error_.empty()) {
     if (poll(&step) == 0 && !idle(step.measures)) return;
   }
 }
@@ -68,23 +75,16 @@ Outcome Pair::measure_latency(const Step& step) {
   std::vector<std::uint64_t> times;
   if (sampled) times.reserve(step.messages + 1);
   begin_latency(step);
-  Queue& queue = queues_[0];
   const CpuTime before = cpu_time();
   const TickScale scale;
   const std::uint64_t begun = scale.begun_ns();
   std::uint64_t last = begun;
   if (sampled) times.push_back(ticks());
-  while (outcome.messages < step.messages && (sampled || last - begun < step.duration_ns)) {
-    // Room in the send queue, which fast answers run ahead of.
-    while (queue.posted - queue.completed >= options_.depth && error_.empty())
-      if (poll(&step) == 0 && !idle(true)) break;
-    if (ended() || !post_next(step, !answered)) break;
-    if (answered) {
-      answer(step);
-    } else {
-      while (queue.completed < queue.posted && error_.empty())
-        if (poll(&step) == 0 && !idle(true)) break;
-    }
+  while (!ended() && outcome.messages < step.messages && (sampled || last - begun < step.duration_ns)) {
+    const std::uint64_t number = queues_[0].received;
+    if (!post_next(step, !answered)) break;
+    settle(step, answered ? options_.depth : 1);
+    if (answered) answer(step, number);
     if (ended()) break;
     if (sampled)
       times.push_back(ticks());

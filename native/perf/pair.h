@@ -72,7 +72,8 @@ class Pair {
   void serve(const Step& step);
   bool has_all(const Step& step);
 
-  void answer(const Step& step);
+  void answer(const Step& step, std::uint64_t number);
+  void settle(const Step& step, std::uint64_t under_way);
   bool has_come(const Step& step, std::uint64_t number, bool look);
   bool await_written(const Step& step, std::uint64_t number);
 

@@ -24,7 +24,8 @@ void Pair::serve(const Step& step) {
   // What the device does by itself leaves nothing to look for, and the processor to others: perftest's
   // passive side sleeps, too.
   const bool sleeps = options_.events || (!answers && step.verb != Verb::send && !moves_in_poll_);
-  Queue& queue = queues_[0];
+  const Queue& queue = queues_[0];
+  std::uint64_t next = queue.received;
   std::uint64_t until = 0;
   if (answers) begin_latency(step);
   while (error_.empty() && !has_all(step)) {
@@ -43,12 +44,10 @@ void Pair::serve(const Step& step) {
       if (poll(&step) == 0) idle(false, sleeps);
       continue;
     }
-    const std::uint64_t before = queue.received;
-    answer(step);
-    if (queue.received == before) continue;
-    while (queue.posted - queue.completed >= options_.depth && !ended())
-      if (poll(&step) == 0) idle(false);
-    if (!ended()) post_next(step, false);
+    answer(step, next);
+    if (queue.received <= next) continue;
+    ++next;
+    if (!ended() && post_next(step, false)) settle(step, options_.depth);
   }
 }
 

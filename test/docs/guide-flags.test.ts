@@ -1,0 +1,30 @@
+/** The commands' flags against docs/GUIDE.md: each is there, by its long name or its letter. */
+import { expect, test } from 'vitest';
+import { run } from '../cli/command.ts';
+import { guide } from './document.ts';
+
+/** Of a line of `--help`: its letter, if it has one, and its name. */
+const flagLine = /^ {2}(?:(-\w), )?(--[a-z-]+)/gm;
+
+test.each([
+  'info',
+  'doctor',
+  'explain',
+  'health',
+  'list',
+  'describe',
+  'call',
+  'bench',
+  'perf',
+  'top',
+  'trace',
+])('rdma-rpc %s', async (command) => {
+  const { code, out } = await run(command, '--help');
+  expect(code).toBe(0);
+  const flags = [...out.matchAll(flagLine)].filter(([, , name]) => name !== '--help');
+  expect(flags).not.toEqual([]);
+  const unknown = flags.filter(
+    ([, letter, name]) => !guide.includes(name!) && (letter === undefined || !guide.includes(`\`${letter}`)),
+  );
+  expect(unknown.map(([line]) => line.trim())).toEqual([]);
+});
