@@ -201,6 +201,23 @@ TEST_P(Loops, LatencyOfSendsNeverWaitsForACompletionThatNobodyAskedFor) {
   }
 }
 
+/// As by default. The peer's message may come while the completion is waited for.
+TEST_P(Loops, LatencyWithOneRequestUnderWayMissesNoMessage) {
+  for (const Verb verb : kVerbs) {
+    PairOptions options = validating(64);
+    options.depth = 1;
+    options.receive_depth = verb == Verb::send ? 16 : 1;
+    options.events = verb != Verb::write;
+    Ends ends = connected(options);
+    for (int i = 0; i < 2; ++i) {
+      const auto [client, server] = run(ends, {.verb = verb, .bytes = 2, .messages = 100});
+      EXPECT_EQ(client.error + server.error, "");
+      EXPECT_EQ(client.messages, 100u);
+      EXPECT_EQ(client.corrupt + server.corrupt, 0u) << client.first_corrupt << server.first_corrupt;
+    }
+  }
+}
+
 TEST_P(Loops, LatencyOfSendsHasAReceiveForEachMessageHoweverFewThereAre) {
   for (const std::uint32_t receives : {1u, 2u, 3u, 16u}) {
     PairOptions options = validating(64);
