@@ -48,8 +48,8 @@ bool Pair::await_written(const Step& step, std::uint64_t number) {
   return error_.empty();
 }
 
-/// Waits until fewer requests are under way. Before the peer's message is waited for, as perftest has it: then
-/// nothing is left to be done between that and its answer.
+/// Waits until fewer requests are under way. Before the peer's message is waited for, as perftest has it:
+/// then nothing is left to be done between that and its answer.
 void Pair::settle(const Step& step, std::uint64_t under_way) {
   const Queue& queue = queues_[0];
   while (queue.posted - queue.completed >= under_way && error_.empty())
