@@ -35,6 +35,7 @@ import {
   type Route,
 } from './connections/connections.ts';
 import type { EndpointState } from './connections/endpoint.ts';
+import { Pauses } from './connections/pauses.ts';
 import { ReadyWaiters } from './connections/ready-waiters.ts';
 import { type Resolver, targetOf } from './connections/resolver.ts';
 import { RetryBudget } from './connections/retry-budget.ts';
@@ -63,7 +64,7 @@ export class ClientChannel
   readonly queue: ChannelQueue = new ChannelQueue(this);
 
   readonly #onClosed: Route['onClosed'];
-  readonly retryBudget: RetryBudget = new RetryBudget();
+  readonly repeats = { budget: new RetryBudget(), pauses: new Pauses() } as const;
   readonly #plan: FabricPlan;
   readonly #credentials: KeptCredentials | undefined;
   readonly #interceptors: readonly Interceptor[];
@@ -132,7 +133,10 @@ export class ClientChannel
   }
 
   close(): Promise<void> {
-    this.#closed ??= this.#end();
+    if (this.#closed !== undefined) return this.#closed;
+    this.#closed = this.#end();
+    // Calls are made again at once, and find it closed.
+    this.repeats.pauses.close();
     return this.#closed;
   }
 

@@ -16,12 +16,17 @@ import { backoffMaxMs, backoffMs } from '../limits.ts';
 import { callTimeoutMs } from './call-options.ts';
 import type { ClientMethod } from './client-method.ts';
 import { type HedgingPolicy, hedged, hedgingDefaults } from './connections/hedging.ts';
-import { type Repeatable, type RetryPolicy, retried, retryDefaults } from './connections/retry.ts';
-import type { RetryBudget } from './connections/retry-budget.ts';
+import {
+  type Repeatable,
+  type Repeats,
+  type RetryPolicy,
+  retried,
+  retryDefaults,
+} from './connections/retry.ts';
 
 /** What is needed of a channel. */
 export interface Attempts {
-  readonly retryBudget: RetryBudget;
+  readonly repeats: Repeats;
   attempt(method: ClientMethod, request: unknown, options: CallOptions | undefined): Promise<unknown>;
 }
 
@@ -165,9 +170,7 @@ export async function repeated(
     },
   };
   const result =
-    hedging === undefined
-      ? retried(call, retry!, channel.retryBudget)
-      : hedged(call, hedging, channel.retryBudget);
+    hedging === undefined ? retried(call, retry!, channel.repeats) : hedged(call, hedging, channel.repeats);
   return result.finally(() => {
     try {
       told?.tell();

@@ -4,6 +4,8 @@
  */
 import { checkHedgingFits, type Defaults, defaultsOf, withDefaults } from '../client/client-defaults.ts';
 import { clientMethod } from '../client/client-method.ts';
+import { Pauses } from '../client/connections/pauses.ts';
+import type { Repeats } from '../client/connections/retry.ts';
 import { RetryBudget } from '../client/connections/retry-budget.ts';
 import { type ClientMethodFunction, interceptedCall } from '../client/intercepted-call.ts';
 import { type Attempts, repeated } from '../client/repeat.ts';
@@ -38,18 +40,18 @@ function streamed(method: GrpcMethod): ClientMethodFunction {
   };
 }
 
-function unary(method: GrpcMethod, retryBudget: RetryBudget): ClientMethodFunction {
+function unary(method: GrpcMethod, repeats: Repeats): ClientMethodFunction {
   const channel: Attempts = {
-    retryBudget,
+    repeats,
     attempt: (_, request, options = {}) => grpcResponse(method, request, options),
   };
   const target = clientMethod(method.definition, method.timeoutMs, method.waitForReady, method.idempotent);
   return (request, options = {}) => repeated(channel, target, request, options);
 }
 
-function functionOf(method: GrpcMethod, budget: RetryBudget): ClientMethodFunction {
+function functionOf(method: GrpcMethod, repeats: Repeats): ClientMethodFunction {
   const { requestStream, responseStream } = method.definition;
-  return requestStream || responseStream ? streamed(method) : unary(method, budget);
+  return requestStream || responseStream ? streamed(method) : unary(method, repeats);
 }
 
 /**
@@ -68,7 +70,7 @@ export function createGrpcClient<D extends ServiceDefinition>(
     );
   checkNames(what, defaults, ['*', ...Object.keys(definition.methods)]);
   checkHedgingFits(what, defaults as Defaults, Object.entries(definition.methods));
-  const budget = new RetryBudget();
+  const repeats: Repeats = { budget: new RetryBudget(), pauses: new Pauses() };
   const result: Record<string, unknown> = {};
   for (const [name, method] of Object.entries(definition.methods) as [string, MethodDefinition][]) {
     const {
@@ -81,7 +83,10 @@ export function createGrpcClient<D extends ServiceDefinition>(
       checkedInterceptors(`${what}: interceptors of ${key}`, (defaults as Defaults)[key]?.interceptors),
     );
     const check = requestCheck(method.fullName, method.input, processWarning);
-    let call = functionOf({ client, definition: method, timeoutMs, waitForReady, idempotent, check }, budget);
+    let call = functionOf(
+      { client, definition: method, timeoutMs, waitForReady, idempotent, check },
+      repeats,
+    );
     if (interceptors.length > 0)
       call = interceptedCall(
         definition,

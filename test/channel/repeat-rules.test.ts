@@ -2,6 +2,7 @@
 import { Metadata, RpcError, Status } from 'rdma-rpc';
 import { expect, test } from 'vitest';
 import { hedged } from '../../runtime/client/connections/hedging.ts';
+import { Pauses } from '../../runtime/client/connections/pauses.ts';
 import { mayRepeat, type Repeatable } from '../../runtime/client/connections/retry.ts';
 import { RetryBudget } from '../../runtime/client/connections/retry-budget.ts';
 import { pushback } from '../../runtime/core/errors/pushback.ts';
@@ -47,7 +48,11 @@ test('large answers of losers are given back, that of the winner is not', async 
     signal: undefined,
     attempt: () => new Promise((resolve) => settle.push(resolve)),
   };
-  const answer = hedged(call, { delayMs: 0, attemptsMax: 3, codes: [] }, new RetryBudget());
+  const answer = hedged(
+    call,
+    { delayMs: 0, attemptsMax: 3, codes: [] },
+    { budget: new RetryBudget(), pauses: new Pauses() },
+  );
   await until(() => settle.length === 3);
   const responses = settle.map((resolve) => {
     const block = native.allocBlock(100);

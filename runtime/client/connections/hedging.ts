@@ -9,8 +9,7 @@ import { Status } from '../../core/errors/status.ts';
 import { leaseOf } from '../../core/lease.ts';
 import type { HedgingOptions } from '../../core/repeat-options.ts';
 import { countRetry } from '../../lane/contexts.ts';
-import { mayRepeat, type Repeatable } from './retry.ts';
-import type { RetryBudget } from './retry-budget.ts';
+import { mayRepeat, type Repeatable, type Repeats } from './retry.ts';
 
 export type HedgingPolicy = Required<HedgingOptions>;
 export const hedgingDefaults: Omit<HedgingPolicy, 'delayMs'> = {
@@ -18,24 +17,29 @@ export const hedgingDefaults: Omit<HedgingPolicy, 'delayMs'> = {
   codes: [Status.UNAVAILABLE],
 };
 
-export async function hedged(call: Repeatable, policy: HedgingPolicy, budget: RetryBudget): Promise<unknown> {
+export async function hedged(
+  call: Repeatable,
+  policy: HedgingPolicy,
+  { budget, pauses }: Repeats,
+): Promise<unknown> {
   const losers = new AbortController();
   const running = new Set<Promise<void>>();
-  let timer: NodeJS.Timeout | undefined;
+  /** Takes back the attempt that is to come. */
+  let takeBack: (() => void) | undefined;
   let begun = 0;
   let over = false;
   const { promise, resolve } = settler();
 
   const end = (settle: () => void): void => {
     over = true;
-    clearTimeout(timer);
+    takeBack?.();
     losers.abort();
     settle();
   };
   const later = (ms: number): void => {
-    clearTimeout(timer);
-    timer = undefined;
-    if (begun < policy.attemptsMax && budget.allows) timer = setTimeout(begin, ms);
+    takeBack?.();
+    takeBack = undefined;
+    if (begun < policy.attemptsMax && budget.allows) takeBack = pauses.begin(ms, call.signal, begin);
   };
   const failed = (error: unknown): void => {
     const known = error instanceof RpcError && mayRepeat(call, policy.codes, error) ? error : undefined;
@@ -45,15 +49,15 @@ export async function hedged(call: Repeatable, policy: HedgingPolicy, budget: Re
     }
     budget.failed();
     const asked = pushback(known);
-    if (asked === 'never') {
-      begun = policy.attemptsMax;
-      clearTimeout(timer);
-      timer = undefined;
-    } else later(asked ?? 0);
-    if (running.size === 0 && timer === undefined) end(() => failCall(resolve, error));
+    const pauseMs = asked === 'never' ? Number.POSITIVE_INFINITY : (asked ?? 0);
+    if (performance.now() + pauseMs >= call.endMs) begun = policy.attemptsMax;
+    later(pauseMs);
+    if (running.size === 0 && takeBack === undefined) end(() => failCall(resolve, error));
   };
   const begin = (): void => {
-    timer = undefined;
+    takeBack = undefined;
+    // The signal has fired: it ends those that run, and with them the call.
+    if (call.signal?.aborted === true && running.size > 0) return;
     if (++begun > 1) countRetry();
     const attempt = call.attempt(losers.signal).then(
       (response) => {

@@ -2,13 +2,13 @@
  * Makes a call again after it failed: with pauses that grow, within one deadline, as long as the budget allows. Used by repeat.ts for calls that ask
  * for it.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
 import { pushback } from '../../core/errors/pushback.ts';
 import { RpcError } from '../../core/errors/rpc-error.ts';
 import { Status, type StatusCode } from '../../core/errors/status.ts';
 import type { RetryOptions } from '../../core/repeat-options.ts';
 import { countRetry } from '../../lane/contexts.ts';
 import { Backoff } from './backoff.ts';
+import type { Pauses } from './pauses.ts';
 import type { RetryBudget } from './retry-budget.ts';
 
 export type RetryPolicy = Required<RetryOptions>;
@@ -37,7 +37,17 @@ export function mayRepeat(call: Repeatable, codes: readonly StatusCode[], error:
   return call.idempotent || error.processed === 'no';
 }
 
-export async function retried(call: Repeatable, policy: RetryPolicy, budget: RetryBudget): Promise<unknown> {
+/** What the calls of one channel share. */
+export interface Repeats {
+  readonly budget: RetryBudget;
+  readonly pauses: Pauses;
+}
+
+export async function retried(
+  call: Repeatable,
+  policy: RetryPolicy,
+  { budget, pauses }: Repeats,
+): Promise<unknown> {
   const backoff = new Backoff(policy.backoffMs, policy.backoffMaxMs);
   for (let attempt = 1; ; ++attempt) {
     if (attempt > 1) countRetry();
@@ -53,9 +63,7 @@ export async function retried(call: Repeatable, policy: RetryPolicy, budget: Ret
       if (attempt >= policy.attemptsMax || pauseMs === 'never' || !budget.allows) throw cause;
       if (performance.now() + pauseMs >= call.endMs) throw cause;
       // When the signal fires meanwhile, the next attempt ends before it begins.
-      await sleep(pauseMs, undefined, call.signal === undefined ? {} : { signal: call.signal }).catch(
-        () => undefined,
-      );
+      await new Promise<void>((resolve) => pauses.begin(pauseMs, call.signal, resolve));
     }
   }
 }
