@@ -120,7 +120,7 @@ export class Link {
   /** Hands frames that came before `onFrame` was set to it. */
   deliver(onFrame: (frame: Frame) => void): void {
     this.onFrame = onFrame;
-    for (const frame of this.#ready.splice(0)) onFrame(frame);
+    for (const frame of this.#ready.splice(0)) this.#dispatch(frame);
   }
 
   /** Sends a last frame, if there is one to send, and ends the connection. `onEnd` is called with `reason` unless it already was. */
@@ -176,7 +176,8 @@ export class Link {
   }
 
   #dispatch(frame: Frame): void {
-    if (frame.type === 'ping') {
+    // In a handshake it is out of turn, as anything else that is not waited for.
+    if (frame.type === 'ping' && this.onFrame !== undefined) {
       // A peer that does not read its answers gets no more of them.
       if (!this.duplex.writableNeedDrain) this.send({ type: 'pong' });
       return;

@@ -94,6 +94,18 @@ describe('a client that', () => {
     server = new RpcServer({}, ['sim']);
     const [near, far] = duplexPair();
     server.accept(far, 'script');
+    const link = new Link(near);
+    link.send(hello());
+    await link.receive();
+    const own = prepareSession(side, 'sim', limits, limits, ownFeatures, { guard: 'none' });
+    const address = own.context.native.sessionAddress(own.target.session);
+    link.send({ type: 'attach', fabric: 'sim', address });
+    expect(await link.receive()).toMatchObject({ type: 'attached' });
+    link.send({ type: 'ready' });
+    // In the same breath as `ready`.
+    link.send({ type: 'ping' });
+    expect(await link.receive()).toEqual({ type: 'pong' });
+    near.pause();
     const pings = 100_000;
     let most = 0;
     for (let i = 0; i < pings; i += 1000) {
@@ -103,6 +115,7 @@ describe('a client that', () => {
     }
     await until(() => near.writableLength === 0);
     expect(most).toBeLessThanOrEqual(far.writableHighWaterMark + encodeFrame({ type: 'pong' }).byteLength);
+    discardSession(own, 'done');
   });
 
   test('makes room for others when all have spoken and none goes on: the oldest goes', async () => {
