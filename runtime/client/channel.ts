@@ -4,7 +4,7 @@
  */
 import { EventEmitter } from 'node:events';
 import { parseAddress } from '../control/address.ts';
-import { socketDial } from '../control/dial.ts';
+import { patient, socketDial } from '../control/dial.ts';
 import { type FabricPlan, fabricPlan, offers } from '../control/fabric-options.ts';
 import { choiceOf, isAlone, type LocalSide } from '../control/session-setup.ts';
 import { type SessionSummary, summaryOf } from '../control/session-summary.ts';
@@ -321,6 +321,6 @@ export function createChannel(
 ): Channel {
   const { name, host, ...target } = targetOf(address);
   const tls = options?.tls === undefined ? undefined : new TlsDial(options.tls, host, options.log);
-  const dial: Route['dial'] = (signal, to) => socketDial(parseAddress(to), tls)(signal);
+  const dial: Route['dial'] = (signal, to) => patient(socketDial(parseAddress(to), tls))(signal);
   return new ClientChannel({ address: name, ...target, dial }, options);
 }

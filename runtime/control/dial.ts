@@ -1,7 +1,8 @@
 /** Opens a sideband connection to a server's address. Used by a channel. */
 import { connect, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { tcpKeepAliveMs } from '../limits.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fullQueuePauseMs, tcpKeepAliveMs } from '../limits.ts';
 import type { Address, TcpAddress } from './address.ts';
 import type { TlsDial } from './tls-client.ts';
 import { dialUnix } from './unix-socket.ts';
@@ -89,4 +90,23 @@ async function openedSecure(address: TcpAddress, tls: TlsDial, signal: AbortSign
 export function socketDial(address: Address, tls?: TlsDial): Dial {
   if (tls === undefined || address.kind === 'unix') return (signal) => opened(address, signal);
   return (signal) => openedSecure(address, tls, signal);
+}
+
+/**
+ * Tries again, until it is given up, while those who wait to be accepted are too many: of a unix socket the system
+ * says so at once, where TCP tries again by itself. So a crowd at the door is no error of a call.
+ */
+export function patient(dial: Dial): Dial {
+  return async (signal) => {
+    const { first, max } = fullQueuePauseMs;
+    for (let pauseMs: number = first; ; pauseMs = Math.min(2 * pauseMs, max)) {
+      try {
+        return await dial(signal);
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') throw error;
+      }
+      const chance = 0.5 + Math.random();
+      await unlessAborted(sleep(pauseMs * chance, undefined, { ref: false }), signal);
+    }
+  };
 }
