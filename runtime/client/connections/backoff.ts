@@ -36,9 +36,13 @@ export class Backoff {
     return ms * (1 - chance + 2 * chance * this.#random());
   }
 
-  /** The pause before the next attempt when the server has asked for one: no shorter, except that it is never longer than the longest of this side's own, and a little of chance. */
+  /**
+   * The pause before the next attempt when the server has asked for one: no shorter, except that it is never longer than the longest of this side's own, and a
+   * little of chance. Nor is it shorter than the first: a server that says 0 each time would keep this side at work.
+   */
   asked(ms: number): number {
-    return Math.min(ms, this.#maxMs) * (1 + jitter * this.#random());
+    const within = Math.min(Math.max(ms, this.#firstMs), this.#maxMs);
+    return within * (1 + jitter * this.#random());
   }
 
   /** It worked: the next pause is a short one again. */
