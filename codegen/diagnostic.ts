@@ -24,12 +24,16 @@ export interface Place {
   readonly column: number;
 }
 
+/** What is a command to a terminal, begins a line, or turns it around: sources and their names come from anybody. */
+const unseen = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_C}]/gu;
+const seen = (text: string): string => text.replace(unseen, (each) => (each === '\t' ? each : '\uFFFD'));
+
 /** `file:line:column: error: message`, which editors and terminals turn into a link. */
 export function formatDiagnostic(diagnostic: Diagnostic): string {
   const { file, line, column, severity, message } = diagnostic;
-  return line === 0
-    ? `${file}: ${severity}: ${message}`
-    : `${file}:${line}:${column}: ${severity}: ${message}`;
+  return seen(
+    line === 0 ? `${file}: ${severity}: ${message}` : `${file}:${line}:${column}: ${severity}: ${message}`,
+  );
 }
 
 /** Characters of a line around the caret, of a word in a message, and of a piece of source: input may be one line of megabytes. */
@@ -49,7 +53,7 @@ export function quoteSource({ sourceLine, column, text }: Diagnostic): string {
   const room = Math.max(1, Math.min(text.length, end - place));
   // Tabs stay tabs, so that the caret is where the terminal puts the text.
   const indent = shown.slice(0, before.length + place - start).replace(/[^\t]/g, ' ');
-  return `  ${shown}\n  ${indent}${'^'.repeat(room)}`;
+  return `  ${seen(shown)}\n  ${indent}${'^'.repeat(room)}`;
 }
 
 /** Collects what is said about one file. */

@@ -3,8 +3,8 @@
  * `authenticate` of the server is shown, and for the least that a session must promise. Used by connection.ts
  * and by `rdma-rpc bench`; on the main thread.
  */
-import { readFileSync } from 'node:fs';
 import { type Command, Option } from '#commander';
+import { readInput } from '../../codegen/source/files.ts';
 import type { ChannelOptions } from '../../runtime/client/channel-options.ts';
 import { type SecurityLevel, securityRules } from '../../runtime/control/security-level.ts';
 import { type ChannelTls, type TlsFiles, tlsFiles } from '../../runtime/control/tls-options.ts';
@@ -59,7 +59,7 @@ const wantsTls = (flags: TlsFlags): boolean =>
 /** Throws a TypeError for a file that cannot be read. */
 function firstLineOf(path: string): string {
   try {
-    return readFileSync(path, 'utf8').split(/\r?\n/, 1)[0]!;
+    return readInput(path).toString('utf8').split(/\r?\n/, 1)[0]!;
   } catch (error) {
     throw new TypeError(`--passphrase-file: ${(error as Error).message}`, { cause: error });
   }

@@ -276,6 +276,8 @@ function ofFile<T>(name: string, path: string, read: () => T): T {
 
 function readAs(name: string, path: string): string | PskKeys {
   return ofFile(name, path, () => {
+    // It may have no end.
+    if (statSync(path).isCharacterDevice()) throw new Error('ENODEV: it is a device');
     const text = readFileSync(path, 'utf8');
     return name === 'psk' ? readPsk(text) : text;
   });

@@ -1,7 +1,7 @@
 /** What is printed about wrong input: of bounded size, with carets where they belong, and all of it at once. */
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { quoteSource } from '../../codegen/diagnostic.ts';
+import { formatDiagnostic, quoteSource } from '../../codegen/diagnostic.ts';
 import { GenerateError, generate } from '../../codegen/index.ts';
 import { diagnosticsOf, proto3, workspace } from './workspace.ts';
 
@@ -70,6 +70,19 @@ describe('the caret is under what is meant', () => {
     const [line = '', carets = ''] = quoteSource(found as never).split('\n');
     expect(line.slice(carets.indexOf('^'), carets.lastIndexOf('^') + 1)).toBe('Missing');
     expect(line.length).toBeLessThan(130);
+  });
+
+  // Who generates from the files of others looks at what they have written.
+  test('nothing of it is a command to the terminal, nor turns the line around', async () => {
+    const name = 'a\x1b[2J\nb.proto';
+    const { diagnostics } = await refused({
+      [name]: `syntax = "proto3"; /*\t\x1b[31m\x9b1m\u202e*/ Missing`,
+    });
+    const [found] = diagnostics;
+    const [line = '', carets = ''] = quoteSource(found!).split('\n');
+    expect(line.slice(carets.indexOf('^'), carets.lastIndexOf('^') + 1)).toBe('Missing');
+    expect(line).toContain('/*\t\uFFFD[31m\uFFFD1m\uFFFD*/');
+    expect(formatDiagnostic(found!)).toMatch(/\/a\uFFFD\[2J\uFFFDb\.proto:1:\d+: error: /);
   });
 
   test.each([

@@ -2,7 +2,7 @@
 import { createPrivateKey } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { type ChannelTls, createChannel, createServer, type ServerTls, tlsFiles } from 'rdma-rpc';
 import { serveWorkers } from 'rdma-rpc/workers';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -75,9 +75,16 @@ describe('listen() reads the files of tlsFiles, and names the one that is wrong'
     ['the key of another', { key: 'web' }, /^createServer: tls: key .+\/web: .*mismatch/i],
     ['authorities that are none', { ca: 'broken' }, /^createServer: tls: ca .+\/broken: /],
     ['a list of revoked ones that is none', { crl: 'broken' }, /^createServer: tls: crl .+\/broken: /],
+    [
+      'authorities that have no end',
+      { ca: '/dev/zero' },
+      /^createServer: tls: ca \/dev\/zero: ENODEV: it is a device$/,
+    ],
   ])('%s', async (_, wrong, reason) => {
     const names = { cert: 'cert', key: 'key', ca: 'ca', ...wrong };
-    const paths = Object.fromEntries(Object.entries(names).map(([option, name]) => [option, file(name)]));
+    const paths = Object.fromEntries(
+      Object.entries(names).map(([option, name]) => [option, resolve(folder, name)]),
+    );
     const server = createServer({ tls: tlsFiles(paths) });
     await expect(server.listen('127.0.0.1:0')).rejects.toThrow(reason);
     await server.shutdown();
