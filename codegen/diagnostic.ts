@@ -24,7 +24,7 @@ export interface Place {
   readonly column: number;
 }
 
-/** What is a command to a terminal, begins a line, or turns it around: sources and their names come from anybody. */
+/** Commands to a terminal, and what begins a line or turns it around: sources and names are anybody's. */
 const unseen = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_C}]/gu;
 const seen = (text: string): string => text.replace(unseen, (each) => (each === '\t' ? each : '\uFFFD'));
 

@@ -34,7 +34,7 @@ export const reverseRetryMs = 200;
 /** Largest message accepted. Generous, since a 4 MiB limit is the first error that gRPC users meet; lengths on the wire have 32 bits. */
 export const messageBytes = { default: 64 * MiB, min: 1 * KiB, max: 4 * GiB - 1 } as const;
 
-/** Pauses of one attempt while the queue of a unix socket is full; they double. A server accepts hundreds in the first. */
+/** Pauses of one attempt while the queue of a unix socket is full; they double. */
 export const fullQueuePauseMs = { first: 20, max: 500 } as const;
 /** One attempt to connect, handshake included. A peer on the same network answers within milliseconds. */
 export const connectTimeoutMs = { default: 5_000, min: 1, max: 600_000 } as const;

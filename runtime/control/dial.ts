@@ -93,8 +93,8 @@ export function socketDial(address: Address, tls?: TlsDial): Dial {
 }
 
 /**
- * Tries again, until it is given up, while those who wait to be accepted are too many: of a unix socket the system
- * says so at once, where TCP tries again by itself. So a crowd at the door is no error of a call.
+ * Tries again, until it is given up, while those who wait to be accepted are too many: of a unix socket the
+ * system says so at once, where TCP tries again by itself. So a crowd at the door is no error of a call.
  */
 export function patient(dial: Dial): Dial {
   return async (signal) => {

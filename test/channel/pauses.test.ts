@@ -1,4 +1,7 @@
-/** Pauses that a server asks for, of calls that are made again: they end with the call's time, its signal and its channel. */
+/**
+ * Pauses that a server asks for, of calls that are made again: they end with the call's time, its signal and
+ * its channel.
+ */
 import { createClient, Metadata, RpcError, Status } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { RpcServer } from '../../runtime/server/server.ts';

@@ -1,4 +1,7 @@
-/** A unix socket whose queue of connections to be accepted is full: the system says EAGAIN, where TCP tries again by itself. */
+/**
+ * A unix socket whose queue of connections to be accepted is full: the system says EAGAIN, where TCP tries
+ * again by itself.
+ */
 import { closeSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

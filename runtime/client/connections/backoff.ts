@@ -37,8 +37,9 @@ export class Backoff {
   }
 
   /**
-   * The pause before the next attempt when the server has asked for one: no shorter, except that it is never longer than the longest of this side's own, and a
-   * little of chance. Nor is it shorter than the first: a server that says 0 each time would keep this side at work.
+   * The pause before the next attempt when the server has asked for one: no shorter, except that it is never
+   * longer than the longest of this side's own, and a little of chance. Nor is it shorter than the first: a
+   * server that says 0 each time would keep this side at work.
    */
   asked(ms: number): number {
     const within = Math.min(Math.max(ms, this.#firstMs), this.#maxMs);

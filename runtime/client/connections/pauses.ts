@@ -1,14 +1,14 @@
 /**
- * The pauses between the attempts of calls that are made again: each may end before its time, when its call is
- * given up or its channel closed. One per channel; used by retry.ts and hedging.ts.
+ * The pauses between the attempts of calls that are made again: each may end before its time, when its call
+ * is given up or its channel closed. One per channel; used by retry.ts and hedging.ts.
  */
 export class Pauses {
   readonly #open = new Set<() => void>();
   #closed = false;
 
   /**
-   * Calls `then` after `ms`, or when the signal fires or the channel closes: whatever is begun then, ends at once.
-   * Never before this returns. Returns what takes it back.
+   * Calls `then` after `ms`, or when the signal fires or the channel closes: whatever is begun then, ends at
+   * once. Never before this returns. Returns what takes it back.
    */
   begin(ms: number, signal: AbortSignal | undefined, then: () => void): () => void {
     const stop = (): void => {
