@@ -58,7 +58,7 @@ test.each([15_000, 20_000, 30_000, 60_000, 300_000])(
   },
 );
 
-test('a pause that the server asks for is never shorter, between the first and the longest of this side, and changes none of the others', () => {
+test('a pause that the server asks for is that, within those of this side, and changes none of them', () => {
   for (const [random, pauses] of [
     [0, [100, 130, 400]],
     [1, [120, 156, 480]],
