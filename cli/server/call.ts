@@ -36,8 +36,9 @@ export function addCallCommand(program: Command): void {
       .option('--emit-defaults', 'show fields of the answer that have their default too'),
   ).action(async (address: string, path: string, request: string | undefined, flags: CallFlags) => {
     const { data } = flags;
-    if (request !== undefined && data !== undefined) {
-      sayError(new Error('the request is there twice: as an argument and with --data'), flags);
+    const wrong = mistakeIn(request, data);
+    if (wrong !== '') {
+      sayError(new Error(wrong), flags);
       process.exitCode = 2;
       return;
     }
@@ -64,11 +65,22 @@ export function addCallCommand(program: Command): void {
   });
 }
 
+/** What is wrong with where the request is to come from; '' for nothing. */
+function mistakeIn(request: string | undefined, data: string | undefined): string {
+  if (request !== undefined && data !== undefined)
+    return 'the request is there twice: as an argument and with --data';
+  // As curl has it; no JSON begins so.
+  if (data !== undefined && data !== '@' && data.startsWith('@'))
+    return `--data takes no file (${data}): @ alone is stdin, such as -d @ <${data.slice(1)}`;
+  return '';
+}
+
 /** The only one; a method that takes one gets no stream. */
 async function single(requests: AsyncIterable<Uint8Array>, path: string): Promise<Uint8Array> {
   const all: Uint8Array[] = [];
   for await (const each of requests) all.push(each);
-  if (all.length !== 1) throw new Error(`${path} takes one request`);
+  if (all.length !== 1)
+    throw new Error(`${path} takes one request, and got ${all.length === 0 ? 'none' : all.length}`);
   return all[0]!;
 }
 

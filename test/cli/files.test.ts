@@ -198,6 +198,15 @@ describe('requests', () => {
       out: '',
       errors: 'error: the request is there twice: as an argument and with --data\n',
     });
+    expect(await run(...method, '-d', '@request.json')).toEqual({
+      code: 2,
+      out: '',
+      errors: 'error: --data takes no file (@request.json): @ alone is stdin, such as -d @ <request.json\n',
+    });
+    expect(await runWith('', ...method, '-d', '@')).toMatchObject({
+      code: 1,
+      errors: 'error: test.echo.Echo/Echo takes one request, and got none\n',
+    });
   });
 
   // Node reads such a stdin as an empty one.
