@@ -10,7 +10,7 @@ import { addGenCommand } from './gen.ts';
 import { addDevicesCommand } from './machine/devices.ts';
 import { addDoctorCommand } from './machine/doctor.ts';
 import { addInfoCommand } from './machine/info.ts';
-import { endWithOutput } from './output.ts';
+import { endWithOutput, jsonText } from './output.ts';
 import { addPerfCommand } from './perf/perf.ts';
 import { addScaffoldCommand } from './scaffold.ts';
 import { addCallCommand } from './server/call.ts';
@@ -53,6 +53,8 @@ try {
   await program.parseAsync();
 } catch (error) {
   if (!(error instanceof CommanderError)) throw error;
-  // Commander has printed its message. Help and version are not errors.
+  // Commander has printed its message, on stderr. Help and version are not errors.
   process.exitCode = error.exitCode === 0 ? 0 : 2;
+  if (error.exitCode !== 0 && process.argv.includes('--json'))
+    console.log(jsonText({ error: { message: error.message.replace(/^error: /, '') } }));
 }

@@ -209,6 +209,18 @@ describe('requests', () => {
     });
   });
 
+  test.each(['health', 'call', 'list --nonsense'])(
+    'a wrong command line is an error for programs, too: %s',
+    async (words) => {
+      const [command = '', ...flags] = words.split(' ');
+      const { code, out, errors } = await run(command, ...flags, '--json');
+      expect(code).toBe(2);
+      const { error } = JSON.parse(out) as { error: { message: string } };
+      expect(errors).toContain(`error: ${error.message}\n`);
+      expectSchema(command, { error });
+    },
+  );
+
   // Node reads such a stdin as an empty one.
   test.each(['call -', 'call -d @', 'bench -d @', 'bench -D -'])(
     'a folder as stdin is no empty stream: %s',
