@@ -120,6 +120,9 @@ export class TlsAcceptor {
       throw new TypeError('requestCert needs the ca that signs the certificates of clients');
     if (checkClientIdentity !== undefined && !requestCert)
       throw new TypeError('checkClientIdentity needs the ca that signs the certificates of clients');
+    // Alone it looks as if somebody were refused.
+    if (crl !== undefined && !requestCert)
+      throw new TypeError('crl needs the ca that signs the certificates of clients');
     // For its errors, which name what is wrong.
     secureContext(options);
     const server = createServer({

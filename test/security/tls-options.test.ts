@@ -19,6 +19,7 @@ describe('options that cannot be used are found at once', () => {
     [{ cert: serverCert.cert }, /a key without its cert|cert and a key/],
     [{ cert: serverCert.cert, key: web.key }, /key values mismatch|KEY_VALUES_MISMATCH/i],
     [{ ...pems(serverCert), requestCert: true }, /requestCert needs the ca/],
+    [{ ...pems(serverCert), crl: authority.revoke() }, /crl needs the ca that signs/],
     [{ ...pems(serverCert), checkClientIdentity: () => undefined }, /checkClientIdentity needs the ca/],
     [{ ...pems(serverCert), certs: 1 }, /there is no option certs; did you mean cert/],
     [{ cert: 5, key: 5 }, /tls: cert: takes PEM/],
