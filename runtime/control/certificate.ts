@@ -159,12 +159,11 @@ export function certified(socket: TLSSocket, required: boolean, check?: Check): 
     return { transport: 'tls', certificate: certificate.raw, ...(identity !== undefined && { identity }) };
   }
   if (!required) return { transport: 'tls' };
+  if (certificate === undefined) return { transport: 'tls', refused: 'no certificate' };
   // Node has the code of OpenSSL there, whatever its type says.
-  return {
-    transport: 'tls',
-    refused:
-      certificate === undefined
-        ? 'no certificate'
-        : `${String(socket.authorizationError)}: ${shownBy(certificate)}`,
-  };
+  const code = String(socket.authorizationError);
+  // A list that is too old or of somebody else: no certificate is good enough for that.
+  const unchecked = /(^|_)CRL(_|$)/.test(code);
+  const why = unchecked ? `its own option tls: crl is of no use: ${code}` : code;
+  return { transport: 'tls', unchecked, refused: `${why}: ${shownBy(certificate)}` };
 }

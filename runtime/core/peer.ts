@@ -29,6 +29,8 @@ export type Verified = Partial<Pick<PeerInfo, 'identity' | 'uid' | 'gid' | 'pid'
   readonly certificate?: Uint8Array;
   /** Why it may have no session, for the log. */
   readonly refused?: string;
+  /** That is not its fault: this side has nothing to check it with. */
+  readonly unchecked?: boolean;
   /** What nobody else reads or changes: how its sideband connection comes. Without: plain TCP. */
   readonly transport?: 'tls' | 'unix' | 'process';
 };
@@ -68,6 +70,11 @@ export class KnownPeer implements PeerInfo {
   /** Why it may have no session, for the log. */
   get refused(): string | undefined {
     return this.#verified.refused;
+  }
+
+  /** That is not its fault: this side has nothing to check it with. */
+  get unchecked(): boolean {
+    return this.#verified.unchecked === true;
   }
 
   /** What is promised of who is there, as sessions tell. */

@@ -48,9 +48,11 @@ const has = <T>(list: readonly T[] | undefined, value: T | undefined): boolean =
   value !== undefined && list?.includes(value) === true;
 
 /** Throws when TLS has found that it may not go on. */
-export function checkVerified({ refused }: KnownPeer): void {
+export function checkVerified({ refused, unchecked }: KnownPeer): void {
   if (refused === undefined) return;
-  const text = 'this server takes clients with a certificate that it trusts (option tls of the channel)';
+  const text = unchecked
+    ? 'this server cannot check certificates of clients'
+    : 'this server takes clients with a certificate that it trusts (option tls of the channel)';
   throw new NotAdmitted(Status.UNAUTHENTICATED, text, refused);
 }
 

@@ -112,9 +112,14 @@ function certificate(wanted: Wanted, subjectKey: KeyObject, issuer: string, issu
   return der(tag.sequence, body, algorithm, der(tag.bits, Buffer.of(0), sign('sha256', body, issuerKey)));
 }
 
-/** `serials`: of certificates that do not hold any more, in hex. */
-function revocations(serials: readonly string[], issuer: string, issuerKey: KeyObject): Buffer {
-  const [begin, end] = [new Date(Date.now() - day), new Date(Date.now() + day)];
+/** `serials`: of certificates that do not hold any more, in hex. `days`: until there has to be a newer list. */
+function revocations(
+  serials: readonly string[],
+  issuer: string,
+  issuerKey: KeyObject,
+  days: number,
+): Buffer {
+  const [begin, end] = [new Date(Date.now() - 2 * day), new Date(Date.now() + days * day)];
   const revoked = serials.map((serial) =>
     der(tag.sequence, der(tag.integer, Buffer.from(serial, 'hex')), time(begin)),
   );
@@ -161,7 +166,12 @@ export class Authority {
   /** A list of those of its certificates that it has revoked. */
   revoke(...issued: readonly Issued[]): string {
     const serials = issued.map(({ certificate }) => certificate.serialNumber);
-    return pem(revocations(serials, this.#name, this.#key), 'X509 CRL');
+    return pem(revocations(serials, this.#name, this.#key, 1), 'X509 CRL');
+  }
+
+  /** An empty list that should have been replaced by a newer one. */
+  oldList(): string {
+    return pem(revocations([], this.#name, this.#key, -1), 'X509 CRL');
   }
 
   issue(wanted: Wanted): Issued {

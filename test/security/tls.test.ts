@@ -247,6 +247,20 @@ describe('certificates that change', () => {
     expect(late.code).toBe(Status.UNAUTHENTICATED);
   });
 
+  test.each<[string, () => string, string]>([
+    ['has expired', () => authority.oldList(), 'CRL_HAS_EXPIRED'],
+    ['is of another authority', () => new Authority('another').revoke(), 'UNABLE_TO_GET_CRL'],
+  ])("a list of the server that %s is the server's fault, and not the client's", async (_, list, code) => {
+    const { lines, address } = await serve({ tls: { ...mutual, crl: list() } });
+    const error = await caught(reach(address, { tls: { ca, ...pems(web) } }).client.echo({}));
+    expect(error.code).toBe(Status.UNAUTHENTICATED);
+    expect(error.message).toMatch(/this server cannot check certificates of clients$/);
+    await until(() => lines.length > 0);
+    expect(lines[0]).toMatch(
+      `this server cannot check certificates of clients: its own option tls: crl is of no use: ${code}: `,
+    );
+  });
+
   test('are refused when a list revokes them, on either side, and others are not', async () => {
     const file = join(ends.folder, 'crl.pem');
     const [lost, kept] = [web, authority.issue({ uris: ['spiffe://example.org/kept'] })];
