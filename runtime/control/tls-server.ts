@@ -2,7 +2,7 @@
  * The server's side of TLS on sideband connections. They come to the same port as connections of the tcp fabric, so the first bytes have been read when
  * one is given to this. Used by the links of a server, and by a worker group for all its workers.
  */
-import { constants } from 'node:crypto';
+import { constants, X509Certificate } from 'node:crypto';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { createServer, type Server, type TLSSocket } from 'node:tls';
@@ -13,7 +13,7 @@ import type { Verified } from '../core/peer.ts';
 import type { Warn } from '../core/warnings.ts';
 import { certified, vouch } from './certificate.ts';
 import { type Handoff, handOff } from './handoff.ts';
-import { bufferOf, buffersOf } from './pem.ts';
+import { bufferOf, buffersOf, type Pem } from './pem.ts';
 import { checkPskAlone, type PskKeys, PskServer } from './psk.ts';
 import {
   type Checked,
@@ -48,25 +48,44 @@ function saidOf({ code = '', message }: NodeJS.ErrnoException): string {
 /** What OpenSSL says of a client with another key than that of the name which it gives, or with a name that nobody has. */
 const wrongKey = 'ERR_SSL_BINDER_DOES_NOT_VERIFY';
 
+/** Why clients do not take a certificate now, whatever authorities they trust; '' where that is not known. */
+function troubleOf(cert: Pem | undefined): string {
+  if (cert === undefined) return '';
+  const { validFrom, validTo } = new X509Certificate(bufferOf(cert));
+  const [begin, end] = [new Date(validFrom), new Date(validTo)];
+  if (end.getTime() < Date.now()) return `has expired on ${end.toISOString()}`;
+  return begin.getTime() > Date.now() ? `is not valid before ${begin.toISOString()}` : '';
+}
+
 interface Waiting {
   readonly resolve: (secured: TLSSocket) => void;
   readonly reject: (error: Error) => void;
 }
 
 export class TlsAcceptor {
+  readonly #what: string;
   readonly #sets: TlsSets<ServerTls, Server>;
   readonly #waiting = new Map<string, Waiting>();
   readonly #warn: Warn;
+  /** Who listens has been told of the certificate. */
+  #isReady = false;
 
   /** Throws for options that cannot be used. `warn`: told of files that have changed and cannot be used. */
   constructor(what: string, source: TlsSource<ServerTls>, warn: Warn) {
     this.#warn = warn;
-    this.#sets = new TlsSets(`${what}: tls`, source, serverTlsRules, (options) => this.#serverOf(options));
+    this.#what = `${what}: tls`;
+    this.#sets = new TlsSets(this.#what, source, serverTlsRules, (options) => this.#serverOf(options));
   }
 
   /** Rejects when files of certificates cannot be read or used: known when a server begins to listen. */
-  ready(): Promise<void> {
-    return this.#sets.ready(this.#warn);
+  async ready(): Promise<void> {
+    await this.#sets.ready(this.#warn);
+    this.#isReady = true;
+  }
+
+  /** Why clients do not take its certificate, whatever they trust; '' where that is not known. */
+  get certTrouble(): string {
+    return troubleOf(this.#sets.newest?.options.cert);
   }
 
   /** Whether it finds out who clients are; undefined: a function says so, for connections only. */
@@ -125,6 +144,9 @@ export class TlsAcceptor {
       throw new TypeError('crl needs the ca that signs the certificates of clients');
     // For its errors, which name what is wrong.
     secureContext(options);
+    // Until then nobody comes, and `certTrouble` says it.
+    const trouble = this.#isReady ? troubleOf(cert) : '';
+    if (trouble !== '') this.#warn(`${this.#what}: the cert ${trouble}: clients do not take it`);
     const server = createServer({
       cert: bufferOf(cert),
       key: bufferOf(key),

@@ -56,6 +56,13 @@ export function checkVerified({ refused, unchecked }: KnownPeer): void {
   throw new NotAdmitted(Status.UNAUTHENTICATED, text, refused);
 }
 
+/** Throws for one that looks like a pattern: it would be nobody's. */
+export function checkWhole(what: string, identities: Iterable<string>): void {
+  for (const identity of identities)
+    if (identity.endsWith('*'))
+      throw new TypeError(`${what}: '${identity}': identities are compared whole, without placeholders`);
+}
+
 /** What `allow` says. Throws a TypeError for one that names nothing, which would let nobody in. */
 export class Allowed {
   readonly #allow: CheckedAllowedPeers | undefined;
@@ -64,6 +71,7 @@ export class Allowed {
     this.#allow = given === undefined ? undefined : checked;
     if (given !== undefined && Object.values(checked).every((list) => list === undefined))
       throw new TypeError('createServer: allow: it names nobody; give uid, gid or identity');
+    checkWhole('createServer: allow: identity', this.#allow?.identity ?? []);
   }
 
   /** Throws when the peer is none of those. */

@@ -10,6 +10,7 @@ import { nearest, slipOf } from '../core/nearest.ts';
 import type { PeerInfo } from '../core/peer.ts';
 import type { Warn } from '../core/warnings.ts';
 import { authorizeMs } from '../limits.ts';
+import { checkWhole } from './allowed.ts';
 import type { ServerCall } from './server-call.ts';
 import type { AnyHandler } from './server-method.ts';
 
@@ -35,7 +36,12 @@ function checkedTable(given: object): ReadonlyMap<string, ReadonlySet<string>> {
     const identities: unknown[] = Array.isArray(value) ? value : [value];
     if (identities.some((each) => typeof each !== 'string'))
       throw new TypeError(`createServer: authorize: ${name}: takes an identity or a list of them`);
-    table.set(name, new Set(identities as string[]));
+    const named = new Set(identities as string[]);
+    checkWhole(
+      `createServer: authorize: ${name}`,
+      [...named].filter((each) => each !== everybody),
+    );
+    table.set(name, named);
   }
   return table;
 }

@@ -11,7 +11,7 @@ import { TlsAcceptor } from '../control/tls-server.ts';
 import { socketRules } from '../control/unix-path.ts';
 import { LimitedLog, type Log, logged, warn } from '../core/log.ts';
 import { checkedOptions, checkedTimeMs, checkNames, type OptionRules } from '../core/options.ts';
-import { processWarning } from '../core/warnings.ts';
+import { processWarning, type Warn } from '../core/warnings.ts';
 import * as limits from '../limits.ts';
 import { serverRules } from '../server/server-options.ts';
 import { Unplaced } from './unplaced.ts';
@@ -53,6 +53,7 @@ class RpcWorkerGroup implements WorkerGroup, WorkerThreadOwner {
   readonly #listener: Listener;
   readonly #firstWords: FirstWords;
   readonly #tls: TlsAcceptor | undefined;
+  readonly #tellOfTls: Warn;
   readonly #unplaced: Unplaced;
   #address = '';
   #shutdown: Promise<void> | undefined;
@@ -77,8 +78,8 @@ class RpcWorkerGroup implements WorkerGroup, WorkerThreadOwner {
     this.#onError = onWorkerError;
     this.#threads = Array.from({ length: workers }, () => new WorkerThread(this));
     this.#unplaced = new Unplaced(this.#threads);
-    const tellOfFiles = log === undefined ? processWarning : logged(log);
-    this.#tls = tls === undefined ? undefined : new TlsAcceptor('serveWorkers', tls, tellOfFiles);
+    this.#tellOfTls = log === undefined ? processWarning : logged(log);
+    this.#tls = tls === undefined ? undefined : new TlsAcceptor('serveWorkers', tls, this.#tellOfTls);
     const limited = log && new LimitedLog(log);
     this.#firstWords = new FirstWords(
       (connection) => this.#accept(connection),
@@ -115,7 +116,12 @@ class RpcWorkerGroup implements WorkerGroup, WorkerThreadOwner {
   async start(address: string): Promise<void> {
     try {
       // Without TLS nothing is awaited: the threads have been started when this function returns.
-      if (this.#tls !== undefined) await this.#tls.ready();
+      if (this.#tls !== undefined) {
+        await this.#tls.ready();
+        const trouble = this.#tls.certTrouble;
+        if (trouble !== '')
+          this.#tellOfTls(`listen ${address}: nobody can get in here: the cert of tls ${trouble}`);
+      }
       await Promise.all(this.#threads.map((thread) => thread.start()));
       this.#address = await this.#listener.listen(address);
     } catch (error) {

@@ -130,6 +130,12 @@ describe('authenticate', () => {
   });
 });
 
+test.each(['spiffe://example.org/*', '*'])('identities are compared whole: %s', (identity) => {
+  const whole =
+    /^createServer: allow: identity: '.*\*': identities are compared whole, without placeholders$/;
+  expect(() => createServer({ allow: { identity: ['a', identity] } })).toThrow(whole);
+});
+
 describe('authorize', () => {
   const echo = 'test.echo.Echo/Echo';
   test.each<[string, NonNullable<ServerOptions['authorize']>, boolean]>([
@@ -210,6 +216,9 @@ describe('authorize', () => {
   test('a table that cannot be meant is found when it is given', () => {
     expect(() => createServer({ authorize: { 'test.echo.Echo': own } })).toThrow(/"test.echo.Echo" is no/);
     expect(() => createServer({ authorize: { '*': 5 as never } })).toThrow(/takes an identity or a list/);
+    expect(() => createServer({ authorize: { '*': ['*', 'spiffe://example.org/*'] } })).toThrow(
+      /^createServer: authorize: \*: 'spiffe:.+\*': identities are compared whole, without placeholders$/,
+    );
     // They have no names of their own, and would let nobody in without a word.
     for (const given of [new Map([['*', own]]), new Set(['*']), [own]])
       expect(() => createServer({ authorize: given as never })).toThrow(

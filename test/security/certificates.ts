@@ -113,12 +113,7 @@ function certificate(wanted: Wanted, subjectKey: KeyObject, issuer: string, issu
 }
 
 /** `serials`: of certificates that do not hold any more, in hex. `days`: until there has to be a newer list. */
-function revocations(
-  serials: readonly string[],
-  issuer: string,
-  issuerKey: KeyObject,
-  days: number,
-): Buffer {
+function revocations(serials: readonly string[], issuer: string, issuerKey: KeyObject, days: number): Buffer {
   const [begin, end] = [new Date(Date.now() - 2 * day), new Date(Date.now() + days * day)];
   const revoked = serials.map((serial) =>
     der(tag.sequence, der(tag.integer, Buffer.from(serial, 'hex')), time(begin)),

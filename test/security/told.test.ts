@@ -22,7 +22,7 @@ import { describe, expect, test, vi } from 'vitest';
 import { quoted } from '../../runtime/core/log.ts';
 import { caught, until } from '../outcomes.ts';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
-import { Authority, pems } from './certificates.ts';
+import { Authority, type Issued, pems } from './certificates.ts';
 import { ends, reach, serve, unixAddress } from './ends.ts';
 
 const authority = new Authority();
@@ -240,6 +240,7 @@ describe('a call that `authorize` denies', () => {
 describe('a server that would let nobody in says so when it begins to listen:', () => {
   const tls = { ...pems(own), ca };
   const server = pems(own);
+  const old = authority.issue({ addresses: ['127.0.0.1'], days: -1 });
   const unix = 'unix';
   test.each<[string, string, ServerOptions, RegExp | undefined]>([
     [
@@ -283,11 +284,41 @@ describe('a server that would let nobody in says so when it begins to listen:', 
       { allow: { identity: 'dns:web' } },
       /names no uid, gid or identity 'uid:…'/,
     ],
+    ['an empty list of users', unix, { allow: { uid: [] } }, /the option allow names nobody/],
+    ['empty lists of users and names', tcp, { tls, allow: { uid: [], identity: [] } }, /allow names nobody/],
+    ['no method', tcp, { authorize: {} }, /the option authorize lets nobody call anything/],
+    [
+      'nobody for any method',
+      tcp,
+      { authorize: { '*': [], 'test.echo.Echo/*': [] } },
+      /authorize lets nobody call/,
+    ],
+    ['somebody for one method', tcp, { authorize: { '*': [], 'test.echo.Echo/*': 'a' } }, undefined],
+    ['its own certificate is of the past', tcp, { tls: pems(old) }, /cert of tls has expired on 20\S+Z$/],
+    ['that, at a unix socket', unix, { tls: pems(old) }, undefined],
   ])('%s', async (_, where, options, says) => {
     const { lines } = await serve(options, where === unix ? unixAddress() : where);
     const expected = says === undefined ? [] : [expect.stringMatching(says)];
     expect(lines).toEqual(expected);
     for (const line of lines) expect(line).toMatch(/^listen \S+: nobody can get in here: /);
+  });
+
+  test('of files, and again when they change for such that have expired', async () => {
+    const files = { cert: join(ends.folder, 'cert'), key: join(ends.folder, 'key') };
+    const write = (given: Issued): void => {
+      for (const [name, path] of Object.entries(files)) writeFileSync(path, given[name as 'cert' | 'key']);
+    };
+    write(old);
+    const { lines, address } = await serve({ tls: tlsFiles(files) }, tcp);
+    expect(lines).toEqual([expect.stringMatching(/nobody can get in here: the cert of tls has expired on/)]);
+    write(own);
+    await reach(address, { tls: { ca } }).client.echo({});
+    write(old);
+    await caught(reach(address, { tls: { ca } }).client.echo({}));
+    const told = lines.filter((line) => line.startsWith('createServer: tls'));
+    expect(told).toEqual([
+      expect.stringMatching(/: the cert has expired on 20\S+Z: clients do not take it$/),
+    ]);
   });
 
   test('as a process warning where there is no log', async () => {
