@@ -42,7 +42,11 @@ int try_lock(FileLock& lock) {
   constexpr int kFlags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
   lock.fd = ::open(lock.path.c_str(), kFlags | O_CREAT | O_EXCL, 0600);
   lock.ours = lock.fd >= 0;
-  if (lock.fd < 0 && errno == EEXIST) lock.fd = ::open(lock.path.c_str(), kFlags);
+  if (lock.fd < 0) {
+    // One that would be made: ENOENT is the folder.
+    if (errno != EEXIST) return errno;
+    lock.fd = ::open(lock.path.c_str(), kFlags);
+  }
   if (lock.fd < 0) return errno == ENOENT ? EAGAIN : errno == ELOOP || errno == EISDIR ? EEXIST : errno;
   struct stat file {};
   if (::fstat(lock.fd, &file) != 0) return errno;
@@ -78,6 +82,8 @@ const char* code_of(int error) {
       return "EACCES";
     case ENOENT:
       return "ENOENT";
+    case ENOTDIR:
+      return "ENOTDIR";
     default:
       return "EIO";
   }

@@ -80,6 +80,9 @@ function lock(path: string): FileLock {
           path,
           `${lockPath} is no lock of rdma-rpc and is left alone; take another path`,
         );
+      case 'ENOENT':
+      case 'ENOTDIR':
+        throw failed(code, path, `there is no folder ${dirname(path)}`);
       case undefined:
         throw cause;
       default:

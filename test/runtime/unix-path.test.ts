@@ -100,6 +100,16 @@ describe('what is there and is no socket stays as it is', () => {
   });
 });
 
+test.each(['ENOENT', 'ENOTDIR'])('a folder that is not there is named: %s', async (code) => {
+  const parent = join(folder, 'parent');
+  if (code === 'ENOTDIR') writeFileSync(parent, 'my only copy');
+  await expect(listen(join(parent, 's'))).rejects.toMatchObject({
+    code,
+    message: `listen unix:${parent}/s: ${code}: there is no folder ${parent}`,
+  });
+  expect(readdirSync(folder)).toEqual(code === 'ENOENT' ? [] : ['parent']);
+});
+
 describe('one server has the address', () => {
   test('a socket that nobody has is replaced', async () => {
     await deadSocket(path);
