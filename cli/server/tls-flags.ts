@@ -133,13 +133,10 @@ const inFlags: readonly (readonly [string, string])[] = [
 
 /** An error's text, with flags in place of options. */
 export function withFlagsNamed(message: string): string {
-  const found = inFlags.find(([options]) => message.includes(options));
-  const text = found === undefined ? message : message.replace(found[0], () => found[1]);
-  return text.replace(
-    /(the server's certificate is not accepted: .+) \(([A-Z_]+)\)/,
-    (_, told: string, code: string) => `${told} (${code}; ${flagsFor(code)})`,
+  const flagged = message.replace(
+    /option tls of the channel: (ca|servername or identity|identity)\b/,
+    (_, names: string) => names.replace(/ca|servername|identity/g, '--$&'),
   );
+  const found = inFlags.find(([options]) => flagged.includes(options));
+  return found === undefined ? flagged : flagged.replace(found[0], () => found[1]);
 }
-
-const flagsFor = (code: string): string =>
-  code === 'ERR_TLS_CERT_ALTNAME_INVALID' ? '--servername or --identity' : '--ca';

@@ -49,6 +49,14 @@ function guardedCheck(check: CheckServer): CheckServer {
   };
 }
 
+/** What is asked for may be meant, and be written otherwise. */
+function prefixHint(found: string, asked: readonly string[]): string {
+  const [, prefix, name] = /^(dns|ip|subject):(.+)$/.exec(found) ?? [];
+  if (name !== undefined && asked.includes(name)) return `; '${name}' lacks the prefix ${prefix}:`;
+  const uri = `uri:${found}`;
+  return asked.includes(uri) ? `; '${uri}' has uri: before it, and URIs go without` : '';
+}
+
 /** What looks at the server's certificate in place of Node; undefined: nothing does. */
 export function checkOf({ identity, checkServerIdentity }: Checked<ChannelTls>): CheckServer | undefined {
   if (checkServerIdentity !== undefined) return guardedCheck(checkServerIdentity);
@@ -57,9 +65,8 @@ export function checkOf({ identity, checkServerIdentity }: Checked<ChannelTls>):
     const seen = SeenCertificate.of(certificate);
     const found = seen && identityOf(seen);
     if (found !== undefined && identity.includes(found)) return undefined;
-    return new Error(
-      `the server is ${found ?? 'nobody that its certificate names clearly'}, which is not asked for`,
-    );
+    const shown = found ?? 'nobody that its certificate names clearly';
+    return new Error(`the server is ${shown}, which is not asked for${prefixHint(found ?? '', identity)}`);
   });
 }
 
@@ -90,9 +97,34 @@ const alertText =
 /** What the system says when nobody is there, or goes. */
 const networkCode = /^E[A-Z]+$/;
 
-function explained(error: Error & { code?: string }, psk: boolean): Error {
+const ofChannel = 'option tls of the channel';
+const authority = `${ofChannel}: ca is to hold the authority of the server's certificate`;
+/** What to do next, by what OpenSSL and Node call it. The command line puts its flags in place of the options. */
+const nextSteps: ReadonlyMap<string, string> = new Map([
+  ['SELF_SIGNED_CERT_IN_CHAIN', authority],
+  ['DEPTH_ZERO_SELF_SIGNED_CERT', authority],
+  ['UNABLE_TO_GET_ISSUER_CERT', authority],
+  ['UNABLE_TO_GET_ISSUER_CERT_LOCALLY', authority],
+  // It has sent its own alone: whether somebody is between the two nobody knows here.
+  [
+    'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+    `${ofChannel}: ca is to hold the authority, and the server's cert those between`,
+  ],
+  ['ERR_TLS_CERT_ALTNAME_INVALID', `${ofChannel}: servername or identity is to be what it has`],
+  ['CERT_HAS_EXPIRED', 'that of the server, or of its authority: renew it there'],
+  ['CERT_NOT_YET_VALID', 'that of the server, or of its authority: compare the clocks of both machines'],
+]);
+
+/** Behind what is wrong with the server's certificate. Without a code it is what one of this side's options says. */
+function nextStep(code: string, { checkServerIdentity, identity }: Checked<ChannelTls>): string {
+  if (code !== '') return `${code}; ${nextSteps.get(code) ?? ofChannel}`;
+  if (checkServerIdentity !== undefined) return `${ofChannel}: checkServerIdentity`;
+  return identity === undefined ? ofChannel : `${ofChannel}: identity`;
+}
+
+function explained(error: Error & { code?: string }, options: Checked<ChannelTls>): Error {
   const { code = '' } = error;
-  if (psk && !plainCodes.has(code) && !networkCode.test(code))
+  if (options.psk !== undefined && !plainCodes.has(code) && !networkCode.test(code))
     return new RpcError(Status.UNAUTHENTICATED, noKey, { processed: 'no', cause: error });
   if (plainCodes.has(code)) {
     return new RpcError(
@@ -107,7 +139,7 @@ function explained(error: Error & { code?: string }, psk: boolean): Error {
     return new RpcError(Status.UNAUTHENTICATED, alertText, { processed: 'no', cause: error });
   return new RpcError(
     Status.UNAUTHENTICATED,
-    `the server's certificate is not accepted: ${error.message} (${code || 'option tls of the channel'})`,
+    `the server's certificate is not accepted: ${error.message} (${nextStep(code, options)})`,
     { processed: 'no', cause: error },
   );
 }
@@ -206,7 +238,7 @@ export class TlsDial {
       const failed = (error: Error): void => {
         secured.destroy();
         signal.removeEventListener('abort', giveUp);
-        reject(connected ? explained(error, psk !== undefined) : error);
+        reject(connected ? explained(error, options) : error);
       };
       const closed = (): void => {
         secured.destroy();

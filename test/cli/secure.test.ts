@@ -95,6 +95,11 @@ test.each<[string, () => string[], Partial<Outcome>]>([
   ['another name of it', () => [...withCa(), '--servername', 'greeter.example.org'], { code: 0 }],
   ['its identity', () => [...withCa(), '--identity', 'dns:greeter.example.org'], { code: 0 }],
   [
+    'its identity without the prefix',
+    () => [...withCa(), '--identity', 'greeter.example.org'],
+    { code: 1, errors: expect.stringMatching(/lacks the prefix dns: \(--identity\)\n$/) },
+  ],
+  [
     'no flag',
     () => [],
     {
@@ -105,12 +110,18 @@ test.each<[string, () => string[], Partial<Outcome>]>([
   [
     'authorities that do not know it',
     () => ['--tls'],
-    { code: 1, errors: expect.stringMatching(/certificate is not accepted: .+\([A-Z_]+; --ca\)\n$/) },
+    {
+      code: 1,
+      errors: expect.stringMatching(/certificate is not accepted: .+\([A-Z_]+; --ca is to hold the .+\)\n$/),
+    },
   ],
   [
     'a name that it does not have',
     () => [...withCa(), '--servername', 'a.example.org'],
-    { code: 1, errors: expect.stringMatching(/ALTNAME_INVALID; --servername or --identity\)\n$/) },
+    {
+      code: 1,
+      errors: expect.stringMatching(/ALTNAME_INVALID; --servername or --identity is to be what it has\)\n$/),
+    },
   ],
 ])('a server with a certificate, and %s', async (_, args, outcome) => {
   const address = await serve({ tls: own });
