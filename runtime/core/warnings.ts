@@ -5,7 +5,7 @@
 
 import { inspect } from 'node:util';
 import { handlerErrorKinds, handlerErrorSumMs, handlerErrorText } from '../limits.ts';
-import { guarded } from './foreign.ts';
+import { guarded, textOf } from './foreign.ts';
 
 /** `detail`: further lines, such as a stack. */
 export type Warn = (text: string, detail?: string) => void;
@@ -18,6 +18,13 @@ export const processWarning: Warn = (text, detail) =>
  * learns INTERNAL.
  */
 export type OnHandlerError = (error: unknown, method: string) => void;
+
+/** What the function given as `authorize` has failed with: not the handler, which has not run. `onHandlerError` hears of it, too. */
+export class AuthorizeFailed extends Error {
+  constructor(cause: unknown) {
+    super(`authorize has failed: ${textOf(cause)}`, { cause });
+  }
+}
 
 /** With stack and causes, whatever it is. */
 function described(error: unknown): string {
@@ -105,7 +112,11 @@ export class HandlerErrors {
       ++errors.others;
     } else {
       errors.again.set(kind, 0);
-      const text = `${method}: the handler failed, and its caller learns no more than that (onHandlerError hears of such errors instead of this warning)`;
+      const what =
+        error instanceof AuthorizeFailed
+          ? 'authorize failed, the handler has not run, and the'
+          : 'the handler failed, and its';
+      const text = `${method}: ${what} caller learns no more than that (onHandlerError hears of such errors instead of this warning)`;
       this.#warn(text, described(error));
     }
     if (this.#timer !== undefined) return;

@@ -8,7 +8,7 @@ import { Status } from '../core/errors/status.ts';
 import { promiseOf } from '../core/foreign.ts';
 import { nearest, slipOf } from '../core/nearest.ts';
 import type { PeerInfo } from '../core/peer.ts';
-import type { Warn } from '../core/warnings.ts';
+import { AuthorizeFailed, type Warn } from '../core/warnings.ts';
 import { authorizeMs } from '../limits.ts';
 import { checkWhole } from './allowed.ts';
 import type { ServerCall } from './server-call.ts';
@@ -117,7 +117,7 @@ export class Authorization {
 
     return function (this: unknown, request: never, context: never): unknown {
       const call: ServerCall = context;
-      const allowed: unknown = decide(call.peer, method);
+      const allowed = decided(decide, call.peer, method);
       if (allowed === true) return handler.call(this, request, context);
       const later = promiseOf(allowed);
       if (later === undefined) throw denied(call);
@@ -130,10 +130,21 @@ export class Authorization {
   }
 }
 
+/** An RpcError is what the application wants to answer. */
+const faultOf = (error: unknown): Error => (error instanceof RpcError ? error : new AuthorizeFailed(error));
+
+function decided(decide: AuthorizeFunction, peer: PeerInfo, method: string): unknown {
+  try {
+    return decide(peer, method);
+  } catch (error) {
+    throw faultOf(error);
+  }
+}
+
 function withinTime(decision: Promise<unknown>, method: string): Promise<unknown> {
   return new Promise((resolve, reject) => {
     const late = `${method}: authorize has not answered within ${authorizeMs} ms`;
     const timer = setTimeout(() => reject(new RpcError(Status.UNAVAILABLE, late)), authorizeMs);
-    decision.then(resolve, reject).finally(() => clearTimeout(timer));
+    decision.then(resolve, (error: unknown) => reject(faultOf(error))).finally(() => clearTimeout(timer));
   });
 }

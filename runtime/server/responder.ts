@@ -8,13 +8,13 @@ import { Status, type StatusCode } from '../core/errors/status.ts';
 import { detailsKey, encodeDetails } from '../core/errors/status-details.ts';
 import { Metadata } from '../core/metadata.ts';
 import { encodeResponseMetadata } from '../core/metadata-wire.ts';
-import type { OnHandlerError } from '../core/warnings.ts';
+import { AuthorizeFailed, type OnHandlerError } from '../core/warnings.ts';
 import type { FabricContext, SlotWaiter } from '../lane/fabric-context.ts';
 import { noSlot } from '../lane/outgoing.ts';
 import { Submission, type Target } from '../lane/submission.ts';
 import { errorTextBytes } from '../limits.ts';
 import { notRun, Reason, SubOp } from '../native.ts';
-import { handlerFailed, type Refusal } from './call-faults.ts';
+import { authorizeFailed, handlerFailed, type Refusal } from './call-faults.ts';
 import type { Account } from './quotas.ts';
 import { ServerCall } from './server-call.ts';
 import { type Answering, ShortAnswers } from './short-answers.ts';
@@ -128,10 +128,11 @@ export class Responder implements SlotWaiter, Answering {
     this.report(call, error);
     const known = error instanceof RpcError ? error : undefined;
     if (this.down || call.accepted) return;
+    const failed = error instanceof AuthorizeFailed ? authorizeFailed : handlerFailed;
     this.#send({
       handle: call.handle,
       status: known?.code ?? Status.INTERNAL,
-      text: known?.rawMessage ?? handlerFailed(call.method),
+      text: known?.rawMessage ?? failed(call.method),
       metadata: this.#errorMetadata(call, known),
     });
   }

@@ -176,10 +176,35 @@ describe('authorize', () => {
     const client = reach(address);
     const error = await caught(client.echo({}));
     expect(error.code).toBe(Status.INTERNAL);
-    expect(error.message).not.toMatch(/vault/);
-    expect(errors).toHaveLength(1);
+    expect(error.message).toMatch(/: authorize failed; the server's log may say why$/);
+    expect(errors).toMatchObject([
+      {
+        message: 'authorize has failed: the vault is at 10.0.0.1',
+        cause: { message: 'the vault is at 10.0.0.1' },
+      },
+    ]);
     bad = false;
     await client.echo({});
+  });
+
+  test.each<[string, NonNullable<ServerOptions['authorize']>]>([
+    [
+      'throws',
+      () => {
+        throw new Error('no vault');
+      },
+    ],
+    ['rejects', () => Promise.reject(new Error('no vault'))],
+  ])('that %s is named in the log, which does not take it for the handler', async (_, authorize) => {
+    const lines: string[] = [];
+    const denied: unknown[] = [];
+    const log = (line: string) => lines.push(line);
+    const { address } = await serve({ authorize, log, onDenied: (call) => denied.push(call) });
+    expect(await caught(reach(address).echo({}))).toMatchObject({ code: Status.INTERNAL });
+    const text = lines.join();
+    expect(text).toMatch(/Echo\/Echo: authorize failed, .* the handler has not run.*no vault/s);
+    expect(text).not.toMatch(/the handler failed/);
+    expect(denied).toEqual([]);
   });
 
   test('that hangs is not waited for for ever, and the handler does not run late', async () => {
