@@ -1,7 +1,7 @@
 /** Turns the options of one call into what the call carries along; nothing for a call that has none of them. Used by a channel. */
 import { failure, reasonOf } from '../core/errors/failure.ts';
 import { BlockLease } from '../core/lease.ts';
-import { nearest } from '../core/nearest.ts';
+import { meantInstead } from '../core/nearest.ts';
 import { checkedTimeMs } from '../core/options.ts';
 import type { CallOptions } from '../core/types.ts';
 import { CallExtras } from './call-extras.ts';
@@ -40,9 +40,7 @@ function checkNames(options: CallOptions): void {
       case 'intoOverflow':
         break;
       default:
-        throw new TypeError(
-          `options of a call: there is no option ${name}; did you mean ${nearest(name, names)}?`,
-        );
+        throw new TypeError(`options of a call: there is no option ${name}${meantInstead(name, names)}`);
     }
   }
 }

@@ -9,7 +9,7 @@ import { textOf } from '../core/foreign.ts';
 import { checkedOptions, checkNames, type OptionRules } from '../core/options.ts';
 import type { Warn } from '../core/warnings.ts';
 import { bufferOf, buffersOf, type Called, checkPem, type Pem, pemFault } from './pem.ts';
-import { type PskKeys, readPsk } from './psk.ts';
+import { checkPskAlone, type PskKeys, readPsk } from './psk.ts';
 
 export type { Pem };
 
@@ -77,6 +77,18 @@ export const channelTlsRules: OptionRules = {
   rejectUnauthorized: { kind: 'boolean' },
 };
 
+/** Refuses options that the other side has. */
+function checkSide(what: string, given: unknown, rules: OptionRules): void {
+  if (typeof given !== 'object' || given === null) return;
+  const [other, side] =
+    rules === serverTlsRules ? [channelTlsRules, 'channels'] : [serverTlsRules, 'servers'];
+  for (const name of Object.keys(given))
+    if (!Object.hasOwn(rules, name) && Object.hasOwn(other, name))
+      throw new UnusableTls(
+        `${what}: ${name} is an option of ${side}; there are ${Object.keys(rules).join(', ')}`,
+      );
+}
+
 export type Checked<T extends TlsMaterial> = Readonly<Omit<T, 'identity'>> & {
   readonly identity?: readonly string[];
 };
@@ -91,6 +103,9 @@ export interface TlsSet<T extends TlsMaterial, Made> {
 interface FilesState {
   /** Why they cannot be used, and what was in them before is; '' when they can. */
   trouble: string;
+  /** What is known before they are read: options beside them, and whether they hold a secret. */
+  readonly more: object;
+  readonly psk: boolean;
 }
 
 /** What this side is told to use cannot be used, or not be read: no attempt gets further before somebody has mended it. */
@@ -117,6 +132,7 @@ export class TlsSets<T extends TlsMaterial, Made> {
     this.#rules = rules;
     this.#make = make;
     if (typeof source !== 'function') this.#read(source);
+    else this.#checkBesideFiles();
   }
 
   /** Reads files, so that what is wrong with them is known before the first connection. What other functions do is asked for connections only. */
@@ -167,7 +183,22 @@ export class TlsSets<T extends TlsMaterial, Made> {
     return this.#set;
   }
 
+  /** A channel would find out with its first connection. */
+  #checkBesideFiles(): void {
+    const files = ofFiles.get(this.#source);
+    if (files === undefined) return;
+    checkSide(this.#what, files.more, this.#rules);
+    checkedOptions(this.#what, files.more, this.#rules);
+    if (!files.psk) return;
+    try {
+      checkPskAlone(files.more);
+    } catch (error) {
+      throw new TypeError(`${this.#what}: ${textOf(error)}`, { cause: error });
+    }
+  }
+
   #checked(given: T): Checked<T> {
+    checkSide(this.#what, given, this.#rules);
     if (typeof this.#source !== 'function') return checkedOptions<Checked<T>>(this.#what, given, this.#rules);
     try {
       return checkedOptions<Checked<T>>(this.#what, given, this.#rules);
@@ -229,7 +260,7 @@ export function tlsFiles<T extends object = object>(files: TlsFiles, more?: T): 
   const entries = Object.entries(files) as [string, string][];
   let stamps = '';
   let last: (ReadTls & T) | undefined;
-  const state: FilesState = { trouble: '' };
+  const state: FilesState = { trouble: '', more: { ...more }, psk: files.psk !== undefined };
   const stampOf = (name: string, path: string): string => {
     const { ino, size, mtimeMs, ctimeMs } = ofFile(name, path, () => statSync(path));
     return `${ino} ${size} ${mtimeMs} ${ctimeMs}`;
@@ -257,7 +288,16 @@ export function tlsFiles<T extends object = object>(files: TlsFiles, more?: T): 
 }
 
 function checkPaths(files: TlsFiles): void {
-  checkNames('tlsFiles', files, ['cert', 'key', 'ca', 'crl', 'psk']);
+  const names = ['cert', 'key', 'ca', 'crl', 'psk'];
+  for (const name of Object.keys(files))
+    if (
+      !names.includes(name) &&
+      (Object.hasOwn(serverTlsRules, name) || Object.hasOwn(channelTlsRules, name))
+    )
+      throw new TypeError(
+        `tlsFiles: ${name} is no file; give it in the second argument, tlsFiles({ … }, { ${name}: … })`,
+      );
+  checkNames('tlsFiles', files, names);
   for (const [name, path] of Object.entries(files)) {
     // An error of the file system would have the whole text, which may be a key.
     if (typeof path !== 'string' || path.includes('-----BEGIN '))

@@ -21,14 +21,6 @@ function scored(word: string, known: readonly string[]): { name: string; score: 
     .sort((a, b) => a.score - b.score)[0];
 }
 
-/** The same by share of the letters: a short name is not near to everything. */
-function alike(word: string, known: readonly string[]): string | undefined {
-  const lower = word.slice(0, 64).toLowerCase();
-  const share = (name: string): number =>
-    distance(lower, name.toLowerCase()) / Math.max(lower.length, name.length);
-  return known.map((name) => ({ name, share: share(name) })).sort((a, b) => a.share - b.share)[0]?.name;
-}
-
 /** `maxTimeoutMs` and `timeoutMaxMs` have the same. */
 const sortedWords = (name: string): string =>
   (name.match(/[A-Z]?[^A-Z_]+|[A-Z]/g) ?? [])
@@ -46,18 +38,48 @@ const elsewhere: ReadonlyMap<string, string> = new Map([
   ['sent', 'processed'],
 ]);
 
-/** The most similar of them, however little that is; before it, the one that has the same words, or that is called `word` elsewhere. */
-export function nearest(word: string, known: readonly string[]): string {
+/** How many letters both begin with. */
+function beginning(a: string, b: string): number {
+  let length = 0;
+  while (length < a.length && a[length] === b[length]) ++length;
+  return length;
+}
+
+/** Further edits than that are no slip. */
+const editsMax = (word: string): number => (word.length < 4 ? 1 : Math.max(2, Math.floor(word.length / 3)));
+
+/**
+ * The one that is called `word` elsewhere, else the one that is few edits away, in the words' order or another,
+ * else the one that begins alike. Undefined: none is like it, and a guess would mislead.
+ */
+export function nearest(word: string, known: readonly string[]): string | undefined {
   const meant = elsewhere.get(word);
   if (meant !== undefined && known.includes(meant)) return meant;
-  const words = sortedWords(word.slice(0, 64));
-  return known.find((name) => sortedWords(name) === words) ?? alike(word, known) ?? '';
+  const cut = word.slice(0, 64);
+  const [lower, words] = [cut.toLowerCase(), sortedWords(cut)];
+  const best = known
+    .map((name) => {
+      const edits = Math.min(distance(lower, name.toLowerCase()), distance(words, sortedWords(name)));
+      return { name, edits, same: beginning(lower, name.toLowerCase()) };
+    })
+    .sort((a, b) => a.edits - b.edits || b.same - a.same);
+  if (best[0] !== undefined && best[0].edits <= editsMax(cut)) return best[0].name;
+  const [alike] = best.sort((a, b) => b.same - a.same || a.edits - b.edits);
+  return alike !== undefined && alike.same >= Math.max(3, Math.min(4, cut.length)) ? alike.name : undefined;
+}
+
+/** Lists that are longer help nobody. */
+const listedMax = 12;
+
+/** What goes behind the word that is not known. */
+export function meantInstead(word: string, known: readonly string[]): string {
+  const meant = nearest(word, known);
+  if (meant !== undefined) return `; did you mean ${meant}?`;
+  return known.length > 0 && known.length <= listedMax ? `; there are ${known.join(', ')}` : '';
 }
 
 /** The same if it is similar enough to be a slip, `user_id` for `userId` among them. */
 export function slipOf(word: string, known: readonly string[]): string | undefined {
   const best = scored(word.replaceAll('_', ''), known);
-  return best !== undefined && best.score <= (word.length < 4 ? 1 : Math.max(2, Math.floor(word.length / 3)))
-    ? best.name
-    : undefined;
+  return best !== undefined && best.score <= editsMax(word) ? best.name : undefined;
 }

@@ -2,7 +2,7 @@
 
 import { disown } from '../codec/disown.ts';
 import { callSlots, slotsPerStream } from '../limits.ts';
-import { nearest } from './nearest.ts';
+import { meantInstead } from './nearest.ts';
 
 export interface Range {
   /** Undefined: found out when it is needed. */
@@ -139,12 +139,21 @@ function byDefault(rule: OptionRule): unknown {
   return rule.kind === 'time' ? -1 : undefined;
 }
 
+/** Lists and Maps have no names of options: what is in them would be nothing without a word. */
+function checkObject(what: string, given: unknown): asserts given is object {
+  if (typeof given === 'object' && given !== null && !(Symbol.iterator in given)) return;
+  disown(given);
+  const kind = typeof given === 'object' && given !== null;
+  const shown = kind ? Object.prototype.toString.call(given).slice('[object '.length, -1) : String(given);
+  throw new TypeError(`${what}: takes an object with options, and this is ${shown}`);
+}
+
 /** Refuses names that are not in `rules`, naming the nearest that is. */
 export function checkNames(what: string, given: unknown, known: readonly string[]): void {
-  if (typeof given !== 'object' || given === null) throw new TypeError(`${what}: options must be an object`);
+  checkObject(what, given);
   for (const name of Object.keys(given)) {
     if (known.includes(name)) continue;
-    throw new TypeError(`${what}: there is no option ${name}; did you mean ${nearest(name, known)}?`);
+    throw new TypeError(`${what}: there is no option ${name}${meantInstead(name, known)}`);
   }
 }
 
@@ -170,6 +179,7 @@ function checkLevel(what: string, given: object, rules: OptionRules): void {
 /** `given` with defaults, as plain values by name. Throws a TypeError or RangeError that names the option. */
 export function checkedOptions<T>(what: string, given: object | undefined, rules: OptionRules): T {
   const options = given ?? {};
+  checkObject(what, options);
   checkLevel(what, options, rules);
   checkNames(what, options, Object.keys(rules));
   const result: Record<string, unknown> = {};

@@ -6,7 +6,7 @@ import type { ServiceDefinition } from '../codec/types.ts';
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status } from '../core/errors/status.ts';
 import { promiseOf } from '../core/foreign.ts';
-import { nearest, slipOf } from '../core/nearest.ts';
+import { meantInstead, slipOf } from '../core/nearest.ts';
 import type { PeerInfo } from '../core/peer.ts';
 import { AuthorizeFailed, type Warn } from '../core/warnings.ts';
 import { authorizeMs } from '../limits.ts';
@@ -82,7 +82,7 @@ export class Authorization {
     const known = Object.values(methods).map((method) => method.fullName);
     for (const name of this.#names) {
       if (!name.startsWith(`${fullName}/`) || name.endsWith('/*') || known.includes(name)) continue;
-      throw new TypeError(`authorize: there is no method ${name}; did you mean ${nearest(name, known)}?`);
+      throw new TypeError(`authorize: there is no method ${name}${meantInstead(name, known)}`);
     }
   }
 

@@ -95,7 +95,7 @@ describe('what may be used', () => {
       { verbs: { dev: 'a' } },
       /verbs: there is no option dev; did you mean device\?/,
     ],
-    ['verbs that is a name', { verbs: 'mlx5_0' }, /verbs: options must be an object/],
+    ['verbs that is a name', { verbs: 'mlx5_0' }, /verbs: takes an object with options, and this is mlx5_0/],
     ['a retry count', { verbs: { retryCount: 8 } }, /verbs: retryCount: 8 is not an integer from 0 to 7/],
     ['an isolation', { isolation: 'process' }, /isolation: process is none of context, session/],
   ])('a bad option is refused by name: %s', (_, options, message) => {

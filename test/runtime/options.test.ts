@@ -77,7 +77,8 @@ describe('options', () => {
       () => configure({ polling: 'never' as never }),
       /polling: never is none of adaptive, busy, event/,
     ],
-    ['no object', () => createServer(5 as never), /options must be an object/],
+    ['no object', () => createServer(5 as never), /takes an object with options, and this is 5/],
+    ['like no other', () => createServer({ xyzzy: 1 } as object), /^createServer: there is no option xyzzy$/],
     [
       'no function for an in-process server',
       () => createInProcessChannel(createServer() as never),
@@ -108,7 +109,12 @@ describe('options', () => {
     expect(nearest('deadline', options)).toBe('timeoutMs');
     expect(nearest('headers', options)).toBe('metadata');
     expect(nearest('contextValues', options)).toBe('values');
-    expect(nearest('deadline', ['hedging', 'inflightMax'])).toBe('hedging');
+  });
+
+  test('what is like no other is not guessed at', () => {
+    expect(nearest('deadline', ['hedging', 'inflightMax'])).toBeUndefined();
+    expect(nearest('servername', ['cert', 'key', 'ca', 'crl', 'psk'])).toBeUndefined();
+    expect(nearest('minVersion', ['cert', 'requestCert', 'checkClientIdentity'])).toBeUndefined();
   });
 
   test('a channel that is no channel is refused', () => {

@@ -33,7 +33,54 @@ describe('options that cannot be used are found at once', () => {
     expect(() => createChannel('a:1', { tls: { ca: 'x', cert: 'x' } })).toThrow(
       'createChannel: tls: a cert without its key',
     );
-    expect(() => createChannel('a:1', { tls: true as never })).toThrow(/tls: options must be an object/);
+    expect(() => createChannel('a:1', { tls: true as never })).toThrow(
+      'createChannel: tls: takes an object with options, and this is true',
+    );
+  });
+
+  test.each<[string, () => unknown, RegExp]>([
+    [
+      'of servers on a channel',
+      () => createChannel('a:1', { tls: { requestCert: true } as object }),
+      /requestCert is an option of servers; there are cert, key/,
+    ],
+    [
+      'of channels on a server',
+      () => createServer({ tls: { ...pems(serverCert), identity: 'a' } as object }),
+      /identity is an option of channels; there are cert, key/,
+    ],
+    [
+      'like no other',
+      () => createServer({ tls: { minVersion: 1 } as object }),
+      /no option minVersion; there are cert, key/,
+    ],
+    [
+      'in the wrong argument of tlsFiles',
+      () => tlsFiles({ servername: 'a' } as object),
+      /servername is no file; give it in the second argument, tlsFiles\(\{ … \}, \{ servername: … \}\)/,
+    ],
+    [
+      'of tlsFiles, misspelt',
+      () => createChannel('a:1', { tls: tlsFiles({ ca: '/ca' }, { serverName: 'a' }) }),
+      /^createChannel: tls: there is no option serverName; did you mean servername\?/,
+    ],
+    [
+      'of tlsFiles, of servers on a channel',
+      () => createChannel('a:1', { tls: tlsFiles({ ca: '/ca' }, { requestCert: true }) }),
+      /requestCert is an option of servers/,
+    ],
+    [
+      'of tlsFiles, of no use beside a secret',
+      () => createChannel('a:1', { tls: tlsFiles({ psk: '/psk' }, { servername: 'a' }) }),
+      /^createChannel: tls: psk goes without servername/,
+    ],
+    [
+      'of tlsFiles on a server',
+      () => createServer({ tls: tlsFiles({ cert: '/c', key: '/k' }, { requestCerts: true }) }),
+      /did you mean requestCert\?/,
+    ],
+  ])('an option %s', (_, make, reason) => {
+    expect(make).toThrow(reason);
   });
 });
 

@@ -149,6 +149,9 @@ test('an in-process channel is of this process', async () => {
 
 test('`allow` that names nobody is a mistake', () => {
   expect(() => createServer({ allow: {} })).toThrow(/allow: it names nobody; give uid, gid or identity/);
+  expect(() => createServer({ allow: new Map() as never })).toThrow(
+    'createServer: allow: takes an object with options, and this is Map',
+  );
   expect(() => createServer({ allow: { uid: -1 } })).toThrow(/allow: uid: -1 is not an integer/);
   expect(() => createServer({ allow: { user: 1 } as object })).toThrow(/there is no option user/);
 });
