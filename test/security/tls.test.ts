@@ -1,3 +1,4 @@
+/** TLS on `host:port` addresses: who gets a session, who does not and what both sides say then. */
 import { connect, createServer as listen } from 'node:net';
 import { connect as secureConnect, TLSSocket } from 'node:tls';
 import { type ChannelTls, type ServerOptions, type ServerTls, Status, stats } from 'rdma-rpc';
