@@ -21,8 +21,15 @@ export type OnHandlerError = (error: unknown, method: string) => void;
 
 /** What the function given as `authorize` has failed with: not the handler, which has not run. `onHandlerError` hears of it, too. */
 export class AuthorizeFailed extends Error {
+  readonly #own = true;
+
   constructor(cause: unknown) {
     super(`authorize has failed: ${textOf(cause)}`, { cause });
+  }
+
+  /** Asked of whatever a handler throws, and `instanceof` would run the traps of a proxy. */
+  static is(error: unknown): boolean {
+    return typeof error === 'object' && error !== null && #own in error;
   }
 }
 
@@ -112,10 +119,9 @@ export class HandlerErrors {
       ++errors.others;
     } else {
       errors.again.set(kind, 0);
-      const what =
-        error instanceof AuthorizeFailed
-          ? 'authorize failed, the handler has not run, and the'
-          : 'the handler failed, and its';
+      const what = AuthorizeFailed.is(error)
+        ? 'authorize failed, the handler has not run, and the'
+        : 'the handler failed, and its';
       const text = `${method}: ${what} caller learns no more than that (onHandlerError hears of such errors instead of this warning)`;
       this.#warn(text, described(error));
     }

@@ -128,7 +128,7 @@ export class Responder implements SlotWaiter, Answering {
     this.report(call, error);
     const known = error instanceof RpcError ? error : undefined;
     if (this.down || call.accepted) return;
-    const failed = error instanceof AuthorizeFailed ? authorizeFailed : handlerFailed;
+    const failed = AuthorizeFailed.is(error) ? authorizeFailed : handlerFailed;
     this.#send({
       handle: call.handle,
       status: known?.code ?? Status.INTERNAL,
