@@ -1,5 +1,6 @@
 /** The requests of `rdma-rpc bench`: from JSON on the command line or in a file, made once, or anew for each call where the text is a template. */
 import { readFile } from 'node:fs/promises';
+import { text as allOf } from 'node:stream/consumers';
 import type { JsonValue } from '#protobuf';
 import { jsonTexts, type RequestForm, requestOf } from '../server/request.ts';
 import { stdinText } from '../server/stdin.ts';
@@ -15,11 +16,7 @@ export interface DataFlags {
 
 /** Throws an Error with the reason when the file cannot be read. */
 export async function dataText({ data, dataFile }: DataFlags): Promise<string> {
-  if (dataFile === '-' || (dataFile === undefined && data === '@')) {
-    let all = '';
-    for await (const chunk of stdinText()) all += chunk;
-    return all;
-  }
+  if (dataFile === '-' || (dataFile === undefined && data === '@')) return await allOf(stdinText());
   if (dataFile === undefined) return data;
   try {
     return await readFile(dataFile, 'utf8');

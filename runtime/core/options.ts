@@ -91,12 +91,10 @@ export function checkedValue(where: string, rule: OptionRule, value: unknown): u
       if ((typeof value !== 'object' || value === null) && typeof value !== 'function')
         throw new TypeError(`${where}: takes an object, or a function that returns one`);
       // Lists and Maps would be taken for objects without the names that are meant.
-      if (Symbol.iterator in value) {
-        const kind = Object.prototype.toString.call(value).slice('[object '.length, -1);
+      if (Symbol.iterator in value)
         throw new TypeError(
-          `${where}: takes an object with names, such as { name: … }, or a function, and this is ${kind}`,
+          `${where}: takes an object with names, such as { name: … }, or a function, and this is ${kindOf(value)}`,
         );
-      }
       return value;
     case 'function':
       if (typeof value !== 'function') throw new TypeError(`${where}: not a function`);
@@ -139,12 +137,15 @@ function byDefault(rule: OptionRule): unknown {
   return rule.kind === 'time' ? -1 : undefined;
 }
 
+/** `Map`, `Array` or what else an object is called. */
+const kindOf = (value: object): string => Object.prototype.toString.call(value).slice('[object '.length, -1);
+
 /** Lists and Maps have no names of options: what is in them would be nothing without a word. */
 function checkObject(what: string, given: unknown): asserts given is object {
-  if (typeof given === 'object' && given !== null && !(Symbol.iterator in given)) return;
+  const isObject = typeof given === 'object' && given !== null;
+  if (isObject && !(Symbol.iterator in given)) return;
   disown(given);
-  const kind = typeof given === 'object' && given !== null;
-  const shown = kind ? Object.prototype.toString.call(given).slice('[object '.length, -1) : String(given);
+  const shown = isObject ? kindOf(given) : String(given);
   throw new TypeError(`${what}: takes an object with options, and this is ${shown}`);
 }
 

@@ -60,7 +60,7 @@ export function checkVerified({ refused, unchecked }: KnownPeer): void {
 export function checkWhole(what: string, identities: Iterable<string>): void {
   for (const identity of identities)
     if (identity.endsWith('*'))
-      throw new TypeError(`${what}: '${identity}': identities are compared whole, without placeholders`);
+      throw new TypeError(`${what}: '${identity}': identities are compared whole: * is no pattern`);
 }
 
 /** What `allow` says. Throws a TypeError for one that names nothing, which would let nobody in. */

@@ -1,12 +1,11 @@
 /** The credentials of a channel: of its session and of its calls. */
 import { inspect } from 'node:util';
-import { type ChannelOptions, createServer, type ServerOptions, Status } from 'rdma-rpc';
+import { type ChannelOptions, Status } from 'rdma-rpc';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { KeptCredentials } from '../../runtime/client/credentials.ts';
 import { caught } from '../outcomes.ts';
-import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
 import { Authority } from './certificates.ts';
-import { ends, reach as reached, unixAddress } from './ends.ts';
+import { reach as reached, serveWho as serve } from './ends.ts';
 
 const authority = new Authority();
 const { ca } = authority;
@@ -14,16 +13,6 @@ const { cert, key } = authority.issue({ addresses: ['127.0.0.1'] });
 
 afterEach(() => void vi.useRealTimers());
 
-async function serve(options: ServerOptions, address = unixAddress()) {
-  const lines: string[] = [];
-  const server = createServer({ log: (line) => lines.push(line), ...options });
-  server.add(EchoDefinition, {
-    echo: (_, { peer }) => ({ text: peer.identity ?? 'nobody' }),
-    behave: (_, { metadata }) => ({ text: metadata.getAll('token').join() }),
-  });
-  ends.servers.push(server);
-  return { server, lines, address: await server.listen(address) };
-}
 const reach = (address: string, options?: ChannelOptions) => reached(address, options).client;
 
 describe('credentials of a session', () => {

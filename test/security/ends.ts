@@ -50,6 +50,18 @@ export async function serve(options: ServerOptions, address: string) {
   return { server, seen, lines, address: await server.listen(address) };
 }
 
+/** A server whose echo says who calls, and whose `behave` says with which tokens. */
+export async function serveWho(options: ServerOptions, address = unixAddress()) {
+  const lines: string[] = [];
+  const server = createServer({ log: (line) => lines.push(line), ...options });
+  server.add(EchoDefinition, {
+    echo: (_, { peer }) => ({ text: peer.identity ?? 'nobody' }),
+    behave: (_, { metadata }) => ({ text: metadata.getAll('token').join() }),
+  });
+  ends.servers.push(server);
+  return { server, lines, address: await server.listen(address) };
+}
+
 export interface Reached {
   readonly channel: Channel;
   readonly client: Client<typeof EchoDefinition>;

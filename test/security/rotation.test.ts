@@ -1,23 +1,12 @@
 /** Certificates that change while calls are made, revoked ones, and sources of them that fail. */
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type ChannelTls, type ServerOptions, type ServerTls, Status, tlsFiles } from 'rdma-rpc';
+import { type ChannelTls, type ServerTls, Status, tlsFiles } from 'rdma-rpc';
 import { describe, expect, test } from 'vitest';
 import { caught, until } from '../outcomes.ts';
 import { Authority, type Issued, pems } from './certificates.ts';
-import { ends, reach, serve as served } from './ends.ts';
-
-const authority = new Authority();
-const { ca } = authority;
-const spiffe = 'spiffe://example.org/web';
-const serverCert = authority.issue({ names: ['localhost'], addresses: ['127.0.0.1'], subject: 'server' });
-const web = authority.issue({ uris: [spiffe] });
-const mutual: ServerTls = { ...pems(serverCert), ca };
-
-async function serve(options: ServerOptions = {}) {
-  const serving = await served({ fabric: ['shm', 'tcp'], ...options }, '127.0.0.1:0');
-  return { ...serving, port: Number(serving.address.split(':')[1]) };
-}
+import { ends, reach } from './ends.ts';
+import { authority, ca, mutual, serve, serverCert, spiffe, web } from './tls-bed.ts';
 
 describe('certificates that change', () => {
   test('are those of the next connection; those that are up go on, and no call fails', async () => {

@@ -1,24 +1,13 @@
 /** TLS on `host:port` addresses: who gets a session, who does not and what both sides say then. */
 import { connect, createServer as listen } from 'node:net';
 import { connect as secureConnect, TLSSocket } from 'node:tls';
-import { type ChannelTls, type ServerOptions, type ServerTls, Status, stats } from 'rdma-rpc';
+import { type ChannelTls, type ServerTls, Status, stats } from 'rdma-rpc';
 import { describe, expect, test, vi } from 'vitest';
 import { greetingBytes, greetingMagic } from '../../runtime/control/handoff.ts';
 import { caught, until } from '../outcomes.ts';
 import { Authority, type Issued, pems } from './certificates.ts';
-import { reach, serve as served } from './ends.ts';
-
-const authority = new Authority();
-const { ca } = authority;
-const spiffe = 'spiffe://example.org/web';
-const serverCert = authority.issue({ names: ['localhost'], addresses: ['127.0.0.1'], subject: 'server' });
-const web = authority.issue({ uris: [spiffe] });
-const mutual: ServerTls = { ...pems(serverCert), ca };
-
-async function serve(options: ServerOptions = {}) {
-  const serving = await served({ fabric: ['shm', 'tcp'], ...options }, '127.0.0.1:0');
-  return { ...serving, port: Number(serving.address.split(':')[1]) };
-}
+import { reach } from './ends.ts';
+import { authority, ca, mutual, serve, serverCert, spiffe, web } from './tls-bed.ts';
 
 describe.each(['shm', 'tcp'] as const)('over %s', (fabric) => {
   test('both sides know each other by their certificates', async () => {
