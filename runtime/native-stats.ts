@@ -1,8 +1,11 @@
 /** The counters of a context, as native/binding/objects/stats_object.h makes them. Part of the native boundary (native.ts). */
 /** Counters of one context since its start; plain numbers, read by the demo's table, tests and `info`. */
 export interface Stats {
+  /** A stream is one; its parts are none. */
   calls: number;
   requests: number;
+  streamMessagesSent: number;
+  streamMessagesReceived: number;
   inlineSends: number;
   eagerSends: number;
   /** Messages that went in several of these. */

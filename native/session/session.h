@@ -49,7 +49,7 @@ class Session final : public Link {
   void want(std::uint32_t call);
   void close(const std::string& reason) {
     if (error_.empty())
-      closed_ = client_ != nullptr ? client_->calls_in_flight() == 0 : server_->calls_in_flight() == 0;
+      closed_ = client_ != nullptr ? client_->under_way() == 0 : server_->under_way() == 0;
     fail(reason);
   }
   /// It has ended as nobody wanted it: with calls under way, or by itself.

@@ -86,7 +86,7 @@ const char* parse(const std::byte* data, std::uint32_t bytes, Frame& frame) {
         return "lasting keys without a key";
       if (header.method == 0) return "request without a method";
       if (const char* why = parse_message(data, bytes, frame)) return why;
-      if ((flags & part) != 0 && frame.metadata_bytes < kPartHeaderBytes) return "part without its header";
+      if ((flags & part) != 0 && frame.metadata_bytes < sizeof(PartHeader)) return "part without its header";
       return nullptr;
     case FrameType::response:
       if ((flags & ~(has_metadata | written | not_run | image)) != 0) return "response with unknown flags";

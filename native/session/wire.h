@@ -88,8 +88,29 @@ struct Written {
 };
 static_assert(sizeof(Written) == 8);
 
-/// What the metadata of a part begins with (WIRE §8). The session only looks whether it is there.
-inline constexpr std::uint32_t kPartHeaderBytes = 12;
+/// What the metadata of a part begins with (WIRE §8). The session looks whether it is there, and at kind and
+/// count for what it counts; it obeys none of it.
+struct PartHeader {
+  std::uint32_t stream;
+  std::uint32_t sequence;
+  std::uint16_t count;  ///< of messages
+  std::uint8_t kind;
+  std::uint8_t flags;
+};
+static_assert(sizeof(PartHeader) == 12);
+/// PartHeader::kind: the call that lasts as long as its stream; the one whose answer brings messages.
+inline constexpr std::uint8_t kOpen = 1, kPull = 3;
+/// Of metadata of so many bytes; all 0 where they are too few to begin with one.
+inline PartHeader part_header(const std::byte* metadata, std::uint32_t bytes) {
+  PartHeader header{};
+  if (bytes >= sizeof header) std::memcpy(&header, metadata, sizeof header);
+  return header;
+}
+/// Messages that the answer to a part has brought, whose metadata and status are these.
+inline std::uint32_t messages_answered(const std::byte* metadata, std::uint32_t bytes, std::uint32_t status) {
+  const PartHeader header = part_header(metadata, bytes);
+  return status == 0 && header.kind == kPull ? header.count : 0;
+}
 
 inline constexpr std::uint32_t kSlotBits = 12;
 inline constexpr std::uint32_t kGenerationMask = (1u << 20) - 1;

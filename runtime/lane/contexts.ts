@@ -188,6 +188,8 @@ function close(entry: Entry): void {
 const zero: Stats = {
   calls: 0,
   requests: 0,
+  streamMessagesSent: 0,
+  streamMessagesReceived: 0,
   inlineSends: 0,
   eagerSends: 0,
   segmentedMessages: 0,

@@ -27,6 +27,8 @@ inline auto counters_of(session::Context& context, const PumpCounters& pump) {
   return std::array{
       Counter{"calls", stats.calls},
       Counter{"requests", stats.requests},
+      Counter{"streamMessagesSent", stats.stream_messages_sent},
+      Counter{"streamMessagesReceived", stats.stream_messages_received},
       Counter{"inlineSends", stats.inline_sends},
       Counter{"eagerSends", stats.eager_sends},
       Counter{"segmentedMessages", stats.segmented_messages},

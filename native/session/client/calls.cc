@@ -13,16 +13,22 @@ using boundary::Reason;
 namespace ev = boundary::ev;
 namespace sub = boundary::sub;
 
-ClientCall& ClientHalf::begin_call(std::uint32_t slot, std::uint32_t method, bool part) {
+ClientCall& ClientHalf::begin_call(std::uint32_t slot, std::uint32_t method, const wire::PartHeader* part) {
   ClientCall& call = calls_[slot];
   call.generation = (call.generation + 1) & wire::kGenerationMask;
   call.method = method;
   call.state = ClientState::active;
   call.unsent = false;
-  call.part = part;
+  call.part = part != nullptr;
+  call.opens = part != nullptr && part->kind == wire::kOpen;
   call.began = telemetry::time_of(shared_.now_ns);
-  ++calls_in_flight_;
-  ++shared_.stats.calls;
+  ++under_way_;
+  if (part != nullptr) shared_.stats.stream_messages_sent += part->count;
+  if (call.is_call()) {
+    ++shared_.stats.calls;
+  } else {
+    ++parts_under_way_;
+  }
   return call;
 }
 
@@ -34,8 +40,11 @@ void ClientHalf::submit(const std::int32_t* words, bool part) {
     shared_.events.emit(failed_event(slot, Reason::session_lost, Processed::no));
     return;
   }
-  ClientCall& call = begin_call(slot, static_cast<std::uint32_t>(words[sub::method]), part);
   const auto metadata_bytes = static_cast<std::uint32_t>(words[sub::metadata_bytes]);
+  const wire::PartHeader head =
+      part ? wire::part_header(shared_.slots.payload(send_slot), metadata_bytes) : wire::PartHeader{};
+  ClientCall& call =
+      begin_call(slot, static_cast<std::uint32_t>(words[sub::method]), part ? &head : nullptr);
   const auto message_bytes = static_cast<std::uint32_t>(words[sub::message_bytes]);
   const auto timeout_us = static_cast<std::uint32_t>(words[sub::timeout_us]);
   if (!link_.fits_frames(shared_.predictor.expected(call.method))) {
@@ -84,7 +93,11 @@ std::int32_t ClientHalf::submit_bulk(const BulkSubmission& submission) {
   bulk->image = submission.image;
   bulk->sink_only = submission.sink_only;
   const auto token = static_cast<std::int32_t>(bulk->token);
-  ClientCall& call = begin_call(submission.call, submission.method, submission.op == boundary::SubOp::part);
+  const bool part = submission.op == boundary::SubOp::part;
+  const wire::PartHeader head =
+      part ? wire::part_header(shared_.slots.payload(submission.slot), submission.metadata_bytes)
+           : wire::PartHeader{};
+  ClientCall& call = begin_call(submission.call, submission.method, part ? &head : nullptr);
   call.bulk = std::move(bulk);
   choose_sink(call, submission.sink);
   defer(submission.call);
@@ -235,12 +248,17 @@ void ClientHalf::on_response(const wire::Frame& frame, std::uint32_t receive_slo
   }
 
   if (call.state == ClientState::active) note_latency(slot, call, header.method == 0);
+  if (!call.is_call()) {
+    const std::byte* metadata = link_.receive_slab() + base + frame.metadata_offset;
+    shared_.stats.stream_messages_received +=
+        wire::messages_answered(metadata, frame.metadata_bytes, header.method);
+  }
   if (call.bulk == nullptr) {
     if (in_sink || invalidated_rkey != 0)
       return link_.protocol_error("response used a sink that it was not given");
     shared_.predictor.learn(call.method, frame.message_bytes, false);
     call.state = ClientState::idle;
-    --calls_in_flight_;
+    count_out(call);
     if (event.word[ev::kind] == static_cast<std::int32_t>(EvKind::settled)) link_.put_together(event, frame);
     shared_.events.emit(event);
     return;

@@ -64,9 +64,13 @@ struct ClientCall {
   ClientState state = ClientState::idle;
   boundary::Reason reason = boundary::Reason::cancelled;  ///< of a cancel
   bool unsent = false;                                    ///< found unposted when the session broke
-  bool part = false;                                      ///< of a stream
+  bool part = false;                                      ///< a stream, or a part of one
+  bool opens = false;                                     ///< the stream
   std::uint32_t began = 0;                                ///< telemetry::time_of()
   std::unique_ptr<ClientBulk> bulk;
+
+  /// What counts as a call, and is timed.
+  bool is_call() const { return !part || opens; }
 };
 
 }  // namespace rdma_rpc::session

@@ -40,7 +40,7 @@ void ClientHalf::end_unexposed() {
     shared_.events.emit(
         failed_event(slot, Reason::session_lost, call.unsent ? Processed::no : Processed::maybe));
     call.state = ClientState::idle;
-    --calls_in_flight_;
+    count_out(call);
   });
 }
 

@@ -53,7 +53,10 @@ class ClientHalf final : Half {
   /// Calls are held that their callers have given up, see check_held().
   bool holds() const { return held_ != 0; }
   void check_held();
-  std::uint32_t calls_in_flight() const { return calls_in_flight_; }
+  /// Calls that are open; a stream is one.
+  std::uint32_t calls_in_flight() const { return under_way_ - parts_under_way_; }
+  /// Parts of streams included.
+  std::uint32_t under_way() const { return under_way_; }
   const CallTable<ClientCall>& calls() const { return calls_; }
 
   // --- arena memory
@@ -85,9 +88,15 @@ class ClientHalf final : Half {
   void note_latency(std::uint32_t slot, const ClientCall& call, bool good) {
     link_.recorder().settle(wire::call_word(slot, call.generation), call.method, good,
                             telemetry::time_of(shared_.now_ns) - call.began);
-    if (!call.part) shared_.latencies.note(call.method, true, call.began, shared_.now_ns, good);
+    if (call.is_call()) shared_.latencies.note(call.method, true, call.began, shared_.now_ns, good);
   }
-  ClientCall& begin_call(std::uint32_t slot, std::uint32_t method, bool part);
+  /// `part`: its header, null for a call that has nothing to do with streams.
+  ClientCall& begin_call(std::uint32_t slot, std::uint32_t method, const wire::PartHeader* part);
+  /// It has ended for this session.
+  void count_out(const ClientCall& call) {
+    --under_way_;
+    if (!call.is_call()) --parts_under_way_;
+  }
   bool start_bulk_request(std::uint32_t slot);
   void defer(std::uint32_t slot);
   void start_deferred();
@@ -121,7 +130,7 @@ class ClientHalf final : Half {
   bool wire_is_stuck();
 
   CallTable<ClientCall> calls_;
-  std::uint32_t calls_in_flight_ = 0;
+  std::uint32_t under_way_ = 0, parts_under_way_ = 0;
   std::uint32_t late_expected_ = 0;            ///< responses that cancelled calls may still get
   std::uint32_t timeouts_pending_ = 0;         ///< calls that check_timeouts() looks at
   std::uint32_t held_ = 0;                     ///< calls that check_held() looks at

@@ -50,7 +50,7 @@ void ClientHalf::settle(std::uint32_t slot, bool windows_intact) {
   if (forged) result = failed_event(slot, Reason::session_lost, Processed::yes);
   call.state = call.bulk->late_may_come ? ClientState::given_up : ClientState::idle;
   end_bulk(call, windows_intact);
-  --calls_in_flight_;
+  count_out(call);
 #ifdef RDMA_RPC_CANARY  // the bug that native/test/session/canary plants, to see that the oracle finds it:
                         // calls end while exposed
   if (result.word[ev::kind] != static_cast<std::int32_t>(EvKind::settled)) return;
@@ -138,7 +138,7 @@ void ClientHalf::cancel(std::uint32_t slot, Reason reason) {
   if (call.bulk == nullptr) {
     call.state = unsent ? ClientState::idle : ClientState::given_up;
     if (!unsent) ++late_expected_;
-    --calls_in_flight_;
+    count_out(call);
     shared_.events.emit(event);
   } else if (!exposed) {
     if (!unsent) give_up(call);

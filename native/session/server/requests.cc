@@ -33,10 +33,20 @@ void ServerHalf::on_request(const wire::Frame& frame, const std::byte* data, std
     if (call.invalidates) call.invalidate_rkey = frame.sink.rkey;
   }
   call.part = (header.flags & wire::part) != 0;
+  call.opens = false;
+  if (call.part) {
+    const wire::PartHeader part = wire::part_header(data + frame.metadata_offset, frame.metadata_bytes);
+    call.opens = part.kind == wire::kOpen;
+    shared_.stats.stream_messages_received += part.count;
+  }
   call.method = header.method;
   call.arrived_ns = shared_.now_ns;
-  ++calls_in_flight_;
-  ++shared_.stats.requests;
+  ++under_way_;
+  if (call.is_call()) {
+    ++shared_.stats.requests;
+  } else {
+    ++parts_under_way_;
+  }
 
   Event event;
   event.word[ev::kind] = static_cast<std::int32_t>(EvKind::request);

@@ -38,6 +38,7 @@ void ServerHalf::submit(const std::int32_t* words) {
                             static_cast<std::uint32_t>(status & 0xff),
                             0};
   const auto metadata_bytes = static_cast<std::uint32_t>(words[sub::metadata_bytes]);
+  count_messages(call, send_slot, metadata_bytes, header.method);
   // Idle before the frame is on the wire: the client's next request on this slot may come before our
   // completion does.
   set_idle(slot, call, (status & 0xff) == 0);
@@ -60,6 +61,7 @@ std::int32_t ServerHalf::submit_bulk(const BulkSubmission& submission) {
   auto bulk = std::make_unique<ServerBulk>();
   Reason reason;
   if (!link_.collect_pieces(submission, bulk->pieces, reason)) return -static_cast<std::int32_t>(reason);
+  count_messages(call, submission.slot, submission.metadata_bytes, submission.method & 0xff);
   bulk->image = submission.image;
   bulk->total = static_cast<std::uint32_t>(
       extent_of(bulk->pieces, bulk->image, [](const Piece& piece) { return piece.length; }));

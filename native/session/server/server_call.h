@@ -56,13 +56,17 @@ struct ServerCall {
   bool invalidates = false;  ///< the answer names a key of the client that it makes invalid
   std::uint8_t cancel_status = 0;
   bool has_sink = false;
-  bool part = false;  ///< of a stream
+  bool part = false;   ///< a stream, or a part of one
+  bool opens = false;  ///< the stream
   std::uint32_t method = 0;
   wire::Sink sink{};
   std::uint32_t invalidate_rkey = 0;  ///< named in the response's SEND_WITH_INV
   std::uint32_t timeout_us = 0;
   std::uint64_t arrived_ns = 0;
   std::unique_ptr<ServerBulk> bulk;
+
+  /// What counts as a call, and is timed.
+  bool is_call() const { return !part || opens; }
 };
 
 }  // namespace rdma_rpc::session

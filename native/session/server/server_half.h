@@ -46,7 +46,10 @@ class ServerHalf final : Half {
   void on_chunk_read(ReadRef read, bool vanished);
   void on_bulk_sent(std::uint32_t index);
 
-  std::uint32_t calls_in_flight() const { return calls_in_flight_; }
+  /// Calls that are open; a stream is one.
+  std::uint32_t calls_in_flight() const { return under_way_ - parts_under_way_; }
+  /// Parts of streams included.
+  std::uint32_t under_way() const { return under_way_; }
   const CallTable<ServerCall>& calls() const { return calls_; }
 
   // --- each turn
@@ -79,11 +82,20 @@ class ServerHalf final : Half {
   void set_idle(std::uint32_t slot, ServerCall& call, bool good) {
     if (call.state == ServerState::idle) return;
     call.state = ServerState::idle;
-    --calls_in_flight_;
+    --under_way_;
+    if (!call.is_call()) --parts_under_way_;
     link_.recorder().settle(wire::call_word(slot, call.generation), call.method, good,
                             telemetry::time_of(shared_.now_ns) - telemetry::time_of(call.arrived_ns));
-    if (call.part) return;
+    if (!call.is_call()) return;
     shared_.latencies.note(call.method, false, telemetry::time_of(call.arrived_ns), shared_.now_ns, good);
+  }
+
+  /// An answer has been handed over.
+  void count_messages(const ServerCall& call, std::uint32_t send_slot, std::uint32_t metadata_bytes,
+                      std::uint32_t status) {
+    if (call.is_call()) return;
+    shared_.stats.stream_messages_sent +=
+        wire::messages_answered(shared_.slots.payload(send_slot), metadata_bytes, status);
   }
 
   // requests.cc
@@ -138,7 +150,7 @@ class ServerHalf final : Half {
   FairQueue reading_calls_, writing_calls_;  ///< by slot
   FairQueue::Member reading_, writing_;      ///< this session among those of the context
   CallTable<ServerCall> calls_;
-  std::uint32_t calls_in_flight_ = 0;
+  std::uint32_t under_way_ = 0, parts_under_way_ = 0;
   std::uint32_t reads_outstanding_ = 0;
   std::uint64_t read_bytes_ = 0;  ///< that those bring
   /// READs under way into staging memory, in order: they complete in order, and are copied from there.
