@@ -48,8 +48,7 @@ class Session final : public Link {
   /// The application waits for the large message of this part (PART_WAITS said which).
   void want(std::uint32_t call);
   void close(const std::string& reason) {
-    if (error_.empty())
-      closed_ = client_ != nullptr ? client_->under_way() == 0 : server_->under_way() == 0;
+    if (error_.empty()) closed_ = client_ != nullptr ? client_->under_way() == 0 : server_->under_way() == 0;
     fail(reason);
   }
   /// It has ended as nobody wanted it: with calls under way, or by itself.

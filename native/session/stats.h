@@ -6,7 +6,7 @@
 namespace rdma_rpc::session {
 
 struct Stats {
-  std::uint64_t calls = 0, requests = 0;                       ///< a stream is one, its parts are none
+  std::uint64_t calls = 0, requests = 0;  ///< a stream is one, its parts are none
   std::uint64_t stream_messages_sent = 0, stream_messages_received = 0;
   std::uint64_t inline_sends = 0, eager_sends = 0;
   std::uint64_t segmented_messages = 0;  ///< sent in several of those

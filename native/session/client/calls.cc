@@ -43,8 +43,7 @@ void ClientHalf::submit(const std::int32_t* words, bool part) {
   const auto metadata_bytes = static_cast<std::uint32_t>(words[sub::metadata_bytes]);
   const wire::PartHeader head =
       part ? wire::part_header(shared_.slots.payload(send_slot), metadata_bytes) : wire::PartHeader{};
-  ClientCall& call =
-      begin_call(slot, static_cast<std::uint32_t>(words[sub::method]), part ? &head : nullptr);
+  ClientCall& call = begin_call(slot, static_cast<std::uint32_t>(words[sub::method]), part ? &head : nullptr);
   const auto message_bytes = static_cast<std::uint32_t>(words[sub::message_bytes]);
   const auto timeout_us = static_cast<std::uint32_t>(words[sub::timeout_us]);
   if (!link_.fits_frames(shared_.predictor.expected(call.method))) {
