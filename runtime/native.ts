@@ -10,7 +10,6 @@
 
 import { addonPath, namedAddon } from './addon-path.ts';
 import { contextNeeds, type RuntimeNeeds } from './js-runtime.ts';
-import type { NativePerfModule } from './native-perf.ts';
 import { glibcVersion, whyNoAddon, whyNotNamed } from './native-remedy.ts';
 import type { NativeSockets } from './native-sockets.ts';
 import type { Stats } from './native-stats.ts';
@@ -286,7 +285,7 @@ export interface NativeContext {
   close(): void;
 }
 
-export interface NativeModule extends NativeSockets, NativePerfModule {
+export interface NativeModule extends NativeSockets {
   createContext(options: NativeOptions): NativeContext;
   /** `neededBytes` are registered on each meanwhile; a device that does not allow that cannot be used. */
   verbsDevices(neededBytes: number): VerbsReport;

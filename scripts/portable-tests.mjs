@@ -26,7 +26,7 @@ import { parseArgs } from 'node:util';
 import { CommandFailed, root, run } from './command.mjs';
 import { install } from './debian.mjs';
 import { failuresOf, readGtest } from './gtest-report.mjs';
-import { ARCHITECTURES, buildDirectory, configurePortable, whyNot } from './prebuilds.mjs';
+import { ARCHITECTURES, buildDirectory, configurePortable, PRODUCTS, whyNot } from './prebuilds.mjs';
 import { record, summarize } from './results.mjs';
 import { progress } from './step.mjs';
 import { tooMuch } from './symbols.mjs';
@@ -108,7 +108,7 @@ function expectEqual(seen, wantedText) {
 async function symbols(app) {
   const suite = 'portable: symbols';
   const files = ARCHITECTURES.flatMap((arch) =>
-    ['rdma_rpc.node', 'rdma_rpc_verbs.so'].map((name) => `prebuilds/linux-${arch}/${name}`),
+    PRODUCTS.map((name) => `prebuilds/linux-${arch}/${name}`),
   );
   return checks(
     suite,

@@ -11,7 +11,7 @@ import { step } from './step.mjs';
 import { sysroot } from './sysroot.mjs';
 
 export const ARCHITECTURES = ['x64', 'arm64'];
-export const PRODUCTS = ['rdma_rpc.node', 'rdma_rpc_verbs.so'];
+export const PRODUCTS = ['rdma_rpc.node', 'rdma_rpc_verbs.so', 'rdma_rpc_perf'];
 const EMULATOR = { arm64: 'qemu-aarch64-static', x64: 'qemu-x86_64-static' };
 
 export const buildDirectory = (arch) => `build/portable-${arch}`;
@@ -59,7 +59,7 @@ export async function buildPrebuilt(arch) {
     outputs,
     action: async () => {
       await configurePortable(arch);
-      const targets = ['--target', 'rdma_rpc', 'rdma_rpc_verbs'];
+      const targets = ['--target', 'rdma_rpc', 'rdma_rpc_verbs', 'rdma_rpc_perf'];
       await run(['cmake', '--build', directory, '--parallel', '2', ...targets]);
       mkdirSync(target, { recursive: true });
       for (const name of PRODUCTS) replace(join(root, directory, name), join(target, name));

@@ -14,6 +14,7 @@ import { step } from './step.mjs';
 
 const NODE_MIN = [20, 17];
 const ADDON = 'build/Release/rdma_rpc.node';
+const PERF = 'build/Release/rdma_rpc_perf';
 const PLUGIN = 'build/Release/rdma_rpc_verbs.so';
 const VENDOR = 'dist/vendor/msgpackr.js';
 const BUNDLE = 'dist/bundle/index.js';
@@ -43,7 +44,7 @@ async function buildAddon() {
     title: 'native addon (CMake)',
     inputs: ['CMakeLists.txt', 'native', 'node_modules/node-addon-api/package.json'],
     ignore: ['native/test'],
-    outputs: noVerbs === '' ? [ADDON, PLUGIN] : [ADDON],
+    outputs: noVerbs === '' ? [ADDON, PERF, PLUGIN] : [ADDON, PERF],
     salt: noVerbs === '' ? 'with verbs' : '',
     action: async () => {
       if (noVerbs !== '') {

@@ -25,7 +25,7 @@ export async function dial(plan: Plan, options: DialOptions): Promise<Tested> {
     const offer = await control.peek('address', 0);
     const fabric = fabricNames.find((name) => name === offer.fabric);
     if (fabric === undefined) throw new PerfError(`${control.peer} offers a fabric that is unknown here`);
-    side = Side.open(fabric, plan, control, true, options);
+    side = await Side.open(fabric, plan, control, true, options);
     await side.connect(fabric);
     const rows = [];
     let firstCorrupt = '';
@@ -42,7 +42,7 @@ export async function dial(plan: Plan, options: DialOptions): Promise<Tested> {
     control.fail(error as Error);
     throw error;
   } finally {
-    side?.close();
+    await side?.close();
     control.close();
   }
 }

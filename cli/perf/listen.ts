@@ -189,7 +189,7 @@ async function serve(
   together: () => Promise<void>,
 ): Promise<PeerRows> {
   const mine = { ...plan, seed: hello.plan.seed };
-  const { side, fabric } = openFirst(hello.fabrics, mine, control, options);
+  const { side, fabric } = await openFirst(hello.fabrics, mine, control, options);
   try {
     await side.connect(fabric);
     const rows = [];
@@ -208,17 +208,17 @@ async function serve(
       firstCorrupt,
     };
   } finally {
-    side.close();
+    await side.close();
   }
 }
 
 /** The first fabric of the peer's that this side has, too. */
-function openFirst(
+async function openFirst(
   fabrics: readonly PerfFabric[],
   plan: Plan,
   control: Control,
   options: ListenOptions,
-): { side: Side; fabric: PerfFabric } {
+): Promise<{ side: Side; fabric: PerfFabric }> {
   const reasons: string[] = [];
   for (const fabric of fabrics) {
     if (options.fabric !== undefined && fabric !== options.fabric) {
@@ -226,7 +226,7 @@ function openFirst(
       continue;
     }
     try {
-      return { side: Side.open(fabric, plan, control, false, options), fabric };
+      return { side: await Side.open(fabric, plan, control, false, options), fabric };
     } catch (error) {
       reasons.push((error as Error).message);
     }

@@ -1,5 +1,4 @@
 /** What the two sides of a test tell each other, checked field by field: a peer may be anybody. */
-import type { PerfAddress } from '../../runtime/native-perf.ts';
 import { type Message, PerfError } from './control.ts';
 import {
   atomics,
@@ -12,6 +11,7 @@ import {
   whyNotPlan,
 } from './plan.ts';
 import type { Report } from './report.ts';
+import type { PerfAddress } from './step.ts';
 
 /** Changes with the messages, and with what is in the memory of the two sides. */
 const protocol = 1;

@@ -1,5 +1,5 @@
 /** What a test of `rdma-rpc perf` is: said by the connecting side, read by the listening one, which trusts none of it. */
-import type { PerfStep } from '../../runtime/native-perf.ts';
+import type { PerfStep } from './step.ts';
 
 /** The names of perftest's programs, without their `ib_`. */
 export const testNames = [

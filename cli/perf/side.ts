@@ -1,11 +1,11 @@
-/** One side of a test: the native loops, in step with those of the peer by way of the control connection. Both roles use it. */
-import { loadNative } from '../../runtime/native.ts';
-import type { NativePerf, PerfOutcome, PerfStep } from '../../runtime/native-perf.ts';
+/** One side of a test: the program with the loops, in step with those of the peer by way of the control connection. Both roles use it. */
 import { type Control, PerfError } from './control.ts';
 import { offerMessage, readOffer, readReport, readSent, reportMessage, sentMessage } from './messages.ts';
 import { isLatency, type PerfFabric, type Plan, stepOf, whyNotPlan } from './plan.ts';
+import { Program } from './program.ts';
 import type { Report } from './report.ts';
 import { latencyOf, type Row, rowOf } from './row.ts';
+import type { PerfStep } from './step.ts';
 
 export interface DeviceFlags {
   readonly device?: string;
@@ -13,7 +13,7 @@ export interface DeviceFlags {
 }
 
 export class Side {
-  readonly #native: NativePerf;
+  readonly #program: Program;
   readonly #plan: Plan;
   readonly #control: Control;
   readonly #active: boolean;
@@ -21,37 +21,42 @@ export class Side {
   #peerSent = 0;
   peerDevice = '';
 
-  private constructor(native: NativePerf, plan: Plan, control: Control, active: boolean) {
-    this.#native = native;
+  private constructor(program: Program, plan: Plan, control: Control, active: boolean) {
+    this.#program = program;
     this.#plan = plan;
     this.#control = control;
     this.#active = active;
   }
 
   /** Throws a PerfError when this machine, or its device, cannot. */
-  static open(fabric: PerfFabric, plan: Plan, control: Control, active: boolean, flags: DeviceFlags): Side {
+  static async open(
+    fabric: PerfFabric,
+    plan: Plan,
+    control: Control,
+    active: boolean,
+    flags: DeviceFlags,
+  ): Promise<Side> {
     const { test, connection, sizes } = plan;
     const why = whyNotPlan(plan, fabric);
     if (why !== undefined) throw new PerfError(why);
-    const { own } = control.addresses;
-    let native: NativePerf;
-    try {
-      native = loadNative().openPerf({
-        ...plan,
-        fabric,
-        host: own,
-        active,
-        bytesMax: Math.max(...sizes),
-        verbs: {
-          address: own,
-          ...(flags.device === undefined ? {} : { device: flags.device }),
-          ...(flags.gidIndex === undefined ? {} : { gidIndex: flags.gidIndex }),
-        },
-      });
-    } catch (error) {
-      throw new PerfError((error as Error).message.replace(/^rdma-rpc: /, ''));
-    }
-    const { limits } = native;
+    const { depth, receiveDepth, queuePairs, inlineMax, validate, events, seed } = plan;
+    const program = await Program.open({
+      fabric,
+      connection,
+      host: control.addresses.own,
+      ...(flags.device === undefined ? {} : { device: flags.device }),
+      ...(flags.gidIndex === undefined ? {} : { gidIndex: flags.gidIndex }),
+      active,
+      queuePairs,
+      depth,
+      receiveDepth,
+      bytesMax: Math.max(...sizes),
+      inlineMax,
+      validate,
+      events,
+      seed,
+    });
+    const { limits } = program;
     const cannot =
       Math.max(...sizes) > limits.messageMax
         ? `${limits.device} carries messages of up to ${limits.messageMax} bytes over ${connection}: a smaller --size`
@@ -59,28 +64,26 @@ export class Side {
           ? `${limits.device} has no atomic operations`
           : undefined;
     if (cannot !== undefined) {
-      native.close();
+      await program.close();
       throw new PerfError(cannot);
     }
-    return new Side(native, plan, control, active);
+    return new Side(program, plan, control, active);
   }
 
   get device(): string {
-    return this.#native.limits.device;
+    return this.#program.limits.device;
   }
 
   /** Tells the peer where this side is, hears where it is, and connects. */
   async connect(fabric: PerfFabric): Promise<void> {
-    const { address, limits } = this.#native;
+    const { address, limits } = this.#program;
     this.#control.send(offerMessage({ fabric, device: limits.device, address }));
     const offer = readOffer(await this.#control.receive('address'));
     this.peerDevice = offer.device;
     // What is sent to a queue pair that is not connected yet is lost, over UC and UD for good.
     if (this.#active) await this.#control.receive('connecting');
-    const connected = new Promise<string>((resolve) => {
-      this.#control.onError = () => this.#native.stop(0);
-      this.#native.connect(offer.address, resolve);
-    });
+    this.#control.onError = () => this.#program.stop(0);
+    const connected = this.#program.connect(offer.address);
     if (!this.#active) this.#control.send({ kind: 'connecting' });
     const why = await connected;
     if (why !== '') {
@@ -95,7 +98,7 @@ export class Side {
   /** One size, and the first message that was not what was sent. `together` ends when all peers of the listening side are ready. */
   async step(bytes: number, together: () => Promise<void>): Promise<{ row: Row; corrupt: string }> {
     const step = stepOf(this.#plan, bytes, this.#active);
-    this.#native.prepare(step);
+    await this.#program.prepare(step);
     if (this.#active) {
       this.#control.send({ kind: 'prepared' });
       await this.#control.receive('go', 0);
@@ -123,21 +126,22 @@ export class Side {
   }
 
   async #run(step: PerfStep): Promise<Report> {
-    const [native, control] = [this.#native, this.#control];
-    control.onError = () => native.stop(0);
+    const [program, control] = [this.#program, this.#control];
+    control.onError = () => program.stop(0);
     let failed = false;
     let sent: (messages?: number) => void = () => undefined;
     const measured = new Promise<number | undefined>((resolve) => {
       sent = resolve;
     });
-    const end = new Promise<PerfOutcome>((resolve) => {
-      native.run(step, (what) => {
-        if (typeof what === 'number') return sent(what);
-        failed = what.error !== '';
-        sent();
-        resolve(what);
-      });
-    });
+    const end = program.run(step, sent).finally(() => sent());
+    end.then(
+      ({ error }) => {
+        failed = error !== '';
+      },
+      () => {
+        failed = true;
+      },
+    );
     if (step.measures) {
       const messages = await measured;
       if (messages !== undefined) control.send(sentMessage(messages));
@@ -150,11 +154,11 @@ export class Side {
       const came = await Promise.race([heard, end]);
       if ('kind' in came) expected = readSent(came);
     }
-    native.stop(expected);
+    program.stop(expected);
     const ended = await end;
     if (ended.error !== '') throw new PerfError(ended.error);
     this.#peerSent += expected / this.#plan.queuePairs;
-    const written = step.receives ? native.checkWritten(step, this.#peerSent) : undefined;
+    const written = step.receives ? await program.checkWritten(step, this.#peerSent) : undefined;
     const latencyUs = latencyOf(ended.latencyNs);
     return {
       messages: ended.messages,
@@ -169,7 +173,7 @@ export class Side {
     };
   }
 
-  close(): void {
-    this.#native.close();
+  close(): Promise<void> {
+    return this.#program.close();
   }
 }

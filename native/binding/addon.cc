@@ -11,7 +11,6 @@
 #include "binding/file_lock.h"
 #include "binding/native_context.h"
 #include "binding/peer_credentials.h"
-#include "binding/perf_side.h"
 #include "binding/unix_socket.h"
 #include "fabric/acceptor.h"
 
@@ -62,7 +61,6 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   rdma_rpc::binding::define_unix_sockets(env, exports);
   exports.Set("unlockFile", Napi::Function::New(env, rdma_rpc::binding::unlock_file));
   exports.Set("peerCredentials", Napi::Function::New(env, rdma_rpc::binding::peer_credentials));
-  rdma_rpc::binding::define_perf(env, exports);
   return exports;
 }
 

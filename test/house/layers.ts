@@ -24,9 +24,9 @@ export const typescriptLayers: readonly LayerRule[] = [
     mayUse: /^$/,
   },
   {
-    files: /^runtime\/(native|native-perf|js-runtime|addon-path)\.ts$/,
+    files: /^runtime\/(native|js-runtime|addon-path)\.ts$/,
     mayUse:
-      /^runtime\/(native|addon-path|js-runtime|native-perf|native-remedy|native-sockets|native-stats|native-words|verbs-report)\.ts$/,
+      /^runtime\/(native|addon-path|js-runtime|native-remedy|native-sockets|native-stats|native-words|verbs-report)\.ts$/,
   },
   // What client and server share, from below; neither of the two knows the other.
   part('codec', '', ''),
@@ -60,7 +60,7 @@ export const typescriptLayers: readonly LayerRule[] = [
   { files: /^examples\//, mayUse: /^examples\// },
 ];
 
-/** fabric < memory < session < binding, and fabric < perf < binding; telemetry knows nobody, and session and binding write to it. Nobody but a fabric itself and the binding knows a fabric by name. */
+/** fabric < memory < session < binding, and fabric < perf < perf/program; telemetry knows nobody, and session and binding write to it. Nobody but a fabric itself, the binding and that program knows a fabric by name. */
 export const nativeLayers: readonly LayerRule[] = [
   { files: /^native\/telemetry\//, mayUse: /^native\/telemetry\// },
   { files: /^native\/fabric\/[^/]+$/, mayUse: /^native\/fabric\/[^/]+$/ },
@@ -97,7 +97,9 @@ export const nativeLayers: readonly LayerRule[] = [
   },
   // The plug-in's part of it.
   { files: /^native\/perf\/bare\//, mayUse: /^native\/(perf\/|fabric\/verbs\/[^/]+$)/ },
-  { files: /^native\/binding\//, mayUse: /^native\/(binding|perf|session|memory|seal|telemetry|fabric)\// },
+  // Which chooses among fabrics, as the binding does.
+  { files: /^native\/perf\/program\//, mayUse: /^native\/(perf|fabric)\// },
+  { files: /^native\/binding\//, mayUse: /^native\/(binding|session|memory|seal|telemetry|fabric)\// },
 ];
 
 /**

@@ -1,4 +1,4 @@
-// Numbers of an object that JS gives: options of contexts and sessions, steps of perf. Read on the JS thread;
+// Numbers of an object that JS gives: options of contexts and sessions. Read on the JS thread;
 // the TypeScript side has checked them.
 #pragma once
 

@@ -1,0 +1,63 @@
+/** What one side of a test is asked to do, and what comes of it: said to the program that measures (program.ts), which has the same in native/perf. */
+
+export interface PerfOptions {
+  /** `bare`: libibverbs without the verbs fabric. */
+  readonly fabric: 'shm' | 'tcp' | 'verbs' | 'bare';
+  /** bare: how queue pairs are connected. */
+  readonly connection: 'RC' | 'UC' | 'UD';
+  /** The address of this side, in numbers: where the device is looked for, and where a peer reaches it over tcp. */
+  readonly host: string;
+  readonly device?: string;
+  readonly gidIndex?: number;
+  readonly active: boolean;
+  readonly queuePairs: number;
+  readonly depth: number;
+  readonly receiveDepth: number;
+  /** The longest message of all steps. */
+  readonly bytesMax: number;
+  readonly inlineMax: number;
+  readonly validate: boolean;
+  readonly events: boolean;
+  readonly seed: number;
+}
+
+export interface PerfAddress {
+  readonly addr: bigint;
+  readonly bytes: bigint;
+  readonly rkey: number;
+  readonly queuePairs: readonly Uint8Array[];
+}
+
+export interface PerfLimits {
+  readonly device: string;
+  readonly messageMax: number;
+  readonly atomic: boolean;
+}
+
+export interface PerfStep {
+  readonly verb: 'send' | 'write' | 'read' | 'fetch_add' | 'compare_swap';
+  readonly latency: boolean;
+  /** This side sends and measures. */
+  readonly measures: boolean;
+  /** The peer sends and measures. */
+  readonly receives: boolean;
+  readonly bytes: number;
+  /** On each queue pair. */
+  readonly messages: number;
+  readonly durationNs: number;
+  readonly signalEvery: number;
+  readonly postList: number;
+}
+
+export interface PerfOutcome {
+  readonly error: string;
+  readonly messages: number;
+  readonly received: number;
+  readonly elapsedNs: number;
+  readonly userNs: number;
+  readonly systemNs: number;
+  readonly latencyNs: Uint32Array;
+  readonly peakNs: number;
+  readonly corrupt: number;
+  readonly firstCorrupt: string;
+}

@@ -1,0 +1,30 @@
+// The program in which `rdma-rpc perf` measures: one side of one test, without the memory, threads and event
+// loop of Node, as perftest's programs are. Started by the command (cli/perf/program.ts), which says line by
+// line what is to be done and reads what comes of it; ends when that side of its stdin is closed.
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+#include "perf/program/side.h"
+
+int main() {
+  if (::isatty(STDIN_FILENO) == 1) {
+    std::fputs("This is what `rdma-rpc perf` measures with: use that command.\n", stderr);
+    return 2;
+  }
+  // A command that is gone shows at the end of stdin.
+  std::signal(SIGPIPE, SIG_IGN);
+  rdma_rpc::perf::Output output(STDOUT_FILENO);
+  rdma_rpc::perf::Side side(&output);
+  char* line = nullptr;
+  std::size_t room = 0;
+  for (ssize_t length = 0; (length = ::getline(&line, &room, stdin)) > 0;) {
+    std::string_view text(line, static_cast<std::size_t>(length));
+    if (text.back() == '\n') text.remove_suffix(1);
+    side.take(rdma_rpc::perf::Words(text));
+  }
+  std::free(line);
+}

@@ -1,0 +1,15 @@
+// Opens the endpoint that a test asks for, on a fabric or on libibverbs alone. Used by side.cc.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "perf/endpoint.h"
+#include "perf/program/words.h"
+
+namespace rdma_rpc::perf {
+
+/// Null, and why.
+std::unique_ptr<Endpoint> open_endpoint(const Words& asked, const EndpointOptions& needs, std::string* error);
+
+}  // namespace rdma_rpc::perf

@@ -1,0 +1,47 @@
+// A line that the program of `rdma-rpc perf` reads or writes: a word, and what belongs to it as in the query
+// of a URL, such as `stop expected=12`. JS has that built in (URLSearchParams), on the other side of the
+// pipe.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+namespace rdma_rpc::perf {
+
+/// What a line says. Of what it does not say, the empty text, 0 and false.
+class Words {
+ public:
+  explicit Words(std::string_view line);
+
+  const std::string& name() const { return name_; }
+  std::string text(const std::string& key) const;
+  std::uint64_t number(const std::string& key) const;
+  std::uint32_t small(const std::string& key) const { return static_cast<std::uint32_t>(number(key)); }
+  bool has(const std::string& key) const { return all_.contains(key); }
+  /// What JS makes of `true`.
+  bool is(const std::string& key) const { return text(key) == "true"; }
+
+ private:
+  std::string name_;
+  std::map<std::string, std::string> all_;
+};
+
+/// A line in the making.
+class Line {
+ public:
+  explicit Line(std::string_view name) : all_(name) {}
+
+  Line& text(std::string_view key, std::string_view value);
+  Line& number(std::string_view key, std::uint64_t value) { return text(key, std::to_string(value)); }
+  Line& number(std::string_view key, double value);
+  /// With its end.
+  std::string all() const { return all_ + '\n'; }
+
+ private:
+  std::string all_;
+  char separator_ = ' ';
+};
+
+}  // namespace rdma_rpc::perf
