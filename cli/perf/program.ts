@@ -9,6 +9,8 @@ import { addonPath } from '../../runtime/addon-path.ts';
 import { PerfError } from './control.ts';
 import type { PerfAddress, PerfLimits, PerfOptions, PerfOutcome, PerfStep } from './step.ts';
 
+/** Of what the lines are (native/perf/program/side.h). */
+const lines = 1;
 /** It stops at once; a device that takes longer to close than this is left to the system. */
 const endMs = 5000;
 
@@ -89,7 +91,7 @@ export class Program {
     }
     const program = new Program(path);
     try {
-      program.#opened = await program.#ask('opened', lineOf('open', { ...options }));
+      program.#opened = await program.#ask('opened', lineOf('open', { lines, ...options }));
     } catch (error) {
       await program.close();
       throw error;

@@ -1,7 +1,7 @@
 /** A line of what `rdma-rpc perf` prints: what the two sides report of one size. */
 import type { LatencyUs, Report } from './report.ts';
 
-/** Percent of one processor, the whole process, while it was measured. */
+/** Percent of one processor, of the program that measures, while it did. */
 export interface Cpu {
   readonly user: number;
   readonly system: number;

@@ -79,6 +79,13 @@ test('has what its documents lead to', () => {
   expect(missing).toEqual([]);
 });
 
+test('has the program that perf measures with, which may be executed once it is installed', () => {
+  const shipped = `prebuilds/${process.platform}-${process.arch}/rdma_rpc_perf`;
+  expect(packed).toContain(shipped);
+  // It ends with its stdin.
+  expect(run(app, join(app, 'node_modules/rdma-rpc', shipped))).toBe('');
+});
+
 test('has the plug-in for RDMA devices, which may lack its libraries', ({ skip }) => {
   skip(!existsSync(join(root, PLUGIN)), `the plug-in was not built: ${whyNot('verbs')}`);
   const shipped = `prebuilds/${process.platform}-${process.arch}/rdma_rpc_verbs.so`;

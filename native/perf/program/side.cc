@@ -123,6 +123,9 @@ void Side::take(const Words& asked) {
 }
 
 void Side::open(const Words& asked) {
+  if (asked.number("lines") != kLines)
+    return output_->say(
+        Line("failed").text("why", "rdma_rpc_perf is of another version of rdma-rpc: build it again"));
   const PairOptions options = read_options(asked);
   std::string error;
   std::unique_ptr<Endpoint> endpoint = open_endpoint(asked, Pair::needs(options), &error);

@@ -28,6 +28,9 @@ class Output {
   std::mutex mutex_;
 };
 
+/// Changes with the lines: a program of another version is refused.
+inline constexpr std::uint64_t kLines = 1;
+
 class Side {
  public:
   explicit Side(Output* output) : output_(output) {}

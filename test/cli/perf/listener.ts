@@ -4,6 +4,7 @@ import { main, type Outcome } from '../command.ts';
 
 export interface Listener {
   readonly port: number;
+  readonly pid: number;
   /** What it has said so far, on stderr. */
   said(): string;
   readonly ended: Promise<Outcome>;
@@ -30,5 +31,5 @@ export async function listener(args: readonly string[], host = '127.0.0.1'): Pro
     });
     child.on('close', () => reject(new Error(`it does not listen: ${errors}`)));
   });
-  return { port, said: () => errors, ended, kill: () => child.kill('SIGKILL') };
+  return { port, pid: child.pid!, said: () => errors, ended, kill: () => child.kill('SIGKILL') };
 }

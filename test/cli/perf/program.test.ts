@@ -1,0 +1,173 @@
+/** The program that `rdma-rpc perf` measures with: what happens when it is not there, ends too early, or its command does. */
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { Program } from '../../../cli/perf/program.ts';
+import type { PerfOptions, PerfOutcome, PerfStep } from '../../../cli/perf/step.ts';
+import { addonPath } from '../../../runtime/addon-path.ts';
+import { until } from '../../outcomes.ts';
+import { run } from '../command.ts';
+import { listener } from './listener.ts';
+
+const options: PerfOptions = {
+  fabric: 'shm',
+  connection: 'RC',
+  host: '127.0.0.1',
+  active: true,
+  queuePairs: 1,
+  depth: 1,
+  receiveDepth: 16,
+  bytesMax: 64,
+  inlineMax: 0,
+  validate: false,
+  events: false,
+  seed: 1,
+};
+const step: PerfStep = {
+  verb: 'send',
+  latency: true,
+  measures: true,
+  receives: false,
+  bytes: 64,
+  messages: 300,
+  durationNs: 0,
+  signalEvery: 1,
+  postList: 1,
+};
+
+/** Of a process: the program that it has started. */
+function programOf(pid: number): number {
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').match(/\d+/g) ?? [];
+  const found = children.find(
+    (child) => readFileSync(`/proc/${child}/comm`, 'utf8').trim() === 'rdma_rpc_perf',
+  );
+  return Number(found ?? 0);
+}
+
+const lives = (pid: number): boolean =>
+  existsSync(`/proc/${pid}`) && !/^State:\tZ/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
+
+describe('driven by hand', () => {
+  const open: Program[] = [];
+  afterEach(async () => {
+    await Promise.all(open.splice(0).map((each) => each.close()));
+  });
+  const opened = async (more: Partial<PerfOptions> = {}): Promise<Program> => {
+    const program = await Program.open({ ...options, ...more });
+    open.push(program);
+    return program;
+  };
+
+  test('two of them: each latency comes, and the side that answers has seen all', async () => {
+    const [client, server] = [await opened(), await opened({ active: false })];
+    const reached = server.connect(client.address);
+    expect(await client.connect(server.address)).toBe('');
+    expect(await reached).toBe('');
+    const serving = { ...step, measures: false, receives: true };
+    await Promise.all([client.prepare(step), server.prepare(serving)]);
+    let told = 0;
+    const served = server.run(serving, () => undefined);
+    const measured = await new Promise<PerfOutcome>((resolve) => {
+      const ended = client.run(step, (messages) => {
+        told = messages;
+        server.stop(messages);
+        client.stop(0);
+      });
+      resolve(ended);
+    });
+    expect(told).toBe(300);
+    expect(measured).toMatchObject({ error: '', messages: 300 });
+    expect(measured.latencyNs).toHaveLength(300);
+    expect(Math.min(...measured.latencyNs)).toBeGreaterThan(0);
+    expect(await served).toMatchObject({ error: '', received: 300 });
+  });
+
+  test.each([
+    ['a program of another version', { lines: 2 } as object, /of another version of rdma-rpc/],
+    ['a fabric that is not there', { fabric: 'sim' as 'shm' }, /unknown fabric 'sim'/],
+    [
+      'a name with all that a line has of its own',
+      { fabric: 'a b&c=d%41\n+"é' as 'shm' },
+      /unknown fabric 'a b&c=d%41\n\+"é'/,
+    ],
+  ])('%s', async (_, more, why) => {
+    await expect(opened(more)).rejects.toThrow(why);
+  });
+
+  test('what is asked of one that has been closed is refused, and stop() is nothing', async () => {
+    const program = await opened();
+    await program.close();
+    program.stop(0);
+    await expect(program.prepare(step)).rejects.toThrow(/has ended \(exit code 0\)/);
+  });
+});
+
+describe('beside an addon of another place', () => {
+  let folder = '';
+  const before = process.env['RDMA_RPC_ADDON'];
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'perf-'));
+    process.env['RDMA_RPC_ADDON'] = join(folder, 'rdma_rpc.node');
+    writeFileSync(join(folder, 'rdma_rpc.node'), '');
+  });
+  afterEach(() => {
+    if (before === undefined) delete process.env['RDMA_RPC_ADDON'];
+    else process.env['RDMA_RPC_ADDON'] = before;
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  test('it is not there', async () => {
+    await expect(Program.open(options)).rejects.toThrow(
+      `cannot start ${join(folder, 'rdma_rpc_perf')}: it belongs beside the addon`,
+    );
+  });
+
+  test('it may not be executed', async () => {
+    const copy = join(folder, 'rdma_rpc_perf');
+    if (before === undefined) delete process.env['RDMA_RPC_ADDON'];
+    copyFileSync(join(dirname(addonPath()), 'rdma_rpc_perf'), copy);
+    process.env['RDMA_RPC_ADDON'] = join(folder, 'rdma_rpc.node');
+    chmodSync(copy, 0o644);
+    await expect(Program.open(options)).rejects.toThrow(/must be allowed to be executed.* \(EACCES\)/);
+  });
+});
+
+const endless = ['--fabric', 'shm', '-D', '600', '-e'];
+
+test('one that is killed ends the test at both sides, in a sentence', async () => {
+  const server = await listener([]);
+  const client = run('perf', 'send_lat', `127.0.0.1:${server.port}`, ...endless);
+  let program = 0;
+  await until(() => {
+    program = programOf(server.pid);
+    return program !== 0;
+  });
+  process.kill(program, 'SIGKILL');
+  const [here, there] = await Promise.all([server.ended, client]);
+  expect(here.code).toBe(1);
+  expect(here.errors).toMatch(/error: the program that measures, .*rdma_rpc_perf, has ended \(SIGKILL\)/);
+  expect(there.code).toBe(1);
+  expect(there.errors).toMatch(/error: .*has ended \(SIGKILL\)/);
+});
+
+test('a command that is killed takes it along', async () => {
+  const server = await listener([]);
+  const client = run('perf', 'send_lat', `127.0.0.1:${server.port}`, ...endless);
+  let program = 0;
+  await until(() => {
+    program = programOf(server.pid);
+    return program !== 0;
+  });
+  server.kill();
+  await until(() => !lives(program));
+  expect((await client).code).toBe(1);
+});
