@@ -8,7 +8,9 @@
  *   node scripts/rdma-tests.mjs --build                           only what makes sooner what the others do: packages, kernels, programs
  *
  * --kernel: Linux in the guest, that of this machine's Debian unless given; "not run" where Debian's archive does not give it.
- * --only: suites whose name has it, such as "session" or "node". --filter: GoogleTest's filter, or vitest's pattern.
+ * --only: suites whose name has it, such as "session" or "node". --filter: tests of them by their names, not by their
+ * files: of the suite "node" as of vitest's -t, a regular expression; of all others as of --gtest_filter, with * and ?.
+ * One that no test of any suite matches fails.
  * Each suite has a guest of its own, so that one that breaks the kernel leaves the others alone. A few failed tests get a second guest and a
  * line in the results (repeat.mjs).
  */
@@ -216,4 +218,8 @@ if (options.build) {
 }
 const recorded = await rdmaTests();
 summarize(recorded);
+if (options.filter !== '' && recorded.every(({ passed, failed }) => passed + failed === 0))
+  refuse(
+    `no test was run: --filter is for names of tests, a regular expression for the suite "node" and a pattern of GoogleTest for the others; '${options.filter}' matches none, or what it matches cannot run here`,
+  );
 process.exit(recorded.every((result) => result.failed === 0) ? 0 : 1);

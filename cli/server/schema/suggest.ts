@@ -10,13 +10,20 @@ const servicesMax = 50;
 
 const lastOf = (name: string): string => name.slice(name.lastIndexOf('.') + 1);
 
+/** What servers have beside their own services. */
+const ofEverybody = (name: string): boolean => /^grpc\.(health|reflection)\./.test(name);
+
+/** The server's own first. */
+const ownFirst = (names: readonly string[]): string[] =>
+  [...names].sort((a, b) => Number(ofEverybody(a)) - Number(ofEverybody(b)));
+
 /** `; did you mean X?`; where nothing is like the name, what there is. A name without its package, or with another one, is like the whole one. */
 export function suggestionOrList(unknown: string, candidates: readonly string[]): string {
   const meant = likely(unknown, candidates);
   if (meant !== '') return meant;
   if (candidates.length === 0) return '';
   const rest = candidates.length > listedMax ? ', …' : '';
-  return `; there is ${candidates.slice(0, listedMax).join(', ')}${rest}`;
+  return `; there is ${ownFirst(candidates).slice(0, listedMax).join(', ')}${rest}`;
 }
 
 function likely(unknown: string, candidates: readonly string[]): string {
