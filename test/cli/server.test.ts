@@ -337,7 +337,9 @@ describe('with reflection', () => {
   test('a name that is not there', async () => {
     expect(await run('describe', address, 'no.Such')).toMatchObject({
       code: 1,
-      errors: expect.stringMatching(/^error: the server declares no no\.Such; there is test\.echo\.Echo, /),
+      errors: expect.stringMatching(
+        /^error: the server declares no no\.Such; there is test\.echo\.EchoMessage, test\.echo\.Echo, /,
+      ),
     });
     expect((await run('describe', address, 'test.echo.EchoMesage')).errors).toBe(
       'error: the server declares no test.echo.EchoMesage; did you mean test.echo.EchoMessage?\n',
