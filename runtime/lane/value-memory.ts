@@ -1,8 +1,8 @@
 /**
  * Where `bytes` values go that are copied out of a receive slab: on 64 bytes, so that typed arrays of any kind
- * can be laid over them. Values of up to 12 KiB share chunks, which is faster than memory for each, several
- * times at a few hundred bytes; a chunk lives as long as any of them, as with Node's Buffers. Used by
- * Incoming, on the JS thread.
+ * can be laid over them. Values of up to 32 KiB share chunks, which is faster than memory for each, several
+ * times at a few hundred bytes, twice at 30 KiB; a chunk lives as long as any of them, as with Node's Buffers.
+ * Used by Incoming, on the JS thread.
  */
 import { markAsUntransferable } from 'node:worker_threads';
 import { imageAlignment, imagePlace } from '../codec/memory/image.ts';
@@ -11,9 +11,13 @@ import { loadNative } from '../native.ts';
 /** A shorter one has memory of its own, which V8 keeps in its own heap. */
 const sharedMin = 64;
 
-/** Memory of so many bytes that begins on 64 bytes. V8 gives 16, and only native code sees where. */
+/**
+ * Memory of so many bytes that begins on 64 bytes: V8 gives 16, and only native code sees where. All of it is
+ * written before anybody sees it, but for what lies beside values; to fill it with zeros first, as
+ * `new ArrayBuffer` does, takes nearly as long as the copy.
+ */
 function aligned(bytes: number): Uint8Array<ArrayBuffer> {
-  const buffer = new ArrayBuffer(bytes + imageAlignment);
+  const { buffer } = Buffer.allocUnsafeSlow(bytes + imageAlignment);
   const beyond = loadNative().address(buffer) % imageAlignment;
   return new Uint8Array(buffer, beyond === 0 ? 0 : imageAlignment - beyond, bytes);
 }
@@ -46,10 +50,10 @@ class Chunks {
 
 const small = new Chunks(4 * 1024, 32 * 1024);
 /**
- * Memory of its own costs such a value more than the copy does: a call that echoes 8,000 bytes is a fifth
- * faster without, one that echoes 16 KiB is not.
+ * Memory of its own costs such a value more than the copy does, and makes garbage collection run more often.
+ * Chunks of 256 KiB are no faster, and leave the second-level caches.
  */
-const medium = new Chunks(12 * 1024, 128 * 1024);
+const medium = new Chunks(32 * 1024, 128 * 1024);
 
 /** A copy of bytes [start, end) of `from`, on 64 bytes if it has so many. */
 export function copyValue(from: Uint8Array, start: number, end: number): Uint8Array {

@@ -1,4 +1,4 @@
-/** Where values go that are copied out of messages: on 64 bytes, in memory that they share up to 12 KiB. */
+/** Where values go that are copied out of messages: on 64 bytes, in memory that they share up to 32 KiB. */
 import { describe, expect, it } from 'vitest';
 import { copyValue } from '../../runtime/lane/value-memory.ts';
 import { loadNative } from '../../runtime/native.ts';
@@ -18,15 +18,15 @@ describe('a copied value', () => {
     [4096, true],
     [4097, true],
     [8000, true],
-    [12 * 1024, true],
-    [12 * 1024 + 1, false],
+    [32 * 1024, true],
+    [32 * 1024 + 1, false],
   ])('of %d bytes shares its memory: %s', (bytes, shares) => {
     // The second of two may begin a chunk, not both.
     const same = [twice(bytes), twice(bytes)].some(([one, other]) => one.buffer === other.buffer);
     expect(same).toBe(shares);
   });
 
-  it.each([64, 100, 4096, 4097, 8000, 12 * 1024, 20_000])(
+  it.each([64, 100, 4096, 4097, 8000, 12 * 1024, 32 * 1024, 40_000])(
     'of %d bytes is on 64 bytes, and its own',
     (bytes) => {
       const values = Array.from({ length: 40 }, (_, i) => copyValue(from, i, i + bytes));
