@@ -1,4 +1,4 @@
-/** `rdma-rpc explain`: how a call of a size travels between two fabrics of this machine, and why. */
+/** `rdma-rpc explain`: how a call of a size travels between two fabrics of this machine, and why; without a size, which sizes travel alike. */
 import { type Command, InvalidArgumentError, Option } from '#commander';
 import type { DescMessage, DescMethod } from '#protobuf';
 import { fabricNames } from '../../runtime/control/fabric-reasons.ts';
@@ -7,11 +7,11 @@ import { jsonText } from '../output.ts';
 import { sayError } from '../server/connection.ts';
 import { fromFiles, type Schema } from '../server/schema/schema.ts';
 import { type DeclarationFlags, withSchema, withSchemaFlags } from '../server/schema-flags.ts';
-import type { Carrier, Trial } from './trial.ts';
+import type { Carrier, Pair, Sides, Trial } from './trial.ts';
 
 interface ExplainFlags extends DeclarationFlags {
-  readonly size: number;
-  readonly responseSize: number;
+  readonly size?: number;
+  readonly responseSize?: number;
   readonly fabric: Trial['fabric'];
   readonly clientDevice?: string;
   readonly serverDevice?: string;
@@ -35,8 +35,8 @@ export function addExplainCommand(program: Command): void {
         'of a server with reflection that declares the method; may be left out, and is with --proto and --protoset',
       )
       .argument('[method]', 'such as greeter.v1.Greeter/SayHello; default: the first with a field for bytes')
-      .requiredOption('--size <bytes>', 'of the request', size)
-      .option('--response-size <bytes>', 'of the response', size, 0)
+      .option('--size <bytes>', 'of the request; without: which sizes travel alike', size)
+      .option('--response-size <bytes>', 'of the response; default: 0', size)
       .addOption(
         new Option('--fabric <name>', 'between the two sides').choices([...fabricNames]).default('shm'),
       )
@@ -90,6 +90,49 @@ async function methodForBytes(schema: Schema): Promise<{ method: DescMethod }> {
   throw new Error(`${schema.owner}: no method has a field for bytes; give one: Service/Method`);
 }
 
+const heading = (
+  path: string,
+  fabric: string,
+  { clientDevice, serverDevice, exposure, security }: Sides,
+): string =>
+  `${path} over ${fabric}, ${clientDevice} to ${serverDevice}, memory shown by ${exposure}${security === 'sealed' ? ', sealed' : ''}`;
+
+async function showTiers(
+  path: string,
+  carriers: readonly [Carrier, Carrier],
+  pair: Pair,
+  json: boolean,
+): Promise<void> {
+  const [{ withPair }, { rangesText, tierRanges }, { tierOf }] = await Promise.all([
+    import('./trial.ts'),
+    import('./tiers.ts'),
+    import('./text.ts'),
+  ]);
+  const request = await withPair(pair, carriers, async (call, sides) => ({
+    sides,
+    tiers: await tierRanges(async (bytes) => tierOf('request', (await call(bytes, 0)).request)),
+  }));
+  // On pairs of their own: a response that may be as large as an earlier one is foreseen, and written at once.
+  const response = {
+    tiers: await tierRanges((bytes) =>
+      withPair(pair, carriers, async (call) => tierOf('response', (await call(0, bytes)).response)),
+    ),
+  };
+  const { clientDevice, serverDevice, exposure, security } = request.sides;
+  if (json) {
+    const tiers = { request: request.tiers, response: response.tiers };
+    const { fabric } = pair;
+    console.log(jsonText({ method: path, fabric, clientDevice, serverDevice, exposure, security, tiers }, 2));
+    return;
+  }
+  const texts = [rangesText('request', request.tiers), rangesText('response', response.tiers)];
+  console.log(
+    [heading(path, pair.fabric, request.sides), '', ...texts, '', '--size and --response-size say why'].join(
+      '\n',
+    ),
+  );
+}
+
 async function show(
   path: string,
   [request, response]: [Carrier, Carrier],
@@ -100,13 +143,13 @@ async function show(
     import('./text.ts'),
   ]);
   const { fabric, clientDevice, serverDevice, require } = flags;
+  const pair = { fabric, clientDevice, serverDevice, require };
+  if (flags.size === undefined && flags.responseSize === undefined)
+    return showTiers(path, [request, response], pair, flags.json === true);
   const trial: Trial = {
-    fabric,
-    clientDevice,
-    serverDevice,
-    require,
-    request: { bytes: flags.size, carrier: request },
-    response: { bytes: flags.responseSize, carrier: response },
+    ...pair,
+    request: { bytes: flags.size ?? 0, carrier: request },
+    response: { bytes: flags.responseSize ?? 0, carrier: response },
   };
   const outcome = await runTrial(trial);
   const calls = outcome.calls.map((call) => ({
@@ -125,7 +168,7 @@ async function show(
   const same = text(first!) === text(later!);
   console.log(
     [
-      `${path} over ${fabric}, ${outcome.clientDevice} to ${outcome.serverDevice}, memory shown by ${exposure}${security === 'sealed' ? ', sealed' : ''}`,
+      heading(path, fabric, outcome),
       ...(same
         ? ['', text(first!)]
         : ['', 'the first call:', text(first!), '', 'later calls:', text(later!)]),

@@ -40,8 +40,9 @@ function stepsOf({ client, server }: Half): Step[] {
 
 const shown = (bytes: number): string => `${bytes.toLocaleString('en')} bytes`;
 
-function tierOf(moved: number, sender: Work): Tier {
-  if (moved > 0) return 'bulk';
+export function tierOf(which: 'request' | 'response', { client, server }: Half): Tier {
+  const sender = which === 'request' ? client : server;
+  if (server.bulkReads + server.bulkWrites > 0) return 'bulk';
   if (sender.segmentedMessages > 0) return 'segmented';
   return sender.eagerSends > 0 ? 'eager' : 'inline';
 }
@@ -55,7 +56,7 @@ export function explained(
   const { slotBytes } = contextOptions();
   const sender = which === 'request' ? half.client : half.server;
   const moved = half.server.bulkReads + half.server.bulkWrites;
-  const tier = tierOf(moved, sender);
+  const tier = tierOf(which, half);
   if (tier === 'inline')
     return {
       bytes,

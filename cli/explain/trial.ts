@@ -1,5 +1,5 @@
 /**
- * One call of a given size, really made: a server and a client in this process, each with a context of its own, on the fabric that is asked for. What the
+ * Calls of given sizes, really made: a server and a client in this process, each with a context of its own, on the fabric that is asked for. What the
  * two did is read off their counters, so it is what the run time decides and not a copy of its rules. Used by `rdma-rpc explain`.
  */
 import { randomBytes } from 'node:crypto';
@@ -20,15 +20,23 @@ import { createServer } from '../../runtime/server/server.ts';
 /** What a message carries its size in. */
 export type Carrier = 'bytes' | 'text';
 
-export interface Trial {
+export interface Sized {
+  readonly bytes: number;
+  readonly carrier: Carrier;
+}
+
+export interface Pair {
   readonly fabric: Exclude<FabricName, 'sim'>;
-  readonly request: { readonly bytes: number; readonly carrier: Carrier };
-  readonly response: { readonly bytes: number; readonly carrier: Carrier };
   /** For verbs: names of devices; without, the first that can be used. */
   readonly clientDevice?: string | undefined;
   readonly serverDevice?: string | undefined;
   /** The least that the session between the two is to promise. */
   readonly require?: SecurityLevel | undefined;
+}
+
+export interface Trial extends Pair {
+  readonly request: Sized;
+  readonly response: Sized;
 }
 
 /** What one side did on behalf of a message. */
@@ -53,19 +61,27 @@ export interface Half {
   readonly server: Work;
 }
 
-export interface Outcome {
+export interface Call {
+  readonly request: Half;
+  readonly response: Half;
+}
+
+export interface Sides {
   readonly clientDevice: string;
   readonly serverDevice: string;
   readonly exposure: string;
   readonly security: SecurityLevel;
   readonly capabilities: VerbsCapabilities;
+}
+
+export interface Outcome extends Sides {
   /** Of the first call, when nobody knows yet how large responses are, and of a later one. */
-  readonly calls: readonly { readonly request: Half; readonly response: Half }[];
+  readonly calls: readonly Call[];
 }
 
 const path = 'rdma_rpc.explain.Trial/Call';
 const types = { bytes: BytesValue, text: StringValue } as const;
-const messageOf = ({ bytes, carrier }: Trial['request']): object =>
+const messageOf = ({ bytes, carrier }: Sized): object =>
   carrier === 'bytes' ? { value: new Uint8Array(bytes) } : { value: 'x'.repeat(bytes) };
 
 function difference(after: Stats, before: Stats): Work {
@@ -87,24 +103,34 @@ function contextsOf(
   return [context.native, other.native];
 }
 
-/** Throws an RpcError, or an Error, where the fabric cannot be had or refuses a call of that size. */
-export async function runTrial(trial: Trial): Promise<Outcome> {
-  const { fabric, request, response } = trial;
+/** Makes one call between the two, and says what they did. */
+export type Caller = (request: number, response: number) => Promise<Call>;
+
+/**
+ * A pair of sides for `use`. Messages of requests and responses carry their size in what is said here. Throws an
+ * RpcError, or an Error, where the fabric cannot be had or refuses a call of that size.
+ */
+export async function withPair<T>(
+  pair: Pair,
+  [request, response]: readonly [Carrier, Carrier],
+  use: (call: Caller, sides: Sides) => Promise<T>,
+): Promise<T> {
+  const { fabric } = pair;
   const already = openContexts();
   const method: MethodDefinition = {
     name: 'Call',
     fullName: path,
     id: methodId(path),
-    input: types[request.carrier] as MessageType<unknown, unknown>,
+    input: types[request] as MessageType<unknown, unknown>,
     requestStream: false,
-    output: types[response.carrier] as MessageType<unknown, unknown>,
+    output: types[response] as MessageType<unknown, unknown>,
     responseStream: false,
     options: {},
   };
   const service = { name: 'Trial', fullName: 'rdma_rpc.explain.Trial', methods: { call: method } };
   const device = (name: string | undefined) => (name === undefined ? {} : { verbs: { device: name } });
   const log = (): void => undefined;
-  const { require = 'none' } = trial;
+  const { require = 'none' } = pair;
   // Who is at the other end is no question here; a secret of this moment makes the way between the two
   // private.
   const psk = { explain: randomBytes(32) };
@@ -112,8 +138,8 @@ export async function runTrial(trial: Trial): Promise<Outcome> {
     require === 'none' ? {} : { security: { require }, ...(fabric !== 'shm-fd' && { tls: { psk } }) };
   const isolated = { fabric, isolation: 'session', log, ...secure } as const;
   const folder = mkdtempSync(join(tmpdir(), 'rdma-rpc-explain-'));
-  const server = createServer({ ...isolated, ...device(trial.serverDevice) });
-  const answer = messageOf(response);
+  const server = createServer({ ...isolated, ...device(pair.serverDevice) });
+  let answer: object = {};
   let handled = (): void => undefined;
   server.add(
     service as ServiceDefinition,
@@ -126,17 +152,17 @@ export async function runTrial(trial: Trial): Promise<Outcome> {
   );
   try {
     const address = await server.listen(fabric === 'shm-fd' ? `unix:${join(folder, 's')}` : '127.0.0.1:0');
-    const channel = createChannel(address, { ...isolated, ...device(trial.clientDevice) });
+    const channel = createChannel(address, { ...isolated, ...device(pair.clientDevice) });
     try {
       await channel.ready();
       const { device: clientDevice, exposure, security } = channel.session!;
       const [near, far] = contextsOf(channel as unknown as { readonly context: FabricContext }, already);
-      const calls: { request: Half; response: Half }[] = [];
       const client = createClient(service as ServiceDefinition, channel) as unknown as {
         call(message: object): Promise<unknown>;
       };
-      const message = messageOf(request);
-      for (let i = 0; i < 2; ++i) {
+      const call: Caller = async (requestBytes, responseBytes) => {
+        const message = messageOf({ bytes: requestBytes, carrier: request });
+        answer = messageOf({ bytes: responseBytes, carrier: response });
         const before = [near.stats(), far.stats()] as const;
         let between = before;
         handled = () => {
@@ -144,13 +170,19 @@ export async function runTrial(trial: Trial): Promise<Outcome> {
         };
         await client.call(message);
         const after = [near.stats(), far.stats()] as const;
-        calls.push({
+        return {
           request: { client: difference(between[0], before[0]), server: difference(between[1], before[1]) },
           response: { client: difference(after[0], between[0]), server: difference(after[1], between[1]) },
-        });
-      }
+        };
+      };
       const serverDevice = server.sessions[0]?.device ?? clientDevice;
-      return { clientDevice, serverDevice, exposure, security, capabilities: near.capabilities, calls };
+      return await use(call, {
+        clientDevice,
+        serverDevice,
+        exposure,
+        security,
+        capabilities: near.capabilities,
+      });
     } finally {
       await channel.close();
     }
@@ -158,4 +190,12 @@ export async function runTrial(trial: Trial): Promise<Outcome> {
     await server.shutdown({ graceMs: 0 });
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+/** One call, twice. Throws as `withPair` does. */
+export function runTrial({ request, response, ...pair }: Trial): Promise<Outcome> {
+  return withPair(pair, [request.carrier, response.carrier], async (call, sides) => {
+    const first = await call(request.bytes, response.bytes);
+    return { ...sides, calls: [first, await call(request.bytes, response.bytes)] };
+  });
 }

@@ -56,6 +56,31 @@ describe.each(['shm', 'tcp'])('over %s', (fabric) => {
   });
 });
 
+interface Tiers {
+  readonly tiers: Record<
+    'request' | 'response',
+    { readonly tier: string; readonly bytesMax: number | null }[]
+  >;
+}
+
+test.each(['shm', 'tcp'])('without a size: where each tier ends, over %s', async (fabric) => {
+  const { code, out } = await run('explain', method, '--fabric', fabric, '--json');
+  expect(code, out).toBe(0);
+  const { tiers } = expectSchema('explain', JSON.parse(out) as Tiers);
+  expect(tiers.response.map(({ tier }) => tier)).toEqual(['inline', 'eager', 'segmented', 'bulk']);
+  expect(tiers.request).toEqual(tiers.response);
+  const ends = tiers.request.map(({ bytesMax }) => bytesMax);
+  expect(ends.at(-1)).toBeNull();
+  // The last size of a tier, and the first of the next.
+  for (const [i, end] of ends.slice(0, -1).entries()) {
+    const [at] = (await explain('--size', String(end), '--fabric', fabric)).calls;
+    const [above] = (await explain('--size', String(end! + 1), '--fabric', fabric)).calls;
+    expect([at!.request.tier, above!.request.tier]).toEqual(
+      tiers.request.slice(i, i + 2).map(({ tier }) => tier),
+    );
+  }
+});
+
 test('whose memory is read: bytes in place on shm, copied over tcp', async () => {
   const why = async (...args: string[]) => (await explain('--size', '70000', ...args)).calls[0]!.request.why;
   expect(await why('--proto', proto)).toMatch(/out of the memory of the application, without a copy/);
@@ -127,7 +152,12 @@ test('the screen', async () => {
 });
 
 test.each<[string, string[], number, RegExp]>([
-  ['no size', [method], 2, /--size/],
+  [
+    'no size, and a fabric without a device',
+    [method, '--fabric', 'verbs', '--client-device', 'nosuch0'],
+    1,
+    /^error: .*/,
+  ],
   ['a size that is none', [method, '--size', 'big'], 2, /Give bytes from 0/],
   ['a service', ['test.echo.Echo', '--size', '1'], 2, /^error: give a method: Service\/Method\n$/],
   ['two addresses', ['a:1', 'b:1', '--size', '1'], 2, /^error: give a method: Service\/Method\n$/],

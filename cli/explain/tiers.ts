@@ -1,0 +1,54 @@
+/** Up to which size messages take which tier between two fabrics, found by calls that are really made. Used by `rdma-rpc explain` without a size. */
+import type { Tier } from './text.ts';
+
+/** All messages of one tier. `bytesMax`: of what the message carries; null: there is no longer tier. */
+export interface TierRange {
+  readonly tier: Tier;
+  readonly bytesMax: number | null;
+}
+
+/** Longer than whatever does not go by itself. */
+const searchedMax = 1 << 20;
+/** From the shortest messages to the longest. */
+const order: readonly Tier[] = ['inline', 'eager', 'segmented', 'bulk'];
+
+/** `tierAt`: of a message of that size, which no earlier one has made go another way. */
+export async function tierRanges(tierAt: (bytes: number) => Promise<Tier>): Promise<TierRange[]> {
+  const known = new Map<number, number>();
+  const rankAt = async (bytes: number): Promise<number> => {
+    const rank = known.get(bytes) ?? order.indexOf(await tierAt(bytes));
+    known.set(bytes, rank);
+    return rank;
+  };
+  /** The largest size from `low` on that is of that rank. */
+  const largest = async (rank: number, from: number): Promise<number> => {
+    const above = [...known].filter(([, each]) => each > rank).map(([bytes]) => bytes);
+    let [low, high] = [from, Math.min(...above)];
+    while (high - low > 1) {
+      const middle = Math.floor((low + high) / 2);
+      if ((await rankAt(middle)) <= rank) low = middle;
+      else high = middle;
+    }
+    return low;
+  };
+  const last = await rankAt(searchedMax);
+  const found: TierRange[] = [];
+  for (let bytes = 0; ; ) {
+    const rank = await rankAt(bytes);
+    const tier = order[rank]!;
+    if (rank >= last) return [...found, { tier, bytesMax: null }];
+    const bytesMax = await largest(rank, bytes);
+    found.push({ tier, bytesMax });
+    bytes = bytesMax + 1;
+  }
+}
+
+const shown = (bytes: number): string => `${bytes.toLocaleString('en')} bytes`;
+
+export function rangesText(which: 'request' | 'response', ranges: readonly TierRange[]): string {
+  const lines = ranges.map(
+    ({ tier, bytesMax }) =>
+      `    ${tier.padEnd(9)}  ${bytesMax === null ? 'more' : `up to ${shown(bytesMax)}`}`,
+  );
+  return [`  ${which}s`, ...lines].join('\n');
+}
