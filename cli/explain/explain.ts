@@ -97,6 +97,7 @@ const heading = (
 ): string =>
   `${path} over ${fabric}, ${clientDevice} to ${serverDevice}, memory shown by ${exposure}${security === 'sealed' ? ', sealed' : ''}`;
 
+/** Where each tier ends. */
 async function showTiers(
   path: string,
   carriers: readonly [Carrier, Carrier],

@@ -20,7 +20,7 @@ export async function tierRanges(tierAt: (bytes: number) => Promise<Tier>): Prom
     known.set(bytes, rank);
     return rank;
   };
-  /** The largest size from `low` on that is of that rank. */
+  /** The largest size that is of that rank, as `from` is. */
   const largest = async (rank: number, from: number): Promise<number> => {
     const above = [...known].filter(([, each]) => each > rank).map(([bytes]) => bytes);
     let [low, high] = [from, Math.min(...above)];

@@ -20,11 +20,13 @@ import { createServer } from '../../runtime/server/server.ts';
 /** What a message carries its size in. */
 export type Carrier = 'bytes' | 'text';
 
+/** What a message is to be like. */
 export interface Sized {
   readonly bytes: number;
   readonly carrier: Carrier;
 }
 
+/** The two sides that are to be made. */
 export interface Pair {
   readonly fabric: Exclude<FabricName, 'sim'>;
   /** For verbs: names of devices; without, the first that can be used. */
@@ -61,11 +63,13 @@ export interface Half {
   readonly server: Work;
 }
 
+/** What both sides did for a call. */
 export interface Call {
   readonly request: Half;
   readonly response: Half;
 }
 
+/** The two sides, once they are there. */
 export interface Sides {
   readonly clientDevice: string;
   readonly serverDevice: string;
@@ -107,8 +111,7 @@ function contextsOf(
 export type Caller = (request: number, response: number) => Promise<Call>;
 
 /**
- * A pair of sides for `use`. Messages of requests and responses carry their size in what is said here. Throws an
- * RpcError, or an Error, where the fabric cannot be had or refuses a call of that size.
+ * A pair of sides for `use`. The carriers are those of requests and of responses. Throws an RpcError, or an Error, where the fabric cannot be had or refuses a call of that size.
  */
 export async function withPair<T>(
   pair: Pair,
