@@ -111,7 +111,8 @@ function contextsOf(
 export type Caller = (request: number, response: number) => Promise<Call>;
 
 /**
- * A pair of sides for `use`. The carriers are those of requests and of responses. Throws an RpcError, or an Error, where the fabric cannot be had or refuses a call of that size.
+ * A pair of sides for `use`. The carriers are those of requests and of responses. Throws an RpcError, or an
+ * Error, where the fabric cannot be had or refuses a call of that size.
  */
 export async function withPair<T>(
   pair: Pair,
