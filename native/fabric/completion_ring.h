@@ -1,6 +1,7 @@
 // The completions of a queue in this process's own memory, which their queue pairs write and poll() takes
-// out. Has room for all that they can have outstanding, so it never overflows. Used by the completion queues
-// of tcp and of the simulation, on their device's thread.
+// out. Grows to what they can have outstanding (make_room), so it never overflows; before that it takes no
+// memory worth mentioning. Used by the completion queues of tcp and of the simulation, on their device's
+// thread.
 #pragma once
 
 #include <algorithm>
@@ -26,8 +27,6 @@ struct Completion {
 template <typename Pair>
 class CompletionRing {
  public:
-  explicit CompletionRing(std::uint32_t entries) : ring_(std::bit_ceil(std::max(entries, 1u))) {}
-
   std::uint64_t size() const { return tail_ - head_; }
   /// For all that a further queue pair can have outstanding.
   void make_room(std::uint32_t requests) {

@@ -102,6 +102,10 @@ std::unique_ptr<Context> Context::open(std::shared_ptr<fabric::Device> device, c
                                     options.counters_start,
                                     options.shared_from,
                                     {dev.capabilities(), options.read_bytes_max}});
+  if (context->shared_->whole.data() == nullptr) {
+    *error = "no memory for messages that come in several parts";
+    return nullptr;
+  }
   Context* self = context.get();
   context->mr_cache_->on_evict([self](std::uint64_t key) { self->emit_evicted(key); });
   return context;

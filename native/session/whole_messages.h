@@ -5,10 +5,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <new>
 #include <vector>
 
+#include "session/anonymous_memory.h"
 #include "session/limits.h"
 
 namespace rdma_rpc::session {
@@ -18,7 +17,8 @@ class WholeMessages {
   WholeMessages() {
     for (std::uint32_t i = kWholeMessages; i > 0; --i) free_.push_back(i - 1);
   }
-  std::byte* data() { return memory_.get(); }
+  /// Null: the system has no addresses for it.
+  std::byte* data() const { return memory_.data(); }
   static constexpr std::size_t bytes() { return std::size_t{kWholeMessages} * kStride; }
 
   std::uint32_t free() const { return static_cast<std::uint32_t>(free_.size()); }
@@ -34,11 +34,7 @@ class WholeMessages {
  private:
   // No power of two: the starts of all places would lie in the same few lines of the cache.
   static constexpr std::uint32_t kStride = kSegmentedBytesMax + 64;
-  struct Free {
-    void operator()(std::byte* memory) const { ::operator delete[](memory, std::align_val_t{64}); }
-  };
-  std::unique_ptr<std::byte, Free> memory_{
-      static_cast<std::byte*>(::operator new[](bytes(), std::align_val_t{64}))};
+  AnonymousMemory memory_{bytes()};
   std::vector<std::uint32_t> free_;
 };
 

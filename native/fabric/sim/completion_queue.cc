@@ -11,7 +11,7 @@
 namespace rdma_rpc::fabric {
 
 SimCompletionQueue::SimCompletionQueue(SimDevice& device, std::uint32_t entries, int event_fd)
-    : device_(device), entries_(entries), event_fd_(event_fd), ring_(entries) {
+    : device_(device), entries_(entries), event_fd_(event_fd) {
   ++device_.live.open_fds;
 }
 

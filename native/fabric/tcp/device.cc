@@ -85,8 +85,8 @@ std::unique_ptr<MemoryWindow> Device::alloc_mw() {
   return window->rkey() != 0 ? std::move(window) : nullptr;
 }
 
-std::unique_ptr<fabric::CompletionQueue> Device::create_cq(std::uint32_t entries) {
-  auto cq = std::make_unique<CompletionQueue>(*this, entries);
+std::unique_ptr<fabric::CompletionQueue> Device::create_cq(std::uint32_t) {
+  auto cq = std::make_unique<CompletionQueue>(*this);
   return cq->open() ? std::move(cq) : nullptr;
 }
 

@@ -1,18 +1,11 @@
 // See shared_receives.h.
 #include "session/link/shared_receives.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace rdma_rpc::session {
-
-SharedReceives::~SharedReceives() {
-  queue_.reset();
-  regions_.clear();
-  if (data_ != nullptr) ::munmap(data_, size());
-}
 
 /// All of the memory, since JS sees it as one; only what is registered is ever touched.
 bool SharedReceives::open(std::uint32_t most) {
@@ -23,16 +16,12 @@ bool SharedReceives::open(std::uint32_t most) {
   if (capacity_ < most) return false;
   const std::uint32_t members = capacity_ / kCertainReceives;
   slots_ = capacity_ + members * kSpillSlots;
-  void* data =
-      ::mmap(nullptr, size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (data == MAP_FAILED) return false;
+  AnonymousMemory memory(size());
+  if (memory.data() == nullptr) return false;
   std::string why;
   queue_ = device_.create_receive_queue(cq_, capacity_, &why);
-  if (queue_ == nullptr) {
-    ::munmap(data, size());
-    return false;
-  }
-  data_ = static_cast<std::byte*>(data);
+  if (queue_ == nullptr) return false;
+  memory_ = std::move(memory);
   owner_.assign(capacity_, kNobody);
   for (std::uint32_t i = members; i-- > 0;) free_spills_.push_back(capacity_ + i * kSpillSlots);
   return true;
@@ -43,7 +32,7 @@ bool SharedReceives::grow(std::uint32_t wanted) {
     const std::uint32_t first = grants_.receives();
     if (first + kSharedChunk > capacity_) return false;
     std::string why;
-    auto region = device_.reg_mr(data_ + std::size_t{first} * stride_, std::size_t{kSharedChunk} * stride_,
+    auto region = device_.reg_mr(data() + std::size_t{first} * stride_, std::size_t{kSharedChunk} * stride_,
                                  fabric::access_local_write, &why);
     if (region == nullptr) return false;
     regions_.push_back(std::move(region));
@@ -56,7 +45,7 @@ bool SharedReceives::grow(std::uint32_t wanted) {
 }
 
 bool SharedReceives::join(Member& member, std::uint32_t most) {
-  if (data_ == nullptr && !open(most)) return false;
+  if (data() == nullptr && !open(most)) return false;
   const std::uint32_t certain = std::min(most, kCertainReceives);
   if (free_spills_.empty()) return false;
   // Enough for one busy session to have all that it can use; many share.
@@ -99,7 +88,7 @@ bool SharedReceives::post_slots(std::span<const std::uint32_t> slots) {
     const std::uint32_t slot = slots[i];
     owner_[slot] = kNobody;
     wrs_[i] = {kReceiveBit | std::uint64_t{kAllSessions} << 32 | slot,
-               {reinterpret_cast<std::uint64_t>(data_) + std::uint64_t{slot} * stride_, stride_,
+               {reinterpret_cast<std::uint64_t>(data()) + std::uint64_t{slot} * stride_, stride_,
                 regions_[slot / kSharedChunk]->lkey()}};
   }
   const std::size_t taken = queue_->post(std::span(wrs_).first(slots.size()));

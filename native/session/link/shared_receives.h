@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "fabric/receive_queue.h"
+#include "session/anonymous_memory.h"
 #include "session/link/grants.h"
 
 namespace rdma_rpc::session {
@@ -34,7 +35,6 @@ class SharedReceives {
 
   SharedReceives(fabric::Device& device, fabric::CompletionQueue& cq, std::uint32_t stride)
       : device_(device), cq_(cq), stride_(stride) {}
-  ~SharedReceives();
   SharedReceives(const SharedReceives&) = delete;
   SharedReceives& operator=(const SharedReceives&) = delete;
 
@@ -50,7 +50,7 @@ class SharedReceives {
   }
 
   fabric::ReceiveQueue* queue() const { return queue_.get(); }
-  std::byte* data() const { return data_; }
+  std::byte* data() const { return memory_.data(); }
   std::size_t size() const { return std::size_t{slots_} * stride_; }
   /// Slots with this number and later ones are behind the receives.
   std::uint32_t first_spill() const { return capacity_; }
@@ -83,7 +83,7 @@ class SharedReceives {
   fabric::Device& device_;
   fabric::CompletionQueue& cq_;
   const std::uint32_t stride_;
-  std::byte* data_ = nullptr;
+  AnonymousMemory memory_;
   std::uint32_t slots_ = 0, capacity_ = 0;  ///< in memory; of these, receives
   std::uint32_t members_ = 0, posted_ = 0;
   std::uint64_t beyond_ = 0;  ///< what members could have beyond what is certain, in all

@@ -31,9 +31,7 @@ bool watch(int epoll, int fd, std::uint32_t events, void* data) {
 
 }  // namespace
 
-CompletionQueue::CompletionQueue(Device& device, std::uint32_t entries) : device_(device), ring_(entries) {
-  device_.counts().open_fds += 3;
-}
+CompletionQueue::CompletionQueue(Device& device) : device_(device) { device_.counts().open_fds += 3; }
 
 CompletionQueue::~CompletionQueue() { device_.counts().open_fds -= 3; }
 

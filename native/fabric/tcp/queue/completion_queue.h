@@ -24,7 +24,7 @@ using Cqe = Completion<QueuePair>;
 
 class CompletionQueue final : public fabric::CompletionQueue {
  public:
-  CompletionQueue(Device& device, std::uint32_t entries);
+  explicit CompletionQueue(Device& device);
   ~CompletionQueue() override;
   /// False: the system refuses.
   bool open();

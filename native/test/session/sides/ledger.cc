@@ -2,6 +2,7 @@
 #include "session/sides/ledger.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 namespace rdma_rpc::session::test {
@@ -11,20 +12,45 @@ using boundary::Processed;
 
 namespace {
 constexpr std::byte kEnded{0xa5};
-std::byte pattern_at(std::uint64_t seed, std::size_t i) {
-  return static_cast<std::byte>(seed * 131 + i * 7 + (i >> 8) * 13 + 1);
+constexpr std::size_t kRow = 256;
+
+/// Multiples of 7, twice round. As 7 is odd, every row of a pattern is a part of it.
+constexpr auto kSevens = [] {
+  std::array<std::byte, 2 * kRow> sevens{};
+  for (std::size_t i = 0; i < sevens.size(); ++i) sevens[i] = static_cast<std::byte>(i * 7);
+  return sevens;
+}();
+
+/// Byte i of a pattern is seed * 131 + i * 7 + (i / 256) * 13 + 1. Here are 256 of them: in rows they cost a
+/// sanitized build little, and one by one a third of the tests' time.
+const std::byte* row_of(std::uint64_t seed, std::size_t row) {
+  constexpr std::size_t kInverse = 183;  // of 7, modulo 256
+  return kSevens.data() + (seed * 131 + row * 13 + 1) * kInverse % kRow;
+}
+
+/// Calls `each` for the rows, with what it should hold; false as soon as that returns false.
+template <typename Bytes, typename Each>
+bool for_rows(std::span<Bytes> bytes, std::uint64_t seed, const Each& each) {
+  for (std::size_t row = 0; row * kRow < bytes.size(); ++row) {
+    const std::size_t from = row * kRow;
+    const std::size_t count = std::min(kRow, bytes.size() - from);
+    if (!each(bytes.data() + from, row_of(seed, row), count)) return false;
+  }
+  return true;
 }
 }  // namespace
 
 void fill_pattern(std::span<std::byte> bytes, std::uint64_t seed) {
-  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = pattern_at(seed, i);
+  for_rows(bytes, seed, [](std::byte* to, const std::byte* from, std::size_t count) {
+    std::memcpy(to, from, count);
+    return true;
+  });
 }
 
 bool is_pattern(std::span<const std::byte> bytes, std::uint64_t seed) {
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    if (bytes[i] != pattern_at(seed, i)) return false;
-  }
-  return true;
+  return for_rows(bytes, seed, [](const std::byte* got, const std::byte* wanted, std::size_t count) {
+    return std::memcmp(got, wanted, count) == 0;
+  });
 }
 
 std::size_t Ledger::open() const {
@@ -43,7 +69,10 @@ void Ledger::unwatch(const std::byte* data) {
       ++each;
       continue;
     }
-    if (!std::all_of(each->data, each->data + each->bytes, [](std::byte b) { return b == kEnded; })) {
+    // Each byte is as the one before it.
+    const bool kept = each->bytes == 0 || (*each->data == kEnded &&
+                                           std::memcmp(each->data, each->data + 1, each->bytes - 1) == 0);
+    if (!kept) {
       violation("memory of a call changed after its end");
     }
     each = watched_.erase(each);

@@ -1,0 +1,39 @@
+// Memory of our own from the system, which no peer reaches unless it is registered. Pages come with first
+// use, so what a context sets aside and never uses costs addresses and nothing else. Owned by the context, on
+// its thread.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <cstddef>
+#include <utility>
+
+namespace rdma_rpc::session {
+
+class AnonymousMemory {
+ public:
+  AnonymousMemory() = default;
+  /// data() is null when the system refuses.
+  explicit AnonymousMemory(std::size_t bytes) : bytes_(bytes) {
+    void* data =
+        ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (data != MAP_FAILED) data_ = static_cast<std::byte*>(data);
+  }
+  AnonymousMemory(AnonymousMemory&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), bytes_(other.bytes_) {}
+  AnonymousMemory& operator=(AnonymousMemory&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  ~AnonymousMemory() {
+    if (data_ != nullptr) ::munmap(data_, bytes_);
+  }
+  std::byte* data() const { return data_; }
+
+ private:
+  std::byte* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace rdma_rpc::session
