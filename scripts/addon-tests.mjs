@@ -16,6 +16,8 @@ const FOLDERS = ['test/native', 'test/runtime', 'test/stream', 'test/states', 't
 const TEST_LIMIT_MS = 120_000;
 /** Messages that test/runtime/rewritten.test.ts decodes while another process rewrites them: a minute. */
 const REWRITTEN = 100_000;
+/** Lives of channels in test/states: a tenth of those that run without sanitizers, which make each take 20 ms. */
+const SEEDS = 200;
 /** Four minutes on an idle machine with two cores. */
 const LIMIT_MS = 45 * 60_000;
 const LIBRARIES = { address: 'libasan.so', undefined: 'libubsan.so', thread: 'libtsan.so' };
@@ -37,6 +39,7 @@ async function test(directory, sanitize) {
     RDMA_RPC_ADDON: join(root, directory, 'rdma_rpc.node'),
     ASAN_OPTIONS: 'detect_leaks=0', // Node does not free what it has at exit
     RDMA_RPC_REWRITTEN: String(REWRITTEN),
+    RDMA_RPC_SEEDS: String(SEEDS),
   };
   const vitest = ['node_modules/vitest/vitest.mjs', 'run', ...FOLDERS, `--testTimeout=${TEST_LIMIT_MS}`];
   try {

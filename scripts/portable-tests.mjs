@@ -107,9 +107,7 @@ function expectEqual(seen, wantedText) {
 
 async function symbols(app) {
   const suite = 'portable: symbols';
-  const files = ARCHITECTURES.flatMap((arch) =>
-    PRODUCTS.map((name) => `prebuilds/linux-${arch}/${name}`),
-  );
+  const files = ARCHITECTURES.flatMap((arch) => PRODUCTS.map((name) => `prebuilds/linux-${arch}/${name}`));
   return checks(
     suite,
     files.map((file) => [

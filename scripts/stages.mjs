@@ -1,6 +1,6 @@
 /**
  * Runs the steps of check.mjs. A stage is a list of lanes, which run side by side; a lane is a list of steps, one after the other. A step that fails
- * leaves the others alone; a step that could not run, and ended with NOT_RUN, is never counted as passed.
+ * leaves the others alone; a step that could not run, and ended with NOT_RUN, is never counted as passed; nor is one for which no time was left.
  */
 import { run } from './command.mjs';
 import { NOT_RUN, reason, record, recorded } from './results.mjs';
@@ -19,9 +19,9 @@ export const ahead = (name, ...command) => ({ name, command, ahead: true });
 const minutes = (ms) => `${(ms / 60_000).toFixed(1)} min`;
 
 /** Runs a step's command. `live`: its output is passed on as it comes, and not when it has ended. */
-async function outcome({ name, command }, live) {
+async function outcome({ name, command }, live, limitMs) {
   console.log(`\n== ${name}: ${command.join(' ')}${live ? '' : ' …'}`);
-  const ended = await run(command, { live, limitMs: STEP_LIMIT_MS, env: { RDMA_RPC_STEP: name } }).then(
+  const ended = await run(command, { live, limitMs, env: { RDMA_RPC_STEP: name } }).then(
     (output) => ({ code: 0, output }),
     ({ code, output, message }) => ({ code, output, message }),
   );
@@ -39,12 +39,19 @@ function lastLines(output) {
     .slice(-LAST_CHARACTERS);
 }
 
-async function runStep(step, live, took) {
+/** Without a word of its own a step that had to give way would look as if it had failed. */
+const givesWay = (step, why) => step.ahead || record(step.name, { whyNot: [why] });
+
+async function runStep(step, stage) {
+  const { live, took, time } = stage;
   const begin = performance.now();
-  const { code, output, message } = await outcome(step, live);
+  if (begin > time.lastBegin) return givesWay(step, `no time was left: ${time.words}`);
+  const limitMs = Math.ceil(Math.max(1, Math.min(STEP_LIMIT_MS, time.end - begin)));
+  const { code, output, message } = await outcome(step, live, limitMs);
   took.push(`${minutes(performance.now() - begin)}: ${step.name}`);
+  if (performance.now() >= time.end) return givesWay(step, `it was stopped: ${time.words}`);
   if (step.ahead) return;
-  if (code === NOT_RUN && step.otherwise !== undefined) await runStep(step.otherwise, live, took);
+  if (code === NOT_RUN && step.otherwise !== undefined) await runStep(step.otherwise, stage);
   if (step.counts && code === 0) record(step.name, { passed: 1 });
   if (step.counts && code === NOT_RUN) record(step.name, { whyNot: [reason(output)] });
   // A suite that failed without a word must not be forgotten.
@@ -53,15 +60,22 @@ async function runStep(step, live, took) {
     record(step.name, { failed: 1, note: `${message}: ${lastLines(output)}` });
 }
 
-async function runLane(steps, live, took) {
-  for (const step of steps) await runStep(step, live, took);
+async function runLane(steps, stage) {
+  for (const step of steps) await runStep(step, stage);
 }
 
-/** Resolves to a line for each step in the order in which they ended: how long it took. */
-export async function runStages(stages) {
+/**
+ * Resolves to a line for each step in the order in which they ended: how long it took. After `beginMs` from now no step begins, and after
+ * `endMs` those that are running are stopped: whoever started this would stop it, and then nobody saw what the others have come to.
+ */
+export async function runStages(stages, { beginMs = Infinity, endMs = Infinity } = {}) {
   const took = [];
-  for (const stage of stages) {
-    await Promise.all(stage.map((lane) => runLane(lane, stage.length === 1, took)));
+  const now = performance.now();
+  const words = `no step begins after ${minutes(beginMs)}, and none goes on after ${minutes(endMs)}`;
+  const time = { lastBegin: now + beginMs, end: now + endMs, words };
+  for (const lanes of stages) {
+    const stage = { live: lanes.length === 1, took, time };
+    await Promise.all(lanes.map((steps) => runLane(steps, stage)));
   }
   return took;
 }

@@ -20,7 +20,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(results, { recursive: true }));
 
-/** Runs these stages, JavaScript text, and resolves to all that was printed, the summary from `sum:` on, and whether it was well. */
+/** Runs these stages, JavaScript text, or the arguments of runStages(), and resolves to all that was printed, the summary from `sum:` on, and whether it was well. */
 function run(stages: string): Promise<{ printed: string; summary: string[]; well: boolean }> {
   const program = `
     import { recorded, summarize } from ${url('results.mjs')};
@@ -123,6 +123,33 @@ test.each<[string, string, string[], boolean]>([
   expect(seen.summary).toEqual(expect.arrayContaining(expected));
   expect(seen.summary.filter((line) => expected.includes(line))).toEqual(expected);
   expect(seen.well).toBe(well);
+});
+
+const endless = node('setInterval(() => {}, 1000)');
+test('a step for which no time was left has not run', async () => {
+  const { summary, well } = await run(
+    `[[[check('a', ${ends(0)})], [check('b', ${ends(0)}), check('c', ${ends(1)})]]], { beginMs: -1 }`,
+  );
+  expect(summary.filter((line) => line.includes('not run: no time was left'))).toHaveLength(3);
+  expect(summary.at(-1)).toBe('0 passed, 0 failed');
+  expect(well).toBe(false);
+});
+
+test('a step that is stopped when the time is over has not run; what it had recorded counts', async () => {
+  // A process of its own lives on, with its output.
+  const begins = `import { spawn } from 'node:child_process'; import { record } from ${url('results.mjs')};
+    record('part', { passed: 2 });
+    spawn('sleep', ['60'], { stdio: 'inherit' });`;
+  const { summary, well } = await run(
+    `[[[suite('s', ${node(begins)}), check('t', ${ends(1)})], [check('u', ${endless})]]], { beginMs: 500, endMs: 3000 }`,
+  );
+  expect(summary.filter((line) => line.includes('not run'))).toEqual([
+    expect.stringMatching(/^s: not run: it was stopped: no step begins after /),
+    expect.stringMatching(/^t: not run: no time was left: no step begins after /),
+    expect.stringMatching(/^u: not run: it was stopped: /),
+  ]);
+  expect(summary.at(-1)).toBe('2 passed, 0 failed');
+  expect(well).toBe(true);
 });
 
 test('each step has a line that tells how long it took, also one in the place of another', async () => {
