@@ -19,6 +19,8 @@ export const callSlots = 4096;
 export const queuedCalls = { default: 4096, min: 0, max: 1_000_000 } as const;
 /** Parts of a stream on their way or unread, per direction. A part of small messages holds some 8 KiB of them: eight hide a round trip at any rate that JS can reach. */
 export const streamParts = 8;
+/** Of these: what a part of several messages has at most, or less where a slot holds less. Longer ones are no faster, and are more that a reader who stops leaves unread. */
+export const streamPackedBytes = 8 * KiB;
 /** Bytes of large messages of a stream on their way or unread, per direction; one message may always go. A slow reader holds no more of the arena than this. */
 export const streamBytes = 8 * MiB;
 /** Parts of a stream that was given up: the server answers them when it learns of that. If it does not for so long, they are given up one by one, and held until it does. */
@@ -199,6 +201,11 @@ export const errorTextBytes = 1 * KiB;
 
 /** What a send or receive slot holds. 8 KiB: two pages, above which copying costs more than a READ. */
 export const slotBytes = { default: 8 * KiB, min: 1 * KiB, max: 64 * KiB } as const;
+/**
+ * The same on shm where no slotBytes is given. There a slot is not pinned and takes the pages that messages touch, and one SEND costs three quarters of two,
+ * which are to be put together. Values of 16 KiB fit, with what is around them. No longer: 272 slots of each session come into use one after the other.
+ */
+export const shmSlotBytes = 17 * KiB;
 /** Send slots of a thread's context, shared by its sessions: four sessions with full windows. */
 export const sendSlots = { default: 1024, min: 16, max: 65_536 } as const;
 /** Low bits of a session's number, which are its place among those alive. */

@@ -1,5 +1,5 @@
 /** What a call of a size did, as sentences: the tier of each message, the operations of each side, and why. Used by `rdma-rpc explain`. */
-import { contextOptions } from '../../runtime/lane/contexts.ts';
+import { slotBytesOn } from '../../runtime/lane/contexts.ts';
 import { gatherBytes } from '../../runtime/limits.ts';
 import type { Half, Outcome, Trial, Work } from './trial.ts';
 
@@ -51,9 +51,9 @@ export function explained(
   which: 'request' | 'response',
   half: Half,
   { bytes, carrier }: Trial['request'],
-  { capabilities, exposure, security }: Outcome,
+  { fabric, capabilities, exposure, security }: Outcome,
 ): Message {
-  const { slotBytes } = contextOptions();
+  const slotBytes = slotBytesOn(fabric);
   const sender = which === 'request' ? half.client : half.server;
   const moved = half.server.bulkReads + half.server.bulkWrites;
   const tier = tierOf(which, half);

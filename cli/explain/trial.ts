@@ -71,6 +71,7 @@ export interface Call {
 
 /** The two sides, once they are there. */
 export interface Sides {
+  readonly fabric: Trial['fabric'];
   readonly clientDevice: string;
   readonly serverDevice: string;
   readonly exposure: string;
@@ -181,6 +182,7 @@ export async function withPair<T>(
       };
       const serverDevice = server.sessions[0]?.device ?? clientDevice;
       return await use(call, {
+        fabric,
         clientDevice,
         serverDevice,
         exposure,

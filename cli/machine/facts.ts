@@ -1,6 +1,6 @@
 /** What `rdma-rpc info` and `doctor` know of this machine: what native code finds out by trying, beside the files of the system. */
 import { whyNoDevice } from '../../runtime/control/verbs-devices.ts';
-import { contextOptions, type FabricName, firstSessionBytes } from '../../runtime/lane/contexts.ts';
+import { type FabricName, firstSessionBytes, nativeOptions } from '../../runtime/lane/contexts.ts';
 import {
   loadNative,
   type NativeModule,
@@ -31,7 +31,7 @@ const message = (error: unknown): string => (error as Error).message.replace(/^r
 
 function opened(native: NativeModule, name: FabricName): FabricFact {
   try {
-    const context = native.createContext({ ...contextOptions(), fabric: name });
+    const context = native.createContext(nativeOptions(name));
     const { capabilities } = context;
     context.close();
     return { name, whyNot: '', capabilities };

@@ -1,7 +1,7 @@
 /** `rdma-rpc info`: what there is here: fabrics, devices, limits, and the sizes at which messages travel in another way. */
 import { arch, availableParallelism, release } from 'node:os';
 import type { Command } from '#commander';
-import { contextOptions } from '../../runtime/lane/contexts.ts';
+import { contextOptions, slotBytesOn } from '../../runtime/lane/contexts.ts';
 import { gatherBytes, inflight, leaseBytes, messageBytes } from '../../runtime/limits.ts';
 import type { VerbsReport } from '../../runtime/native.ts';
 import { version } from '../version.ts';
@@ -39,6 +39,7 @@ export interface Info {
 
 interface Sizes {
   readonly slotBytes: number;
+  readonly shmSlotBytes: number;
   readonly gatherBytes: number;
   readonly leaseBytes: number;
   readonly messageMaxBytes: number;
@@ -66,7 +67,7 @@ function filesOf(machine: Machine, name: string): DeviceFiles {
 }
 
 export function infoOf(machine: Machine, { whyNoAddon, fabrics, verbs, ciphers }: Facts): Info {
-  const { slotBytes, arenaBytes, mrCacheBytes, sendSlots } = contextOptions();
+  const { arenaBytes, mrCacheBytes, sendSlots } = contextOptions();
   return {
     version: version(),
     node: process.version,
@@ -79,7 +80,8 @@ export function infoOf(machine: Machine, { whyNoAddon, fabrics, verbs, ciphers }
     kernelDevices: kernelDevices(machine).map((name) => filesOf(machine, name)),
     ciphers,
     sizes: {
-      slotBytes,
+      slotBytes: slotBytesOn('verbs'),
+      shmSlotBytes: slotBytesOn('shm'),
       gatherBytes,
       leaseBytes,
       messageMaxBytes: messageBytes.default,
@@ -123,7 +125,7 @@ export function infoText(info: Info): string {
     ...(kernel.length === 0 ? [] : ['', ...kernel]),
     '',
     `sessions ${sealed} (security.require, or --require of commands)`,
-    `a message goes inline while it fits what the device takes inline, in a slot up to ${bytes(sizes.slotBytes)}, longer ones as is said of each fabric`,
+    `a message goes inline while it fits what the device takes inline, in a slot up to ${bytes(sizes.slotBytes)} (${bytes(sizes.shmSlotBytes)} on shm), longer ones as is said of each fabric`,
     `bytes from ${bytes(sizes.gatherBytes)} on are sent from where they are, and from ${bytes(sizes.leaseBytes)} on received as views`,
     `messages up to ${bytes(sizes.messageMaxBytes)}, ${sizes.inflightMax} calls in flight a session, ${sizes.sendSlots} send slots a thread`,
     `arena up to ${bytes(sizes.arenaBytes)}, registered buffers kept up to ${bytes(sizes.mrCacheBytes)}`,

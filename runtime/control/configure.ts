@@ -7,7 +7,7 @@ import type { Polling, Stats } from '../native.ts';
 export interface RuntimeOptions {
   /** `adaptive` (default): spins briefly after traffic, sleeps when idle. `busy`: always spins, a CPU per thread. `event`: never spins. */
   polling?: Polling;
-  /** What a message slot holds; larger messages go by READ and WRITE. Default 8192. */
+  /** What a message slot holds; larger messages go in several, or by READ and WRITE. Default 8192, on shm 17,408. */
   slotBytes?: number;
   /** Send slots, shared by all sessions of the thread. Default 1024. */
   sendSlots?: number;

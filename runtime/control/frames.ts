@@ -44,6 +44,8 @@ export interface PeerLimits {
   readonly messageMaxBytes: number;
   /** Receive slots of the sender: what it can take in one SEND. */
   readonly slotBytes: number;
+  /** The same on shm. Without: as on the others. */
+  readonly shmSlotBytes?: number;
   /** Open streams at once. Without: none. */
   readonly streamsMax?: number;
 }
@@ -208,6 +210,7 @@ const limits = record({
   inflightMax: integer(inflight.min, inflight.max),
   messageMaxBytes: integer(messageBytes.min, messageBytes.max),
   slotBytes: integer(slotBytes.min, slotBytes.max),
+  shmSlotBytes: optional(integer(slotBytes.min, slotBytes.max)),
   streamsMax: optional(integer(streams.min, streams.max)),
 });
 

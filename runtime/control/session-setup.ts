@@ -2,10 +2,11 @@
 import {
   acquireContext,
   acquireOwnContext,
-  contextOptions,
   type FabricChoice,
   type FabricName,
+  isShm,
   releaseContext,
+  slotBytesOn,
 } from '../lane/contexts.ts';
 import type { FabricContext, Through } from '../lane/fabric-context.ts';
 import type { Target } from '../lane/submission.ts';
@@ -63,7 +64,8 @@ export function isAlone(side: Pick<LocalSide, 'isolated'>, fabric: FabricName): 
 
 export function localLimits(side: LocalSide): PeerLimits {
   const { inflightMax, streamsMax, messageMaxBytes } = side;
-  return { inflightMax, streamsMax, messageMaxBytes, slotBytes: contextOptions().slotBytes };
+  const slotBytes = slotBytesOn('verbs');
+  return { inflightMax, streamsMax, messageMaxBytes, slotBytes, shmSlotBytes: slotBytesOn('shm') };
 }
 
 /** A native session that is not connected yet, and the context that it holds a use of. */
@@ -86,6 +88,7 @@ export function prepareSession(
   { guard, seal }: Guarded,
 ): Prepared {
   const { inflightMax, streamsMax = 0 } = agreed;
+  const peerSlotBytes = isShm(fabric) ? (peer.shmSlotBytes ?? peer.slotBytes) : peer.slotBytes;
   const callSlots = inflightMax + slotsPerStream * streamsMax;
   const choice = choiceOf(side, fabric);
   const context = isAlone(side, fabric) ? acquireOwnContext(choice, callSlots) : acquireContext(choice);
@@ -98,12 +101,12 @@ export function prepareSession(
       grants: fabric === 'verbs' && (features & ownFeatures & feature.grants) !== 0,
       messageMaxBytes: side.messageMaxBytes,
       peerMessageMaxBytes: peer.messageMaxBytes,
-      peerSlotBytes: peer.slotBytes,
+      peerSlotBytes,
       peerTakesSegments: (features & feature.segments) !== 0,
       ...(arenaBytesMax !== undefined && { arenaBytesMax }),
       ...(seal !== undefined && { seal }),
     });
-    const eagerBytes = Math.min(contextOptions().slotBytes, peer.slotBytes);
+    const eagerBytes = Math.min(slotBytesOn(fabric), peerSlotBytes);
     const images = (features & feature.images) !== 0;
     const segmentedBytes = context.native.segmentedBytes(session);
     const target = { session, eagerBytes, segmentedBytes, messageMaxBytes: peer.messageMaxBytes, images };

@@ -8,7 +8,9 @@ import { FabricContext } from './fabric-context.ts';
 import { onMethodNames } from './method-names.ts';
 
 export type FabricName = NativeOptions['fabric'];
-export interface ContextOptions extends Omit<NativeOptions, 'fabric' | 'verbs'> {
+export interface ContextOptions extends Omit<NativeOptions, 'fabric' | 'verbs' | 'slotBytes'> {
+  /** Default: see slotBytesOn(). */
+  slotBytes?: number;
   /**
    * Where the last events of sessions that fail are written; empty: nowhere. Default: RDMA_RPC_TRACE_FOLDER.
    */
@@ -44,7 +46,6 @@ let ownContexts = 0;
 let options: ContextOptions = {
   polling: 'adaptive',
   countersPage: true,
-  slotBytes: limits.slotBytes.default,
   sendSlots: limits.sendSlots.default,
   arenaBytes: limits.arenaBytes.default,
   mrCacheBytes: limits.mrCacheBytes.default,
@@ -68,10 +69,25 @@ export function contextOptions(): ContextOptions {
   return options;
 }
 
+export function isShm(fabric: string): boolean {
+  return fabric === 'shm' || fabric === 'shm-fd';
+}
+
+/** What a slot of this fabric holds. */
+export function slotBytesOn(fabric: string): number {
+  return options.slotBytes ?? (isShm(fabric) ? limits.shmSlotBytes : limits.slotBytes.default);
+}
+
+/** What a context of this fabric is made with. */
+export function nativeOptions(fabric: FabricName): NativeOptions {
+  const { traceFolder: _, ...rest } = options;
+  return { ...rest, slotBytes: slotBytesOn(fabric), fabric };
+}
+
 /** Bytes that a context and its first session register on a device: their slots, each with room for headers. */
 export function firstSessionBytes(): number {
   const slots = options.sendSlots + limits.inflight.default + limits.receivesBesides;
-  return slots * (options.slotBytes + limits.slotHeadBytes);
+  return slots * (slotBytesOn('verbs') + limits.slotHeadBytes);
 }
 
 function keyOf({ fabric, verbs = {} }: FabricChoice): string {
@@ -80,10 +96,9 @@ function keyOf({ fabric, verbs = {} }: FabricChoice): string {
 
 function openEntry(key: string, choice: FabricChoice, sendSlots: number, family = familyOf(choice)): Entry {
   const { fabric, verbs } = choice;
-  const given = fabric === 'verbs' && verbs !== undefined ? { fabric, verbs } : { fabric };
-  const { traceFolder, ...rest } = options;
-  const native = loadNative().createContext({ ...rest, sendSlots, ...given });
-  const context = new FabricContext(fabric, native, traceFolder);
+  const given = fabric === 'verbs' && verbs !== undefined ? { verbs } : {};
+  const native = loadNative().createContext({ ...nativeOptions(fabric), sendSlots, ...given });
+  const context = new FabricContext(fabric, native, options.traceFolder);
   const stopNaming = onMethodNames((id, name) => context.native.nameMethod(id, name));
   const entry = { key, family, context, stopNaming, users: 0, closing: false, closed: false };
   entries.set(key, entry);

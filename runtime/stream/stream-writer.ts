@@ -9,6 +9,7 @@ import type { MessageType } from '../codec/types.ts';
 import { type Lengths, lengthsOf } from '../core/lengths.ts';
 import { packedBytes } from '../lane/plain-types.ts';
 import type { Target } from '../lane/submission.ts';
+import { streamPackedBytes } from '../limits.ts';
 import { PartFlag, packedLengthBytes, partHeaderBytes } from './part-header.ts';
 import { atTurnEnd } from './turn-end.ts';
 
@@ -43,7 +44,7 @@ const sink = new Sink();
 
 /** What a part of several messages may have: they count as one where the peer looks at sizes. */
 export function packedCapacity({ eagerBytes, messageMaxBytes }: Target): number {
-  return Math.min(eagerBytes - partHeaderBytes, messageMaxBytes);
+  return Math.min(Math.min(eagerBytes, streamPackedBytes) - partHeaderBytes, messageMaxBytes);
 }
 
 export class StreamWriter {

@@ -337,7 +337,7 @@ test('the screen of info', () => {
       port 1: 100 Gb/sec (4X EDR), LinkUp
 
     sessions can be sealed with aes-256-gcm or chacha20-poly1305 (security.require, or --require of commands)
-    a message goes inline while it fits what the device takes inline, in a slot up to 8 KiB, longer ones as is said of each fabric
+    a message goes inline while it fits what the device takes inline, in a slot up to 8 KiB (17 KiB on shm), longer ones as is said of each fabric
     bytes from 16 KiB on are sent from where they are, and from 4 KiB on received as views
     messages up to 64 MiB, 256 calls in flight a session, 1024 send slots a thread
     arena up to 256 MiB, registered buffers kept up to 256 MiB

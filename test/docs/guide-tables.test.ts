@@ -139,7 +139,7 @@ test('numbers in the text', () => {
     `\`graceMs\` (default ${shown('', limits.graceMs.default)})`,
     `\`bytes\` values of ${shown('Bytes', limits.gatherBytes)} and more are sent from where they are, up to ${limits.piecesMax} pieces`,
     `\`bytes\` fields of ${shown('Bytes', limits.leaseBytes)} and more`,
-    `up to \`slotBytes\` (${shown('Bytes', limits.slotBytes.default)})`,
+    `up to \`slotBytes\` (${shown('Bytes', limits.slotBytes.default)}, on \`shm\` ${shown('Bytes', limits.shmSlotBytes)})`,
     `steps of ${limits.wheelTickMs} ms`,
     `at most ${nativeLimit('kSettleGraceNs') / 1e6} ms. When the server`,
     `A server that does not answer for ${nativeLimit('kHoldLimitNs') / 1e9} seconds loses the connection`,

@@ -5,8 +5,9 @@ import type { MessageType } from 'rdma-rpc/codec';
 const headerBytes = 16;
 /** What a queue pair takes inline: soft-iWARP, shm, sim and most NICs, soft-RoCE. */
 const inlineFrames = [80, 232, 256, 512];
-/** What a slot holds, without the header. */
+/** What a slot holds, without the header; on shm. */
 const slotBytes = 8192;
+const shmSlotBytes = 17 * 1024;
 
 const around = (limit: number): number[] => [limit - 1, limit, limit + 1];
 
@@ -14,6 +15,7 @@ const around = (limit: number): number[] => [limit - 1, limit, limit + 1];
 export const boundaries: readonly number[] = [
   ...inlineFrames.flatMap((frame) => around(frame - headerBytes)),
   ...around(slotBytes),
+  ...around(shmSlotBytes),
   64 * 1024,
   1024 * 1024 + 1,
 ];

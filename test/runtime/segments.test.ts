@@ -4,6 +4,7 @@
  */
 import { createChannel, createClient, createServer, leaseOf, Metadata, stats } from 'rdma-rpc';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { shmSlotBytes, slotBytes } from '../../runtime/limits.ts';
 import { EchoDefinition } from './gen/echo.rdma.ts';
 
 const patterned = (bytes: number): Uint8Array =>
@@ -14,7 +15,10 @@ const expectPatterned = (payload: Uint8Array, bytes: number): void => {
   expect(Buffer.compare(payload, patterned(bytes)), `${payload.length} bytes, ${bytes} expected`).toBe(0);
 };
 
-describe.each(['shm', 'tcp'] as const)('over %s', (fabric) => {
+describe.each([
+  ['shm', shmSlotBytes],
+  ['tcp', slotBytes.default],
+] as const)('over %s', (fabric, slot) => {
   let answerBytes = 0;
   const server = createServer({ fabric }).add(EchoDefinition, {
     echo: (request, context) => {
@@ -50,9 +54,10 @@ describe.each(['shm', 'tcp'] as const)('over %s', (fabric) => {
     };
   };
 
-  test('requests and responses of 8 to 32 KiB', async () => {
-    expect(await moved(8_000, 8_000)).toEqual({ segmented: 0, bulk: 0 });
-    for (const bytes of [8_190, 8_193, 9_216, 16_384, 16_390, 24_600, 32_700])
+  test('requests and responses of up to a slot, and of more up to 32 KiB', async () => {
+    for (const bytes of [8_000, slot - 200, slot - 40])
+      expect(await moved(bytes, bytes), `${bytes} bytes`).toEqual({ segmented: 0, bulk: 0 });
+    for (const bytes of [slot - 2, slot + 1, slot + 1_024, 24_600, 32_700])
       expect(await moved(bytes, bytes), `${bytes} bytes`).toEqual({ segmented: 2, bulk: 0 });
     expect(await moved(32_800, 100)).toEqual({ segmented: 0, bulk: 1 });
     expect(await moved(100, 32_800)).toEqual({ segmented: 0, bulk: 1 });
@@ -66,14 +71,14 @@ describe.each(['shm', 'tcp'] as const)('over %s', (fabric) => {
 
   test('many at once, more than there are long slots', async () => {
     const client = createClient(EchoDefinition, channel);
-    answerBytes = 12_000;
-    const sizes = Array.from({ length: 200 }, (_, i) => 8_100 + 120 * i);
+    answerBytes = slot + 4_000;
+    const sizes = Array.from({ length: 200 }, (_, i) => slot - 100 + 70 * i);
     const answers = await Promise.all(sizes.map((bytes) => client.echo({ payload: patterned(bytes) })));
-    for (const { payload } of answers) expectPatterned(payload, 12_000);
+    for (const { payload } of answers) expectPatterned(payload, slot + 4_000);
   });
 
   test('an answer to a call that was READ is written, as ever', async () => {
-    expect(await moved(60_000, 9_000)).toEqual({ segmented: 0, bulk: 2 });
+    expect(await moved(60_000, slot + 1_000)).toEqual({ segmented: 0, bulk: 2 });
   });
 
   test('there is nothing to release', async () => {
