@@ -295,6 +295,8 @@ export interface NativeModule extends NativeSockets {
   readonly whyUnusable: string;
   /** Where the memory of a buffer begins. A double holds it: addresses have 48 bits, or 57. */
   address(buffer: ArrayBuffer): number;
+  /** From now on the process keeps up to 48 MiB that it has freed, unless its malloc has been told otherwise (native/binding/freed_memory.h). */
+  keepFreedMemory(): void;
   /** How long V8 is not to be made to collect in this thread: all that make it do so share a tenth of the thread's time. 0: it may be. */
   collectionWaitMs(): number;
   /** It has been made to collect, which took so long. */

@@ -9,6 +9,7 @@
 #include "binding/event_loop/clock.h"
 #include "binding/event_loop/collections.h"
 #include "binding/file_lock.h"
+#include "binding/freed_memory.h"
 #include "binding/native_context.h"
 #include "binding/peer_credentials.h"
 #include "binding/unix_socket.h"
@@ -29,6 +30,8 @@ Napi::Value address(const Napi::CallbackInfo& info) {
   const auto at = reinterpret_cast<std::uintptr_t>(info[0].As<Napi::ArrayBuffer>().Data());
   return Napi::Number::New(info.Env(), static_cast<double>(at));
 }
+
+void keep_freed_memory(const Napi::CallbackInfo&) { rdma_rpc::binding::keep_freed_memory(); }
 
 /// In milliseconds.
 Napi::Value collection_wait(const Napi::CallbackInfo& info) {
@@ -54,6 +57,7 @@ Napi::Value hand_off(const Napi::CallbackInfo& info) {
 Napi::Object init(Napi::Env env, Napi::Object exports) {
   rdma_rpc::binding::define_module(env, exports);
   exports.Set("address", Napi::Function::New(env, address));
+  exports.Set("keepFreedMemory", Napi::Function::New(env, keep_freed_memory));
   exports.Set("collectionWaitMs", Napi::Function::New(env, collection_wait));
   exports.Set("collectionDone", Napi::Function::New(env, collection_done));
   exports.Set("handOff", Napi::Function::New(env, hand_off));

@@ -37,6 +37,8 @@ class Chunks {
 
   take(bytes: number): Uint8Array {
     if (bytes > this.#chunk.length - this.#used) {
+      // Only here: a process whose messages are small is not to hold more than it needs.
+      if (this.#chunk.length === 0) loadNative().keepFreedMemory();
       this.#chunk = aligned(this.#chunkBytes);
       // To transfer one value to another thread would take the others with it.
       markAsUntransferable(this.#chunk.buffer);
