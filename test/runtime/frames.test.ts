@@ -60,6 +60,11 @@ describe('a frame', () => {
     ],
     ['too many in flight', { ...hello, limits: { ...limits, inflightMax: 4097 } }, /limits: inflightMax/],
     ['too many streams', { ...hello, limits: { ...limits, streamsMax: 513 } }, /limits: streamsMax/],
+    [
+      'slots of shm without end',
+      { ...hello, limits: { ...limits, shmSlotBytes: 1 << 20 } },
+      /limits: shmSlotBytes/,
+    ],
     ['a fraction', { ...hello, limits: { ...limits, slotBytes: 8192.5 } }, /limits: slotBytes/],
     [
       'a size beyond 32 bits',
