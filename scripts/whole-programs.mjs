@@ -1,0 +1,69 @@
+/**
+ * Runs the tests that CTest knows of a build directory with a process for each program and environment, two at a time, and not one for each
+ * test. For sanitized programs, of which each start takes as long as the test itself. A test that hangs takes the rest of its program along.
+ */
+import { basename } from 'node:path';
+import { run } from './command.mjs';
+import { failuresOf, readGtest } from './gtest-report.mjs';
+
+const WORKERS = 2;
+const LIMIT_MS = 20 * 60_000;
+/** What gtest_discover_tests adds to the command of each test that it finds in a program. */
+const FOUND = '--gtest_also_run_disabled_tests';
+/** Longest first, so that no long one runs alone at the end. */
+const LONG = ['session_test', 'fabric_test', 'shm_model_test'];
+
+const property = ({ properties = [] }, name) => properties.find((each) => each.name === name)?.value;
+
+/** The programs with their arguments and environments. `skips`: the exit code that says "not run". */
+async function programs(directory) {
+  const { tests } = JSON.parse(await run(['ctest', '--test-dir', directory, '--show-only=json-v1']));
+  const all = new Map();
+  for (const test of tests) {
+    const { command } = test;
+    const variables = property(test, 'ENVIRONMENT') ?? [];
+    const found = command.includes(FOUND);
+    const title = [...variables, basename(command[0])].join(' ');
+    const env = Object.fromEntries(variables.map((variable) => variable.split('=', 2)));
+    const skips = property(test, 'SKIP_RETURN_CODE');
+    all.set(title, { title, command: found ? command.slice(0, 1) : command, env, skips });
+  }
+  const rank = ({ command }) => (LONG.indexOf(basename(command[0])) + LONG.length + 1) % (LONG.length + 1);
+  return [...all.values()].sort((a, b) => rank(a) - rank(b));
+}
+
+/** What one program came to, its failures shown. */
+async function outcomeOf({ title, command, env, skips }) {
+  const { code, output, message } = await run(command, { env, limitMs: LIMIT_MS }).then(
+    (output) => ({ code: 0, output, message: '' }),
+    ({ code, output, message }) => ({ code, output, message }),
+  );
+  const seen = readGtest(output);
+  // Such a program says so before it runs any test, and counts as one.
+  if (code === skips && seen.passed + seen.failed === 0)
+    return { ...seen, notRun: new Map([[/not run: (.*)/.exec(output)?.[1] ?? title, 1]]) };
+  if (seen.failed > 0) console.log(failuresOf(output));
+  const unseen = seen.failed === 0 && (code !== 0 || !seen.ended);
+  if (!unseen) return seen;
+  console.log(output.slice(-5000));
+  return { ...seen, failed: 1, failures: [`${title}: ${message || 'it did not end properly'}`] };
+}
+
+/** As readReport() of ctest-report.mjs. */
+export async function runPrograms(directory) {
+  const left = await programs(directory);
+  if (left.length === 0) throw new Error(`CTest knows no tests in ${directory}`);
+  const report = { passed: 0, failed: 0, failures: [], notRun: new Map(), timed: [] };
+  const worker = async () => {
+    for (let next = left.shift(); next !== undefined; next = left.shift()) {
+      const seen = await outcomeOf(next);
+      report.passed += seen.passed;
+      report.failed += seen.failed;
+      report.failures.push(...seen.failures);
+      report.timed.push(...seen.timed);
+      for (const [why, count] of seen.notRun) report.notRun.set(why, (report.notRun.get(why) ?? 0) + count);
+    }
+  };
+  await Promise.all(Array.from({ length: WORKERS }, worker));
+  return report;
+}
