@@ -19,7 +19,7 @@ export const callSlots = 4096;
 export const queuedCalls = { default: 4096, min: 0, max: 1_000_000 } as const;
 /** Parts of a stream on their way or unread, per direction. A part of small messages holds some 8 KiB of them: eight hide a round trip at any rate that JS can reach. */
 export const streamParts = 8;
-/** Of these: what a part of several messages has at most, or less where a slot holds less. Longer ones are no faster, and are more that a reader who stops leaves unread. */
+/** Of these: what a part of several messages has at most, or less where a slot holds less. Longer ones are more that a reader who stops leaves unread. */
 export const streamPackedBytes = 8 * KiB;
 /** Bytes of large messages of a stream on their way or unread, per direction; one message may always go. A slow reader holds no more of the arena than this. */
 export const streamBytes = 8 * MiB;

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 
 export const root = fileURLToPath(new URL('..', import.meta.url)).replace(/\/$/, '');
 
-/** No command of ours takes longer than this unless it hangs: four times what the longest takes on an idle machine with two cores. */
+/** No command of ours takes longer than this unless it hangs. A sanitized build, the longest, takes some three minutes alone on two cores, and took fifteen beside others on a slow machine. */
 const LIMIT_MS = 30 * 60_000;
 
 /** What a command that was told to end may take for it. */

@@ -23,7 +23,7 @@ async function programs(directory) {
     const { command } = test;
     const variables = property(test, 'ENVIRONMENT') ?? [];
     const found = command.includes(FOUND);
-    const title = [...variables, basename(command[0])].join(' ');
+    const title = [...variables, basename(command[0]), ...(found ? [] : command.slice(1))].join(' ');
     const env = Object.fromEntries(variables.map((variable) => variable.split('=', 2)));
     const skips = property(test, 'SKIP_RETURN_CODE');
     all.set(title, { title, command: found ? command.slice(0, 1) : command, env, skips });

@@ -314,7 +314,8 @@ class Device {
                                                       std::uint64_t iova, std::uint32_t access,
                                                       std::string* error);
   virtual std::unique_ptr<MemoryWindow> alloc_mw() = 0;
-  /// `entries` is where it begins: it grows with the queue pairs made on it, which never overrun it.
+  /// `entries` is where a device that makes room ahead begins: it grows with the queue pairs made on it,
+  /// which never overrun it.
   virtual std::unique_ptr<CompletionQueue> create_cq(std::uint32_t entries) = 0;
   virtual std::unique_ptr<QueuePair> create_qp(CompletionQueue& cq, const QpOptions& options,
                                                std::string* error) = 0;

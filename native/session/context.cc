@@ -103,7 +103,8 @@ std::unique_ptr<Context> Context::open(std::shared_ptr<fabric::Device> device, c
                                     options.shared_from,
                                     {dev.capabilities(), options.read_bytes_max}});
   if (context->shared_->whole.data() == nullptr) {
-    *error = "no memory for messages that come in several parts";
+    *error = "no " + std::to_string(WholeMessages::bytes()) +
+             " bytes of addresses for messages that come in several SENDs (ulimit -v)";
     return nullptr;
   }
   Context* self = context.get();

@@ -57,7 +57,9 @@ describe.each([
   test('requests and responses of up to a slot, and of more up to 32 KiB', async () => {
     for (const bytes of [8_000, slot - 200, slot - 40])
       expect(await moved(bytes, bytes), `${bytes} bytes`).toEqual({ segmented: 0, bulk: 0 });
-    for (const bytes of [slot - 2, slot + 1, slot + 1_024, 24_600, 32_700])
+    for (const bytes of [slot - 2, slot + 1, slot + 1_024, 16_384, 16_390, 24_600, 32_700].filter(
+      (n) => n > slot - 3,
+    ))
       expect(await moved(bytes, bytes), `${bytes} bytes`).toEqual({ segmented: 2, bulk: 0 });
     expect(await moved(32_800, 100)).toEqual({ segmented: 0, bulk: 1 });
     expect(await moved(100, 32_800)).toEqual({ segmented: 0, bulk: 1 });
@@ -72,7 +74,7 @@ describe.each([
   test('many at once, more than there are long slots', async () => {
     const client = createClient(EchoDefinition, channel);
     answerBytes = slot + 4_000;
-    const sizes = Array.from({ length: 200 }, (_, i) => slot - 100 + 70 * i);
+    const sizes = Array.from({ length: 200 }, (_, i) => slot - 92 + Math.floor(((32_000 - slot) / 200) * i));
     const answers = await Promise.all(sizes.map((bytes) => client.echo({ payload: patterned(bytes) })));
     for (const { payload } of answers) expectPatterned(payload, slot + 4_000);
   });

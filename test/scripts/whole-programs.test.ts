@@ -1,0 +1,86 @@
+/** Test programs that run as a whole: each once for each environment, and nothing that goes wrong is lost. */
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+
+interface Report {
+  readonly passed: number;
+  readonly failed: number;
+  readonly failures: readonly string[];
+  readonly notRun: ReadonlyMap<string, number>;
+}
+const { runPrograms } = (await import(new URL('../../scripts/whole-programs.mjs', import.meta.url).href)) as {
+  runPrograms(directory: string): Promise<Report>;
+};
+
+let folder = '';
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'rdma-rpc-programs-'));
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+const ran = (...ends: string[]) =>
+  [
+    `[==========] Running ${ends.length} tests from 1 test suite.`,
+    ...ends.flatMap((end, i) => [`[ RUN      ] S.t${i}`, `[ ${end} ] S.t${i} (1 ms)`]),
+  ].join('\n');
+
+/** A build directory with one program, a shell script, that CTest knows for these tests of it. */
+function program(script: string, tests: string): string {
+  const path = join(folder, 'some_test');
+  writeFileSync(path, `#!/bin/sh\n${script}\n`);
+  chmodSync(path, 0o755);
+  writeFileSync(join(folder, 'CTestTestfile.cmake'), tests.replaceAll('PROGRAM', `"${path}"`));
+  return folder;
+}
+const found = (name: string) =>
+  `add_test(${name} PROGRAM "--gtest_filter=${name}" "--gtest_also_run_disabled_tests")\n`;
+const says = (output: string, code = 0) => `cat <<'END'\n${output}\nEND\nexit ${code}`;
+
+test.each<[string, string, string, object]>([
+  [
+    'tests of one program are one run',
+    says(ran('      OK', '      OK')),
+    found('S.t0') + found('S.t1'),
+    { passed: 2, failed: 0, failures: [] },
+  ],
+  [
+    'a test that fails is named',
+    says(ran('      OK', ' FAILED '), 1),
+    found('S.t0'),
+    { passed: 1, failed: 1, failures: ['S.t1'] },
+  ],
+  [
+    'a leak behind tests that pass is a failure',
+    says(ran('      OK'), 23),
+    found('S.t0'),
+    { passed: 1, failed: 1, failures: [expect.stringMatching(/^some_test: .* ended with 23$/)] },
+  ],
+  [
+    'a program that ends before its tests has failed',
+    says('[==========] Running 2 tests from 1 test suite.'),
+    found('S.t0'),
+    { passed: 0, failed: 1, failures: ['some_test: it did not end properly'] },
+  ],
+  ['a program without a word has failed', 'exit 0', found('S.t0'), { passed: 0, failed: 1 }],
+  [
+    'a program that cannot run says why',
+    says('not run: no device', 77),
+    'add_test(a PROGRAM)\nset_tests_properties(a PROPERTIES SKIP_RETURN_CODE 77)\n',
+    { passed: 0, failed: 0, notRun: new Map([['no device', 1]]) },
+  ],
+  [
+    'each environment and each list of arguments is a run',
+    says(ran('      OK')),
+    `${found('S.t0')}${found('x')}set_tests_properties(x PROPERTIES ENVIRONMENT A=b)\nadd_test(y PROGRAM c)\nadd_test(z PROGRAM d)\n`,
+    { passed: 4, failed: 0 },
+  ],
+])('%s', async (_, script, tests, expected) => {
+  expect(await runPrograms(program(script, tests))).toMatchObject(expected);
+});
+
+test('a build directory without tests is an error', async () => {
+  writeFileSync(join(folder, 'CTestTestfile.cmake'), '');
+  await expect(runPrograms(folder)).rejects.toThrow(/CTest knows no tests/);
+});
