@@ -41,7 +41,8 @@ export interface RuntimeOptions {
 
 export const runtimeRules: OptionRules = {
   polling: { kind: 'choice', values: ['adaptive', 'busy', 'event'], default: 'adaptive' },
-  slotBytes: { kind: 'integer', range: limits.slotBytes },
+  // Without a default: shm has another one than devices (slotBytesOn).
+  slotBytes: { kind: 'integer', range: { ...limits.slotBytes, default: undefined } },
   sendSlots: { kind: 'integer', range: limits.sendSlots },
   arenaBytes: { kind: 'integer', range: limits.arenaBytes },
   mrCacheBytes: { kind: 'integer', range: limits.mrCacheBytes },
