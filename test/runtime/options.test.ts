@@ -153,11 +153,14 @@ describe('addresses', () => {
 
 describe('configure()', () => {
   // Slots of shm were those of a device for everybody who set anything else, and 9 KiB took 1.4 times as long.
-  test.each(['shm', 'shm-fd', 'tcp', 'verbs'] as const)('changes nothing that is not given, on %s', (fabric) => {
-    const before = nativeOptions(fabric);
-    configure({});
-    expect(nativeOptions(fabric)).toMatchObject(before);
-  });
+  test.each(['shm', 'shm-fd', 'tcp', 'verbs'] as const)(
+    'changes nothing that is not given, on %s',
+    (fabric) => {
+      const before = nativeOptions(fabric);
+      configure({});
+      expect(nativeOptions(fabric)).toMatchObject(before);
+    },
+  );
 
   test('slotBytes is for all fabrics', () => {
     expect(nativeOptions('shm').slotBytes).toBe(shmSlotBytes);
