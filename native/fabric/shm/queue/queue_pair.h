@@ -131,6 +131,7 @@ class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
   void stop_handshake();
 
   // send_queue.cc
+  void expect_places(std::span<const SendWr> requests);
   void execute(const SendWr& wr);
   Outcome send(const SendWr& wr);
   WcStatus bind(const SendWr& wr);

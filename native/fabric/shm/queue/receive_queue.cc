@@ -6,6 +6,12 @@
 #include "fabric/shm/queue/queue_pair.h"
 
 namespace rdma_rpc::fabric::shm {
+namespace {
+
+/// Of a message that is in a receive, so that those of a batch come from the peer's cache together.
+constexpr std::uint32_t kPlacedAheadMax = 4096;
+
+}  // namespace
 
 std::size_t QueuePair::post_recv(std::span<const RecvWr> requests) {
   std::size_t taken = 0;
@@ -130,7 +136,9 @@ bool QueuePair::deliver(const CellHeader& header, const Cell& cell, Wc* wc) {
   }
   ++cells_consumed_;
   const std::byte* apart = nullptr;
-  if (!placed) {
+  if (placed && !immediate && bytes > 0) {
+    prefetch(reinterpret_cast<const void*>(receive.addr), std::min(bytes, kPlacedAheadMax));
+  } else if (!placed) {
     auto* to = reinterpret_cast<std::byte*>(receive.addr);
     if (options_.short_apart) {
       if (std::byte* room = cq_.apart(bytes)) apart = to = room;

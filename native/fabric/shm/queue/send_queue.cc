@@ -8,6 +8,10 @@
 namespace rdma_rpc::fabric::shm {
 namespace {
 
+/// Longer ones memcpy() writes with `rep movsb`, which gets its lines faster by itself (glibc from 2,112
+/// bytes on; a prefetch before it made 8,000 bytes take 1.17 times as long).
+constexpr std::uint32_t kPlaceAheadMax = 2048;
+
 bool carries_data(Opcode opcode) {
   return opcode == Opcode::send || opcode == Opcode::send_with_inv || opcode == Opcode::rdma_write ||
          opcode == Opcode::rdma_write_with_imm;
@@ -33,6 +37,7 @@ void QueuePair::expect_posts() const {
 std::size_t QueuePair::post_send(std::span<const SendWr> requests) {
   std::size_t taken = 0;
   if (state_ == QpState::init || state_ == QpState::rtr) return taken;
+  expect_places(requests);
   for (const SendWr& wr : requests) {
     if (send_posted_ - send_done_ == options_.send_wr_max) break;
     ++send_posted_;
@@ -42,6 +47,25 @@ std::size_t QueuePair::post_send(std::span<const SendWr> requests) {
   if (state_ == QpState::rts && taken > 0) ring_doorbell();
   if (completions_head_ != completions_tail_) cq_.note(*this);
   return taken;
+}
+
+/// The receives that these messages will be copied into: the peer has read what was there, so their lines are
+/// in its CPU's cache. Of all of the batch at once, not one after the other.
+void QueuePair::expect_places(std::span<const SendWr> requests) {
+  if (state_ != QpState::rts) return;
+  std::uint32_t number = sent_;
+  for (const SendWr& wr : requests) {
+    if (wr.opcode != Opcode::send || number == peer_posted_) return;
+    const PostedReceive& receive = peer_receives_[number++ & peer_receive_mask_];
+    if (wr.inline_data || wr.sges.size() != 1) continue;
+    const std::uint32_t bytes = wr.sges[0].length;
+    if (bytes <= kInlineMax || bytes > kPlaceAheadMax) continue;
+    RemoteRange range;
+    const std::uint64_t addr = receive.addr.load(std::memory_order_relaxed);
+    const std::uint32_t memory = receive.memory.load(std::memory_order_relaxed);
+    if (remote_->resolve(memory, addr, bytes, &range) && range.mapped != nullptr)
+      prefetch_to_write(range.mapped, bytes);
+  }
 }
 
 void QueuePair::execute(const SendWr& wr) {
