@@ -136,9 +136,7 @@ bool QueuePair::deliver(const CellHeader& header, const Cell& cell, Wc* wc) {
   }
   ++cells_consumed_;
   const std::byte* apart = nullptr;
-  if (placed && !immediate && bytes > 0) {
-    prefetch(reinterpret_cast<const void*>(receive.addr), std::min(bytes, kPlacedAheadMax));
-  } else if (!placed) {
+  if (!placed) {
     auto* to = reinterpret_cast<std::byte*>(receive.addr);
     if (options_.short_apart) {
       if (std::byte* room = cq_.apart(bytes)) apart = to = room;
@@ -150,6 +148,8 @@ bool QueuePair::deliver(const CellHeader& header, const Cell& cell, Wc* wc) {
       part = std::min(bytes - done, kNextCellBytes);
       copy_shared(to + done, next + sizeof(std::uint32_t), part);
     }
+  } else if (!immediate && bytes > 0) {
+    prefetch(reinterpret_cast<const void*>(receive.addr), std::min(bytes, kPlacedAheadMax));
   }
   ++received_;
   *wc = {.wr_id = receive.wr_id,

@@ -37,7 +37,7 @@ void QueuePair::expect_posts() const {
 std::size_t QueuePair::post_send(std::span<const SendWr> requests) {
   std::size_t taken = 0;
   if (state_ == QpState::init || state_ == QpState::rtr) return taken;
-  expect_places(requests);
+  if (expects_places_) expect_places(requests);
   for (const SendWr& wr : requests) {
     if (send_posted_ - send_done_ == options_.send_wr_max) break;
     ++send_posted_;
@@ -50,12 +50,13 @@ std::size_t QueuePair::post_send(std::span<const SendWr> requests) {
 }
 
 /// The receives that these messages will be copied into: the peer has read what was there, so their lines are
-/// in its CPU's cache. Of all of the batch at once, not one after the other.
-void QueuePair::expect_places(std::span<const SendWr> requests) {
-  if (state_ != QpState::rts) return;
+/// in its CPU's cache. Of all of the batch at once, not one after the other. Out of line, and only while such
+/// messages are sent: those that fit the cells are not to pay for it.
+[[gnu::noinline]] void QueuePair::expect_places(std::span<const SendWr> requests) {
+  expects_places_ = false;
   std::uint32_t number = sent_;
   for (const SendWr& wr : requests) {
-    if (wr.opcode != Opcode::send || number == peer_posted_) return;
+    if (state_ != QpState::rts || wr.opcode != Opcode::send || number == peer_posted_) return;
     const PostedReceive& receive = peer_receives_[number++ & peer_receive_mask_];
     if (wr.inline_data || wr.sges.size() != 1) continue;
     const std::uint32_t bytes = wr.sges[0].length;
@@ -189,6 +190,7 @@ QueuePair::Outcome QueuePair::send(const SendWr& wr) {
       if (status != WcStatus::success) return {status, 0};
     }
     publish_placed(kind, wr.invalidate_rkey, bytes);
+    expects_places_ = bytes <= kPlaceAheadMax;
   }
   ++sent_;
   return {status, bytes};
