@@ -46,7 +46,7 @@ describe('two processes', () => {
     const server = await start();
     const { client } = clientOf(server);
     const before = stats('shm');
-    for (const bytes of [10, 4000, 8000, 9000, 100_000, 3_000_001]) {
+    for (const bytes of [10, 4000, 8000, 9000, 20_000, 100_000, 3_000_001]) {
       const payload = pattern(bytes, bytes);
       const answer = await client.echo({ payload, number: bytes });
       expect(Buffer.compare(answer.payload, payload)).toBe(0);
