@@ -85,6 +85,13 @@ test.each<[string, OptionRules]>([
   expect(rows).toEqual(expected);
 });
 
+test('slotBytes, whose rule has no default, since shm has one of its own', () => {
+  const [, value, , text = ''] =
+    tableOf(guide, 'options: configure').find(([name = '']) => namesIn(name)[0] === 'slotBytes') ?? [];
+  expect(value).toBe(shown('Bytes', limits.slotBytes.default));
+  expect(text).toContain(`${shown('Bytes', limits.shmSlotBytes)} on \`shm\``);
+});
+
 /** A constant of the native layers. */
 function nativeLimit(name: string): number {
   const [, digits] = new RegExp(`${name} = ([\\d']+);`).exec(read('native/session/limits.h')) ?? [];

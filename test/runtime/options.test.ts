@@ -153,14 +153,12 @@ describe('addresses', () => {
 
 describe('configure()', () => {
   // Slots of shm were those of a device for everybody who set anything else, and 9 KiB took 1.4 times as long.
-  test.each(['shm', 'shm-fd', 'tcp', 'verbs'] as const)(
-    'changes nothing that is not given, on %s',
-    (fabric) => {
-      const before = nativeOptions(fabric);
-      configure({});
-      expect(nativeOptions(fabric)).toMatchObject(before);
-    },
-  );
+  test('changes nothing that is not given, on any fabric', () => {
+    const all = () => (['shm', 'shm-fd', 'tcp', 'verbs'] as const).map(nativeOptions);
+    const before = all();
+    configure({});
+    expect(all()).toMatchObject(before);
+  });
 
   test('slotBytes is for all fabrics', () => {
     expect(nativeOptions('shm').slotBytes).toBe(shmSlotBytes);

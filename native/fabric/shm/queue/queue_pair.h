@@ -167,7 +167,7 @@ class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
   // One line of what every poll and post needs.
   QpState state_ = QpState::init;
   bool ring_closed_ = false;     ///< nothing further is taken from the ring
-  bool expects_places_ = false;  ///< expect_places() was worth it for the last batch
+  bool expects_places_ = false;  ///< the last batch had a message for expect_places()
   QpSegment* own_ = nullptr;
   Cell* own_cells_ = nullptr;
   std::uint32_t cell_mask_ = 0;

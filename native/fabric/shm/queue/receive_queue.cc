@@ -9,7 +9,7 @@ namespace rdma_rpc::fabric::shm {
 namespace {
 
 /// Of a message that is in a receive, so that those of a batch come from the peer's cache together.
-constexpr std::uint32_t kPlacedAheadMax = 4096;
+constexpr std::uint32_t kReadAheadMax = 4096;
 
 }  // namespace
 
@@ -149,7 +149,7 @@ bool QueuePair::deliver(const CellHeader& header, const Cell& cell, Wc* wc) {
       copy_shared(to + done, next + sizeof(std::uint32_t), part);
     }
   } else if (!immediate && bytes > 0) {
-    prefetch(reinterpret_cast<const void*>(receive.addr), std::min(bytes, kPlacedAheadMax));
+    prefetch(reinterpret_cast<const void*>(receive.addr), std::min(bytes, kReadAheadMax));
   }
   ++received_;
   *wc = {.wr_id = receive.wr_id,

@@ -10,7 +10,7 @@ namespace {
 
 /// Longer ones memcpy() writes with `rep movsb`, which gets its lines faster by itself (glibc from 2,112
 /// bytes on; a prefetch before it made 8,000 bytes take 1.17 times as long).
-constexpr std::uint32_t kPlaceAheadMax = 2048;
+constexpr std::uint32_t kWrittenAheadMax = 2048;
 
 bool carries_data(Opcode opcode) {
   return opcode == Opcode::send || opcode == Opcode::send_with_inv || opcode == Opcode::rdma_write ||
@@ -60,7 +60,7 @@ std::size_t QueuePair::post_send(std::span<const SendWr> requests) {
     const PostedReceive& receive = peer_receives_[number++ & peer_receive_mask_];
     if (wr.inline_data || wr.sges.size() != 1) continue;
     const std::uint32_t bytes = wr.sges[0].length;
-    if (bytes <= kInlineMax || bytes > kPlaceAheadMax) continue;
+    if (bytes <= kInlineMax || bytes > kWrittenAheadMax) continue;
     RemoteRange range;
     const std::uint64_t addr = receive.addr.load(std::memory_order_relaxed);
     const std::uint32_t memory = receive.memory.load(std::memory_order_relaxed);
@@ -190,7 +190,7 @@ QueuePair::Outcome QueuePair::send(const SendWr& wr) {
       if (status != WcStatus::success) return {status, 0};
     }
     publish_placed(kind, wr.invalidate_rkey, bytes);
-    expects_places_ = bytes <= kPlaceAheadMax;
+    if (bytes <= kWrittenAheadMax) expects_places_ = true;
   }
   ++sent_;
   return {status, bytes};
