@@ -181,6 +181,11 @@ export const verbsRetryCount = { default: 6, min: 0, max: 7 } as const;
 export const verbsRnrRetry = { default: undefined, min: 0, max: 7 } as const;
 export const verbsServiceLevel = { default: undefined, min: 0, max: 15 } as const;
 export const verbsTrafficClass = { default: undefined, min: 0, max: 255 } as const;
+/**
+ * So long a context stays open when its last channel or server has closed: whoever opens one for each call
+ * finds it there.
+ */
+export const contextLingerMs = 1_000;
 /** How often a context that nobody uses any more looks whether its last lease has come back. */
 export const leaseCheckMs = 1_000;
 

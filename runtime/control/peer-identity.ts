@@ -50,10 +50,16 @@ export interface Vouched {
   readonly verified?: Verified;
 }
 
+/** What the kernel has said: that of the moment of connecting, so it need not be asked again (unix(7), SO_PEERCRED). */
+const asked = new WeakMap<Duplex, Verified>();
+
 export function verifiedOf(duplex: Duplex): Verified {
-  const verified = (duplex as Vouched).verified ?? verdictOf(duplex);
+  const verified = (duplex as Vouched).verified ?? verdictOf(duplex) ?? asked.get(duplex);
   if (verified !== undefined) return verified;
   const fd = descriptorOf(duplex);
   const credentials = fd === undefined ? undefined : loadNative().peerCredentials(fd);
-  return credentials === undefined ? {} : { ...knownOf(credentials), transport: 'unix' };
+  if (credentials === undefined) return {};
+  const known = { ...knownOf(credentials), transport: 'unix' } as const;
+  asked.set(duplex, known);
+  return known;
 }

@@ -1,6 +1,7 @@
 /**
- * The contexts of this JS thread, one per fabric and device: made when first used, closed when the last channel or server that used it
- * has closed and no lease is out. A session can also have one for itself. (Worker threads load this module anew, so each has its own.)
+ * The contexts of this JS thread, one per fabric and device: made when first used, closed a while after the last
+ * channel or server that used it has closed, when no lease is out. A session can also have one for itself.
+ * (Worker threads load this module anew, so each has its own.)
  */
 import * as limits from '../limits.ts';
 import { addStats, Ctl, loadNative, type NativeOptions, type Stats, type VerbsOptions } from '../native.ts';
@@ -27,9 +28,13 @@ interface Entry {
   readonly key: string;
   /** The choice without its address; of a session's own context something that no other has. */
   readonly family: string;
+  /** Of one session, and nobody else gets it. */
+  readonly own: boolean;
   readonly context: FabricContext;
   readonly stopNaming: () => void;
   users: number;
+  /** Ends it when nobody has come in the meantime. */
+  lingers: NodeJS.Timeout | undefined;
   /** A look for the last lease is due. */
   closing: boolean;
   closed: boolean;
@@ -56,6 +61,7 @@ let options: ContextOptions = {
 
 /** Changes what contexts made from now on get. Throws when one is open already, as it would not apply to it. */
 export function setContextOptions(given: Partial<ContextOptions>): void {
+  closeLingering();
   if (entries.size > 0) {
     const names = [...new Set([...entries.values()].map(({ context }) => context.fabric))].join(', ');
     throw new Error(
@@ -94,13 +100,25 @@ function keyOf({ fabric, verbs = {} }: FabricChoice): string {
   return fabric === 'verbs' ? JSON.stringify(Object.entries(verbs).sort()) : fabric;
 }
 
-function openEntry(key: string, choice: FabricChoice, sendSlots: number, family = familyOf(choice)): Entry {
+function openEntry(key: string, choice: FabricChoice, sendSlots: number, own = false): Entry {
+  // What it has pinned may be what this one may not pin beside it.
+  closeLingering();
   const { fabric, verbs } = choice;
   const given = fabric === 'verbs' && verbs !== undefined ? { verbs } : {};
   const native = loadNative().createContext({ ...nativeOptions(fabric), sendSlots, ...given });
   const context = new FabricContext(fabric, native, options.traceFolder);
   const stopNaming = onMethodNames((id, name) => context.native.nameMethod(id, name));
-  const entry = { key, family, context, stopNaming, users: 0, closing: false, closed: false };
+  const entry: Entry = {
+    key,
+    family: own ? key : familyOf(choice),
+    own,
+    context,
+    stopNaming,
+    users: 0,
+    lingers: undefined,
+    closing: false,
+    closed: false,
+  };
   entries.set(key, entry);
   open.add(entry);
   entryOf.set(context, entry);
@@ -149,7 +167,7 @@ export function acquireContext(choice: FabricChoice): FabricContext {
 export function acquireOwnContext(choice: FabricChoice, callSlots: number): FabricContext {
   const sendSlots = Math.min(options.sendSlots, Math.max(limits.sendSlots.min, callSlots));
   const key = `${keyOf(choice)} ${++ownContexts}`;
-  const entry = openEntry(key, choice, sendSlots, key);
+  const entry = openEntry(key, choice, sendSlots, true);
   entry.users = 1;
   return entry.context;
 }
@@ -168,8 +186,17 @@ export function releaseContext(context: FabricContext): void {
   const entry = entryOf.get(context);
   if (entry === undefined || entry.closed) return;
   --entry.users;
-  // Not at once: we may be inside an event callback of this very context, and a user may follow at once.
-  if (entry.users === 0) setImmediate(() => closeUnused(entry));
+  if (entry.users > 0) return;
+  // Not at once: we may be inside an event callback of this very context, and a user may follow. To open one is
+  // a dozen times as dear as a session, and V8 collects everything for each few of its buffers.
+  if (entry.own || context.deviceGone) setImmediate(() => closeUnused(entry));
+  else if (entry.lingers !== undefined) entry.lingers.refresh();
+  else entry.lingers = setTimeout(() => closeUnused(entry), limits.contextLingerMs).unref();
+}
+
+/** Contexts that only wait whether a user follows make room for what cannot be beside them. */
+function closeLingering(): void {
+  for (const entry of open) if (entry.lingers !== undefined && !entry.context.dispatching) closeUnused(entry);
 }
 
 function forget(entry: Entry): void {
@@ -194,6 +221,7 @@ function closeUnused(entry: Entry): void {
 
 function close(entry: Entry): void {
   entry.closed = true;
+  clearTimeout(entry.lingers);
   entry.stopNaming();
   open.delete(entry);
   forget(entry);

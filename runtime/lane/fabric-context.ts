@@ -60,6 +60,8 @@ export class FabricContext {
   readonly outgoing: Outgoing;
   /** The device has been removed: its sessions go down. Nobody gets this context any more. */
   deviceGone = false;
+  /** A batch of events is being handled, so that native code must not be closed. */
+  dispatching = false;
   /** Time at which the batch of events came in, and whether its first event is being handled, so that this is still the time. */
   batchMs = 0;
   firstOfBatch = false;
@@ -288,6 +290,7 @@ export class FabricContext {
     this.batchMs = this.native.clock[0]!;
     newTurn(this.batchMs);
     this.firstOfBatch = true;
+    this.dispatching = true;
     this.batch = (this.batch + 1) | 0;
     for (let at = 0, end = count * Ev.words; at < end; at += Ev.words) {
       const session = events[at + Ev.session]!;
@@ -300,6 +303,7 @@ export class FabricContext {
       }
       this.firstOfBatch = false;
     }
+    this.dispatching = false;
   }
 
   #handle(kind: number, session: number, at: number, events: Int32Array): void {

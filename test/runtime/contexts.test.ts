@@ -1,11 +1,12 @@
-/** Which context a choice of a verbs device comes to, when the address of the connection is part of it. */
-import { beforeEach, expect, test, vi } from 'vitest';
-import type { VerbsOptions } from '../../runtime/native.ts';
+/** Which context a choice comes to, when the address of the connection is part of it, and how long it stays. */
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { contextLingerMs } from '../../runtime/limits.ts';
+import { EvKind, type VerbsOptions } from '../../runtime/native.ts';
 import { FakeNative } from './fake-native.ts';
 
 /** The addresses of each device, the one that it takes by itself first. */
 const devices: Record<string, string[]> = { rxe0: ['10.0.0.1', '10.0.1.1'] };
-let opened: { path: string; closed: boolean }[] = [];
+let opened: (FakeNative & { path: string })[] = [];
 
 vi.mock('../../runtime/native.ts', async (original) => ({
   ...(await original<object>()),
@@ -20,16 +21,26 @@ vi.mock('../../runtime/native.ts', async (original) => ({
   }),
 }));
 
-const { acquireContext, acquireOwnContext, releaseContext } = await import('../../runtime/lane/contexts.ts');
+const { acquireContext, acquireOwnContext, openContexts, releaseContext, setContextOptions } = await import(
+  '../../runtime/lane/contexts.ts'
+);
 const device = 'rxe0';
 const of = (address?: string) =>
   acquireContext({ fabric: 'verbs', verbs: address === undefined ? { device } : { device, address } });
 
+const open = () => opened.filter(({ closed }) => !closed).map(({ path }) => path);
+
 beforeEach(() => {
+  vi.useFakeTimers();
   opened = [];
 });
+afterEach(() => {
+  vi.advanceTimersByTime(contextLingerMs);
+  expect([open(), openContexts()]).toEqual([[], []]);
+  vi.useRealTimers();
+});
 
-test('an address of the device has its own; one that it takes anyway, or has not, shares', async () => {
+test('an address of the device has its own; one that it takes anyway, or has not, shares', () => {
   const contexts = [
     of(),
     of('10.0.1.1'),
@@ -44,13 +55,13 @@ test('an address of the device has its own; one that it takes anyway, or has not
   expect(foreign).toBe(any);
   expect(again).toBe(any);
   expect(secondAgain).toBe(second);
-  expect(opened.filter(({ closed }) => !closed).map(({ path }) => path)).toEqual(['10.0.0.1', '10.0.1.1']);
+  expect(open()).toEqual(['10.0.0.1', '10.0.1.1']);
   expect(opened).toHaveLength(4);
   for (const context of contexts) releaseContext(context);
-  await new Promise((done) => setImmediate(done));
-  expect(opened.every(({ closed }) => closed)).toBe(true);
+  vi.advanceTimersByTime(contextLingerMs);
+  expect(open()).toEqual([]);
   const anew = of('192.168.7.7');
-  expect(opened.filter(({ closed }) => !closed)).toHaveLength(1);
+  expect(open()).toHaveLength(1);
   releaseContext(anew);
 });
 
@@ -60,4 +71,64 @@ test('the context of one session is shared with nobody', () => {
   expect(shared).not.toBe(own);
   releaseContext(own);
   releaseContext(shared);
+});
+
+describe('a context that nobody uses any more', () => {
+  test('is there for who comes soon, and closes a while after the last', () => {
+    const first = of();
+    releaseContext(first);
+    vi.advanceTimersByTime(contextLingerMs - 1);
+    expect(of()).toBe(first);
+    vi.advanceTimersByTime(contextLingerMs);
+    expect(open()).toHaveLength(1);
+    releaseContext(first);
+    vi.advanceTimersByTime(contextLingerMs - 1);
+    expect(open()).toHaveLength(1);
+    vi.advanceTimersByTime(1);
+    expect(open()).toEqual([]);
+    expect(of()).not.toBe(first);
+    for (const context of openContexts()) releaseContext(context);
+  });
+
+  test('makes room for another, and for other options', () => {
+    releaseContext(of());
+    const other = of('10.0.1.1');
+    expect(open()).toEqual(['10.0.1.1']);
+    expect(() => setContextOptions({})).toThrow(/comes too late: the context for verbs is open/);
+    releaseContext(other);
+    setContextOptions({});
+    expect(open()).toEqual([]);
+  });
+
+  test('is not closed under the events that it is handing out', () => {
+    const context = of();
+    releaseContext(context);
+    const onSlotsFree = vi.fn(() => expect(() => setContextOptions({})).toThrow(/comes too late/));
+    context.awaitSlots({ onSlotsFree });
+    opened[0]!.deliver({ kind: EvKind.slotsFree });
+    expect(onSlotsFree).toHaveReturned();
+    expect(open()).toHaveLength(1);
+    setContextOptions({});
+    expect(open()).toEqual([]);
+  });
+
+  test('goes at once when its device has gone, or when it was of one session', () => {
+    const context = of();
+    context.deviceGone = true;
+    releaseContext(context);
+    releaseContext(acquireOwnContext({ fabric: 'verbs', verbs: { device } }, 64));
+    vi.advanceTimersByTime(0);
+    expect(open()).toEqual([]);
+  });
+
+  test('keeps its memory while a lease is out', () => {
+    const context = of();
+    const stats = context.native.stats();
+    context.native.stats = () => ({ ...stats, arenaLeasedBlocks: 1 });
+    releaseContext(context);
+    vi.advanceTimersByTime(10 * contextLingerMs);
+    expect(open()).toHaveLength(1);
+    expect(() => setContextOptions({})).toThrow(/comes too late/);
+    context.native.stats = () => stats;
+  });
 });

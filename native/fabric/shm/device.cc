@@ -221,6 +221,14 @@ std::shared_ptr<RemoteDevice> Device::remote(const AddressBlob& address, std::st
   return remote;
 }
 
+void Device::leave(std::shared_ptr<RemoteDevice> remote) {
+  if (!remote || options_.by_descriptors) return;
+  const int known = remote == left_remote_ ? 1 : 0;
+  if (remote.use_count() != 1 + known) return;
+  remote->unmap_memories();
+  left_remote_ = std::move(remote);
+}
+
 FileNote Device::note_of(std::uint32_t slot, int* fd) const {
   const SharedMemory::Shown shown = memories_[slot]->shown(slot);
   *fd = shown.fd;

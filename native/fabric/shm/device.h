@@ -73,7 +73,11 @@ class Device final : public fabric::Device {
   /// The slot through which a peer reaches a range that lies in `memory` or, with kNoMemory, in none:
   /// kNoMemory means by address.
   std::uint32_t share(std::uint32_t memory, std::uint64_t addr, std::uint64_t bytes);
+  /// The peer's device that the address names. Null when it cannot be reached; `error` says why.
   std::shared_ptr<RemoteDevice> remote(const AddressBlob& address, std::string* error);
+  /// A queue pair to it ends. Of the device whose last one that was the tables stay mapped, of one such
+  /// device altogether: a client that connects for each call finds them.
+  void leave(std::shared_ptr<RemoteDevice> remote);
 
   /// Takes the pages of that range away from all peers. Queue pairs that still use a part of those pages go
   /// to ERR. False: peers reach that range by address, so that only waiting helps.
@@ -108,6 +112,7 @@ class Device final : public fabric::Device {
   std::vector<std::uint32_t> free_places_;
   std::deque<QueuePair*> with_file_;
   std::vector<std::weak_ptr<RemoteDevice>> remotes_;
+  std::shared_ptr<RemoteDevice> left_remote_;
   std::uint64_t memory_serial_ = 0;
   std::uint32_t last_qp_num_ = 0, last_pipe_serial_ = 0;
 };

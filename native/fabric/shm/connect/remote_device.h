@@ -69,6 +69,10 @@ class RemoteDevice {
   /// failed where it was for want of descriptors or memory here.
   bool resolve(std::uint32_t memory, std::uint64_t addr, std::uint64_t bytes, RemoteRange* range,
                std::string* why = nullptr);
+  /// Nobody uses any of them: they would keep a peer's memory that has ended.
+  void unmap_memories() {
+    for (Mapped& each : memories_) each = {};
+  }
   /// Copies between the peer's memory and ours. With mapped memory it always can.
   Copied copy(Direction direction, const RemoteRange& remote, void* local, std::size_t bytes) const;
 

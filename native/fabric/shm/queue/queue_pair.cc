@@ -83,6 +83,7 @@ QueuePair::~QueuePair() {
   stop_handshake();
   cq_.remove(*this);
   device_.forget(*this);
+  device_.leave(std::move(remote_));
   --device_.counts().queue_pairs;
   device_.counts().open_fds -= (segment_.fd ? 1u : 0u) + (shown_ ? 1u : 0u);
 }

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -133,6 +134,40 @@ TEST(ShmConnect, QueuePairsToOneDeviceShareItsMappings) {
   ASSERT_EQ(here.qp->connect(there.qp->local_address()), "");
   ASSERT_EQ(more->connect(second->local_address()), "");
   EXPECT_EQ(here.device->counters().open_fds, before + 1) << "they share the peer's pipe";
+}
+
+/// Mappings of this process of memfds with that name.
+int mappings_of(const std::string& name) {
+  std::ifstream maps("/proc/self/maps");
+  int count = 0;
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find("memfd:rdma-rpc:" + name) != std::string::npos) ++count;
+  }
+  return count;
+}
+
+TEST(ShmConnect, OfTheDeviceThatWasLeftLastOnlyTheTablesStayMapped) {
+  const ShmOptions mapped{.any_memory = false};
+  ShmEnd here(mapped), there(mapped), third(mapped);
+  const int devices = mappings_of("device"), memories = mappings_of("test memory");
+  const auto write_to = [&here](ShmEnd& peer, std::uint64_t id) {
+    peer.open_qp();
+    here.open_qp();
+    ASSERT_EQ(here.qp->connect(peer.qp->local_address()), "");
+    ASSERT_EQ(peer.qp->connect(here.qp->local_address()), "");
+    ASSERT_TRUE(peer.bind_all(access_remote_write));
+    const Sge sge = here.sge(0, 64);
+    ASSERT_TRUE(here.post(Opcode::rdma_write, id, {&sge, 1}, peer.region->addr(), peer.window->rkey()));
+    ASSERT_EQ(here.next().status, WcStatus::success);
+  };
+  for (ShmEnd* peer : {&there, &there, &third}) {
+    write_to(*peer, 1);
+    EXPECT_EQ(mappings_of("test memory"), memories + 1);
+    here.qp.reset();
+    EXPECT_EQ(mappings_of("test memory"), memories) << "it would be kept when the peer has ended";
+    peer->qp.reset();
+    EXPECT_EQ(mappings_of("device"), devices + (peer == &third ? 3 : 2)) << "ours of theirs, theirs of ours";
+  }
 }
 
 TEST(ShmConnect, AQueuePairHoldsNoDescriptorOnceItsPeerHasMappedIt) {
