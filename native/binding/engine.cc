@@ -68,7 +68,8 @@ Engine* Engine::open(Napi::Env env, const EngineOptions& options, std::string* e
   engine->staging_bytes_ = options.staging_bytes;
   engine->stepped_ = std::move(stepped);
   engine->pump_ = std::make_unique<Pump>(
-      *engine->context_, options.polling, [engine](std::uint32_t count) { return engine->deliver(count); },
+      *engine->context_, options.polling,
+      [engine](auto count, auto now_ns) { return engine->deliver(count, now_ns); },
       [env, engine] {
         if (!engine->blocks_->collectable()) return false;
         std::int64_t now = 0;
@@ -140,9 +141,9 @@ bool Engine::step() {
   return stepped;
 }
 
-bool Engine::deliver(std::uint32_t count) {
+bool Engine::deliver(std::uint32_t count, std::uint64_t now_ns) {
   const Napi::HandleScope scope(env_);
-  clock_[0] = static_cast<double>(monotonic_ns() - clock_origin_ns_) / 1e6;
+  clock_[0] = static_cast<double>(now_ns - clock_origin_ns_) / 1e6;
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::int32_t region = context_->events()[i * ev::words + ev::region];
     if (region > 0) blocks_->lent(static_cast<memory::BlockId>(region));

@@ -76,7 +76,7 @@ class Engine {
  private:
   explicit Engine(Napi::Env env) : env_(env), watched_(env) {}
   ~Engine();
-  bool deliver(std::uint32_t count);
+  bool deliver(std::uint32_t count, std::uint64_t now_ns);
   void describe();
   void report();
   void thread_ends();

@@ -17,6 +17,7 @@ import {
   type SessionOptions,
   Use,
 } from '../native.ts';
+import { AfterBatch, type SlotWaiter } from './after-batch.ts';
 import { blockMemory } from './block-stamps.ts';
 import { keyFromWords } from './buffer-keys.ts';
 import { newTurn } from './deadlines.ts';
@@ -39,11 +40,6 @@ export interface SessionOwner {
 
 /** Where the server listens, as this host reaches it. */
 export type Through = { readonly host: string; readonly port: number } | { readonly path: string };
-
-/** Somebody who found no send slot. */
-export interface SlotWaiter {
-  onSlotsFree(): void;
-}
 
 interface Unowned {
   /** Who waits for the connection. */
@@ -71,6 +67,7 @@ export class FabricContext {
   /** By the low bits of their numbers, which are unique among the sessions alive. */
   readonly #sessions: (SessionOwner | undefined)[] = [];
   #waiters = new Set<SlotWaiter>();
+  readonly #afterBatch: AfterBatch = new AfterBatch();
   /** Those who wait for memory of what is being sent. */
   #memoryWaiters = new Set<SlotWaiter>();
   /** Sessions that are connecting, or have and have no owner yet. */
@@ -191,6 +188,15 @@ export class FabricContext {
     this.native.control[Ctl.wantSlots] = 1;
   }
 
+  /**
+   * Calls `waiter.onSlotsFree()` when the batch of events is over; of a batch it asks once. False: there is no
+   * batch.
+   */
+  afterBatch(waiter: SlotWaiter): boolean {
+    if (this.dispatching) this.#afterBatch.add(waiter);
+    return this.dispatching;
+  }
+
   /** Calls `waiter.onSlotsFree()` once when memory of the arena has come free. */
   awaitArena(waiter: SlotWaiter): void {
     this.#memoryWaiters.add(waiter);
@@ -303,6 +309,7 @@ export class FabricContext {
       }
       this.firstOfBatch = false;
     }
+    this.#afterBatch.tell();
     this.dispatching = false;
   }
 

@@ -6,8 +6,9 @@
  */
 
 import { Status, type StatusCode } from '../core/errors/status.ts';
+import type { SlotWaiter } from '../lane/after-batch.ts';
 import { deadlines, turnNow } from '../lane/deadlines.ts';
-import type { FabricContext, SlotWaiter } from '../lane/fabric-context.ts';
+import type { FabricContext } from '../lane/fabric-context.ts';
 import type { DeadlineOwner } from '../lane/timer-wheel.ts';
 import { memoryWaitMs, tellingMsMax } from '../limits.ts';
 import type { ServerCall } from './server-call.ts';

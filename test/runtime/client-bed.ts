@@ -51,6 +51,7 @@ export class ClientBed {
     const queue = {
       waiting: { size: 0 },
       pump: () => undefined,
+      pumpAfter: () => undefined,
       awaitMemory: () => false,
       requeue: (call: Unsent) => this.requeues && this.requeued.push(call) > 0,
     };

@@ -3,7 +3,7 @@
  * the worst moment; and the fabric that is tried next.
  */
 import { duplexPair } from 'node:stream';
-import { createClient, RpcError, Status } from 'rdma-rpc';
+import { configure, createClient, RpcError, Status } from 'rdma-rpc';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { ClientChannel } from '../../runtime/client/channel.ts';
 import type { ChannelOptions } from '../../runtime/client/channel-options.ts';
@@ -35,6 +35,8 @@ let serverLines: string[];
 
 /** Client and server that have `fabrics` in common; the client has begun to connect. */
 function open(fabrics: ('shm' | 'verbs')[], options: ChannelOptions = {}): Promise<void> {
+  // Contexts of the test before, which nobody uses any more, go, so that each fabric has a native side anew.
+  configure({});
   natives.clear();
   lines = [];
   serverLines = [];

@@ -129,6 +129,7 @@ describe('a client that was told to go', () => {
     const queue = {
       waiting: { size: 0 },
       pump: () => undefined,
+      pumpAfter: () => undefined,
       awaitMemory: () => false,
       requeue: () => false,
     };

@@ -55,6 +55,7 @@ function setUp({ inflightMax = 4, streamsMax = 2, slots = 64 } = {}): void {
   const queue = {
     waiting: { size: 0 },
     pump: () => undefined,
+    pumpAfter: () => undefined,
     awaitMemory: () => false,
     requeue: () => false,
   };

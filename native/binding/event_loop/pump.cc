@@ -28,8 +28,8 @@ constexpr std::uint64_t kSlowTickMs = 1000;
 
 }  // namespace
 
-Pump::Pump(session::Context& context, Polling polling, std::function<bool(std::uint32_t)> deliver,
-           std::function<bool()> collect)
+Pump::Pump(session::Context& context, Polling polling,
+           std::function<bool(std::uint32_t, std::uint64_t)> deliver, std::function<bool()> collect)
     : context_(&context), polling_(polling), deliver_(std::move(deliver)), collect_(std::move(collect)) {}
 
 bool Pump::open(LoopKind kind, napi_env env, std::string* error) {
@@ -91,7 +91,7 @@ bool Pump::work(std::uint64_t now_ns) {
   if (events != 0) {
     ++counters_.batches;
     context_->begin_callback();
-    const bool alive = deliver_(events);
+    const bool alive = deliver_(events, now_ns);
     if (context_ == nullptr) return false;
     if (!alive) {
       stop();

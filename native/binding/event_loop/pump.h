@@ -26,9 +26,9 @@ struct PumpCounters {
 
 class Pump final : private EventLoop::Listener {
  public:
-  /// `deliver(count)` enters JS with the events; false: JS cannot run any more. `collect` is called now and
-  /// then while calls wait for arena memory; false: there was nothing to collect.
-  Pump(session::Context& context, Polling polling, std::function<bool(std::uint32_t)> deliver,
+  /// `deliver(count, now_ns)` enters JS with the events of about that time; false: JS cannot run any more.
+  /// `collect` is called now and then while calls wait for arena memory; false: there was nothing to collect.
+  Pump(session::Context& context, Polling polling, std::function<bool(std::uint32_t, std::uint64_t)> deliver,
        std::function<bool()> collect);
   /// Called every now and then after there was something to do: others may want to know how things are.
   void on_report(std::function<void()> report) { report_ = std::move(report); }
@@ -62,7 +62,7 @@ class Pump final : private EventLoop::Listener {
 
   session::Context* context_;
   const Polling polling_;
-  std::function<bool(std::uint32_t)> deliver_;
+  std::function<bool(std::uint32_t, std::uint64_t)> deliver_;
   std::function<bool()> collect_;
   std::function<void()> report_;
   Collections collections_{CollectionBudget::of_thread()};

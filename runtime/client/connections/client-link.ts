@@ -112,7 +112,7 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
   }
 
   onCallDone(): void {
-    if (this.#waiting.size !== 0) this.#queue.pump();
+    if (this.#waiting.size !== 0) this.#queue.pumpAfter(this.connection.context);
     if (this.#draining && this.session.inFlight === 0) this.close('drained');
   }
 

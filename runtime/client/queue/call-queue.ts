@@ -10,6 +10,8 @@ export interface CallQueue {
   readonly waiting: { readonly size: number };
   /** A call slot or a send slot may be free: sends what waits, as far as there is room. */
   pump(): void;
+  /** The same for all calls that end in one batch of events of `context`, when that is over. */
+  pumpAfter(context: FabricContext): void;
   /** No handler has seen the call: true when the queue makes it once more, and so owns its promise. */
   requeue(call: Unsent): boolean;
   /** Its request found no room for so many bytes in the arena, and there may be some later: true when the queue sends it then, and so owns its promise. */

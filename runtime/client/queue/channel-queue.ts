@@ -6,8 +6,9 @@
 import { failCall } from '../../core/errors/failing.ts';
 import { queueFull, unavailable } from '../../core/errors/failure.ts';
 import { lengthsOf } from '../../core/lengths.ts';
+import type { SlotWaiter } from '../../lane/after-batch.ts';
 import { closeTurnSoon } from '../../lane/deadlines.ts';
-import type { FabricContext, SlotWaiter } from '../../lane/fabric-context.ts';
+import type { FabricContext } from '../../lane/fabric-context.ts';
 import { CallExtras } from '../call-extras.ts';
 import type { ClientSession } from '../client-session.ts';
 import type { Connections } from '../connections/connections.ts';
@@ -51,6 +52,7 @@ export class ChannelQueue implements CallQueue, StreamHost, SlotWaiter {
     this.enter(new WaitingCall(this.waiting, method, request, ownDeadlineMs, extras, resolve, reject));
   });
   #connections!: Connections;
+  #pumpsLater = false;
 
   constructor(owner: QueueOwner) {
     this.#owner = owner;
@@ -94,7 +96,15 @@ export class ChannelQueue implements CallQueue, StreamHost, SlotWaiter {
     this.waiting.startAll(this.#startCall);
   }
 
+  /** One run for a whole batch: to look after each call whether there is room for more was half of what waiting costs. */
+  pumpAfter(context: FabricContext): void {
+    if (this.#pumpsLater) return;
+    this.#pumpsLater = context.afterBatch(this);
+    if (!this.#pumpsLater) this.pump();
+  }
+
   onSlotsFree(): void {
+    this.#pumpsLater = false;
     this.pump();
   }
 

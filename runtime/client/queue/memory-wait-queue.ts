@@ -4,8 +4,9 @@
  * and not for ever. Owned by a channel, on its JS thread.
  */
 import { failure } from '../../core/errors/failure.ts';
+import type { SlotWaiter } from '../../lane/after-batch.ts';
 import { deadlines, turnNow } from '../../lane/deadlines.ts';
-import type { FabricContext, SlotWaiter } from '../../lane/fabric-context.ts';
+import type { FabricContext } from '../../lane/fabric-context.ts';
 import { memoryWaitMs } from '../../limits.ts';
 import { Reason } from '../../native.ts';
 import type { Unsent } from './unsent.ts';

@@ -4,7 +4,8 @@
  */
 import { Sink } from '../../codec/memory/sink.ts';
 import type { MessageType } from '../../codec/types.ts';
-import type { FabricContext, SlotWaiter } from '../../lane/fabric-context.ts';
+import type { SlotWaiter } from '../../lane/after-batch.ts';
+import type { FabricContext } from '../../lane/fabric-context.ts';
 import { noSlot } from '../../lane/outgoing.ts';
 import { Submission, type Target } from '../../lane/submission.ts';
 import { slotsPerStream } from '../../limits.ts';

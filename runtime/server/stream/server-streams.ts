@@ -4,7 +4,7 @@
  */
 
 import { Status } from '../../core/errors/status.ts';
-import type { SlotWaiter } from '../../lane/fabric-context.ts';
+import type { SlotWaiter } from '../../lane/after-batch.ts';
 import { noSlot } from '../../lane/outgoing.ts';
 import { noMessage } from '../../lane/plain-types.ts';
 import { Submission } from '../../lane/submission.ts';
