@@ -2,12 +2,13 @@
  * One of the two processes of a pair: `node end.js server|client <EndArguments as JSON>`. The server serves until it is told to stop; the
  * client measures the scenarios that it is sent. Started by pair.ts.
  */
-import { handlers } from './handlers.ts';
+import { endsRight, fillPayload, handlers } from './handlers.ts';
 import { measureHandshakes } from './handshakes.ts';
 import { measure } from './measure.ts';
 import type { EndArguments, FromEnd, ToEnd } from './messages.ts';
-import type { BenchClient } from './peer.ts';
+import type { BenchClient, Peer } from './peer.ts';
 import { loadPeer } from './peers.ts';
+import type { Scenario } from './scenarios.ts';
 
 const send = (message: FromEnd): void => {
   process.send?.(message);
@@ -26,6 +27,21 @@ async function server(options: EndArguments): Promise<number | undefined> {
   return serving.port;
 }
 
+/** A connection as the scenario counts them. */
+async function connected(
+  peer: Peer,
+  options: EndArguments,
+  { kind, payloadBytes }: Scenario,
+): Promise<BenchClient> {
+  const one = await peer.connect(options);
+  if (kind === 'handshakes') return one;
+  const payload = one.buffer(0, payloadBytes);
+  fillPayload(payload);
+  const answer = await one.echo({ payload, id: 1 }, 0);
+  if (!endsRight(answer.payload, payloadBytes)) throw new Error('the answer is not the request');
+  return one;
+}
+
 async function client(options: EndArguments): Promise<undefined> {
   const peer = await loadPeer(options.peer);
   const clients: BenchClient[] = [await peer.connect(options)];
@@ -40,9 +56,12 @@ async function client(options: EndArguments): Promise<undefined> {
         return send({ type: 'opened' });
       }
       const { scenario, window, serverPid } = message;
-      if (scenario.kind === 'handshakes') {
-        const connect = () => peer.connect(options);
+      if (scenario.kind === 'handshakes' || scenario.kind === 'opens') {
+        // What the last connection takes along is a part of what is measured.
+        const opens = scenario.kind === 'opens' ? clients.splice(0) : [];
+        await Promise.all(opens.map((each) => each.close()));
         const pids = [process.pid, serverPid] as const;
+        const connect = () => connected(peer, options, scenario);
         const measurement = await measureHandshakes(connect, scenario.inFlight, window, pids);
         return send({ type: 'measured', measurement });
       }

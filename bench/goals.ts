@@ -83,6 +83,7 @@ const goals: readonly Goal[] = [
     (share) => `with TLS on the address ${share} of the calls/s without`,
   ),
   handshakes('tcp-handshakes-x8', 3000, 200),
+  callsTimesGrpc('open-call-close-x1', 0.8),
   callsTimesGrpc('put-1MiB-x8', 20),
   {
     goal: `put-1MiB-x8: at least Mercury's bulk write (${mercuryBytesPerSecond / 1e9} GB/s, an earlier run)`,

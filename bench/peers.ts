@@ -41,6 +41,7 @@ function fitsLimit({ inFlight, payloadBytes, mixedBytes, sessions }: Scenario): 
 export function fits(peer: string, scenario: Scenario): boolean {
   const { name, kind, network, payloadBytes, besideBytes, step } = scenario;
   if (step && !stepPeers.includes(peer)) return false;
+  if (kind === 'opens') return peer === 'rdma-rpc' || peer === 'grpc-js';
   if (peer === 'limit' && !fitsLimit(scenario)) return false;
   if (peer === 'net bare') return name.endsWith('asleep-32B-x1') || name === 'tcp-echo-32B-x1';
   // How small calls do by descriptors; the rest is as by /proc.

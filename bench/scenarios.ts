@@ -3,7 +3,7 @@
 export interface Scenario {
   /** `<kind>-<payload>-x<in flight>`, the name that rows and `--only` use. */
   name: string;
-  kind: 'echo' | 'put' | 'idle' | 'sessions' | 'handshakes';
+  kind: 'echo' | 'put' | 'idle' | 'sessions' | 'handshakes' | 'opens';
   /** 'host': shared memory, unix sockets. 'tcp': TCP over loopback, for everybody. */
   network: 'host' | 'tcp';
   payloadBytes: number;
@@ -83,6 +83,8 @@ const handshakes: Scenario = {
   kind: 'handshakes',
   polling: 'event',
 };
+/** A connection for each call, and none besides: each is closed when its call has been answered. */
+const opens: Scenario = { ...load('echo', '32B', 32, 1), name: 'open-call-close-x1', kind: 'opens' };
 const asleep: Scenario = {
   ...load('echo', '32B', 32, 1),
   name: 'asleep-32B-x1',
@@ -121,6 +123,7 @@ export const scenarios: readonly Scenario[] = [
   besideAnother('16MiB', 16 * MiB),
   idle,
   asleep,
+  opens,
   ...[
     load('echo', '32B', 32, 1),
     load('echo', '32B', 32, 256),

@@ -153,6 +153,7 @@ describe('steps between the rows that all run', () => {
     ['echo-200B-x256', ['rdma-rpc', 'grpc-js']],
     ['echo-9KiB-x8', ['rdma-rpc', 'limit', 'grpc-js']],
     ['echo-64B-x32-mixed-128KiB', ['rdma-rpc', 'grpc-js']],
+    ['open-call-close-x1', ['rdma-rpc', 'grpc-js']],
   ])('%s: %j', (name, expected) => {
     expect(asked(name)).toEqual(expected);
   });
