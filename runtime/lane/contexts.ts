@@ -187,8 +187,8 @@ export function releaseContext(context: FabricContext): void {
   if (entry === undefined || entry.closed) return;
   --entry.users;
   if (entry.users > 0) return;
-  // Not at once: we may be inside an event callback of this very context, and a user may follow. To open one is
-  // a dozen times as dear as a session, and V8 collects everything for each few of its buffers.
+  // Not at once: we may be inside an event callback of this very context, and a user may follow. To open one
+  // costs more than to open a session on it, and for each few of their buffers V8 collects everything.
   if (entry.own || context.deviceGone) setImmediate(() => closeUnused(entry));
   else if (entry.lingers !== undefined) entry.lingers.refresh();
   else entry.lingers = setTimeout(() => closeUnused(entry), limits.contextLingerMs).unref();

@@ -96,7 +96,7 @@ export class ChannelQueue implements CallQueue, StreamHost, SlotWaiter {
     this.waiting.startAll(this.#startCall);
   }
 
-  /** One run for a whole batch: to look after each call whether there is room for more was half of what waiting costs. */
+  /** One run for a whole batch: a look after each call is a third of what waiting costs. */
   pumpAfter(context: FabricContext): void {
     if (this.#pumpsLater) return;
     this.#pumpsLater = context.afterBatch(this);
