@@ -189,7 +189,8 @@ export function releaseContext(context: FabricContext): void {
   if (entry.users > 0) return;
   // Not at once: we may be inside an event callback of this very context, and a user may follow. To open one
   // costs more than to open a session on it, and for each few of their buffers V8 collects everything.
-  if (entry.own || context.deviceGone) setImmediate(() => closeUnused(entry));
+  const atOnce = entry.own || context.deviceGone || options.polling === 'busy';
+  if (atOnce) setImmediate(() => closeUnused(entry));
   else if (entry.lingers !== undefined) entry.lingers.refresh();
   else entry.lingers = setTimeout(() => closeUnused(entry), limits.contextLingerMs).unref();
 }
@@ -204,19 +205,17 @@ function forget(entry: Entry): void {
 }
 
 function closeUnused(entry: Entry): void {
-  if (entry.closing || entry.users > 0 || entry.closed) return;
+  if (entry.users > 0 || entry.closed) return;
   // Leases keep their memory, but not a device that the system is waiting for.
   if (entry.context.deviceGone) entry.context.native.leaveDevice();
-  if (entry.context.native.stats().arenaLeasedBlocks > 0) {
-    // Leased memory would vanish under its views. A lease may also end by being collected, which nobody tells us.
-    entry.closing = true;
-    setTimeout(() => {
-      entry.closing = false;
-      closeUnused(entry);
-    }, limits.leaseCheckMs).unref();
-    return;
-  }
-  close(entry);
+  if (entry.context.native.stats().arenaLeasedBlocks === 0) return close(entry);
+  if (entry.closing) return;
+  // Leased memory would vanish under its views. A lease may also end by being collected, which nobody tells us.
+  entry.closing = true;
+  setTimeout(() => {
+    entry.closing = false;
+    closeUnused(entry);
+  }, limits.leaseCheckMs).unref();
 }
 
 function close(entry: Entry): void {

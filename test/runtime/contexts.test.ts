@@ -112,6 +112,14 @@ describe('a context that nobody uses any more', () => {
     expect(open()).toEqual([]);
   });
 
+  test('goes at once where it would poll all the time', () => {
+    setContextOptions({ polling: 'busy' });
+    releaseContext(of());
+    vi.advanceTimersByTime(0);
+    expect(open()).toEqual([]);
+    setContextOptions({ polling: 'adaptive' });
+  });
+
   test('goes at once when its device has gone, or when it was of one session', () => {
     const context = of();
     context.deviceGone = true;
@@ -130,5 +138,7 @@ describe('a context that nobody uses any more', () => {
     expect(open()).toHaveLength(1);
     expect(() => setContextOptions({})).toThrow(/comes too late/);
     context.native.stats = () => stats;
+    setContextOptions({});
+    expect(open()).toEqual([]);
   });
 });

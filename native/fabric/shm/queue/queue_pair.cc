@@ -160,7 +160,11 @@ std::string QueuePair::map_peer(const AddressBlob& address) {
     remote->resolve(memory, first.addr.load(std::memory_order_relaxed), 1, &range, &error);
     if (!error.empty()) return error;
   }
-  if (error = claim(map.data(), address); !error.empty()) return error;
+  error = claim(map.data(), address);
+  if (!error.empty()) {
+    device_.leave(std::move(remote));
+    return error;
+  }
   use_peer(address, std::move(map), std::move(remote));
   peer_pipe_ = std::move(pipe);
   device_.note_open_file(*this);

@@ -170,6 +170,18 @@ TEST(ShmConnect, OfTheDeviceThatWasLeftLastOnlyTheTablesStayMapped) {
   }
 }
 
+TEST(ShmConnect, AnAttemptThatFailsLeavesNothingOfADeviceMappedThatWasLeft) {
+  const ShmOptions mapped{.any_memory = false};
+  ShmEnd here(mapped), there(mapped), third(mapped);
+  ASSERT_EQ(here.qp->connect(there.qp->local_address()), "");
+  here.open_qp();
+  there.open_qp();
+  ASSERT_EQ(third.qp->connect(there.qp->local_address()), "");
+  const int slabs = mappings_of("test slab");
+  EXPECT_NE(here.qp->connect(there.qp->local_address()).find("connected to another"), std::string::npos);
+  EXPECT_EQ(mappings_of("test slab"), slabs);
+}
+
 TEST(ShmConnect, AQueuePairHoldsNoDescriptorOnceItsPeerHasMappedIt) {
   ShmEnd here, there;
   std::string error;
