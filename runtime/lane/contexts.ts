@@ -208,7 +208,10 @@ function closeUnused(entry: Entry): void {
   if (entry.users > 0 || entry.closed) return;
   // Leases keep their memory, but not a device that the system is waiting for.
   if (entry.context.deviceGone) entry.context.native.leaveDevice();
-  if (entry.context.native.stats().arenaLeasedBlocks === 0) return close(entry);
+  if (entry.context.native.stats().arenaLeasedBlocks === 0) {
+    close(entry);
+    return;
+  }
   if (entry.closing) return;
   // Leased memory would vanish under its views. A lease may also end by being collected, which nobody tells us.
   entry.closing = true;
