@@ -190,8 +190,8 @@ export function releaseContext(context: FabricContext): void {
   // Not at once: we may be inside an event callback of this very context, and a user may follow. To open one
   // costs more than to open a session on it, and for each few of their buffers V8 collects everything.
   const atOnce = entry.own || context.deviceGone || options.polling === 'busy';
+  clearTimeout(entry.lingers);
   if (atOnce) setImmediate(() => closeUnused(entry));
-  else if (entry.lingers !== undefined) entry.lingers.refresh();
   else entry.lingers = setTimeout(() => closeUnused(entry), limits.contextLingerMs).unref();
 }
 
