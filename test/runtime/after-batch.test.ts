@@ -1,5 +1,6 @@
 /** Who asked to be told when the events that came together have been handled: once, after all of them, whatever another does. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { ChannelQueue, type QueueOwner } from '../../runtime/client/queue/channel-queue.ts';
 import { FabricContext } from '../../runtime/lane/fabric-context.ts';
 import { EvKind } from '../../runtime/native.ts';
 import { FakeNative } from './fake-native.ts';
@@ -74,4 +75,20 @@ test('one that asks again while it is told is told again', () => {
   });
   batch(1, () => context.afterBatch(again));
   expect(seen).toEqual(['told', 'told', 'told']);
+});
+
+test('the queue of a channel is looked at once for a batch, however many of its calls end, and at once without one', () => {
+  const queue = new ChannelQueue({} as QueueOwner);
+  const pumped = vi.spyOn(queue, 'pump').mockImplementation(() => void seen.push('pumped'));
+  for (const expected of [1, 2]) {
+    batch(5, () => {
+      queue.pumpAfter(context);
+      expect(pumped).toHaveBeenCalledTimes(expected - 1);
+    });
+    expect(pumped).toHaveBeenCalledTimes(expected);
+    context = new FabricContext('shm', (native = new FakeNative()));
+  }
+  queue.pumpAfter(context);
+  queue.pumpAfter(context);
+  expect(pumped).toHaveBeenCalledTimes(4);
 });
