@@ -86,7 +86,8 @@ test('the queue of a channel is looked at once for a batch, however many of its 
       expect(pumped).toHaveBeenCalledTimes(expected - 1);
     });
     expect(pumped).toHaveBeenCalledTimes(expected);
-    context = new FabricContext('shm', (native = new FakeNative()));
+    native = new FakeNative();
+    context = new FabricContext('shm', native);
   }
   queue.pumpAfter(context);
   queue.pumpAfter(context);
