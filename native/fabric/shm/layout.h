@@ -22,7 +22,7 @@
 namespace rdma_rpc::fabric::shm {
 
 inline constexpr std::uint32_t kMagic = 0x6d687372;  // "rshm"
-inline constexpr std::uint32_t kLayoutVersion = 2;
+inline constexpr std::uint32_t kLayoutVersion = 3;
 inline constexpr std::size_t kCacheLine = 64;
 
 using Word = SharedWord<std::uint32_t>;
@@ -117,6 +117,7 @@ struct AddressBlob {
   std::uint32_t announcements_fd;
   std::uint32_t place;           ///< of the queue pair in Announcements::places
   std::uint32_t receive_slots;   ///< a power of two
+  std::uint32_t lap_cells;       ///< see QpSegment; 1 to those of the ring
   std::uint32_t by_descriptors;  ///< 1: what this has of a process and its descriptors is 0, all comes over
                                  ///< a control connection (control_connection.h)
 };
@@ -126,16 +127,32 @@ static_assert(sizeof(AddressBlob) <= 512);
 
 enum class CellKind : std::uint8_t { send = 1, send_with_inv = 2, write_with_imm = 3 };
 
-/// First cell of a message. `sequence` is the low half of the cell's running number plus one; it is stored
-/// last.
+/// First cell of a message, stored last. Its number is counted from 1 on and has 48 bits, so that what a cell
+/// has kept from laps long ago is never taken for the next message: at 10 million cells a second they last 10
+/// months.
 struct CellHeader {
-  std::uint32_t sequence;
-  std::uint16_t bytes;  ///< of message data in the cells
-  CellKind kind;
-  std::uint8_t placed;  ///< 1: the data is in the posted receive (or was WRITTEN) already; the cell has its
-                        ///< length instead
+  std::uint32_t number_low;
+  std::uint16_t number_high;
+  std::uint8_t bytes;  ///< of message data in the cells
+  CellKind kind : 7;
+  bool placed : 1;  ///< the data is in the posted receive (or was WRITTEN) already; the cell has its
+                    ///< length instead
+
+  CellHeader() = default;
+  CellHeader(std::uint64_t number, std::uint32_t message_bytes, CellKind cell_kind, bool is_placed)
+      : number_low(static_cast<std::uint32_t>(number)),
+        number_high(static_cast<std::uint16_t>(number >> 32)),
+        bytes(static_cast<std::uint8_t>(message_bytes)),
+        kind(cell_kind),
+        placed(is_placed) {}
+  bool has(std::uint64_t number) const {
+    return number_low == static_cast<std::uint32_t>(number) &&
+           number_high == static_cast<std::uint16_t>(number >> 32);
+  }
 };
 static_assert(sizeof(CellHeader) == 8);
+/// The number alone, which stands first.
+inline constexpr std::uint32_t kCellNumberBytes = 6;
 
 // Not std::bit_cast: the libstdc++ that the package's binaries are built with has none
 // (native/portable.cmake).
@@ -151,14 +168,14 @@ inline CellHeader unpack(std::uint64_t word) {
 }
 
 /// Data of the first cell: [key or immediate, 4 bytes, unless kind is send] [length, 4 bytes, if placed]
-/// [message data]. Each further cell has its own sequence (never looked at) in front, so that the bytes there
+/// [message data]. Each further cell has its own number (never looked at) in front, so that the bytes there
 /// cannot pass for one later.
 struct alignas(kCacheLine) Cell {
   LongWord header;
   std::byte data[56];
 };
 inline constexpr std::uint32_t kFirstCellBytes = 56;
-inline constexpr std::uint32_t kNextCellBytes = 60;
+inline constexpr std::uint32_t kNextCellBytes = kCacheLine - kCellNumberBytes;
 inline constexpr std::uint32_t kCellsPerMessageMax = 4;
 inline constexpr std::uint32_t kInlineMax =
     kFirstCellBytes + (kCellsPerMessageMax - 1) * kNextCellBytes - sizeof(std::uint32_t);
@@ -185,6 +202,11 @@ inline constexpr std::uint32_t kHazardReceive = 1;
 /// Followed by PostedReceive[receive_slots] and Cell[cells]. The ring never fills: a message needs a posted
 /// receive, at most `receive_slots` are posted and not yet consumed, and there are kCellsPerMessageMax cells
 /// for each.
+///
+/// From AddressBlob::lap_cells on the peer may begin a new lap, at the first cell, with any message before
+/// which everything has been read (`consumed`). The owner then looks in both places, of which one has the
+/// number that comes next. So a queue pair on which little is under way uses a few lines of its ring, in
+/// place of all of it one after the other.
 struct QpSegment {
   /// What local_address() gives. A peer that comes with anything else is not meant, or somebody changed it on
   /// the way.
@@ -198,6 +220,8 @@ struct QpSegment {
   /// Written by the owner when it posts receives; the peer looks only when it knows of no further one.
   alignas(kCacheLine) Word posted;  ///< receives ever posted, modulo 2^32
   Word shortest_receive;            ///< no receive among them was shorter
+  /// Written with it, and looked at for a new lap: messages that have been read, counted as `posted` is.
+  Word consumed;
   /// Written by the peer: what it is copying through at this moment (a key, or kHazardReceive), 0 when
   /// nothing. As with any hazard pointer: set first, then look whether the right still stands; the owner
   /// revokes first, then looks here.
@@ -207,9 +231,8 @@ struct QpSegment {
 };
 
 inline constexpr std::uint32_t kReceiveSlotsMax = 1u << 15;
-/// Where cells and receives begin to be counted: late enough that the counters wrap in tests and not first
-/// after an hour in production, and one lap of the largest ring before that, since an unwritten cell has
-/// sequence 0.
+/// Where receives begin to be counted: late enough that the counters wrap in tests and not first after an
+/// hour in production.
 inline constexpr std::uint32_t kFirstNumber = 0u - kReceiveSlotsMax * kCellsPerMessageMax;
 
 constexpr std::size_t receives_offset() { return sizeof(QpSegment); }

@@ -56,6 +56,9 @@ struct ShmOptions {
   std::uint32_t watched_max = 16, watched_min = 4;
   /// One of them may come or go after so many polls.
   std::uint32_t polls_per_hand = 64;
+  /// After so many cells of a queue pair's ring its peer may begin again with the first one, once all has
+  /// been read: a KiB, since with a thousand queue pairs it is the rings that do not fit the cache.
+  std::uint32_t lap_cells = 16;
   /// Tests only: called in the initiator after each check of the key and before the copy it allows, with the
   /// bytes done.
   std::function<void(std::uint64_t bytes_done)> before_chunk = {};

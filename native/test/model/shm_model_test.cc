@@ -84,6 +84,24 @@ TEST_P(ShmModelWake, ASleeperIsWokenEachTime) {
   });
 }
 
+TEST_P(ShmModelWake, ASleeperFindsWhatBeginsALap) {
+  holds({.switches = 2, .old_values = 1}, [](Execution& run) {
+    Ends ends(2, GetParam(), 1);
+    run.threads(
+        [&] {
+          ends.a.send(8);
+          ends.a.send(8, 64);
+        },
+        [&] {
+          Wc wc;
+          for (std::size_t i = 0; i < 2 && ends.b.next(run, &wc); ++i) {
+            expect_message(run, ends, wc, i * 64, 8);
+            ends.b.post_recv(wc.wr_id);
+          }
+        });
+  });
+}
+
 TEST_P(ShmModelWake, TwoThatAnswerEachOtherSleepAndWake) {
   holds({.switches = 2, .old_values = 1}, [](Execution& run) {
     Ends ends(2, GetParam());
@@ -182,6 +200,32 @@ TEST_F(ShmModel, MessagesOfEveryNumberOfCellsArriveWhole) {
         });
   });
 }
+
+/// Of so many cells, after which the first ones may be used again where all has been read: the owner has read
+/// the message before, or has not, or its word for it is late.
+class ShmModelLap : public ShmModel, public testing::WithParamInterface<std::uint32_t> {};
+
+TEST_P(ShmModelLap, NoMessageIsWrittenOverOneThatHasNotBeenRead) {
+  constexpr std::size_t kBytes[] = {8, 100, 20};
+  holds({.switches = 2, .old_values = 1}, [&](Execution& run) {
+    Ends ends(4, Looks::by_itself, GetParam());
+    run.threads(
+        [&] {
+          for (std::size_t i = 0; i < std::size(kBytes); ++i)
+            run.expect(ends.a.send(kBytes[i], i * 256), "a message was refused");
+        },
+        [&] {
+          Wc wc;
+          for (std::size_t i = 0; i < std::size(kBytes) && ends.b.next(run, &wc); ++i) {
+            expect_message(run, ends, wc, i * 256, kBytes[i]);
+            if (run.over()) return;
+            ends.b.post_recv(wc.wr_id);
+          }
+        });
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Cells, ShmModelLap, testing::Values(1u, 3u));
 
 TEST_F(ShmModel, AReceiveIsFilledOnlyOnceItIsPostedAgain) {
   holds({.switches = 2, .old_values = 1}, [](Execution& run) {

@@ -48,13 +48,15 @@ std::size_t QueuePair::post_recv(std::span<const RecvWr> requests) {
     }
     published_ = ++posted_;
   }
+  own_->consumed.store(received_, std::memory_order_release);
   own_->posted.store(published_, std::memory_order_release);
   if (state_ == QpState::err) cq_.note(*this);
   return taken;
 }
 
 void QueuePair::expect_poll() const {
-  prefetch(&own_cells_[cells_consumed_ & cell_mask_]);
+  prefetch(&own_cells_[lap_read_ & cell_mask_]);
+  if (lap_read_ >= lap_cells_) prefetch(&own_cells_[0]);
   prefetch(&receives_[received_ & receive_mask_], sizeof(Receive));
   prefetch(&receives_[posted_ & receive_mask_], sizeof(Receive));
   prefetch(&own_receives_[posted_ & receive_mask_]);
@@ -91,14 +93,13 @@ std::size_t QueuePair::poll_receives(std::span<Wc> out) {
     const bool fault =
         peer_->state.load(std::memory_order_acquire) == static_cast<std::uint32_t>(SharedState::fault);
     while (count < out.size()) {
-      const Cell& cell = own_cells_[cells_consumed_ & cell_mask_];
-      const CellHeader header = unpack(cell.header.load(std::memory_order_acquire));
-      if (header.sequence != cells_consumed_ + 1) {
+      CellHeader header;
+      if (!find_message(std::memory_order_acquire, &lap_read_, &header)) {
         if (fault) enter_error(SharedState::error);
         ring_closed_ = state_ == QpState::err;
         break;
       }
-      if (!deliver(header, cell, &out[count])) break;
+      if (!deliver(header, &out[count])) break;
       ++count;
     }
   }
@@ -108,10 +109,22 @@ std::size_t QueuePair::poll_receives(std::span<Wc> out) {
   return count;
 }
 
-bool QueuePair::deliver(const CellHeader& header, const Cell& cell, Wc* wc) {
+/// Where the next message begins, if it is there: behind the one before it, or at the first cell.
+inline bool QueuePair::find_message(std::memory_order order, std::uint64_t* lap, CellHeader* header) const {
+  *header = unpack(own_cells_[lap_read_ & cell_mask_].header.load(order));
+  if (header->has(cells_read_ + 1)) return true;
+  if (lap_read_ < lap_cells_) return false;
+  *header = unpack(own_cells_[0].header.load(order));
+  if (!header->has(cells_read_ + 1)) return false;
+  *lap = 0;
+  return true;
+}
+
+bool QueuePair::deliver(const CellHeader& header, Wc* wc) {
+  const Cell& cell = own_cells_[lap_read_ & cell_mask_];
   const bool has_word = header.kind != CellKind::send;
   const bool immediate = header.kind == CellKind::write_with_imm;
-  const bool placed = header.placed == 1;
+  const bool placed = header.placed;
   std::uint32_t word = 0, bytes = header.bytes, at = 0;
   if (has_word) {
     copy_shared(&word, cell.data, sizeof word);
@@ -120,8 +133,7 @@ bool QueuePair::deliver(const CellHeader& header, const Cell& cell, Wc* wc) {
   if (placed) copy_shared(&bytes, cell.data + at, sizeof bytes);
   const bool kind_known =
       header.kind == CellKind::send || header.kind == CellKind::send_with_inv || immediate;
-  if (!kind_known || header.placed > 1 || (!placed && bytes > kInlineMax) || (immediate && !placed) ||
-      received_ == published_) {
+  if (!kind_known || (!placed && bytes > kInlineMax) || (immediate && !placed) || received_ == published_) {
     fail_receive(WcStatus::general_err);
     return false;
   }
@@ -134,7 +146,8 @@ bool QueuePair::deliver(const CellHeader& header, const Cell& cell, Wc* wc) {
     fail_receive(WcStatus::rem_inv_req_err);
     return false;
   }
-  ++cells_consumed_;
+  ++cells_read_;
+  ++lap_read_;
   const std::byte* apart = nullptr;
   if (!placed) {
     auto* to = reinterpret_cast<std::byte*>(receive.addr);
@@ -144,9 +157,10 @@ bool QueuePair::deliver(const CellHeader& header, const Cell& cell, Wc* wc) {
     std::uint32_t part = std::min(bytes, kFirstCellBytes - at);
     if (part > 0) copy_shared(to, cell.data + at, part);
     for (std::uint32_t done = part; done < bytes; done += part) {
-      const auto* next = reinterpret_cast<const std::byte*>(&own_cells_[cells_consumed_++ & cell_mask_]);
+      const auto* next = reinterpret_cast<const std::byte*>(&own_cells_[lap_read_++ & cell_mask_]);
+      ++cells_read_;
       part = std::min(bytes - done, kNextCellBytes);
-      copy_shared(to + done, next + sizeof(std::uint32_t), part);
+      copy_shared(to + done, next + kCellNumberBytes, part);
     }
   } else if (!immediate && bytes > 0) {
     prefetch(reinterpret_cast<const void*>(receive.addr), std::min(bytes, kReadAheadMax));
@@ -203,9 +217,9 @@ bool QueuePair::idle() const {
   if (completions_head_ != completions_tail_) return false;
   if (state_ == QpState::err) return received_ == posted_;
   if (peer_ == nullptr) return true;
-  const Cell& cell = own_cells_[cells_consumed_ & cell_mask_];
-  const CellHeader header = unpack(cell.header.load(std::memory_order_seq_cst));
-  return header.sequence != cells_consumed_ + 1 &&
+  std::uint64_t lap = 0;
+  CellHeader header;
+  return !find_message(std::memory_order_seq_cst, &lap, &header) &&
          peer_->state.load(std::memory_order_seq_cst) != static_cast<std::uint32_t>(SharedState::fault);
 }
 

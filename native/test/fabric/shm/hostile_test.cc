@@ -13,12 +13,11 @@ constexpr int kSteps = 120;
 
 /// Cells as a peer might write them, most of them wrong somewhere. `next` is the one the owner looks at.
 void scribble_ring(const RawSegment& ring, std::uint32_t next, Chance& chance) {
-  shm::CellHeader header{};
-  header.sequence = chance.one_in(4) ? static_cast<std::uint32_t>(chance.figure()) : next + 1;
-  header.bytes = static_cast<std::uint16_t>(chance.figure());
-  header.kind = static_cast<shm::CellKind>(chance.one_in(4) ? chance.below(256) : 1 + chance.below(3));
-  header.placed = static_cast<std::uint8_t>(chance.one_in(4) ? chance.below(256) : chance.below(2));
-  shm::Cell& cell = ring.cell(next);
+  const auto kind =
+      static_cast<shm::CellKind>((chance.one_in(4) ? chance.below(128) : 1 + chance.below(3)) & 127);
+  const shm::CellHeader header(chance.one_in(4) ? chance.figure() : next + 1,
+                               static_cast<std::uint32_t>(chance.figure()), kind, chance.one_in(2));
+  shm::Cell& cell = ring.cell(chance.one_in(8) ? 0 : next);
   const std::uint64_t data = chance.figure();
   std::memcpy(cell.data, &data, sizeof data);
   cell.header.store(shm::pack(header));
@@ -35,6 +34,8 @@ void scribble_own_queue_pair(const RawSegment& own, Chance& chance) {
   if (chance.one_in(8)) own.header().state.store(static_cast<std::uint32_t>(chance.figure()));
   if (chance.one_in(4)) own.header().posted.fetch_add(chance.below(40));
   if (chance.one_in(4)) own.header().posted.store(static_cast<std::uint32_t>(chance.figure()));
+  own.header().consumed.fetch_add(chance.below(3));
+  if (chance.one_in(4)) own.header().consumed.store(static_cast<std::uint32_t>(chance.figure()));
   own.header().shortest_receive.store(static_cast<std::uint32_t>(chance.figure()));
   shm::PostedReceive& receive = own.receive(chance.below(64));
   if (chance.one_in(2)) receive.addr.store(chance.figure());
@@ -63,8 +64,8 @@ void scribble_own_tables(shm::DeviceSegment& tables, std::uint32_t key, Chance& 
 }
 
 void act(ShmEnd& end, std::uint64_t remote_addr, std::uint32_t rkey, Chance& chance) {
-  const Sge small = end.sge(0, chance.below(233));
-  const Sge large = end.sge(4096, 233 + chance.below(100000));
+  const Sge small = end.sge(0, chance.below(shm::kInlineMax + 1));
+  const Sge large = end.sge(4096, shm::kInlineMax + 1 + chance.below(100000));
   const std::uint64_t addr = chance.one_in(2) ? remote_addr : remote_addr + chance.figure();
   const std::uint32_t key = chance.one_in(8) ? static_cast<std::uint32_t>(chance.any()) : rkey;
   Wc batch[16];
@@ -109,7 +110,7 @@ bool exchange_one(ShmEnd& from, ShmEnd& to) {
 
 TEST(ShmHostile, GarbageCostsOnlyItsOwnQueuePair) {
   // Both sides are this process, so access by address would let the garbage aim at the test itself.
-  const ShmOptions options{.revoke_grace_us = 0, .any_memory = false};
+  const ShmOptions options{.revoke_grace_us = 0, .any_memory = false, .lap_cells = 4};
   ShmEnd victim(options), hostile(options), friendly(options);
   // A queue pair of the same device, to somebody else, must go on working.
   ShmEnd friend_side(options);
@@ -137,7 +138,7 @@ TEST(ShmHostile, GarbageCostsOnlyItsOwnQueuePair) {
     ASSERT_TRUE(hostile.bind_all(access_remote_read | access_remote_write));
     const std::uint32_t key = hostile.window->rkey();
     const RawSegment theirs(*victim.qp), own(*hostile.qp);
-    std::uint32_t next = shm::kFirstNumber;
+    std::uint32_t next = 0;
     for (int step = 0; step < kSteps; ++step) {
       switch (chance.below(6)) {
         case 0:
@@ -196,12 +197,9 @@ TEST(ShmHostile, AProcessThatWritesAllTheTimeCannotBreakTheReader) {
       bool done;
       for (std::uint32_t i = 0; ::recv(socket, &done, sizeof done, MSG_DONTWAIT) < 0; ++i) {
         // Headers that are right, over data that is not, and now and then the other way round.
-        shm::CellHeader header{};
         const std::uint32_t number = chance.below(ShmEnd::kReceives);
-        header.sequence = shm::kFirstNumber + number + 1;
-        header.kind = static_cast<shm::CellKind>(1 + 2 * chance.below(2));
-        header.bytes = static_cast<std::uint16_t>(chance.below(240));
-        header.placed = static_cast<std::uint8_t>(chance.below(2));
+        const auto kind = static_cast<shm::CellKind>(1 + 2 * chance.below(2));
+        const shm::CellHeader header(number + 1, chance.below(240), kind, chance.one_in(2));
         const std::uint64_t data = chance.figure();
         std::memcpy(cells[number].data, &data, sizeof data);
         std::memcpy(cells[number].data + 4, &data, 4);

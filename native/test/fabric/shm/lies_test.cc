@@ -26,25 +26,24 @@ TEST(ShmHostile, ABadCellEndsTheQueuePairAndNothingElse) {
     WcStatus status;
   };
   using Kind = shm::CellKind;
-  constexpr std::uint32_t kFirst = shm::kFirstNumber + 1;
   const Row rows[] = {
-      {"no kind", {kFirst, 8, Kind{0}, 0}, {}, WcStatus::general_err},
-      {"unknown kind", {kFirst, 8, Kind{4}, 0}, {}, WcStatus::general_err},
+      {"no kind", {1, 8, Kind{0}, false}, {}, WcStatus::general_err},
+      {"unknown kind", {1, 8, Kind{4}, false}, {}, WcStatus::general_err},
+      {"another unknown kind", {1, 8, Kind{127}, true}, {}, WcStatus::general_err},
       {"more than the cells of a message hold",
-       {kFirst, shm::kInlineMax + 1, Kind::send, 0},
+       {1, shm::kInlineMax + 1, Kind::send, false},
        {},
        WcStatus::general_err},
-      {"more than the ring holds", {kFirst, 0xffff, Kind::send, 0}, {}, WcStatus::general_err},
-      {"half placed", {kFirst, 8, Kind::send, 2}, {}, WcStatus::general_err},
-      {"an immediate without its length", {kFirst, 8, Kind::write_with_imm, 0}, {}, WcStatus::general_err},
+      {"as much as can be said", {1, 0xff, Kind::send, false}, {}, WcStatus::general_err},
+      {"an immediate without its length", {1, 8, Kind::write_with_imm, false}, {}, WcStatus::general_err},
       {"placed past its receive",
-       {kFirst, 0, Kind::send, 1},
+       {1, 0, Kind::send, true},
        {ShmEnd::kSlotBytes + 1, 0},
        WcStatus::loc_len_err},
-      {"placed without end", {kFirst, 0, Kind::send, 1}, {~0u, 0}, WcStatus::loc_len_err},
-      {"no key to invalidate", {kFirst, 8, Kind::send_with_inv, 0}, {0, 0}, WcStatus::rem_inv_req_err},
+      {"placed without end", {1, 0, Kind::send, true}, {~0u, 0}, WcStatus::loc_len_err},
+      {"no key to invalidate", {1, 8, Kind::send_with_inv, false}, {0, 0}, WcStatus::rem_inv_req_err},
       {"a key that never was",
-       {kFirst, 8, Kind::send_with_inv, 0},
+       {1, 8, Kind::send_with_inv, false},
        {0xdeadbeef, 0},
        WcStatus::rem_inv_req_err},
   };
@@ -71,7 +70,7 @@ TEST(ShmHostile, AMessageMoreThanThereAreReceivesIsRefused) {
   Raided pair;
   const RawSegment ring(*pair.victim.qp);
   for (std::uint32_t i = 0; i <= ShmEnd::kReceives; ++i) {
-    ring.cell(i).header.store(shm::pack({shm::kFirstNumber + i + 1, 8, shm::CellKind::send, 0}));
+    ring.cell(i).header.store(shm::pack({i + 1, 8, shm::CellKind::send, false}));
   }
   for (std::uint32_t i = 0; i < ShmEnd::kReceives; ++i) {
     EXPECT_EQ(pair.victim.next().wr_id, 1000 + i);
