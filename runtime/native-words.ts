@@ -55,11 +55,11 @@ export const Ev = {
   /** EVICTED: the high word of the buffer's key. */
   keyHigh: 3,
   /**
-   * Where the bytes are: 0 none; > 0 arena block of that number (one reference now belongs to JS); -1 the
-   * session's receive slab; -2 `wholeMessages`, and the metadata in the slab.
+   * Where the bytes are: 0 none; > 0 arena block of that number (one reference now belongs to JS); -1 in the
+   * receive slot; -2 `wholeMessages`, and the metadata in the receive slot.
    */
   region: 4,
-  /** In the receive slab: byte offset of `metadata | message`. In `wholeMessages`: that of the message. */
+  /** In a receive slot: byte offset of `metadata | message`. In `wholeMessages`: that of the message. */
   offset: 5,
   /** In an arena block, which has the message alone, from its start: 1 for an image, else 0. */
   image: 5,
@@ -71,13 +71,13 @@ export const Ev = {
   reason: 8,
   /** SETTLED: what the server needed when `submitSinkOnly` refused it, else 0. */
   beyondSink: 8,
-  /** Byte offset of the metadata in the receive slab. */
+  /** Byte offset of the metadata, in the memory of the receive slot. */
   metadataOffset: 9,
   /** SETTLED, FAILED: 0 no, 1 maybe, 2 yes: whether the handler can have run. */
   processed: 10,
   /** REQUEST, PART_WAITS: 1 for a part of a stream, else 0. */
   part: 10,
-  /** Of native code alone: the receive to post again, plus 1. */
+  /** Plus 1: where in the session's receive slab, or from `briefSlots` on in `briefMessages`, the frame is. */
   receiveSlot: 11,
   words: 12,
 } as const;
@@ -121,9 +121,11 @@ export const Held = {
   /** The block that was given for the answer: the peer may still write to it, so it must be taken from the application. */
   sink: 2,
 } as const;
-/** `region` of a message in the session's receive slab, and of one that came in segments. */
+/** `region` of a message in its receive slot, and of one that came in segments. */
 export const receiveSlab = -1;
 export const wholeMessage = -2;
+/** Receive slots from here on are places of `briefMessages`. */
+export const briefSlots = 1 << 24;
 /** Int32 words of a piece in `pieces`, which lies in a block of the arena. `lent`: 1, the application has that, too. */
 export const Piece = { block: 0, offset: 1, bytes: 2, lent: 3, words: 4 } as const;
 /** In `keys` of `submitBulk`: the piece lies in an arena block that the application has, too. */

@@ -18,6 +18,7 @@ import type { VerbsCapabilities, VerbsReport } from './verbs-report.ts';
 export type { FileLock } from './native-sockets.ts';
 export { addStats, type Stats } from './native-stats.ts';
 export {
+  briefSlots,
   Ctl,
   Ev,
   EvKind,
@@ -154,6 +155,8 @@ export interface NativeContext {
   readonly longSlotStride: number;
   /** For events with region -2: messages that came in segments. */
   readonly wholeMessages: ArrayBuffer;
+  /** For events with a receive slot from `briefSlots` on, of whatever session: short messages. */
+  readonly briefMessages: ArrayBuffer;
   /** The peers of this fabric can write, at any time, to memory of large messages that they have once had a right to. */
   readonly peersKeepAccess: boolean;
   /** Submissions that fit before a flush is due. */
@@ -185,7 +188,7 @@ export interface NativeContext {
     port?: number,
     words?: Uint8Array,
   ): string;
-  /** Receive slab of a session, for events with region -1. Detached after the session is closed. */
+  /** Receive slab of a session, for events with another receive slot. Detached after the session is closed. */
   receiveSlab(session: number): ArrayBuffer;
   /** Ends the session: queue pair to ERR, every call gets its FAILED event, then SESSION_DOWN. The number is free for reuse after that event. */
   closeSession(session: number, reason: string): void;

@@ -195,6 +195,10 @@ Napi::Value Engine::whole_messages() {
   return share(context_->whole_messages(), session::WholeMessages::bytes(), shared_arrays_.emplace_back());
 }
 
+Napi::Value Engine::brief_messages() {
+  return share(context_->brief_messages(), session::BriefMessages::kBytes, shared_arrays_.emplace_back());
+}
+
 Napi::Value Engine::receive_slab(std::uint32_t number) {
   session::Session* session = context_->find(number);
   if (session == nullptr) return env_.Undefined();

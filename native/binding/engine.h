@@ -67,6 +67,7 @@ class Engine {
   memory::BlockId lend(std::size_t bytes, memory::Use use, std::uint32_t session);
   Napi::Value send_slab();
   Napi::Value whole_messages();
+  Napi::Value brief_messages();
   Napi::Value receive_slab(std::uint32_t session);
   Napi::Value int32_array(std::int32_t* words, std::size_t count);
   Napi::Value clock();

@@ -88,6 +88,7 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
     self.Set("slotPayloadOffset", session::kSlotHeadroom);
     self.Set("longSlotStride", session::SendSlots::kLongStride);
     self.Set("wholeMessages", engine_->whole_messages());
+    self.Set("briefMessages", engine_->brief_messages());
     self.Set("capabilities", capabilities_object(env, context.device().capabilities()));
     self.Set("peersKeepAccess", context.peers_keep_access());
     self.Set("submissionsMax", session::kSubmissionsMax);

@@ -100,10 +100,13 @@ namespace slots {
 enum : int { held, wanted, words };
 }  // namespace slots
 
-/// `region` of an event whose bytes lie in the session's receive slab.
+/// A receive slot from here on is a place of the context's brief messages.
+inline constexpr std::uint32_t kBriefSlots = 1u << 24;
+/// `region` of an event whose bytes lie where its receive slot is: the session's receive slab, or the
+/// context's brief messages.
 inline constexpr std::int32_t kReceiveSlab = -1;
-/// The same where the message came in segments: it lies in the memory of whole messages, its metadata in the
-/// slab.
+/// The same where the message came in segments: it lies in the memory of whole messages, its metadata where
+/// the receive slot is.
 inline constexpr std::int32_t kWholeMessage = -2;
 
 struct Event {

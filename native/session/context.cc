@@ -284,8 +284,12 @@ void Context::retire_events() {
       forget_session(index);
       control_[ctl::sessions] = static_cast<std::int32_t>(--session_count_);
     } else if (words[ev::receive_slot] != 0) {
-      if (Session* session = find(number))
-        session->recycle(static_cast<std::uint32_t>(words[ev::receive_slot] - 1));
+      const auto slot = static_cast<std::uint32_t>(words[ev::receive_slot] - 1);
+      if (BriefMessages::has(slot)) {
+        shared_->brief.release(slot);
+      } else if (Session* session = find(number)) {
+        session->recycle(slot);
+      }
       if (words[ev::region] == boundary::kWholeMessage)
         shared_->whole.release(static_cast<std::uint32_t>(words[ev::offset]));
     }

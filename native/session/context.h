@@ -63,7 +63,10 @@ class Context {
   SendSlots& slots() { return *slots_; }
   /// Messages that came in segments, by the offsets of their events.
   std::byte* whole_messages() { return shared_->whole.data(); }
-  /// How many more of them may come in now.
+  /// Short messages, where an event has a receive slot from boundary::kBriefSlots on.
+  std::byte* brief_messages() { return shared_->brief.data(); }
+  std::uint32_t brief_messages_free() const { return shared_->brief.free(); }
+  /// How many more of the former may come in now.
   std::uint32_t whole_messages_free() const { return shared_->whole.free(); }
 
   // --- the turn

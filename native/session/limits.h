@@ -74,6 +74,9 @@ inline constexpr std::uint32_t kLongSlots = 128;
 /// Places where they are put together, until JS has read them: those of four batches. The completion queue is
 /// left alone while there are none.
 inline constexpr std::uint32_t kWholeMessages = 128;
+/// Places for short messages that JS has not read yet: those of two batches, as a batch may come while one is
+/// read.
+inline constexpr std::uint32_t kBriefMessages = 2 * 32;
 
 /// One READ work request of a bulk transfer. Large enough to reach full bandwidth, small enough that other
 /// calls get in between. 20 bits of a work request's record name it.

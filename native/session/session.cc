@@ -143,7 +143,7 @@ void Session::expect(int step, std::uint32_t slot) const {
 void Session::expect_receive(int step, const fabric::Wc& wc) const {
   wire::Header header{};
   if (wc.apart != nullptr && wc.bytes >= sizeof header) std::memcpy(&header, wc.apart, sizeof header);
-  if (step == 1) expect_copy_slots();
+  if (step == 1) expect_copy_slots(wc);
   if (step == 2) expect_copy(wc);
   expect(step, wire::call_slot(header.call));
 }
@@ -203,7 +203,7 @@ const char* Session::end_of_segments(const wire::Frame& frame) const {
 }
 
 void Session::on_frame(std::uint32_t receive_slot, std::uint32_t bytes, std::uint32_t invalidated_rkey) {
-  std::byte* data = receive_slab() + std::size_t{receive_slot} * receive_stride_;
+  std::byte* data = memory_of(receive_slot) + offset_of(receive_slot);
   received_bytes_ += bytes;
   shared_.stats.received_bytes += bytes;
   std::uint64_t bulk_number = 0;
@@ -221,7 +221,6 @@ void Session::on_frame(std::uint32_t receive_slot, std::uint32_t bytes, std::uin
     return protocol_error("more credits than receives");
   }
   const auto type = static_cast<wire::FrameType>(header.type);
-  frame.slab_offset = static_cast<std::size_t>(data - receive_slab());
   if (type != wire::FrameType::credit && wire::call_slot(header.call) >= options_.call_slots) {
     return protocol_error("call slot out of range");
   }

@@ -13,6 +13,7 @@
 #include "memory/mr_cache.h"
 #include "session/boundary.h"
 #include "session/bounded_queue.h"
+#include "session/brief_messages.h"
 #include "session/event_queue.h"
 #include "session/exposure.h"
 #include "session/flow.h"
@@ -68,6 +69,7 @@ struct Shared {
   std::uint32_t connecting = 0;  ///< sessions in that state
   SessionSets sets{};
   WholeMessages whole{};
+  BriefMessages brief{};
   ReceivePool receive_pool{device};
   SharedReceives shared_receives{device, cq, SendSlots::stride_for(slot_bytes)};
   /// Requests whose READs are over, on their way to JS. `received`: frames of the session until then.

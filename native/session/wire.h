@@ -127,8 +127,7 @@ struct Frame {
   Sink sink;
   std::uint32_t metadata_bytes, metadata_offset;
   std::uint32_t message_bytes, message_offset;  ///< in the frame; 0 bytes when pieces or written
-  std::size_t slab_offset = 0;  ///< of the frame in the receive slab; message_bytes counts segments there
-  std::uint32_t total;          ///< pieces: their sum; written: bytes of the sink
+  std::uint32_t total;                          ///< pieces: their sum; written: bytes of the sink
   std::uint32_t piece_count, piece_offset;
   std::uint64_t bulk_number;  ///< of a sealed session: of the message that is elsewhere
 };

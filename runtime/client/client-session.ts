@@ -70,7 +70,7 @@ export class ClientSession implements SessionOwner, CallPlace {
     this.tally = new AnswerTally(() => listener.onStrikes());
     this.#submission = new Submission(SubOp.request, target);
     this.#events = context.native.events;
-    this.#incoming = new Incoming(context.native, target.session, new LeaseHabit());
+    this.#incoming = new Incoming(context, target.session, new LeaseHabit());
     this.#callsMax = inflightMax;
     this.#deadlines = new CallDeadlines(this.#rows, (row) => this.#giveUp(row, Reason.deadline));
     context.attach(this);

@@ -22,6 +22,7 @@ import { blockMemory } from './block-stamps.ts';
 import { keyFromWords } from './buffer-keys.ts';
 import { newTurn } from './deadlines.ts';
 import { Outgoing } from './outgoing.ts';
+import { ReceiveMemory } from './receive-memory.ts';
 import { saveTrace } from './session-traces.ts';
 import type { Target } from './submission.ts';
 
@@ -54,6 +55,7 @@ export class FabricContext {
   readonly fabric: NativeOptions['fabric'];
   readonly native: NativeContext;
   readonly outgoing: Outgoing;
+  readonly receiveMemory: ReceiveMemory;
   /** The device has been removed: its sessions go down. Nobody gets this context any more. */
   deviceGone = false;
   /** A batch of events is being handled, so that native code must not be closed. */
@@ -90,6 +92,7 @@ export class FabricContext {
     this.#traces = traceFolder;
     this.native = native;
     this.outgoing = new Outgoing(native);
+    this.receiveMemory = new ReceiveMemory(native);
     native.onEvents((count) => this.#dispatch(count));
   }
 

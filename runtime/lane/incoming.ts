@@ -1,19 +1,21 @@
 /**
- * Takes a message out of the place that an event names: the session's receive slab, or the memory of messages
- * that came in segments, where everything is copied out since it is valid during the callback only, or an
- * arena block, of which large `bytes` fields become views. Owned by a session.
+ * Takes a message out of the place that an event names: a receive slot, or the memory of messages that came in
+ * segments, where everything is copied out since it is valid during the callback only, or an arena block, of
+ * which large `bytes` fields become views. Owned by a session.
  */
 import { CodecError } from '../codec/error.ts';
 import { Image } from '../codec/memory/image.ts';
 import { markShared } from '../codec/memory/shared-memory.ts';
-import { Source } from '../codec/memory/source.ts';
+import type { Source } from '../codec/memory/source.ts';
 import type { MessageType } from '../codec/types.ts';
 import { BlockLease, setLease } from '../core/lease.ts';
 import { decodeResponseMetadata, metadataFault, type ResponseMetadata } from '../core/metadata-wire.ts';
 import { leaseBytes } from '../limits.ts';
-import { Ev, type NativeContext, wholeMessage } from '../native.ts';
+import { briefSlots, Ev, type NativeContext, wholeMessage } from '../native.ts';
 import { blockMemory } from './block-stamps.ts';
+import type { FabricContext } from './fabric-context.ts';
 import type { LeaseHabit } from './lease-habit.ts';
+import { copiedSource, type ReceiveMemory } from './receive-memory.ts';
 import { copyValue } from './value-memory.ts';
 
 const nothing = new Uint8Array(0);
@@ -21,24 +23,28 @@ const nothing = new Uint8Array(0);
 export class Incoming {
   readonly #native: NativeContext;
   readonly #events: Int32Array;
-  readonly #slab: Source = new Source();
-  readonly #block: Source = new Source();
-  readonly #whole: Source = new Source();
-  readonly #image: Image = new Image();
+  readonly #session: number;
+  readonly #memory: ReceiveMemory;
+  /** Of the session's receive slab; made when the first message comes there. */
+  #slab: Source | undefined;
   readonly #habit: LeaseHabit | undefined;
   readonly #onRelease: (() => void) | undefined;
 
   /** `habit`: that of an application that may forget its leases; without one, each large message is lent. */
-  constructor(native: NativeContext, session: number, habit?: LeaseHabit) {
+  constructor({ native, receiveMemory }: FabricContext, session: number, habit?: LeaseHabit) {
     this.#native = native;
     this.#events = native.events;
-    this.#slab.reset(new Uint8Array(native.receiveSlab(session)));
-    this.#slab.copyOut = copyValue;
-    this.#whole.reset(new Uint8Array(native.wholeMessages));
-    this.#whole.copyOut = copyValue;
-    this.#block.copyOut = copyValue;
+    this.#session = session;
+    this.#memory = receiveMemory;
     this.#habit = habit;
     this.#onRelease = habit === undefined ? undefined : () => habit.released();
+  }
+
+  /** Where the receive slot of the event at `at` is: its metadata, and its message unless that has its own region. */
+  slotOf(at: number): Source {
+    if (this.#events[at + Ev.receiveSlot]! > briefSlots) return this.#memory.brief;
+    this.#slab ??= copiedSource(this.#native.receiveSlab(this.#session));
+    return this.#slab;
   }
 
   /**
@@ -52,7 +58,7 @@ export class Incoming {
     if (region > 0) return this.#inBlock(region, events[at + Ev.image] === 1, bytes, type, into, copy);
     const whole = region === wholeMessage;
     const start = events[at + Ev.offset]! + (whole ? 0 : events[at + Ev.metadataBytes]!);
-    const slab = whole ? this.#whole : this.#slab;
+    const slab = whole ? this.#memory.whole : this.slotOf(at);
     if (into === undefined || into.released) return type.decodeFrom(slab, start, start + bytes);
     try {
       slab.copyOut = into.fill();
@@ -74,7 +80,7 @@ export class Incoming {
       return 'an error whose text is too long';
     }
     const start = events[at + Ev.offset]! + events[at + Ev.metadataBytes]!;
-    return new TextDecoder().decode(this.#slab.bytes.subarray(start, start + bytes));
+    return new TextDecoder().decode(this.slotOf(at).bytes.subarray(start, start + bytes));
   }
 
   /** Gives back what the event brought, unread. */
@@ -88,8 +94,9 @@ export class Incoming {
     const bytes = this.#events[at + Ev.metadataBytes]!;
     if (bytes === 0) return undefined;
     const start = this.#metadataAt(at);
-    const why = metadataFault(this.#slab.bytes, start, start + bytes, response);
-    return why === '' ? this.#slab.bytes.slice(start, start + bytes) : why;
+    const { bytes: slot } = this.slotOf(at);
+    const why = metadataFault(slot, start, start + bytes, response);
+    return why === '' ? slot.slice(start, start + bytes) : why;
   }
 
   /** Header and trailer of a response; undefined for none or malformed. */
@@ -111,7 +118,7 @@ export class Incoming {
     copy: boolean,
   ): T {
     const native = this.#native;
-    const source = this.#block;
+    const { block: source, image: pieces } = this.#memory;
     const buffer = blockMemory(native, block);
     if (native.peersKeepAccess) markShared(buffer);
     const memory = new Uint8Array(buffer, 0, bytes);
@@ -120,7 +127,7 @@ export class Incoming {
     const copied = copy || (into === undefined && this.#habit?.copies(bytes) === true);
     source.leaseBytes = copied ? Number.POSITIVE_INFINITY : leaseBytes;
     try {
-      const image = isImage ? Image.of(memory, this.#image) : undefined;
+      const image = isImage ? Image.of(memory, pieces) : undefined;
       if (typeof image === 'string') throw new CodecError(type.typeName, image, 0);
       if (image !== undefined) source.open(image);
       const end = image?.bytes ?? bytes;
@@ -138,7 +145,7 @@ export class Incoming {
       return message;
     } finally {
       source.reset(nothing);
-      this.#image.leave();
+      pieces.leave();
       if (!leased) native.releaseBlock(block);
     }
   }

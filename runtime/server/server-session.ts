@@ -103,7 +103,7 @@ export class ServerSession implements SessionOwner, CallOwner {
       listener.onHandlerError(error, method),
     );
     this.#events = context.native.events;
-    this.#incoming = new Incoming(context.native, target.session);
+    this.#incoming = new Incoming(context, target.session);
     context.attach(this);
   }
 

@@ -3,12 +3,10 @@
  * returns is the caller's, nothing refers to the receive slab.
  */
 import { CodecError } from '../codec/error.ts';
-import { Source } from '../codec/memory/source.ts';
 import type { MessageType } from '../codec/types.ts';
 import { decodeResponseMetadata, metadataFault, type ResponseMetadata } from '../core/metadata-wire.ts';
 import type { FabricContext } from '../lane/fabric-context.ts';
 import { Incoming } from '../lane/incoming.ts';
-import { copyValue } from '../lane/value-memory.ts';
 import { Ev, receiveSlab } from '../native.ts';
 import { PartHeader, PartKind, packedLengthBytes, partHeaderBytes } from './part-header.ts';
 import { type CopiedMessage, type Reader, type StreamMemory, streamMemory } from './stream-memory.ts';
@@ -24,21 +22,18 @@ export class IncomingParts {
   copied: CopiedMessage | undefined;
 
   readonly #events: Int32Array;
-  readonly #slab: Source = new Source();
   readonly #memory: StreamMemory;
 
   constructor(context: FabricContext, session: number, reader: Reader) {
-    const { native } = context;
-    this.#events = native.events;
-    this.#slab.reset(new Uint8Array(native.receiveSlab(session)));
-    this.#slab.copyOut = copyValue;
-    this.whole = new Incoming(native, session);
+    this.#events = context.native.events;
+    this.whole = new Incoming(context, session);
     this.#memory = streamMemory(context, reader);
   }
 
   /** Reads the header of the part at `at`. Returns why it has none, or an empty string. */
   read(at: number): string {
-    return this.header.read(this.#slab.bytes, this.#metadataAt(at), this.#events[at + Ev.metadataBytes]!);
+    const { bytes } = this.whole.slotOf(at);
+    return this.header.read(bytes, this.#metadataAt(at), this.#events[at + Ev.metadataBytes]!);
   }
 
   /** A copy of the metadata entries behind the header, undefined for none, a text for why they are malformed. */
@@ -47,8 +42,9 @@ export class IncomingParts {
     if (length <= partHeaderBytes) return undefined;
     const start = this.#metadataAt(at) + partHeaderBytes;
     const end = start - partHeaderBytes + length;
-    const why = metadataFault(this.#slab.bytes, start, end, response);
-    return why === '' ? this.#slab.bytes.slice(start, end) : why;
+    const { bytes } = this.whole.slotOf(at);
+    const why = metadataFault(bytes, start, end, response);
+    return why === '' ? bytes.slice(start, end) : why;
   }
 
   /** Header and trailer of an answer; undefined for none or malformed. */
@@ -101,7 +97,7 @@ export class IncomingParts {
       this.whole.discard(at);
       throw new CodecError(type.typeName, 'packed messages are larger than a slot');
     }
-    const slab = this.#slab;
+    const slab = this.whole.slotOf(at);
     const { bytes } = slab;
     let from = events[at + Ev.offset]! + events[at + Ev.metadataBytes]!;
     const end = from + events[at + Ev.messageBytes]!;

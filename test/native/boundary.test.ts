@@ -1,6 +1,7 @@
 /** The constants of runtime/native.ts and native/session/boundary.h, as the addon was compiled with them. */
 import { expect, test } from 'vitest';
 import {
+  briefSlots,
   Ctl,
   Ev,
   EvKind,
@@ -28,6 +29,7 @@ test('both sides of the boundary have the same constants', () => {
     leasedMemory,
     receiveSlab,
     wholeMessage,
+    briefSlots,
   };
   expect(loadNative().boundary()).toEqual({
     Slots,

@@ -6,6 +6,7 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer as listen, type Server } from 'node:net';
 import { handOff } from '../../runtime/control/handoff.ts';
 import {
+  briefSlots,
   Ctl,
   Ev,
   EvKind,
@@ -153,10 +154,16 @@ export class Loopback {
     const region = events[at + Ev.region]!;
     const bytes = events[at + Ev.messageBytes]!;
     if (region === 0 || bytes === 0) return new Uint8Array();
-    const buffer =
-      region > 0 ? this.native.blockBuffer(region) : this.native.receiveSlab(events[at + Ev.session]!);
+    const buffer = region > 0 ? this.native.blockBuffer(region) : this.#slotMemory(at);
     const skip = region > 0 ? 0 : events[at + Ev.metadataBytes]!;
     return new Uint8Array(buffer, events[at + Ev.offset]! + skip, bytes).slice();
+  }
+
+  #slotMemory(at: number): ArrayBuffer {
+    const { native } = this;
+    const { events } = native;
+    if (events[at + Ev.receiveSlot]! > briefSlots) return native.briefMessages;
+    return native.receiveSlab(events[at + Ev.session]!);
   }
 
   #onEvents(count: number): void {

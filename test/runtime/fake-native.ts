@@ -76,6 +76,7 @@ export class FakeNative implements NativeContext {
   readonly slotPayloadOffset = payloadOffset;
   readonly longSlotStride = 0;
   readonly wholeMessages = new ArrayBuffer(0);
+  readonly briefMessages = new ArrayBuffer(0);
   readonly submissionsMax = 64;
   readonly path = 'fake';
   readonly capabilities = {} as NativeContext['capabilities'];

@@ -108,7 +108,8 @@ inline Napi::Object boundary_constants(Napi::Env env) {
                   {"sinkOnly", static_cast<int>(boundary::kSinkOnly)},
                   {"leasedMemory", boundary::kLeasedMemory},
                   {"receiveSlab", boundary::kReceiveSlab},
-                  {"wholeMessage", boundary::kWholeMessage}});
+                  {"wholeMessage", boundary::kWholeMessage},
+                  {"briefSlots", static_cast<int>(boundary::kBriefSlots)}});
   return result;
 }
 

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "fabric/sim/device.h"
@@ -31,7 +32,20 @@ void SimCompletionQueue::conclude_connections() {
 
 std::size_t SimCompletionQueue::poll(std::span<Wc> out) {
   if (!connecting_.empty()) conclude_connections();
-  return ring_.take(out);
+  const std::size_t count = ring_.take(out);
+  apart_.clear();
+  for (Wc& wc : out.first(count)) {
+    if (wc.apart != nullptr) take_apart(wc);
+  }
+  return count;
+}
+
+/// The buffer is left with other bytes, since on shm it never has these.
+void SimCompletionQueue::take_apart(Wc& wc) {
+  auto* const buffer = const_cast<std::byte*>(wc.apart);
+  apart_.emplace_back(buffer, buffer + wc.bytes);
+  std::fill_n(buffer, wc.bytes, std::byte{0xa5});
+  wc.apart = apart_.back().data();
 }
 
 bool SimCompletionQueue::arm() {

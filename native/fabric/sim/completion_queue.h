@@ -40,12 +40,14 @@ class SimCompletionQueue final : public CompletionQueue {
 
  private:
   void conclude_connections();
+  void take_apart(Wc& wc);
 
   SimDevice& device_;
   const std::uint32_t entries_;
   const int event_fd_;
   CompletionRing<SimQueuePair> ring_;
   std::vector<SimQueuePair*> connecting_;
+  std::vector<std::vector<std::byte>> apart_;  ///< messages for Wc::apart, until the next poll()
   bool armed_ = false, readable_ = false;
 };
 

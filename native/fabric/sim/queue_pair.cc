@@ -321,12 +321,16 @@ void SimQueuePair::complete_send(const SendSlot& slot, WcStatus status, std::uin
 }
 
 void SimQueuePair::complete_receive(const Wc& wc) {
+  const bool apart = options_.short_apart && wc.status == WcStatus::success && !wc.has_imm &&
+                     wc.bytes <= device_.capabilities().max_inline;
+  const auto* buffer = reinterpret_cast<const std::byte*>(receives_.oldest().sge.addr);
   receives_.take();
   ++received_;
   ++unpolled_;
   Cqe cqe{wc, this, true, 0};
   cqe.wc.qp_num = qp_num_;
   cqe.wc.tag = options_.tag;
+  if (apart) cqe.wc.apart = buffer;  // until it is polled
   if (cqe.wc.opcode == Opcode::send) cqe.wc.opcode = Opcode::recv;
   push(cqe);
 }

@@ -233,7 +233,7 @@ void ClientHalf::on_response(const wire::Frame& frame, std::uint32_t receive_slo
   event.word[ev::call] = static_cast<std::int32_t>(slot);
   event.word[ev::status] = static_cast<std::int32_t>(header.method);
   event.word[ev::metadata_bytes] = static_cast<std::int32_t>(frame.metadata_bytes);
-  const std::uint32_t base = receive_slot * link_.receive_stride();
+  const std::uint32_t base = link_.offset_of(receive_slot);
   event.word[ev::metadata_offset] = static_cast<std::int32_t>(base + frame.metadata_offset);
   event.word[ev::region] = boundary::kReceiveSlab;
   event.word[ev::offset] = static_cast<std::int32_t>(base + frame.metadata_offset);
@@ -248,7 +248,7 @@ void ClientHalf::on_response(const wire::Frame& frame, std::uint32_t receive_slo
 
   if (call.state == ClientState::active) note_latency(slot, call, header.method == 0);
   if (!call.is_call()) {
-    const std::byte* metadata = link_.receive_slab() + base + frame.metadata_offset;
+    const std::byte* metadata = link_.memory_of(receive_slot) + base + frame.metadata_offset;
     shared_.stats.stream_messages_received +=
         wire::messages_answered(metadata, frame.metadata_bytes, header.method);
   }

@@ -39,6 +39,7 @@ Link::Link(Shared& shared, std::uint32_t number, const SessionOptions& options)
 Link::~Link() {
   qp_.reset();
   if (shares()) shared_.shared_receives.leave(*member_, number_);
+  shared_.brief.leave(number_);
   shared_.arena.remove_owner(owner_);
 }
 
@@ -198,6 +199,14 @@ bool Link::post_shared() {
 
 std::uint32_t Link::readable(std::uint32_t receive, const fabric::Wc& wc) {
   if (copies_ == nullptr) return receive;
+  // What is sealed is opened where it lies, and then longer than here.
+  if (wc.apart != nullptr && sealing_ == nullptr) {
+    if (const std::optional<std::uint32_t> brief = shared_.brief.take(number_, wc.bytes)) {
+      std::memcpy(shared_.brief.data() + BriefMessages::offset_of(*brief), wc.apart, wc.bytes);
+      consumed_.push_back(receive);
+      return *brief;
+    }
+  }
   if (copy_slots_.empty()) {
     const std::uint32_t more = std::min(kCopySlotsStep, receive_depth_ - copy_slots_made_);
     copy_slots_made_ += more;
@@ -250,8 +259,8 @@ void Link::put_together(Event& event, const wire::Frame& frame) {
   if (segments_.empty()) return;
   const std::uint32_t offset = shared_.whole.take();
   const std::uint32_t first = frame.message_bytes - segments_.bytes();
-  std::memcpy(shared_.whole.data() + offset, receive_slab() + frame.slab_offset + frame.message_offset,
-              first);
+  const auto slot = static_cast<std::uint32_t>(event.word[ev::receive_slot] - 1);
+  std::memcpy(shared_.whole.data() + offset, memory_of(slot) + offset_of(slot) + frame.message_offset, first);
   segments_.copy_to(shared_.whole.data() + offset + first);
   event.word[ev::region] = boundary::kWholeMessage;
   event.word[ev::offset] = static_cast<std::int32_t>(offset);

@@ -115,8 +115,17 @@ class Link {
   std::uint32_t receive_stride() const { return receive_stride_; }
   /// Frames that have come in, counting on.
   std::uint32_t received() const { return received_; }
+  /// Where the bytes of a frame in that receive slot are.
+  std::byte* memory_of(std::uint32_t receive_slot) const {
+    return BriefMessages::has(receive_slot) ? shared_.brief.data() : receive_slab();
+  }
+  std::uint32_t offset_of(std::uint32_t receive_slot) const {
+    return BriefMessages::has(receive_slot) ? BriefMessages::offset_of(receive_slot)
+                                            : receive_slot * receive_stride_;
+  }
   /// A receive slot that JS has read: posted again with the next finish_turn().
   void recycle(std::uint32_t receive_slot) {
+    if (BriefMessages::has(receive_slot)) return shared_.brief.release(receive_slot);
     touch();
     if (receive_slot >= first_spill_) return spill_slots_.push_back(receive_slot);
     if (copies_ == nullptr) return consumed_.push_back(receive_slot);
@@ -131,7 +140,8 @@ class Link {
   /// Receives that are neither posted nor about to be: with JS, or with requests that wait.
   std::uint32_t receives_kept() const {
     const std::uint32_t away = shares() ? member_->taken : receive_depth_ - receives_posted_;
-    return away + kSpillSlots - static_cast<std::uint32_t>(consumed_.size() + spill_slots_.size());
+    return away + kSpillSlots + shared_.brief.kept_by(number_) -
+           static_cast<std::uint32_t>(consumed_.size() + spill_slots_.size());
   }
 
   // --- the queue for arena memory
@@ -161,13 +171,15 @@ class Link {
     fabric::prefetch(qp_.get(), kQueuePairHotBytes);
     fabric::prefetch(recorder_.next(), 4 * sizeof(telemetry::EventRow));
   }
-  void expect_copy_slots() const {
+  void expect_copy_slots(const fabric::Wc& wc) const {
     if (copies_ == nullptr) return;
-    for (const std::vector<std::uint32_t>* slots : {&copy_slots_, &copied_, &consumed_})
+    fabric::prefetch(consumed_.data() + consumed_.size());
+    if (wc.apart != nullptr) return;
+    for (const std::vector<std::uint32_t>* slots : {&copy_slots_, &copied_})
       fabric::prefetch(slots->data() + slots->size());
   }
   void expect_copy(const fabric::Wc& wc) const {
-    if (copies_ == nullptr || copy_slots_.empty() || wc.bytes == 0) return;
+    if (copies_ == nullptr || copy_slots_.empty() || wc.bytes == 0 || wc.apart != nullptr) return;
     const std::byte* copy = copies_.get() + std::size_t{copy_slots_.back()} * receive_stride_;
     fabric::prefetch(copy, std::min(wc.bytes, 256u));
   }
@@ -181,7 +193,7 @@ class Link {
       receives_posted_ -= count;
     }
   }
-  /// The slot of `receive_slab()` that a frame which has come in is to be read in.
+  /// The receive slot that a frame which has come in is to be read in.
   std::uint32_t readable(std::uint32_t receive, const fabric::Wc& wc);
   void begin_stall();
   void end_stall();

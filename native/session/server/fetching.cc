@@ -46,7 +46,8 @@ std::string ServerHalf::over_quota() const {
 /// A request waits without its receive: those that wait could otherwise hold all that the peer has credits
 /// for, and nothing would come through any more.
 void ServerHalf::spill_metadata(ServerBulk& bulk) {
-  const std::byte* metadata = link_.receive_slab() + bulk.request.word[ev::metadata_offset];
+  const std::byte* metadata =
+      link_.memory_of(static_cast<std::uint32_t>(bulk.held_receive)) + bulk.request.word[ev::metadata_offset];
   bulk.metadata.assign(metadata, metadata + bulk.request.word[ev::metadata_bytes]);
   bulk.held_receive = -1;
 }

@@ -55,7 +55,7 @@ void ServerHalf::on_request(const wire::Frame& frame, const std::byte* data, std
   event.word[ev::method] = static_cast<std::int32_t>(header.method);
   event.word[ev::timeout_us] = static_cast<std::int32_t>(header.timeout_us);
   event.word[ev::region] = boundary::kReceiveSlab;
-  const std::uint32_t base = receive_slot * link_.receive_stride();
+  const std::uint32_t base = link_.offset_of(receive_slot);
   event.word[ev::offset] = static_cast<std::int32_t>(base + frame.metadata_offset);
   event.word[ev::metadata_bytes] = static_cast<std::int32_t>(frame.metadata_bytes);
   event.word[ev::metadata_offset] = static_cast<std::int32_t>(base + frame.metadata_offset);

@@ -41,6 +41,8 @@ class Life {
   static PairOptions options(std::uint64_t seed) {
     PairOptions options = seeded(seed, seed % 5 == 0 ? immediate() : PairOptions{});
     options.sim.connects_late = seed % 3 == 0;
+    // What is received is copied, and short messages to the places of all sessions.
+    options.sim.capabilities.peers_keep_access = seed % 4 == 2;
     // (What is sealed is copied first, so it takes more memory; where there is no libcrypto sealing_test says
     // so.)
     options.sealed = seed % 6 == 5 && !seal::ciphers().empty();

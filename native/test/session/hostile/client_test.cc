@@ -189,13 +189,7 @@ INSTANTIATE_TEST_SUITE_P(Tries, HostileClient, testing::ValuesIn(kClientTricks),
 
 TEST_P(HostileClient, HurtsOnlyItsOwnSession) {
   if (GetParam().needs_windows) RDMA_RPC_NEEDS_WINDOWS();
-  Scene scene(false);
-  GetParam().play(scene);
-  if (*GetParam().reason == '\0') {
-    scene.expect_survives();
-  } else {
-    scene.expect_dies(GetParam().reason);
-  }
+  play(GetParam(), false);
 }
 
 TEST(HostileClientStalls, AndTheLineOfItsAnswersHasAnEnd) {

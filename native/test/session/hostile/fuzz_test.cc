@@ -49,7 +49,9 @@ TEST(HostileFuzz, ThousandsOfFramesHurtOnlyTheirSession) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937_64 random(seed);
-    Pair pair(seeded(seed, seed % 2 == 0 ? immediate() : PairOptions{}));
+    PairOptions options = seeded(seed, seed % 2 == 0 ? immediate() : PairOptions{});
+    options.sim.capabilities.peers_keep_access = seed % 3 == 0;
+    Pair pair(options);
     for (int life = 0; life < 5; ++life) {
       const bool victim_is_client = random() % 2 == 0;
       Side& victim = victim_is_client ? pair.client : pair.server;

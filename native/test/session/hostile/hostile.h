@@ -83,4 +83,20 @@ struct Trick {
 };
 inline void PrintTo(const Trick& trick, std::ostream* out) { *out << trick.name; }
 
+/// On a device whose messages are read where they come, and on one where they are copied first.
+inline void play(const Trick& trick, bool victim_is_client) {
+  for (const bool copied : {false, true}) {
+    SCOPED_TRACE(copied ? "what is received is copied" : "what is received is read in place");
+    PairOptions options = immediate();
+    options.sim.capabilities.peers_keep_access = copied;
+    Scene scene(victim_is_client, options);
+    trick.play(scene);
+    if (*trick.reason == '\0') {
+      scene.expect_survives();
+    } else {
+      scene.expect_dies(trick.reason);
+    }
+  }
+}
+
 }  // namespace rdma_rpc::session::test

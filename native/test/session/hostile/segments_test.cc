@@ -103,16 +103,6 @@ const Trick kServerTricks[] = {
      }},
 };
 
-void play(const Trick& trick, bool victim_is_client) {
-  Scene scene(victim_is_client);
-  trick.play(scene);
-  if (*trick.reason == '\0') {
-    scene.expect_survives();
-  } else {
-    scene.expect_dies(trick.reason);
-  }
-}
-
 class SegmentsOfAClient : public testing::TestWithParam<Trick> {};
 INSTANTIATE_TEST_SUITE_P(Tries, SegmentsOfAClient, testing::ValuesIn(kClientTricks),
                          [](const auto& info) { return std::string(info.param.name); });

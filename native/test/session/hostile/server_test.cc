@@ -273,13 +273,7 @@ INSTANTIATE_TEST_SUITE_P(Tries, HostileServer, testing::ValuesIn(kServerTricks),
 
 TEST_P(HostileServer, HurtsOnlyItsOwnSession) {
   if (GetParam().needs_windows) RDMA_RPC_NEEDS_WINDOWS();
-  Scene scene(true);
-  GetParam().play(scene);
-  if (*GetParam().reason == '\0') {
-    scene.expect_survives();
-  } else {
-    scene.expect_dies(GetParam().reason);
-  }
+  play(GetParam(), true);
 }
 
 /// Further than the staging memory of a call so small can reach.

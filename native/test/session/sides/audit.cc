@@ -12,6 +12,7 @@ void audit(Side& side, const std::string& name, const fabric::DeviceCounters& be
   expect("free send slots", side.free_slots(), side.context->slots().count());
   expect("free long slots", side.context->slots().free_long(), side.context->slots().count_long());
   expect("places for whole messages", side.context->whole_messages_free(), kWholeMessages);
+  expect("places for brief messages", side.context->brief_messages_free(), kBriefMessages);
   const memory::ArenaCounters arena = side.context->arena().counters();
   expect("leased blocks", arena.blocks_leased, 0);
   expect("stale block numbers", arena.stale, 0);

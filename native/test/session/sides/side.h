@@ -95,6 +95,7 @@ class Side {
                                       std::size_t beyond_page, std::uint64_t seed,
                                       std::vector<memory::BlockId>& blocks, std::vector<Watched>* memory);
   std::span<const std::byte> message_of(const std::int32_t* words);
+  const std::byte* receive_of(const std::int32_t* words);
 
   std::unordered_map<std::uint32_t, std::vector<std::uint64_t>>
       in_flight_;  ///< per session, by call slot: id or 0

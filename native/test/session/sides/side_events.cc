@@ -19,12 +19,16 @@ std::uint32_t u32(std::int32_t word) { return static_cast<std::uint32_t>(word); 
 constexpr std::size_t kKeptMax = 4;
 }  // namespace
 
+const std::byte* Side::receive_of(const std::int32_t* words) {
+  return session(u32(words[ev::session])).memory_of(u32(words[ev::receive_slot]) - 1);
+}
+
 std::span<const std::byte> Side::message_of(const std::int32_t* words) {
   const std::int32_t region = words[ev::region];
   const std::byte* base = nullptr;
   std::size_t offset = 0;
   if (region == boundary::kReceiveSlab) {
-    base = session(u32(words[ev::session])).receive_slab();
+    base = receive_of(words);
     offset = u32(words[ev::offset]) + u32(words[ev::metadata_bytes]);
   } else if (region == boundary::kWholeMessage) {
     base = context->whole_messages();
@@ -127,8 +131,7 @@ void Side::on_request(const std::int32_t* words) {
     request.descriptor.response_bytes = static_cast<std::uint32_t>(message.size());
     request.descriptor.response_pieces = 1;
   } else {
-    std::memcpy(&request.descriptor,
-                session(request.session).receive_slab() + u32(words[ev::metadata_offset]),
+    std::memcpy(&request.descriptor, receive_of(words) + u32(words[ev::metadata_offset]),
                 sizeof request.descriptor);
     const std::uint64_t id = request.descriptor.id;
     if (!ledger.known(id)) {

@@ -1,0 +1,72 @@
+// Where JS reads short messages that a queue pair gives apart from their receives (Wc::apart): places of one
+// size, the same few for all sessions, so that a thousand of them that take turns share lines which are in
+// the cache, in JS as here. A place counts as a receive slot of its session from kBriefSlots on, until that
+// is recycled; its receive is posted again at once. Owned by the context, on its thread.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "session/boundary.h"
+#include "session/limits.h"
+
+namespace rdma_rpc::session {
+
+class BriefMessages {
+ public:
+  /// Longest message of a place.
+  static constexpr std::uint32_t kBytesMax = 256;
+  static constexpr std::size_t kBytes = std::size_t{kBriefMessages} * kBytesMax;
+
+  BriefMessages() {
+    for (std::uint32_t place = 0; place < kBriefMessages; ++place) give(kBriefMessages - 1 - place);
+  }
+
+  static bool has(std::uint32_t receive_slot) { return receive_slot >= boundary::kBriefSlots; }
+  /// A receive slot for a message of that session. None: it is too long, or all places are taken; its session
+  /// has memory of its own for it.
+  std::optional<std::uint32_t> take(std::uint32_t session, std::uint32_t bytes) {
+    if (free_count_ == 0 || bytes > kBytesMax) return std::nullopt;
+    const std::uint32_t place = free_[--free_count_];
+    owners_[place] = session;
+    return boundary::kBriefSlots + place;
+  }
+  /// Of a slot that is free already: nothing.
+  void release(std::uint32_t receive_slot) {
+    const std::uint32_t place = receive_slot - boundary::kBriefSlots;
+    if (owners_[place] != kNobody) give(place);
+  }
+  /// The session is gone, with whatever it had kept.
+  void leave(std::uint32_t session) {
+    for (std::uint32_t place = 0; place < kBriefMessages; ++place) {
+      if (owners_[place] == session) give(place);
+    }
+  }
+  std::uint32_t free() const { return free_count_; }
+  std::uint32_t kept_by(std::uint32_t session) const {
+    std::uint32_t kept = 0;
+    for (const std::uint32_t owner : owners_) kept += owner == session ? 1u : 0u;
+    return kept;
+  }
+
+  /// Of all places.
+  std::byte* data() { return memory_.data(); }
+  static std::uint32_t offset_of(std::uint32_t receive_slot) {
+    return (receive_slot - boundary::kBriefSlots) * kBytesMax;
+  }
+
+ private:
+  static constexpr std::uint32_t kNobody = ~0u;  ///< no session has that number: they have 31 bits
+  void give(std::uint32_t place) {
+    owners_[place] = kNobody;
+    free_[free_count_++] = place;
+  }
+
+  alignas(64) std::array<std::byte, kBytes> memory_;
+  std::array<std::uint32_t, kBriefMessages> owners_, free_;
+  std::uint32_t free_count_ = 0;
+};
+
+}  // namespace rdma_rpc::session

@@ -1,0 +1,88 @@
+// Short messages that come apart from their receives: JS reads them in a few places that all sessions of the
+// context share. Nobody keeps one for long, and whoever does, or ends with one, leaves the others enough.
+#include "session/brief_messages.h"
+
+#include <gtest/gtest.h>
+
+#include "session/sides/pair.h"
+
+namespace rdma_rpc::session::test {
+namespace {
+
+using Violations = std::vector<std::string>;
+
+/// A device whose messages are copied.
+PairOptions copying(std::uint32_t inflight) {
+  PairOptions options;
+  options.sim.capabilities.peers_keep_access = true;
+  options.inflight_max = inflight;
+  options.context.send_slots = 256;
+  return options;
+}
+
+std::uint32_t taken(const Side& side) { return kBriefMessages - side.context->brief_messages_free(); }
+
+TEST(BriefMessages, APlaceIsFreeOnceJsHasReadIt) {
+  Pair pair(copying(8));
+  for (int i = 0; i < 1000; ++i)
+    EXPECT_TRUE(pair.complete({.request_bytes = 20, .response_bytes = 20}).answered());
+  EXPECT_EQ(taken(pair.server), 0u);
+  EXPECT_EQ(taken(pair.client), 0u);
+  EXPECT_EQ(pair.finish(), Violations{});
+}
+
+TEST(BriefMessages, LongerOnesAreInTheSessionsOwnMemory) {
+  Pair pair(copying(8));
+  for (const std::size_t bytes : {0u, 1u, 200u, 201u, 232u, 233u, 256u, 257u, 900u, 5000u})
+    EXPECT_TRUE(pair.complete({.request_bytes = bytes, .response_bytes = bytes}).answered()) << bytes;
+  EXPECT_EQ(pair.finish(), Violations{});
+}
+
+/// Until so many places of the server are taken, at least: a large request keeps one while it is fetched.
+void step_until_taken(Pair& pair, std::uint32_t places) {
+  for (int i = 0; i < 10'000 && taken(pair.server) < places; ++i) pair.step();
+  ASSERT_GE(taken(pair.server), places);
+}
+
+TEST(BriefMessages, WhenAllAreTakenASessionUsesItsOwnMemory) {
+  constexpr std::uint32_t kLarge = kBriefMessages + 20;
+  PairOptions options = copying(kLarge + 4);
+  options.context.read_bytes_max = 1;  // one at a time
+  Pair pair(options);
+  std::vector<std::uint64_t> large;
+  for (std::uint32_t i = 0; i < kLarge; ++i) large.push_back(pair.start({.request_bytes = 2000}));
+  step_until_taken(pair, kBriefMessages);
+  const std::uint64_t small = pair.start({.request_bytes = 20, .response_bytes = 20});
+  pair.run();
+  for (const std::uint64_t id : large) EXPECT_TRUE(pair.call(id).answered());
+  EXPECT_TRUE(pair.call(small).answered());
+  EXPECT_EQ(taken(pair.server), 0u);
+  EXPECT_EQ(pair.finish(), Violations{});
+}
+
+TEST(BriefMessages, ASessionThatEndsLeavesWhatItHasKept) {
+  Pair pair(copying(8));
+  for (int i = 0; i < 8; ++i) pair.start({.request_bytes = 2000});
+  step_until_taken(pair, 1);
+  pair.at_server().close("the test's end");
+  pair.run();
+  EXPECT_EQ(taken(pair.server), 0u);
+  EXPECT_EQ(pair.finish(), Violations{});
+}
+
+TEST(BriefMessages, PlacesAreGivenBackOnceWhoeverDoesIt) {
+  auto places = std::make_unique<BriefMessages>();
+  std::vector<std::uint32_t> slots;
+  for (std::uint32_t i = 0; i < kBriefMessages; ++i) slots.push_back(places->take(i % 2, 10).value());
+  EXPECT_FALSE(places->take(0, 10).has_value());
+  EXPECT_EQ(places->kept_by(0), kBriefMessages / 2);
+  places->leave(0);
+  EXPECT_EQ(places->free(), kBriefMessages / 2);
+  for (const std::uint32_t slot : slots) places->release(slot);  // half of them are free already
+  EXPECT_EQ(places->free(), kBriefMessages);
+  EXPECT_FALSE(places->take(0, BriefMessages::kBytesMax + 1).has_value());
+  EXPECT_TRUE(places->take(0, BriefMessages::kBytesMax).has_value());
+}
+
+}  // namespace
+}  // namespace rdma_rpc::session::test
