@@ -4,7 +4,7 @@ import type { MessageType } from 'rdma-rpc/codec';
 /** A frame without metadata is a message and these bytes. */
 const headerBytes = 16;
 /** What a queue pair takes inline: soft-iWARP, shm, sim and most NICs, soft-RoCE. */
-const inlineFrames = [80, 232, 256, 512];
+const inlineFrames = [80, 226, 256, 512];
 /** What a slot holds, without the header; on shm. */
 const slotBytes = 8192;
 const shmSlotBytes = 17 * 1024;
