@@ -33,10 +33,10 @@ class BriefMessages {
     owners_[place] = session;
     return boundary::kBriefSlots + place;
   }
-  /// Of a slot that is free already: nothing.
-  void release(std::uint32_t receive_slot) {
+  /// Nothing, unless it is still that session's.
+  void release(std::uint32_t receive_slot, std::uint32_t session) {
     const std::uint32_t place = receive_slot - boundary::kBriefSlots;
-    if (owners_[place] != kNobody) give(place);
+    if (owners_[place] == session) give(place);
   }
   /// The session is gone, with whatever it had kept.
   void leave(std::uint32_t session) {

@@ -286,7 +286,7 @@ void Context::retire_events() {
     } else if (words[ev::receive_slot] != 0) {
       const auto slot = static_cast<std::uint32_t>(words[ev::receive_slot] - 1);
       if (BriefMessages::has(slot)) {
-        shared_->brief.release(slot);
+        shared_->brief.release(slot, number);
       } else if (Session* session = find(number)) {
         session->recycle(slot);
       }

@@ -125,7 +125,7 @@ class Link {
   }
   /// A receive slot that JS has read: posted again with the next finish_turn().
   void recycle(std::uint32_t receive_slot) {
-    if (BriefMessages::has(receive_slot)) return shared_.brief.release(receive_slot);
+    if (BriefMessages::has(receive_slot)) return shared_.brief.release(receive_slot, number_);
     touch();
     if (receive_slot >= first_spill_) return spill_slots_.push_back(receive_slot);
     if (copies_ == nullptr) return consumed_.push_back(receive_slot);

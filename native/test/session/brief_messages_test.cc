@@ -70,7 +70,7 @@ TEST(BriefMessages, ASessionThatEndsLeavesWhatItHasKept) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-TEST(BriefMessages, PlacesAreGivenBackOnceWhoeverDoesIt) {
+TEST(BriefMessages, PlacesAreGivenBackOnceByWhoseTheyAre) {
   auto places = std::make_unique<BriefMessages>();
   std::vector<std::uint32_t> slots;
   for (std::uint32_t i = 0; i < kBriefMessages; ++i) slots.push_back(places->take(i % 2, 10).value());
@@ -78,7 +78,12 @@ TEST(BriefMessages, PlacesAreGivenBackOnceWhoeverDoesIt) {
   EXPECT_EQ(places->kept_by(0), kBriefMessages / 2);
   places->leave(0);
   EXPECT_EQ(places->free(), kBriefMessages / 2);
-  for (const std::uint32_t slot : slots) places->release(slot);  // half of them are free already
+  const std::uint32_t again = places->take(7, 10).value();
+  for (const std::uint32_t slot : slots) places->release(slot, 0);  // they are free, or another's
+  EXPECT_EQ(places->free(), kBriefMessages / 2 - 1);
+  for (const std::uint32_t slot : slots) places->release(slot, 1);
+  places->release(again, 7);
+  places->release(again, 7);
   EXPECT_EQ(places->free(), kBriefMessages);
   EXPECT_FALSE(places->take(0, BriefMessages::kBytesMax + 1).has_value());
   EXPECT_TRUE(places->take(0, BriefMessages::kBytesMax).has_value());
