@@ -25,8 +25,8 @@ export class Incoming {
   readonly #events: Int32Array;
   readonly #memory: ReceiveMemory;
   /**
-   * Of the session's receive slab. Made with the session, though most never need it: with a thousand sessions
-   * that have none V8 promoted a quarter of all garbage in two of five runs, for half the calls/s, and never with it.
+   * Of the session's receive slab. Made with the session, though most never need it: with a thousand sessions that
+   * had none V8 promoted a quarter of all garbage in two of five runs, which took half of the calls/s.
    */
   readonly #slab: Source;
   readonly #habit: LeaseHabit | undefined;
@@ -42,7 +42,7 @@ export class Incoming {
     this.#onRelease = habit === undefined ? undefined : () => habit.released();
   }
 
-  /** Where the receive slot of the event at `at` is: its metadata, and its message unless that has its own region. */
+  /** Where the event at `at` has its receive slot: its metadata, and its message unless that has a region. */
   slotOf(at: number): Source {
     return this.#events[at + Ev.receiveSlot]! > briefSlots ? this.#memory.brief : this.#slab;
   }

@@ -230,8 +230,8 @@ Cell& QueuePair::next_cell() {
   return peer_cells_[lap_sent_++ & peer_cell_mask_];
 }
 
-/// A message comes next. Where others are in the way that will be so for a while, and the line to look at is
-/// one that the peer writes.
+/// A message comes next. Whoever has others under way will still have some after the next one, and each look
+/// costs a line that the peer writes.
 [[gnu::noinline]] void QueuePair::look_for_lap() {
   const bool all_read = peer_->consumed.load(std::memory_order_acquire) == sent_;
   if (all_read) lap_sent_ = 0;
