@@ -55,6 +55,23 @@ class ShmModelWake : public ShmModel, public testing::WithParamInterface<Looks> 
     Wc none;
     EXPECT_EQ(end.cq->poll({&none, 0}), 0u);
   }
+  static void finds_two_messages(std::uint32_t lap_cells) {
+    holds({.switches = 2, .old_values = 1}, [lap_cells](Execution& run) {
+      Ends ends(2, GetParam(), lap_cells);
+      run.threads(
+          [&] {
+            ends.a.send(8);
+            ends.a.send(8, 64);
+          },
+          [&] {
+            Wc wc;
+            for (std::size_t i = 0; i < 2 && ends.b.next(run, &wc); ++i) {
+              expect_message(run, ends, wc, i * 64, 8);
+              ends.b.post_recv(wc.wr_id);
+            }
+          });
+    });
+  }
 };
 
 TEST_P(ShmModelWake, AMessageWakesASleeper) {
@@ -68,39 +85,9 @@ TEST_P(ShmModelWake, AMessageWakesASleeper) {
   });
 }
 
-TEST_P(ShmModelWake, ASleeperIsWokenEachTime) {
-  holds({.switches = 2, .old_values = 1}, [](Execution& run) {
-    Ends ends(2, GetParam());
-    run.threads(
-        [&] {
-          ends.a.send(8);
-          ends.a.send(8, 64);
-        },
-        [&] {
-          Wc wc;
-          for (std::size_t i = 0; i < 2 && ends.b.next(run, &wc); ++i)
-            expect_message(run, ends, wc, i * 64, 8);
-        });
-  });
-}
+TEST_P(ShmModelWake, ASleeperIsWokenEachTime) { finds_two_messages(ShmOptions{}.lap_cells); }
 
-TEST_P(ShmModelWake, ASleeperFindsWhatBeginsALap) {
-  holds({.switches = 2, .old_values = 1}, [](Execution& run) {
-    Ends ends(2, GetParam(), 1);
-    run.threads(
-        [&] {
-          ends.a.send(8);
-          ends.a.send(8, 64);
-        },
-        [&] {
-          Wc wc;
-          for (std::size_t i = 0; i < 2 && ends.b.next(run, &wc); ++i) {
-            expect_message(run, ends, wc, i * 64, 8);
-            ends.b.post_recv(wc.wr_id);
-          }
-        });
-  });
-}
+TEST_P(ShmModelWake, ASleeperFindsWhatBeginsALap) { finds_two_messages(1); }
 
 TEST_P(ShmModelWake, TwoThatAnswerEachOtherSleepAndWake) {
   holds({.switches = 2, .old_values = 1}, [](Execution& run) {

@@ -26,6 +26,8 @@ TEST(BriefMessages, APlaceIsFreeOnceJsHasReadIt) {
   Pair pair(copying(8));
   for (int i = 0; i < 1000; ++i)
     EXPECT_TRUE(pair.complete({.request_bytes = 20, .response_bytes = 20}).answered());
+  EXPECT_EQ(pair.server.brief_messages, 1000);
+  EXPECT_EQ(pair.client.brief_messages, 1000);
   EXPECT_EQ(taken(pair.server), 0u);
   EXPECT_EQ(taken(pair.client), 0u);
   EXPECT_EQ(pair.finish(), Violations{});
@@ -35,6 +37,10 @@ TEST(BriefMessages, LongerOnesAreInTheSessionsOwnMemory) {
   Pair pair(copying(8));
   for (const std::size_t bytes : {0u, 1u, 200u, 201u, 232u, 233u, 256u, 257u, 900u, 5000u})
     EXPECT_TRUE(pair.complete({.request_bytes = bytes, .response_bytes = bytes}).answered()) << bytes;
+  const int before = pair.server.brief_messages;
+  EXPECT_GT(before, 0);
+  EXPECT_TRUE(pair.complete({.request_bytes = 900}).answered());
+  EXPECT_EQ(pair.server.brief_messages, before);
   EXPECT_EQ(pair.finish(), Violations{});
 }
 

@@ -13,8 +13,7 @@ constexpr int kSteps = 120;
 
 /// Cells as a peer might write them, most of them wrong somewhere. `next` is the one the owner looks at.
 void scribble_ring(const RawSegment& ring, std::uint32_t next, Chance& chance) {
-  const auto kind =
-      static_cast<shm::CellKind>((chance.one_in(4) ? chance.below(128) : 1 + chance.below(3)) & 127);
+  const auto kind = static_cast<shm::CellKind>(chance.one_in(4) ? chance.below(128) : 1 + chance.below(3));
   const shm::CellHeader header(chance.one_in(4) ? chance.figure() : next + 1,
                                static_cast<std::uint32_t>(chance.figure()), kind, chance.one_in(2));
   shm::Cell& cell = ring.cell(chance.one_in(8) ? 0 : next);

@@ -50,6 +50,7 @@ class Side {
   std::unique_ptr<Context> context;
   int cancelled_events = 0, slots_free_events = 0;
   int whole_messages = 0;  ///< that came in segments
+  int brief_messages = 0;  ///< that were read in a place of all sessions
   /// Parts that wait until the application wants them: session and call. It does at once while it `reads`.
   std::vector<std::pair<std::uint32_t, std::uint32_t>> held_back;
   bool reads = true;

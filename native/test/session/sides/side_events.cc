@@ -29,6 +29,7 @@ std::span<const std::byte> Side::message_of(const std::int32_t* words) {
   std::size_t offset = 0;
   if (region == boundary::kReceiveSlab) {
     base = receive_of(words);
+    brief_messages += BriefMessages::has(u32(words[ev::receive_slot]) - 1) ? 1 : 0;
     offset = u32(words[ev::offset]) + u32(words[ev::metadata_bytes]);
   } else if (region == boundary::kWholeMessage) {
     base = context->whole_messages();
