@@ -20,7 +20,10 @@ export const boundaries: readonly number[] = [
   1024 * 1024 + 1,
 ];
 
-/** The largest body with which the message has no more than `bytes` bytes. */
+/**
+ * The largest body with which the message has no more than `bytes` bytes. 0 if what else it has is longer than
+ * that, as the name of a peer with a long path and process id may be.
+ */
 export function bodyFor<Init>(
   type: MessageType<unknown, Init>,
   message: (body: Uint8Array) => Init,
@@ -28,7 +31,7 @@ export function bodyFor<Init>(
 ): number {
   const rest = type.encode(message(new Uint8Array(0))).byteLength;
   let body = Math.max(0, bytes - rest);
-  while (type.encode(message(new Uint8Array(body))).byteLength > bytes) --body;
+  while (body > 0 && type.encode(message(new Uint8Array(body))).byteLength > bytes) --body;
   return body;
 }
 
