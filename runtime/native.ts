@@ -115,6 +115,8 @@ export interface SessionOptions {
   peerSlotBytes?: number;
   /** It puts messages together that come in segments (docs/WIRE.md §2.5). */
   peerTakesSegments?: boolean;
+  /** It takes short pieces of a large request that come in its frame. */
+  peerTakesCarried?: boolean;
   /** Of a server: arena memory that large requests of this session may hold at once. Default: as much as its share. */
   arenaBytesMax?: number;
   /** Seals all that leaves the session. `keys`, 32 bytes each: of frames sent, frames received, bulk sent, bulk received; for this session alone. */
@@ -138,8 +140,10 @@ export interface NativeContext {
   readonly events: Int32Array;
   readonly freeSlots: Int32Array;
   readonly sessionSlots: Int32Array;
-  /** Pieces of a bulk submission, as many as one may have, when all of them lie in the arena. */
+  /** Pieces of a bulk submission, as many as one may have, when all of them lie in the arena or the text room. */
   readonly pieces: Int32Array;
+  /** What is encoded of a large message besides its large values, when that is short. Copied when it is submitted. */
+  readonly textRoom: ArrayBuffer;
   /** No block of the arena is larger. */
   readonly arenaBytes: number;
   /** [0]: monotonic time in ms (`performance.now()` clock) as of the current turn. */
@@ -213,9 +217,9 @@ export interface NativeContext {
    * A refusal (negative Reason) leaves slot and call with JS; no event follows.
    *
    * A request or response that does not fit a slot (or that carries a buffer for the answer). `pieces`, in order, make
-   * up the message; each lies in an arena block or in the ArrayBuffer whose identity is keys[i] (0: arena, `leasedMemory`: arena memory of the application).
+   * up the message; each lies in the text room, in an arena block or in the ArrayBuffer whose identity is keys[i] (0: arena, `leasedMemory`: arena memory of the application).
    * Or a number: so many are in the context's `pieces`, and `keys` is a block of which JS gives back its reference, unless the
-   * submission is refused. Metadata is in `slot`,
+   * submission is refused, or 0. Metadata is in `slot`,
    * at most slotBytes - 512 bytes; without metadata `slot` is -1.
    * `sink`: arena block to receive the response in, 0 none (the caller's reference stays with the caller). `use`: of a block that the pieces must be copied into. `flags`: submitImage, submitSinkOnly. Returns a token > 0 that a SENT event
    * will carry when the pieces are no longer in use (before or with the call's own end, of a held one its RELEASED), or a negative Reason when refused.

@@ -199,6 +199,10 @@ Napi::Value Engine::brief_messages() {
   return share(context_->brief_messages(), session::BriefMessages::kBytes, shared_arrays_.emplace_back());
 }
 
+Napi::Value Engine::text_room_buffer() {
+  return share(text_room_, sizeof text_room_, shared_arrays_.emplace_back());
+}
+
 Napi::Value Engine::receive_slab(std::uint32_t number) {
   session::Session* session = context_->find(number);
   if (session == nullptr) return env_.Undefined();

@@ -73,6 +73,9 @@ class Engine {
   Napi::Value clock();
   /// Words of the pieces of a bulk submission, as many as it may have.
   std::span<std::int32_t> pieces() { return pieces_; }
+  /// See boundary::kTextRoomBytes.
+  std::span<std::byte> text_room() { return text_room_; }
+  Napi::Value text_room_buffer();
 
  private:
   explicit Engine(Napi::Env env) : env_(env), watched_(env) {}
@@ -106,6 +109,7 @@ class Engine {
   Engine** owner_ = nullptr;
 
   std::int32_t pieces_[session::kPiecesMax * session::boundary::piece::words] = {};
+  alignas(64) std::byte text_room_[session::boundary::kTextRoomBytes] = {};
   double clock_[1] = {};
   std::uint64_t clock_origin_ns_ = 0;
   std::vector<Napi::Reference<Napi::ArrayBuffer>> shared_arrays_;

@@ -83,6 +83,7 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
     self.Set("arenaBytes", static_cast<double>(context.arena().largest()));
     self.Set("clock", engine_->clock());
     self.Set("pieces", engine_->int32_array(engine_->pieces().data(), engine_->pieces().size()));
+    self.Set("textRoom", engine_->text_room_buffer());
     self.Set("sendSlab", engine_->send_slab());
     self.Set("slotStride", context.slots().stride());
     self.Set("slotPayloadOffset", session::kSlotHeadroom);
@@ -346,10 +347,9 @@ Napi::Value NativeContext::submit_bulk(const Napi::CallbackInfo& info) {
   const auto lost = Napi::Number::New(info.Env(), -static_cast<int>(boundary::Reason::session_lost));
   if (session == nullptr) return lost;
   auto submission = read_submission(info);
-  const auto read =
-      info[7].IsNumber()
-          ? read_pieces(engine->pieces(), number(7), engine->context().arena(), submission.pieces)
-          : read_pieces(info.Env(), info[7], info[8], engine->watched(), submission.pieces);
+  const auto read = info[7].IsNumber()
+                        ? read_pieces(*engine, number(7), submission.pieces)
+                        : read_pieces(info.Env(), info[7], info[8], *engine, submission.pieces);
   if (read == PiecesRead::thread_ends) return lost;
   if (read == PiecesRead::no_bytes) {
     Napi::TypeError::New(info.Env(), "rdma-rpc: a piece is no Uint8Array, or in no block")
@@ -368,7 +368,7 @@ Napi::Value NativeContext::submit_bulk(const Napi::CallbackInfo& info) {
   engine->pump().kick();
   if (token < 0 && given < 0) engine->context().slots().release(submission.slot);
   // The session has one of its own, as long as it needs the block.
-  if (token >= 0 && info[8].IsNumber()) engine->blocks().release(number(8));
+  if (token >= 0 && info[8].IsNumber() && number(8) != memory::kNoBlock) engine->blocks().release(number(8));
   return Napi::Number::New(info.Env(), token);
 }
 

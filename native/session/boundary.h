@@ -83,9 +83,13 @@ enum class Reason : std::int32_t {
 /// Whether the handler of a call can have run.
 enum class Processed : std::int32_t { no = 0, maybe = 1, yes = 2 };
 namespace piece {
-/// Of a bulk submission whose pieces all lie in the arena. `lent`: the application has the block, too.
+/// Of a bulk submission whose pieces all lie in the arena. `block` 0: in the text room. `lent`: the
+/// application has the block, too.
 enum : int { block, offset, bytes, lent, words };
 }  // namespace piece
+/// Memory of a context for what JS encodes of a large message besides its large values, when that is short:
+/// cheaper than a block of the arena, which it is copied into as it is submitted. No less than such a block.
+inline constexpr std::uint32_t kTextRoomBytes = 4096;
 /// The key of a piece that lies in arena memory which the application has, too.
 inline constexpr int kLeasedMemory = -1;
 /// Bits of a FAILED event's `held` word.

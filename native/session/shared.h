@@ -104,6 +104,8 @@ struct SessionOptions {
   std::uint32_t peer_slot_bytes = 0;
   /// It puts messages together that come in segments (WIRE §2.5).
   bool peer_takes_segments = false;
+  /// It takes pieces that a request carries in its frame (WIRE §2.1).
+  bool peer_takes_carried = false;
 };
 
 /// A piece as JS gives it: bytes, and the ArrayBuffer they lie in (key 0: arena memory).
@@ -111,7 +113,8 @@ struct GivenPiece {
   std::byte* data = nullptr;
   std::size_t bytes = 0;
   std::uint64_t key = 0;
-  bool lent = true;  ///< the application has it too: false for blocks that JS has encoded a message into
+  bool lent = true;   ///< the application has it too: false for blocks that JS has encoded a message into
+  bool text = false;  ///< in the text room, which the next message is encoded into
   std::byte* buffer_data = nullptr;
   std::size_t buffer_bytes = 0;
   std::shared_ptr<const fabric::Presence> presence{};  ///< of the buffer, null for arena memory

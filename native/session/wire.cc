@@ -23,6 +23,7 @@ const char* parse_message(const std::byte* data, std::uint32_t bytes, Frame& fra
     if (frame.sink.addr + frame.sink.length < frame.sink.addr) return "sink wraps around the address space";
   }
   std::uint32_t metadata_bytes = 0;
+  std::uint64_t carried = 0;
   if ((flags & has_metadata) != 0) {
     MetadataLength length;
     if (!take(data, bytes, at, length)) return "frame shorter than its metadata length";
@@ -43,9 +44,12 @@ const char* parse_message(const std::byte* data, std::uint32_t bytes, Frame& fra
       const Piece piece = piece_at(data, frame, i);
       if (piece.length == 0) return "piece of no bytes";
       if (piece.addr + piece.length < piece.addr) return "piece wraps around the address space";
+      if (piece.carried() && piece.addr != 0) return "address of a piece that the frame carries";
       sum += piece.length;
+      if (piece.carried()) carried += piece.length;
     }
     if (sum != head.total) return "pieces do not add up to the total";
+    if (carried == sum) return "pieces without a key";
     at += head.count * static_cast<std::uint32_t>(sizeof(Piece));
   }
   if ((flags & written) != 0) {
@@ -60,6 +64,11 @@ const char* parse_message(const std::byte* data, std::uint32_t bytes, Frame& fra
   frame.metadata_offset = at;
   frame.message_offset = at + metadata_bytes;
   frame.message_bytes = bytes - frame.message_offset;
+  if ((flags & has_pieces) != 0 && carried != 0) {
+    if (carried != frame.message_bytes) return "carried pieces do not add up to the frame";
+    frame.carried_bytes = frame.message_bytes;
+    frame.message_bytes = 0;
+  }
   if ((flags & (has_pieces | written)) != 0 && frame.message_bytes != 0) {
     return "message bytes in a frame whose message is elsewhere";
   }
@@ -72,7 +81,7 @@ const char* parse(const std::byte* data, std::uint32_t bytes, Frame& frame) {
   if (bytes < sizeof(Header)) return "frame shorter than its header";
   std::memcpy(&frame.header, data, sizeof(Header));
   const Header& header = frame.header;
-  frame.metadata_bytes = frame.message_bytes = frame.total = frame.piece_count = 0;
+  frame.metadata_bytes = frame.message_bytes = frame.carried_bytes = frame.total = frame.piece_count = 0;
   frame.metadata_offset = frame.message_offset = sizeof(Header);
   frame.bulk_number = 0;
   const std::uint8_t flags = header.flags;

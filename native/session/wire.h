@@ -78,7 +78,8 @@ struct PiecesHead {
 struct Piece {
   std::uint64_t addr;
   std::uint32_t length;
-  std::uint32_t rkey;
+  std::uint32_t rkey;  ///< 0: its bytes are in the frame
+  bool carried() const { return rkey == 0; }
 };
 static_assert(sizeof(PiecesHead) == 8 && sizeof(Piece) == 16);
 
@@ -127,6 +128,7 @@ struct Frame {
   Sink sink;
   std::uint32_t metadata_bytes, metadata_offset;
   std::uint32_t message_bytes, message_offset;  ///< in the frame; 0 bytes when pieces or written
+  std::uint32_t carried_bytes;                  ///< of pieces that the frame carries, at `message_offset`
   std::uint32_t total;                          ///< pieces: their sum; written: bytes of the sink
   std::uint32_t piece_count, piece_offset;
   std::uint64_t bulk_number;  ///< of a sealed session: of the message that is elsewhere

@@ -35,9 +35,12 @@ export const feature = {
    * there are: it is the other side's receives that may then be shared.
    */
   grants: 32,
+  /** Takes short pieces of a large request in the frame itself. */
+  carried: 64,
 } as const;
 /** What this side can do on every connection. */
-export const ownFeatures = feature.ping | feature.leave | feature.images | feature.segments | feature.grants;
+export const ownFeatures =
+  feature.ping | feature.leave | feature.images | feature.segments | feature.grants | feature.carried;
 
 export interface PeerLimits {
   readonly inflightMax: number;

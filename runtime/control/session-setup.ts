@@ -103,6 +103,7 @@ export function prepareSession(
       peerMessageMaxBytes: peer.messageMaxBytes,
       peerSlotBytes,
       peerTakesSegments: (features & feature.segments) !== 0,
+      peerTakesCarried: (features & feature.carried) !== 0,
       ...(arenaBytesMax !== undefined && { arenaBytesMax }),
       ...(seal !== undefined && { seal }),
     });

@@ -5,9 +5,9 @@
  * The rule: after `release()` the memory belongs to someone else. Views of it still exist, and show another's data.
  */
 import { imagePlace } from '../codec/memory/image.ts';
+import { Itself } from '../codec/memory/itself.ts';
 import type { CopyOut } from '../codec/memory/source.ts';
 import type { NativeContext } from '../native.ts';
-import { Itself } from './itself.ts';
 
 export interface Lease {
   /** The memory. Do not touch it after `release()`. */

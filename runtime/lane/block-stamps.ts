@@ -2,7 +2,9 @@
  * Which block of which arena an ArrayBuffer is the memory of: noted in the buffer itself when it is given out,
  * since to ask native code costs as much as the rest of what is done for a piece. On its context's JS thread.
  */
-import { Itself } from '../core/itself.ts';
+
+import { Itself } from '../codec/memory/itself.ts';
+import { markShared } from '../codec/memory/shared-memory.ts';
 import type { NativeContext } from '../native.ts';
 
 class Stamp extends Itself {
@@ -16,7 +18,9 @@ class Stamp extends Itself {
   }
 
   static set(buffer: ArrayBuffer, native: NativeContext, block: number): void {
-    if (!(#block in buffer)) new Stamp(buffer, native, block);
+    if (#block in buffer) return;
+    new Stamp(buffer, native, block);
+    if (native.peersKeepAccess) markShared(buffer);
   }
 
   /** A buffer that has been transferred has no memory any more. */

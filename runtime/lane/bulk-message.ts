@@ -9,6 +9,9 @@ import type { ImageLayout } from './image-layout.ts';
 /** Of messages that have nothing yet. */
 export const none: never[] = [];
 
+/** In place of a block: the context's text room. */
+const textRoom = 0;
+
 /** Blocks may be longer than a word can say. */
 const wordMax = 0xffff_ffff;
 
@@ -43,7 +46,7 @@ export class BulkMessage {
 
   /** Says in words what the pieces are, which is cheaper. False: a value lies elsewhere, or too far in. */
   placeAll(native: NativeContext, layout: ImageLayout): boolean {
-    const text = this.blocks[0]!;
+    const text = this.blocks[0] ?? textRoom;
     const words = new Array<number>(layout.pieces * Piece.words);
     let at = 0;
     for (let i = 0; i < layout.stretches; i++) {

@@ -50,6 +50,9 @@ export class BulkMessages {
   /** For which it is encoded. */
   #session = 0;
   readonly #native: NativeContext;
+  readonly #textRoom: Uint8Array;
+  /** The message that is in it, until that has been submitted: a getter of it may make a call itself. */
+  #inTextRoom: BulkMessage | undefined;
   /** Null while a message is encoded with it: a getter of that may make a call itself. */
   #sink: Sink | null = new Sink();
   /** The same while one is laid out. */
@@ -61,6 +64,7 @@ export class BulkMessages {
 
   constructor(native: NativeContext) {
     this.#native = native;
+    this.#textRoom = new Uint8Array(native.textRoom);
   }
 
   /** The message for `target`, in `piecesMax` pieces at most, ready to be submitted, or a Reason, negated, with nothing left behind. What its encoder throws comes out. */
@@ -120,6 +124,7 @@ export class BulkMessages {
 
   /** Gives back what has not been submitted. */
   discard(bulk: BulkMessage): void {
+    this.#leaveTextRoom(bulk);
     for (const block of bulk.blocks) this.#native.discardBlock(block);
   }
 
@@ -166,7 +171,7 @@ export class BulkMessages {
         // So many small values, each with a gap, would take more than the peer has to take.
         return this.#encode(type, message, maxBytes, gatherFrom, Number.POSITIVE_INFINITY);
       }
-      const memory = fault === 0 ? this.#alloc(plan?.roomBytes ?? room, bulk) : undefined;
+      const memory = fault === 0 ? this.#memoryFor(bulk, plan, room) : undefined;
       if (memory !== undefined) {
         sink.reset(memory);
         const start = plan?.tableBytes ?? 0;
@@ -192,6 +197,19 @@ export class BulkMessages {
       sink.reset(nothing);
       this.#sink = sink;
     }
+  }
+
+  /** For all of the message that is encoded: the text room, when that is free and long enough, or a block. */
+  #memoryFor(bulk: BulkMessage, plan: ImagePlan | undefined, room: number): Uint8Array | undefined {
+    if (plan === undefined) return this.#alloc(room, bulk);
+    if (plan.roomBytes > this.#textRoom.length || this.#inTextRoom !== undefined)
+      return this.#alloc(plan.roomBytes, bulk);
+    this.#inTextRoom = bulk;
+    return this.#textRoom;
+  }
+
+  #leaveTextRoom(bulk: BulkMessage): void {
+    if (this.#inTextRoom === bulk) this.#inTextRoom = undefined;
   }
 
   #fault(bytes: number, maxBytes: number): number {
@@ -252,7 +270,7 @@ export class BulkMessages {
       const shared = this.#native.pieces;
       for (let i = 0; i < words.length; i++) shared[i] = words[i]!;
       pieces = words.length / Piece.words;
-      keys = bulk.blocks[0]!;
+      keys = bulk.blocks[0] ?? 0;
     }
     const flags = (bulk.image ? submitImage : 0) | (sinkOnly ? submitSinkOnly : 0);
     const result = this.#native.submitBulk(
@@ -269,6 +287,7 @@ export class BulkMessages {
       use,
       flags,
     );
+    this.#leaveTextRoom(bulk);
     if (words !== none && result >= 0) bulk.blocks = none;
     return this.#submitted(bulk, result);
   }

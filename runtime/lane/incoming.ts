@@ -5,7 +5,6 @@
  */
 import { CodecError } from '../codec/error.ts';
 import { Image } from '../codec/memory/image.ts';
-import { markShared } from '../codec/memory/shared-memory.ts';
 import type { Source } from '../codec/memory/source.ts';
 import type { MessageType } from '../codec/types.ts';
 import { BlockLease, setLease } from '../core/lease.ts';
@@ -120,7 +119,6 @@ export class Incoming {
     const native = this.#native;
     const { block: source, image: pieces } = this.#memory;
     const buffer = blockMemory(native, block);
-    if (native.peersKeepAccess) markShared(buffer);
     const memory = new Uint8Array(buffer, 0, bytes);
     source.reset(memory);
     let leased = false;

@@ -84,6 +84,7 @@ export class FakeNative implements NativeContext {
   refused = '';
 
   readonly pieces = new Int32Array(piecesMax * Piece.words);
+  readonly textRoom = new ArrayBuffer(4096);
   /** Everything flushed, oldest first. */
   readonly submitted: Submitted[] = [];
   readonly cancels: { session: number; call: number; reason: number }[] = [];
@@ -248,7 +249,10 @@ export class FakeNative implements NativeContext {
   ): number {
     if (this.refuseBulk !== 0) return -this.refuseBulk;
     const words = typeof given === 'number' ? piecesIn(this.pieces, given) : [];
-    const inBlocks = words.map(([block, at, bytes]) => new Uint8Array(this.blockBuffer(block!), at, bytes));
+    const inBlocks = words.map(([block, at, bytes]) => {
+      const memory = block === 0 ? this.textRoom : this.blockBuffer(block!);
+      return new Uint8Array(memory, at, bytes);
+    });
     const pieces = typeof given === 'number' ? inBlocks : given;
     const keys =
       typeof givenKeys === 'number' ? words.map((each) => (each[3] ? leasedMemory : 0)) : givenKeys;

@@ -1,6 +1,9 @@
 // See given_pieces.h.
 #include "binding/objects/given_pieces.h"
 
+#include <cstddef>
+#include <span>
+
 #include "session/boundary.h"
 
 namespace rdma_rpc::binding {
@@ -22,23 +25,29 @@ session::BulkSubmission read_submission(const Napi::CallbackInfo& info) {
   return submission;
 }
 
-PiecesRead read_pieces(std::span<const std::int32_t> words, std::uint32_t count, const memory::Arena& arena,
-                       std::vector<session::GivenPiece>& pieces) {
+PiecesRead read_pieces(Engine& engine, std::uint32_t count, std::vector<session::GivenPiece>& pieces) {
+  const std::span<const std::int32_t> words = engine.pieces();
+  const std::span<std::byte> text = engine.text_room();
+  const memory::Block text_block{text.data(), text.size(), nullptr};
   if (count > words.size() / piece_words::words) return PiecesRead::no_bytes;
   pieces.reserve(count);
   for (std::uint32_t i = 0; i < count; ++i) {
     const auto piece = words.subspan(std::size_t{i} * piece_words::words, piece_words::words);
-    const memory::Block* block = arena.known(static_cast<memory::BlockId>(piece[piece_words::block]));
+    const auto id = static_cast<memory::BlockId>(piece[piece_words::block]);
+    const memory::Block* block = id == memory::kNoBlock ? &text_block : engine.context().arena().known(id);
     const auto offset = static_cast<std::uint32_t>(piece[piece_words::offset]);
     const auto bytes = static_cast<std::uint32_t>(piece[piece_words::bytes]);
     if (block == nullptr || offset > block->capacity || bytes > block->capacity - offset)
       return PiecesRead::no_bytes;
-    pieces.push_back({.data = block->data + offset, .bytes = bytes, .lent = piece[piece_words::lent] != 0});
+    pieces.push_back({.data = block->data + offset,
+                      .bytes = bytes,
+                      .lent = piece[piece_words::lent] != 0,
+                      .text = id == memory::kNoBlock});
   }
   return PiecesRead::all;
 }
 
-PiecesRead read_pieces(Napi::Env env, Napi::Value values, Napi::Value keys, WatchedBuffers& watched,
+PiecesRead read_pieces(Napi::Env env, Napi::Value values, Napi::Value keys, Engine& engine,
                        std::vector<session::GivenPiece>& pieces) {
   const std::uint32_t count = values.As<Napi::Array>().Length();
   pieces.reserve(count);
@@ -59,14 +68,18 @@ PiecesRead read_pieces(Napi::Env env, Napi::Value values, Napi::Value keys, Watc
         type != napi_uint8_array) {
       return PiecesRead::no_bytes;
     }
-    session::GivenPiece piece{
-        .data = static_cast<std::byte*>(data), .bytes = bytes, .lent = number_of_buffer != 0};
+    const std::span<std::byte> room = engine.text_room();
+    const auto* at = static_cast<std::byte*>(data);
+    session::GivenPiece piece{.data = static_cast<std::byte*>(data),
+                              .bytes = bytes,
+                              .lent = number_of_buffer != 0,
+                              .text = at >= room.data() && at < room.data() + room.size()};
     if (number_of_buffer > 0) {
       piece.key = static_cast<std::uint64_t>(number_of_buffer);
       void* buffer_data = nullptr;
       napi_get_arraybuffer_info(env, buffer, &buffer_data, &piece.buffer_bytes);
       piece.buffer_data = static_cast<std::byte*>(buffer_data);
-      piece.presence = watched.watch(piece.key, buffer);
+      piece.presence = engine.watched().watch(piece.key, buffer);
     }
     pieces.push_back(piece);
   }

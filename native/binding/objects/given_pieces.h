@@ -3,11 +3,10 @@
 
 #include <napi.h>
 
-#include <span>
+#include <cstdint>
 #include <vector>
 
-#include "binding/buffers/watched_buffers.h"
-#include "memory/arena.h"
+#include "binding/engine.h"
 #include "session/shared.h"
 
 namespace rdma_rpc::binding {
@@ -17,11 +16,10 @@ enum class PiecesRead : std::uint8_t { all, thread_ends, no_bytes };
 /// What submitBulk() is given, but for its slot and pieces.
 session::BulkSubmission read_submission(const Napi::CallbackInfo& info);
 
-/// `words`: of `count` pieces of the arena, see session/boundary.h. `no_bytes`: one of them is in no block.
-PiecesRead read_pieces(std::span<const std::int32_t> words, std::uint32_t count, const memory::Arena& arena,
-                       std::vector<session::GivenPiece>& pieces);
+/// The first `count` of Engine::pieces(), see session/boundary.h. `no_bytes`: one of them is in no block.
+PiecesRead read_pieces(Engine& engine, std::uint32_t count, std::vector<session::GivenPiece>& pieces);
 /// `values`: an array of Uint8Arrays; `keys`: of as many numbers. `no_bytes`: one of them is no Uint8Array.
-PiecesRead read_pieces(Napi::Env env, Napi::Value values, Napi::Value keys, WatchedBuffers& watched,
+PiecesRead read_pieces(Napi::Env env, Napi::Value values, Napi::Value keys, Engine& engine,
                        std::vector<session::GivenPiece>& pieces);
 
 }  // namespace rdma_rpc::binding

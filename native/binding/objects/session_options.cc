@@ -45,6 +45,8 @@ session::SessionOptions read_session_options(const Napi::Object& given, std::str
   if (given.Has("peerSlotBytes")) options.peer_slot_bytes = u32(given, "peerSlotBytes");
   if (given.Has("peerTakesSegments"))
     options.peer_takes_segments = given.Get("peerTakesSegments").As<Napi::Boolean>();
+  if (given.Has("peerTakesCarried"))
+    options.peer_takes_carried = given.Get("peerTakesCarried").As<Napi::Boolean>();
   if (given.Has("arenaBytesMax"))
     options.arena_max_bytes = static_cast<std::size_t>(u64(given, "arenaBytesMax"));
   const Napi::Value seal = given.Get("seal");

@@ -3,6 +3,8 @@
 #include "session/client/client_half.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstring>
 
 namespace rdma_rpc::session {
 
@@ -127,7 +129,10 @@ bool ClientHalf::start_bulk_request(std::uint32_t slot) {
     shared_.refusal = staging_->refusal();
     return end_unsent(Reason::registration);
   }
-  if (!send_.can_bind(static_cast<std::uint32_t>(bulk.pieces.size()) + 1)) return false;
+  const std::uint32_t carried = carried_pieces(bulk);
+  const auto exposed =
+      static_cast<std::uint32_t>(bulk.pieces.size()) - static_cast<std::uint32_t>(std::popcount(carried));
+  if (!send_.can_bind(exposed + 1)) return false;
   wire::Header header{static_cast<std::uint8_t>(wire::FrameType::request),
                       call.part ? std::uint8_t{wire::part} : std::uint8_t{0},
                       0,
@@ -138,6 +143,11 @@ bool ClientHalf::start_bulk_request(std::uint32_t slot) {
   wire::PiecesHead head{0, static_cast<std::uint32_t>(bulk.pieces.size())};
   for (std::uint32_t i = 0; i < head.count; ++i) {
     const Piece& piece = bulk.pieces[i];
+    head.total += piece.length;
+    if ((carried >> i & 1) != 0) {
+      wire_pieces[i] = {0, piece.length, 0};
+      continue;
+    }
     const auto key = expose(bulk, *piece.region, piece.addr, piece.length, fabric::access_remote_read);
     // Windows ran out half way: what is bound must be revoked before the call may end.
     if (!key) {
@@ -146,7 +156,6 @@ bool ClientHalf::start_bulk_request(std::uint32_t slot) {
     }
     wire_pieces[i] = {piece.addr, piece.length, *key};
     if (piece.lent) bulk.lends_request = true;
-    head.total += piece.length;
   }
   bulk.deferred = false;
   std::optional<wire::Sink> sink;
@@ -166,6 +175,12 @@ bool ClientHalf::start_bulk_request(std::uint32_t slot) {
     std::memcpy(payload, &head, sizeof head);
     std::memcpy(payload + sizeof head, wire_pieces, head.count * sizeof(wire::Piece));
     payload_bytes = pieces_bytes + bulk.metadata_bytes;
+    for (std::uint32_t i = 0; i < head.count; ++i) {
+      if ((carried >> i & 1) == 0) continue;
+      const Piece& piece = bulk.pieces[i];
+      std::memcpy(payload + payload_bytes, reinterpret_cast<const std::byte*>(piece.addr), piece.length);
+      payload_bytes += piece.length;
+    }
     payload_bytes += link_.add_number(bulk.slot, payload_bytes, bulk.number);
   }
   link_.send_message(bulk.slot, header, sink ? &*sink : nullptr, bulk.metadata_bytes, payload_bytes, 0, {});

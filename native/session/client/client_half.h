@@ -105,6 +105,7 @@ class ClientHalf final : Half {
   // exposing.cc
   std::optional<std::uint32_t> expose(ClientBulk& bulk, const fabric::MemoryRegion& region,
                                       std::uint64_t addr, std::uint32_t length, std::uint32_t access);
+  std::uint32_t carried_pieces(const ClientBulk& bulk) const;
   bool stage_request(ClientBulk& bulk);
   void release_staged(ClientCall& call);
   void choose_sink(ClientCall& call, memory::BlockId given);

@@ -3,6 +3,7 @@
 #include "session/client/client_half.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace rdma_rpc::session {
 
@@ -21,6 +22,24 @@ std::optional<std::uint32_t> ClientHalf::expose(ClientBulk& bulk, const fabric::
       shared_.exposure == Exposure::window ? bulk.windows.back()->rkey() : region.rkey();
   link_.recorder().grant(access, key, length);
   return key;
+}
+
+/// Which pieces the frame itself can bring, a bit for each: what is short is not worth a window, a READ and
+/// an invalidation. Never all of them, since a message that is elsewhere has a key.
+std::uint32_t ClientHalf::carried_pieces(const ClientBulk& bulk) const {
+  static_assert(kPiecesMax <= 32);
+  if (!options_.peer_takes_carried || bulk.pieces.size() < 2) return 0;
+  std::uint32_t carried = 0;
+  std::size_t bytes =
+      sizeof(wire::PiecesHead) + bulk.pieces.size() * sizeof(wire::Piece) + bulk.metadata_bytes;
+  for (std::size_t i = 0; i < bulk.pieces.size(); ++i) {
+    const std::size_t length = bulk.pieces[i].length;
+    if (length > kCarriedBytes || bytes + length > link_.frame_room()) continue;
+    carried |= 1u << i;
+    bytes += length;
+  }
+  if (static_cast<std::size_t>(std::popcount(carried)) == bulk.pieces.size()) carried &= carried - 1;
+  return carried;
 }
 
 /// Staging mode: copies the pieces of the request to where the peer may read them. False: no room now.

@@ -74,6 +74,8 @@ class Link {
                     SendQueue::Done done);
   /// Metadata and message that go together in segments, when they do not fit one frame; 0: nothing does.
   std::uint32_t segmented_bytes() const { return segmented_bytes_; }
+  /// What a frame may have behind its header and a sink: metadata, list and message.
+  std::uint32_t frame_room() const { return std::min(shared_.slot_bytes, options_.peer_slot_bytes); }
   /// A response of so many bytes will not be written: with segments it fits.
   bool fits_frames(std::uint32_t bytes) const {
     return bytes <= std::max(shared_.slot_bytes, segmented_bytes_);
@@ -239,13 +241,19 @@ class Link {
  private:
   std::string open_receives();
   std::string open_staging();
-  std::uint32_t frame_room() const { return std::min(shared_.slot_bytes, options_.peer_slot_bytes); }
   SendQueue::Tail spread(std::uint32_t slot, std::uint32_t call, std::uint32_t bytes);
   std::byte* received_at() const {
     return shares() ? shared_.shared_receives.data() : receive_memory_.data();
   }
   std::size_t copies_bytes() const { return std::size_t{receive_depth_ + kSpillSlots} * receive_stride_; }
   bool post_shared();
+  /// What has been copied out of the text room for one message.
+  struct Text {
+    memory::BlockId block = memory::kNoBlock;
+    std::size_t bytes = 0;
+  };
+  bool collect_text(const BulkSubmission& submission, const GivenPiece& given, Text& text,
+                    std::vector<Piece>& pieces);
   bool stage(const BulkSubmission& submission, std::uint64_t extent, std::vector<Piece>& pieces);
 };
 

@@ -58,9 +58,14 @@ bool Link::collect_pieces(const BulkSubmission& submission, std::vector<Piece>& 
     return false;
   }
   std::string why;
+  Text text;
   for (const GivenPiece& given : submission.pieces) {
     if (copy) break;
     if (given.bytes == 0) continue;
+    if (given.text) {
+      copy = !collect_text(submission, given, text, pieces);
+      continue;
+    }
     Piece piece{reinterpret_cast<std::uint64_t>(given.data),
                 static_cast<std::uint32_t>(given.bytes),
                 nullptr,
@@ -89,6 +94,25 @@ bool Link::collect_pieces(const BulkSubmission& submission, std::vector<Piece>& 
   reason = Reason::no_memory;
   shared_.refusal = shared_.arena.refusal().empty() ? why : shared_.arena.refusal();
   return false;
+}
+
+/// A piece of the text room: the first one brings a block for all of them. False: no room.
+bool Link::collect_text(const BulkSubmission& submission, const GivenPiece& given, Text& text,
+                        std::vector<Piece>& pieces) {
+  if (text.block == memory::kNoBlock) {
+    std::size_t bytes = 0;
+    for (const GivenPiece& each : submission.pieces) bytes += each.text ? each.bytes : 0;
+    text.block = shared_.arena.alloc(bytes, submission.use, owner_);
+    if (text.block == memory::kNoBlock) return false;
+  } else {
+    shared_.arena.retain(text.block);
+  }
+  const memory::Block& block = shared_.arena.at(text.block);
+  std::memcpy(block.data + text.bytes, given.data, given.bytes);
+  pieces.push_back({reinterpret_cast<std::uint64_t>(block.data + text.bytes),
+                    static_cast<std::uint32_t>(given.bytes), block.region, text.block});
+  text.bytes += given.bytes;
+  return true;
 }
 
 bool Link::stage(const BulkSubmission& submission, std::uint64_t extent, std::vector<Piece>& pieces) {

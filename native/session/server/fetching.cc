@@ -48,7 +48,7 @@ std::string ServerHalf::over_quota() const {
 void ServerHalf::spill_metadata(ServerBulk& bulk) {
   const std::byte* metadata =
       link_.memory_of(static_cast<std::uint32_t>(bulk.held_receive)) + bulk.request.word[ev::metadata_offset];
-  bulk.metadata.assign(metadata, metadata + bulk.request.word[ev::metadata_bytes]);
+  bulk.metadata.assign(metadata, metadata + bulk.request.word[ev::metadata_bytes] + bulk.carried_bytes);
   bulk.held_receive = -1;
 }
 

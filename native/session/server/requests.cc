@@ -83,15 +83,21 @@ void ServerHalf::on_bulk_request(std::uint32_t slot, const wire::Frame& frame, c
   ServerBulk& bulk = *call.bulk;
   bulk.image = (frame.header.flags & wire::image) != 0;
   bulk.held_receive = static_cast<std::int32_t>(receive_slot);
-  std::uint64_t sum = 0;
+  std::uint64_t sum = 0, carried = 0;
+  std::uint32_t first_key = 0;
   for (std::uint32_t i = 0; i < frame.piece_count; ++i) {
     // Read once more than the parser did: the peer may have changed them since, so the sum is checked on what
     // is used.
     bulk.remote.push_back(wire::piece_at(data, frame, i));
-    if (bulk.remote.back().length == 0) return link_.protocol_error("piece of no bytes");
-    sum += bulk.remote.back().length;
+    const wire::Piece& piece = bulk.remote.back();
+    if (piece.length == 0) return link_.protocol_error("piece of no bytes");
+    sum += piece.length;
+    if (piece.carried()) carried += piece.length;
+    if (first_key == 0) first_key = piece.rkey;
   }
-  if (sum != frame.total) return link_.protocol_error("pieces do not add up to the total");
+  if (sum != frame.total || carried != frame.carried_bytes || first_key == 0)
+    return link_.protocol_error("pieces do not add up to the total");
+  bulk.carried_bytes = frame.carried_bytes;
   const std::uint64_t extent =
       extent_of(bulk.remote, bulk.image, [](const wire::Piece& piece) { return piece.length; });
   bulk.total = static_cast<std::uint32_t>(std::min<std::uint64_t>(extent, UINT32_MAX));
@@ -102,7 +108,7 @@ void ServerHalf::on_bulk_request(std::uint32_t slot, const wire::Frame& frame, c
     if (message == 0 || frame.piece_count != 1)
       return link_.protocol_error("a sealed message of an impossible length");
   }
-  if (call.invalidates && call.invalidate_rkey == 0) call.invalidate_rkey = bulk.remote[0].rkey;
+  if (call.invalidates && call.invalidate_rkey == 0) call.invalidate_rkey = first_key;
   const std::uint64_t allowed =
       bulk.image ? wire::image_bytes_max(options_.max_message_bytes) : options_.max_message_bytes;
   if (message > std::min<std::uint64_t>(allowed, UINT32_MAX))

@@ -32,7 +32,9 @@ struct ServerBulk {
   std::uint32_t total = 0;                   ///< bytes that the message takes at the receiver, gaps included
   bool image = false;                        ///< each piece begins at its place
   std::int32_t held_receive = -1;            ///< receive slot with the request's metadata
-  std::vector<std::byte> metadata;           ///< that, while the request waits for memory
+  std::vector<std::byte> metadata;           ///< what is in it, while the request waits for memory
+  std::uint32_t carried_bytes = 0;           ///< of pieces that lie behind the metadata
+  std::uint32_t carried_taken = 0;           ///< of these: at their place
   std::uint64_t number = 0;                  ///< of the message, in a sealed session
   bool held_back = false;                    ///< part: waits until the application wants it
   boundary::Event request;

@@ -145,6 +145,7 @@ class ServerHalf final : Half {
   Moved move_read(std::uint32_t slot, Turn& turn);
   Moved move_write(std::uint32_t slot, Turn& turn);
   void charge(Turn& turn, std::uint32_t bytes);
+  void place_carried(ServerBulk& bulk, std::byte* message);
   static void next_piece(ServerBulk& bulk);
 
   FairQueue reading_calls_, writing_calls_;  ///< by slot

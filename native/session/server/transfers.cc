@@ -9,6 +9,8 @@
 
 namespace rdma_rpc::session {
 
+namespace ev = boundary::ev;
+
 namespace {
 constexpr std::uint8_t kResourceExhausted = 8;
 constexpr std::uint8_t kInternal = 13;
@@ -63,9 +65,13 @@ Moved ServerHalf::move_read(std::uint32_t slot, Turn& turn) {
   ServerBulk& bulk = *calls_[slot].bulk;
   const memory::Block& block = shared_.arena.at(bulk.block);
   while (bulk.moved < bulk.total) {
+    const wire::Piece& piece = bulk.remote[bulk.piece];
+    if (piece.carried()) {
+      place_carried(bulk, block.data);
+      continue;
+    }
     if (const Moved moved = may_post(turn); moved != Moved::all) return moved;
     if (reads_outstanding_ >= capabilities_.max_rd_atomic) return turn.halt(Moved::stuck);
-    const wire::Piece& piece = bulk.remote[bulk.piece];
     if (bulk.piece_offset == 0) {
       const std::string why = link_.queue_pair().reach(piece.rkey, piece.addr, piece.length);
       if (!why.empty()) return give_up(slot, "the server cannot reach the memory of the request: " + why);
@@ -99,6 +105,17 @@ Moved ServerHalf::move_read(std::uint32_t slot, Turn& turn) {
     charge(turn, bytes);
   }
   return Moved::all;
+}
+
+/// The next piece came in the frame, which lies in its receive until the request goes to JS.
+void ServerHalf::place_carried(ServerBulk& bulk, std::byte* message) {
+  const std::uint32_t bytes = bulk.remote[bulk.piece].length;
+  const std::byte* carried = link_.memory_of(static_cast<std::uint32_t>(bulk.held_receive)) +
+                             bulk.request.word[ev::metadata_offset] + bulk.request.word[ev::metadata_bytes];
+  std::memcpy(message + bulk.moved, carried + bulk.carried_taken, bytes);
+  bulk.carried_taken += bytes;
+  bulk.moved += bytes;
+  next_piece(bulk);
 }
 
 /// A piece has been moved: the next one goes behind it, or to its place in an image.
