@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -28,7 +29,6 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
   static Napi::Function define(Napi::Env env) {
     return DefineClass(env, "NativeContext",
                        {
-                           InstanceMethod<&NativeContext::flush>("flush"),
                            InstanceMethod<&NativeContext::create_session>("createSession"),
                            InstanceMethod<&NativeContext::session_address>("sessionAddress"),
                            InstanceMethod<&NativeContext::connect_session>("connectSession"),
@@ -40,14 +40,10 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
                            InstanceMethod<&NativeContext::segmented_bytes>("segmentedBytes"),
                            InstanceMethod<&NativeContext::take_long_slot>("takeLongSlot"),
                            InstanceMethod<&NativeContext::release_long_slot>("releaseLongSlot"),
-                           InstanceMethod<&NativeContext::submit_bulk>("submitBulk"),
                            InstanceMethod<&NativeContext::cancel>("cancel"),
                            InstanceMethod<&NativeContext::want>("want"),
                            InstanceMethod<&NativeContext::alloc_block>("allocBlock"),
-                           InstanceMethod<&NativeContext::alloc_buffer>("allocBuffer"),
                            InstanceMethod<&NativeContext::refusal>("refusal"),
-                           InstanceMethod<&NativeContext::block_buffer>("blockBuffer"),
-                           InstanceMethod<&NativeContext::give_block<&BlockBuffers::release>>("releaseBlock"),
                            InstanceMethod<&NativeContext::give_block<&BlockBuffers::discard>>("discardBlock"),
                            InstanceMethod<&NativeContext::give_block<&BlockBuffers::take>>("takeBlock"),
                            InstanceMethod<&NativeContext::block_of>("blockOf"),
@@ -75,25 +71,30 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
     engine_->set_owner(&engine_);
     const auto self = info.This().As<Napi::Object>();
     session::Context& context = engine_->context();
-    self.Set("control", engine_->int32_array(context.control(), context.control_words()));
-    self.Set("submissions", engine_->int32_array(context.submissions(), context.submission_words()));
-    self.Set("events", engine_->int32_array(context.events(), context.event_words()));
-    self.Set("freeSlots", engine_->int32_array(context.free_slots(), context.slots().count()));
-    self.Set("sessionSlots", engine_->int32_array(context.session_slots(), context.session_slots_words()));
-    self.Set("arenaBytes", static_cast<double>(context.arena().largest()));
-    self.Set("clock", engine_->clock());
-    self.Set("pieces", engine_->int32_array(engine_->pieces().data(), engine_->pieces().size()));
-    self.Set("textRoom", engine_->text_room_buffer());
-    self.Set("sendSlab", engine_->send_slab());
-    self.Set("slotStride", context.slots().stride());
-    self.Set("slotPayloadOffset", session::kSlotHeadroom);
-    self.Set("longSlotStride", session::SendSlots::kLongStride);
-    self.Set("wholeMessages", engine_->whole_messages());
-    self.Set("briefMessages", engine_->brief_messages());
-    self.Set("capabilities", capabilities_object(env, context.device().capabilities()));
-    self.Set("peersKeepAccess", context.peers_keep_access());
-    self.Set("submissionsMax", session::kSubmissionsMax);
-    self.Set("path", context.device().capabilities().path);
+    give(self, "control", engine_->int32_array(context.control(), context.control_words()));
+    give(self, "submissions", engine_->int32_array(context.submissions(), context.submission_words()));
+    give(self, "events", engine_->int32_array(context.events(), context.event_words()));
+    give(self, "freeSlots", engine_->int32_array(context.free_slots(), context.slots().count()));
+    give(self, "sessionSlots", engine_->int32_array(context.session_slots(), context.session_slots_words()));
+    give(self, "arenaBytes", static_cast<double>(context.arena().largest()));
+    give(self, "clock", engine_->clock());
+    give(self, "pieces", engine_->int32_array(engine_->pieces().data(), engine_->pieces().size()));
+    give(self, "textRoom", engine_->text_room_buffer());
+    give(self, "sendSlab", engine_->send_slab());
+    give(self, "slotStride", context.slots().stride());
+    give(self, "slotPayloadOffset", session::kSlotHeadroom);
+    give(self, "longSlotStride", session::SendSlots::kLongStride);
+    give(self, "wholeMessages", engine_->whole_messages());
+    give(self, "briefMessages", engine_->brief_messages());
+    give(self, "capabilities", capabilities_object(env, context.device().capabilities()));
+    give(self, "peersKeepAccess", context.peers_keep_access());
+    give(self, "submissionsMax", session::kSubmissionsMax);
+    give(self, "path", context.device().capabilities().path);
+    add_frequent<&NativeContext::flush>(self, "flush");
+    add_frequent<&NativeContext::submit_bulk>(self, "submitBulk");
+    add_frequent<&NativeContext::alloc_buffer>(self, "allocBuffer");
+    add_frequent<&NativeContext::block_buffer>(self, "blockBuffer");
+    add_frequent<&NativeContext::give_block<&BlockBuffers::release>>(self, "releaseBlock");
   }
 
   ~NativeContext() override {
@@ -101,6 +102,35 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
   }
 
  private:
+  /// A property as an object literal would have it. With more than a dozen that are set one after the other
+  /// V8 keeps the object as a hash table, and all JS that reads one of them has to call for it.
+  template <class Value>
+  static void give(const Napi::Object& self, const char* name, Value value) {
+    self.DefineProperty(
+        Napi::PropertyDescriptor::Value(name, Napi::Value::From(self.Env(), value), napi_default_jsproperty));
+  }
+
+  /// A method of this object alone, which is called for each large message or each turn: it knows its object.
+  /// One of the class has to look for it in a private property of `this`, by a call of V8's that costs as
+  /// much as the rest of going into native code.
+  template <auto method>
+  void add_frequent(const Napi::Object& self, const char* name) {
+    const auto function = Napi::Function::New<&NativeContext::frequent<method>>(self.Env(), name, this);
+    // Whoever has the function keeps the object.
+    function.Set("context", self);
+    give(self, name, function);
+  }
+  template <auto method>
+  static Napi::Value frequent(const Napi::CallbackInfo& info) {
+    auto* self = static_cast<NativeContext*>(info.Data());
+    if constexpr (std::is_void_v<decltype((self->*method)(info))>) {
+      (self->*method)(info);
+      return {};
+    } else {
+      return (self->*method)(info);
+    }
+  }
+
   /// The engine, or null with an exception pending.
   Engine* engine(const Napi::CallbackInfo& info) {
     if (engine_ == nullptr)

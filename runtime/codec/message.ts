@@ -107,7 +107,7 @@ export function messageType<T, Init>(core: Core<T, Init>): MessageType<T, Init> 
           : new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
       source.reset(plain);
       const message = decodeFrom(source, 0, plain.length);
-      source.reset(nothing);
+      source.reset(nothing, false);
       return message;
     },
   };

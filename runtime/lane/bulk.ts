@@ -51,6 +51,7 @@ export class BulkMessages {
   #session = 0;
   readonly #native: NativeContext;
   readonly #textRoom: Uint8Array;
+  readonly #textWords: Int32Array;
   /** The message that is in it, until that has been submitted: a getter of it may make a call itself. */
   #inTextRoom: BulkMessage | undefined;
   /** Null while a message is encoded with it: a getter of that may make a call itself. */
@@ -65,6 +66,7 @@ export class BulkMessages {
   constructor(native: NativeContext) {
     this.#native = native;
     this.#textRoom = new Uint8Array(native.textRoom);
+    this.#textWords = new Int32Array(native.textRoom);
   }
 
   /** The message for `target`, in `piecesMax` pieces at most, ready to be submitted, or a Reason, negated, with nothing left behind. What its encoder throws comes out. */
@@ -238,7 +240,7 @@ export class BulkMessages {
     this.#layout = null;
     bulk.image = true;
     try {
-      layout.fill(sink, plan, memory, end);
+      layout.fill(sink, plan, memory, end, memory === this.#textRoom ? this.#textWords : undefined);
       if (bulk.placeAll(this.#native, layout)) return true;
       bulk.makeLists(layout.pieces);
       for (let i = 0; i < layout.stretches; i++) {

@@ -66,11 +66,11 @@ export class ImageLayout {
     return pieces;
   }
 
-  /** Writes the table, moves what has to move, and says what the pieces are. The text is what `sink` has written behind the table, up to `end`. */
-  fill(sink: Sink, plan: ImagePlan, memory: Uint8Array, end: number): void {
+  /** Writes the table, moves what has to move, and says what the pieces are. The text is what `sink` has written behind the table, up to `end`. `words`: the same memory, by four bytes. */
+  fill(sink: Sink, plan: ImagePlan, memory: Uint8Array, end: number, words?: Int32Array): void {
     const { tableBytes, values } = plan;
     this.#moves = 0;
-    clear(memory, 0, tableBytes);
+    clear(memory, 0, tableBytes, words);
     writeWord(memory, 0, 2 * values + 1);
     /** Where the last thing ends in the memory, where the stretch begins that it is in, and where it was. */
     let at = tableBytes;
@@ -101,7 +101,7 @@ export class ImageLayout {
       }
     }
     this.#addStretch(begin, at, undefined);
-    for (let i = this.#moves - 1; i >= 0; i--) this.#move(sink, memory, i);
+    for (let i = this.#moves - 1; i >= 0; i--) this.#move(sink, memory, i, words);
   }
 
   /** Forgets the values. */
@@ -126,7 +126,7 @@ export class ImageLayout {
   }
 
   /** From the back to the front: nothing is moved onto what is still to be moved. */
-  #move(sink: Sink, memory: Uint8Array, i: number): void {
+  #move(sink: Sink, memory: Uint8Array, i: number, words?: Int32Array): void {
     const to = this.#moveTo[i]!;
     const from = this.#moveFrom[i]!;
     const bytes = this.#moveBytes[i]!;
@@ -134,7 +134,7 @@ export class ImageLayout {
     if (hole >= 0) memory.set(sink.holeValue[hole]!, to);
     else if (to !== from) moveText(memory, to, from, bytes);
     // What lies in the gap goes along: it may be of another call.
-    clear(memory, to + bytes, imagePlace(to + bytes));
+    clear(memory, to + bytes, imagePlace(to + bytes), words);
   }
 }
 
@@ -144,7 +144,14 @@ function moveText(memory: Uint8Array, to: number, from: number, bytes: number): 
   else for (let i = bytes - 1; i >= 0; i--) memory[to + i] = memory[from + i]!;
 }
 
-function clear(memory: Uint8Array, from: number, to: number): void {
-  if (to - from > loopBytes) memory.fill(0, from, to);
-  else for (let i = from; i < to; i++) memory[i] = 0;
+/** Up to the end of a gap or a table, on 64 bytes. */
+function clear(memory: Uint8Array, from: number, to: number, words: Int32Array | undefined): void {
+  if (to - from > loopBytes) {
+    memory.fill(0, from, to);
+    return;
+  }
+  let at = from;
+  const alone = words === undefined ? to : Math.min(to, (from + 3) & ~3);
+  while (at < alone) memory[at++] = 0;
+  if (words !== undefined) for (let i = at >> 2; i < to >> 2; i++) words[i] = 0;
 }

@@ -120,12 +120,12 @@ export class Incoming {
     const { block: source, image: pieces } = this.#memory;
     const buffer = blockMemory(native, block);
     const memory = new Uint8Array(buffer, 0, bytes);
-    source.reset(memory);
+    source.reset(memory, native.peersKeepAccess);
     let leased = false;
     const copied = copy || (into === undefined && this.#habit?.copies(bytes) === true);
     source.leaseBytes = copied ? Number.POSITIVE_INFINITY : leaseBytes;
     try {
-      const image = isImage ? Image.of(memory, pieces) : undefined;
+      const image = isImage ? Image.of(memory, pieces, buffer) : undefined;
       if (typeof image === 'string') throw new CodecError(type.typeName, image, 0);
       if (image !== undefined) source.open(image);
       const end = image?.bytes ?? bytes;
@@ -142,7 +142,7 @@ export class Incoming {
       }
       return message;
     } finally {
-      source.reset(nothing);
+      source.reset(nothing, false);
       pieces.leave();
       if (!leased) native.releaseBlock(block);
     }

@@ -59,6 +59,7 @@ bool Link::collect_pieces(const BulkSubmission& submission, std::vector<Piece>& 
   }
   std::string why;
   Text text;
+  pieces.reserve(submission.pieces.size());
   for (const GivenPiece& given : submission.pieces) {
     if (copy) break;
     if (given.bytes == 0) continue;

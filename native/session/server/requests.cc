@@ -85,6 +85,7 @@ void ServerHalf::on_bulk_request(std::uint32_t slot, const wire::Frame& frame, c
   bulk.held_receive = static_cast<std::int32_t>(receive_slot);
   std::uint64_t sum = 0, carried = 0;
   std::uint32_t first_key = 0;
+  bulk.remote.reserve(frame.piece_count);
   for (std::uint32_t i = 0; i < frame.piece_count; ++i) {
     // Read once more than the parser did: the peer may have changed them since, so the sum is checked on what
     // is used.

@@ -33,7 +33,8 @@ export interface PieceReader {
   show(bytes: Uint8Array, gapAt: number): void;
 }
 
-const nothing = new Uint8Array(0);
+const noBuffer = new ArrayBuffer(0);
+const nothing = new Uint8Array(noBuffer);
 /** A table of so many lengths is kept for the next image. */
 const lengthsKept = 64;
 
@@ -41,6 +42,9 @@ export class Image {
   /** Of the message, without table and gaps. */
   bytes = 0;
   #memory: Uint8Array = nothing;
+  /** Its own, and where in it that begins: to ask a typed array for these is a call of V8's each. */
+  #buffer: ArrayBufferLike = noBuffer;
+  #offset = 0;
   /** Of the pieces, and how many they are. A copy: a peer that is trusted with memory may change what lies there. */
   #lengths: Uint32Array = new Uint32Array(3);
   #count = 0;
@@ -51,19 +55,24 @@ export class Image {
 
   /**
    * The image that `memory`, which begins on 64 bytes, holds to its end. A text: why it is none. `image`: one
-   * that nobody reads any more, and that is to be this one now.
+   * that nobody reads any more, and that is to be this one now. `buffer`: the memory's.
    */
-  static of(memory: Uint8Array, image: Image = new Image()): Image | string {
-    return image.#open(memory) ?? image;
+  static of(
+    memory: Uint8Array,
+    image: Image = new Image(),
+    buffer: ArrayBufferLike = memory.buffer,
+  ): Image | string {
+    return image.#open(memory, buffer) ?? image;
   }
 
   /** Lets go of the memory. */
   leave(): void {
     this.#memory = nothing;
+    this.#buffer = noBuffer;
     if (this.#lengths.length > lengthsKept) this.#lengths = new Uint32Array(3);
   }
 
-  #open(memory: Uint8Array): string | undefined {
+  #open(memory: Uint8Array, buffer: ArrayBufferLike): string | undefined {
     if (memory.length < 4) return 'an image without its table';
     const count = readWord(memory, 0);
     if (count === 0 || 4 + 4 * count > memory.length) return 'an image that ends in its table';
@@ -79,6 +88,8 @@ export class Image {
     }
     if (end > memory.length && bytes !== 0) return 'an image that ends in a piece';
     this.#memory = memory;
+    this.#buffer = buffer;
+    this.#offset = memory.byteOffset;
     this.#count = count;
     this.bytes = bytes;
     return undefined;
@@ -139,11 +150,11 @@ export class Image {
   /** The source's memory begins where position 0 would lie if this piece were the only one. */
   #show(source: PieceReader): void {
     const last = this.#piece + 1 === this.#count;
-    const memory = this.#memory;
+    const { length } = this.#memory;
     // Empty pieces may have their places behind the end.
-    const at = Math.min(this.#place - this.#first, memory.length);
+    const at = Math.min(this.#place - this.#first, length);
     source.show(
-      new Uint8Array(memory.buffer, memory.byteOffset + at, memory.length - at),
+      new Uint8Array(this.#buffer, this.#offset + at, length - at),
       last ? noGap : this.#first + (this.#lengths[this.#piece] as number),
     );
   }

@@ -44,12 +44,15 @@ export class Source {
     return this.fixed;
   }
 
-  /** Points at `memory`. `leaseBytes` stays as it is. */
-  reset(memory: Uint8Array): void {
+  /**
+   * Points at `memory`. `leaseBytes` stays as it is. `shared`: who knows need not have the buffer looked at, which
+   * a typed array gives away by a call of V8's only.
+   */
+  reset(memory: Uint8Array, shared?: boolean): void {
     if (this.bytes !== memory) {
       this.bytes = memory;
       this.fixed = undefined;
-      this.shared = isShared(memory.buffer);
+      this.shared = shared ?? isShared(memory.buffer);
     }
     this.leases = 0;
     this.sparse = undefined;
