@@ -113,11 +113,11 @@ struct GivenPiece {
   std::byte* data = nullptr;
   std::size_t bytes = 0;
   std::uint64_t key = 0;
-  bool lent = true;   ///< the application has it too: false for blocks that JS has encoded a message into
-  bool text = false;  ///< in the text room, which the next message is encoded into
+  bool lent = true;  ///< the application has it too: false for blocks that JS has encoded a message into
   std::byte* buffer_data = nullptr;
   std::size_t buffer_bytes = 0;
   std::shared_ptr<const fabric::Presence> presence{};  ///< of the buffer, null for arena memory
+  bool text = false;  ///< in the text room (boundary.h), which the next message is encoded into
 };
 
 struct BulkSubmission {

@@ -31,7 +31,10 @@ export const Flag = {
   image: 128,
 } as const;
 
-/** Memory of the client that the server may reach through `key`: a sink to write, or a piece to read. */
+/**
+ * Memory of the client that the server may reach through `key`: a sink to write, or a piece to read. A piece
+ * without a key has no address either: the frame carries it.
+ */
 export interface Exposed {
   address: bigint;
   /** Bytes, not 0. */
@@ -62,8 +65,11 @@ export interface Frame {
   pieces: readonly Exposed[];
   /** Bytes of the message where it is not in the frame: the sum of the pieces, or what was written into the sink; else 0. */
   total: number;
+  /** In the frame: with pieces, those that it carries, one behind the other. */
   message: Uint8Array;
 }
+
+const carried = ({ key }: Exposed): boolean => key === 0;
 
 export const callWord = (slot: number, generation: number): number => (slot | (generation << 12)) >>> 0;
 export const callSlot = (call: number): number => call & 0xfff;
@@ -226,9 +232,13 @@ function parseRest(frame: Frame, flags: number, bytes: Uint8Array, view: DataVie
     frame.pieces = Array.from({ length: count }, exposed);
     if (frame.pieces.some((piece) => piece.length === 0)) return 'piece of no bytes';
     if (frame.pieces.some(wraps)) return 'piece wraps around the address space';
+    if (frame.pieces.some((piece) => carried(piece) && piece.address !== 0n)) {
+      return 'address of a piece that the frame carries';
+    }
     if (frame.pieces.reduce((sum, piece) => sum + piece.length, 0) !== frame.total) {
       return 'pieces do not add up to the total';
     }
+    if (frame.pieces.every(carried)) return 'pieces without a key';
   }
   if ((flags & Flag.written) !== 0) {
     if (left() < 8) return 'frame shorter than its written length';
@@ -239,7 +249,10 @@ function parseRest(frame: Frame, flags: number, bytes: Uint8Array, view: DataVie
   if (left() < metadataBytes) return 'metadata longer than the frame';
   frame.metadata = bytes.subarray(at, at + metadataBytes);
   frame.message = bytes.subarray(at + metadataBytes);
-  if ((flags & (Flag.pieces | Flag.written)) !== 0 && frame.message.length > 0) {
+  const carriedBytes = frame.pieces.filter(carried).reduce((sum, piece) => sum + piece.length, 0);
+  if (carriedBytes !== 0) {
+    if (carriedBytes !== frame.message.length) return 'carried pieces do not add up to the frame';
+  } else if ((flags & (Flag.pieces | Flag.written)) !== 0 && frame.message.length > 0) {
     return 'message bytes in a frame whose message is elsewhere';
   }
   if (frame.part && metadataBytes < partHeaderBytes) return 'part without its header';

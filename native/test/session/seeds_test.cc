@@ -49,6 +49,7 @@ class Life {
     if (seed % 8 == 3) options.context.exposure = Exposure::staging;
     if (seed % 8 == 7) options.context.exposure = Exposure::shared;
     if (seed % 3 == 1) options.segmented_bytes = 4096;
+    options.carried = seed % 2 == 0;
     options.staging_bytes = std::size_t{8 + seed % 256} << 10;
     options.inflight_max = 1 + static_cast<std::uint32_t>(seed % 7);
     if (seed % 4 == 1) options.call_slots = options.inflight_max + static_cast<std::uint32_t>(seed % 33);
@@ -104,6 +105,8 @@ class Life {
     return {.request_bytes = sizes[any(7)],
             .request_pieces = 1 + any(4),
             .request_in_arena = any(2) == 0,
+            .short_piece_bytes = any(2) == 0 ? any(300) : 0,
+            .in_text_room = any(2) == 0,
             .response_bytes = sizes[any(7)],
             .response_pieces = 1 + any(4),
             .response_in_arena = any(2) == 0,

@@ -106,7 +106,7 @@ TEST(Wire, ReadsEveryGoldenFrame) {
     EXPECT_EQ(frame.total, entry.u32("total"));
     EXPECT_EQ(slice(entry.bytes, frame.metadata_offset, frame.metadata_bytes),
               from_hex(text_of(entry, "metadata")));
-    EXPECT_EQ(slice(entry.bytes, frame.message_offset, frame.message_bytes),
+    EXPECT_EQ(slice(entry.bytes, frame.message_offset, frame.message_bytes + frame.carried_bytes),
               from_hex(text_of(entry, "message")));
     if (const auto sink = sinks(text_of(entry, "sink")); !sink.empty()) {
       EXPECT_EQ(frame.sink.addr, sink[0].addr);
@@ -173,7 +173,7 @@ void expect_sound(const Bytes& bytes) {
   if (wire::parse(bytes.data(), static_cast<std::uint32_t>(bytes.size()), frame) != nullptr) return;
   const std::uint64_t size = bytes.size();
   EXPECT_LE(std::uint64_t{frame.metadata_offset} + frame.metadata_bytes, size);
-  EXPECT_LE(std::uint64_t{frame.message_offset} + frame.message_bytes, size);
+  EXPECT_LE(std::uint64_t{frame.message_offset} + frame.message_bytes + frame.carried_bytes, size);
   EXPECT_LE(frame.piece_count, kPiecesMax);
   EXPECT_LE(
       frame.piece_offset * (frame.piece_count != 0) + std::uint64_t{frame.piece_count} * sizeof(wire::Piece),

@@ -16,6 +16,11 @@ FrameBytes bulk_request(std::uint32_t call, const std::vector<wire::Piece>& piec
   return frame;
 }
 
+/// What stands behind the frame's list: the bytes of the pieces that it carries.
+FrameBytes carrying(const std::vector<wire::Piece>& pieces, std::size_t bytes) {
+  return bulk_request(0, pieces).pad(bytes);
+}
+
 const Trick kClientTricks[] = {
     {"HonestRequest", "",
      [](Scene& s) {
@@ -56,6 +61,55 @@ const Trick kClientTricks[] = {
        s.peer.send(FrameBytes(header(FrameType::sink, 0, 0)));
      },
      true},
+    {"CarriedPieces", "",
+     [](Scene& s) {
+       const std::uint32_t key = s.peer.expose(100, 3000, fabric::access_remote_read);
+       s.peer.send(carrying({{0, 5, 0}, {s.peer.address(100), 3000, key}, {0, 7, 0}}, 12));
+       s.run();
+       const auto ask = s.peer.receive(FrameType::sink_request);
+       ASSERT_TRUE(ask.has_value());
+       EXPECT_EQ(ask->frame.header.method, 3012u);
+       EXPECT_EQ(s.victim.context->stats().bulk_reads, 1u);
+       s.peer.send(FrameBytes(header(FrameType::sink, 0, 0)));
+     },
+     true},
+    {"CarriedPiecesThatTheAnswerDoesNotName", "",
+     [](Scene& s) {
+       const std::uint32_t key = s.peer.expose(0, 3000, fabric::access_remote_read);
+       s.peer.send(carrying({{0, 5, 0}, {s.peer.address(0), 3000, key}}, 5));
+       s.run();
+       const std::uint32_t sink = s.peer.expose(4096, 3005, fabric::access_remote_write);
+       s.peer.send(FrameBytes(header(FrameType::sink, 0, 0, wire::has_sink))
+                       .add(wire::Sink{s.peer.address(4096), 3005, sink}));
+       s.run();
+       const auto response = s.peer.receive(FrameType::response);
+       ASSERT_TRUE(response.has_value());
+       EXPECT_EQ(response->invalidated_rkey, key) << "the first piece that has one";
+     },
+     true},
+    {"CarriedPiecesLongerThanTheFrame", "do not add up to the frame",
+     [](Scene& s) {
+       const std::uint32_t key = s.peer.expose(0, 3000, fabric::access_remote_read);
+       s.peer.send(carrying({{0, 200, 0}, {s.peer.address(0), 3000, key}}, 199));
+     }},
+    {"CarriedPiecesShorterThanTheFrame", "do not add up to the frame",
+     [](Scene& s) {
+       const std::uint32_t key = s.peer.expose(0, 3000, fabric::access_remote_read);
+       s.peer.send(carrying({{0, 200, 0}, {s.peer.address(0), 3000, key}}, 201));
+     }},
+    {"CarriedPiecesAlone", "pieces without a key",
+     [](Scene& s) {
+       s.peer.send(carrying({{0, 100, 0}, {0, 50, 0}}, 150));
+     }},
+    {"CarriedPieceWithAnAddress", "address of a piece that the frame carries",
+     [](Scene& s) {
+       const std::uint32_t key = s.peer.expose(0, 3000, fabric::access_remote_read);
+       s.peer.send(carrying({{s.peer.address(0), 10, 0}, {s.peer.address(0), 3000, key}}, 10));
+     }},
+    {"CarriedPiecesWhoseKeyIsForeign", "send failed",
+     [](Scene& s) {
+       s.peer.send(carrying({{0, 10, 0}, {s.peer.address(0), 3000, 0x777}, {0, 10, 0}}, 20));
+     }},
     {"ImageWithoutPieces", "image without its pieces",
      [](Scene& s) { s.peer.send(FrameBytes(header(FrameType::request, 0, 7, wire::image)).pad(8)); }},
     {"RequestOnASlotInUse", "slot that is in use",

@@ -35,7 +35,12 @@ FrameBytes random_frame(std::mt19937_64& random, std::uint32_t key, std::uint64_
   if (pieces) {
     const std::uint32_t count = 1 + any(3);
     frame.add(wire::PiecesHead{length * count + (any(10) == 0), count});
-    for (std::uint32_t i = 0; i < count; ++i) frame.add(wire::Piece{addr, length, rkey});
+    // One of them in the frame, often.
+    const std::uint32_t carried = any(2) == 0 ? any(count + 1) : count;
+    for (std::uint32_t i = 0; i < count; ++i)
+      frame.add(i == carried ? wire::Piece{any(20) == 0 ? addr : 0, length, 0}
+                             : wire::Piece{addr, length, rkey});
+    if (carried < count) frame.pad(any(10) == 0 ? any(64) : std::min(length, 500u));
   }
   if (written) frame.add(wire::Written{1 + any(9000), 0});
   if (!pieces && !written &&

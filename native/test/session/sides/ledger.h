@@ -34,6 +34,9 @@ struct CallSpec {
   std::size_t request_bytes = 32;
   std::size_t request_pieces = 1;  ///< of a bulk request
   bool request_in_arena = false;   ///< pieces in arena blocks, else in buffers of the application
+  /// Of every other piece of the request, from the first on; 0: all have the same length.
+  std::size_t short_piece_bytes = 0;
+  bool in_text_room = false;  ///< the short ones
   std::size_t response_bytes = 32;
   std::size_t response_pieces = 1;
   bool response_in_arena = false;
@@ -50,6 +53,15 @@ struct CallSpec {
   /// another page than those before them. 0: wherever.
   std::uint8_t beyond_page = 0;
 };
+
+/// Where piece `index` of a message begins that is cut into `count`; the end of it for `count`.
+inline std::size_t piece_begin(std::size_t bytes, std::size_t count, std::size_t index,
+                               std::size_t short_bytes = 0) {
+  const std::size_t shorts = (count + 1) / 2, longs = count / 2;
+  if (index == count) return bytes;
+  if (short_bytes == 0 || longs == 0 || shorts * short_bytes > bytes) return bytes * index / count;
+  return (index + 1) / 2 * short_bytes + (bytes - shorts * short_bytes) * (index / 2) / longs;
+}
 
 /// What the handler must know of a call: it travels as the request's metadata.
 struct Descriptor {

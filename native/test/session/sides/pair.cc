@@ -89,6 +89,7 @@ void connect(Side& client, std::uint32_t& client_session, Side& server, std::uin
                          options.grants};
 
   session.peer_takes_segments = options.segmented_bytes != 0;
+  session.peer_takes_carried = options.carried;
   if (options.sealed) {
     SealOptions& seal = session.seal.emplace();
     seal.send_frames.fill(std::byte{1});

@@ -38,6 +38,8 @@ struct PairOptions {
   bool sealed = false;
   /// What is no longer goes in segments; 0: nothing does.
   std::uint32_t segmented_bytes = 0;
+  /// Short pieces of a request go in its frame.
+  bool carried = false;
   bool grants = tested_grants();
   bool connect = true;
 };

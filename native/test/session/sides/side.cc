@@ -77,15 +77,16 @@ bool Side::stage_long(SubOp op, std::uint32_t session, std::uint32_t call, std::
   return true;
 }
 
-std::vector<GivenPiece> Side::make_pieces(std::size_t bytes, std::size_t count, bool in_arena,
-                                          std::size_t beyond_page, std::uint64_t seed,
+std::vector<GivenPiece> Side::make_pieces(std::size_t bytes, std::size_t count, std::size_t short_bytes,
+                                          bool in_arena, std::size_t beyond_page, std::uint64_t seed,
                                           std::vector<memory::BlockId>& blocks,
                                           std::vector<Watched>* memory) {
   std::vector<std::byte> message(bytes);
   fill_pattern(message, seed);
   std::vector<GivenPiece> pieces;
   for (std::size_t i = 0; i < count; ++i) {
-    const std::size_t from = bytes * i / count, length = bytes * (i + 1) / count - from;
+    const std::size_t from = piece_begin(bytes, count, i, short_bytes);
+    const std::size_t length = piece_begin(bytes, count, i + 1, short_bytes) - from;
     GivenPiece piece;
     piece.bytes = length;
     const memory::BlockId block = in_arena ? context->arena().alloc(length) : memory::kNoBlock;
@@ -108,6 +109,18 @@ std::vector<GivenPiece> Side::make_pieces(std::size_t bytes, std::size_t count, 
     pieces.push_back(piece);
   }
   return pieces;
+}
+
+/// Every other piece, as far as there is room.
+void Side::move_to_text_room(std::vector<GivenPiece>& pieces) {
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < pieces.size(); i += 2) {
+    GivenPiece& piece = pieces[i];
+    if (piece.bytes > text_room_.size() - at) continue;
+    std::copy_n(piece.data, piece.bytes, text_room_.data() + at);
+    piece = {.data = text_room_.data() + at, .bytes = piece.bytes, .lent = false, .text = true};
+    at += piece.bytes;
+  }
 }
 
 std::uint64_t Side::start(std::uint32_t session, const CallSpec& spec) {
@@ -160,8 +173,9 @@ std::uint64_t Side::start(std::uint32_t session, const CallSpec& spec) {
   submission.metadata_bytes = sizeof descriptor;
   submission.timeout_us = spec.timeout_us;
   auto& blocks = call_blocks_[id];
-  submission.pieces = make_pieces(spec.request_bytes, spec.request_pieces, spec.request_in_arena,
-                                  spec.beyond_page, id, blocks, &call.memory);
+  submission.pieces = make_pieces(spec.request_bytes, spec.request_pieces, spec.short_piece_bytes,
+                                  spec.request_in_arena, spec.beyond_page, id, blocks, &call.memory);
+  if (spec.in_text_room) move_to_text_room(submission.pieces);
   if (spec.given_sink != 0) {
     call.given_block = context->arena().alloc(spec.given_sink);
     if (call.given_block != memory::kNoBlock) {
@@ -175,6 +189,7 @@ std::uint64_t Side::start(std::uint32_t session, const CallSpec& spec) {
   Session* to = context->find(session);
   call.token = to == nullptr ? -static_cast<std::int32_t>(Reason::session_lost)
                              : to->submit_bulk(std::move(submission));
+  text_room_.fill(std::byte{0xee});  // the next message is encoded there
   if (call.token > 0) {
     tokens_[u32(call.token)] = id;
     return id;
@@ -246,7 +261,7 @@ bool Side::respond(const Pending& request) {
   submission.metadata_bytes = sizeof what.id;
   std::memcpy(payload, &what.id, sizeof what.id);
   Reply reply;
-  submission.pieces = make_pieces(what.response_bytes, what.response_pieces, what.response_in_arena != 0,
+  submission.pieces = make_pieces(what.response_bytes, what.response_pieces, 0, what.response_in_arena != 0,
                                   what.beyond_page, answer_of(what.id), reply.blocks, nullptr);
   submission.image = what.image != 0;
   const std::int32_t token = to->submit_bulk(std::move(submission));

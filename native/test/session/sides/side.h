@@ -92,9 +92,10 @@ class Side {
   void stage(boundary::SubOp op, std::uint32_t session, std::uint32_t call, std::uint32_t method,
              std::uint32_t slot, std::size_t metadata_bytes, std::size_t message_bytes,
              std::uint32_t timeout_us);
-  std::vector<GivenPiece> make_pieces(std::size_t bytes, std::size_t count, bool in_arena,
-                                      std::size_t beyond_page, std::uint64_t seed,
+  std::vector<GivenPiece> make_pieces(std::size_t bytes, std::size_t count, std::size_t short_bytes,
+                                      bool in_arena, std::size_t beyond_page, std::uint64_t seed,
                                       std::vector<memory::BlockId>& blocks, std::vector<Watched>* memory);
+  void move_to_text_room(std::vector<GivenPiece>& pieces);
   std::span<const std::byte> message_of(const std::int32_t* words);
   const std::byte* receive_of(const std::int32_t* words);
 
@@ -106,6 +107,7 @@ class Side {
   std::unordered_map<std::uint64_t, std::vector<memory::BlockId>> call_blocks_;
   std::deque<memory::BlockId> kept_;  ///< blocks held to the end, watched
   std::list<Buffer> buffers_;
+  std::array<std::byte, boundary::kTextRoomBytes> text_room_{};
   std::unordered_map<std::uint32_t, std::string> down_;
   std::set<std::uint32_t> up_;
   std::uint64_t next_key_ = 1;

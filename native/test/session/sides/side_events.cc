@@ -44,12 +44,14 @@ std::span<const std::byte> Side::message_of(const std::int32_t* words) {
 namespace {
 /// The message of an image of `count` pieces, each of which has to begin on 64 bytes of memory that does.
 /// Pieces are cut as by make_pieces(). Empty: they do not, or it has another length.
-std::vector<std::byte> message_in(std::span<const std::byte> image, std::size_t bytes, std::size_t count) {
+std::vector<std::byte> message_in(std::span<const std::byte> image, std::size_t bytes, std::size_t count,
+                                  std::size_t short_bytes = 0) {
   std::vector<std::byte> message;
   if (reinterpret_cast<std::uintptr_t>(image.data()) % wire::kImageAlignment != 0) return message;
   std::uint64_t at = 0;
   for (std::size_t i = 0; i < count; ++i) {
-    const std::size_t length = bytes * (i + 1) / count - bytes * i / count;
+    const std::size_t length =
+        piece_begin(bytes, count, i + 1, short_bytes) - piece_begin(bytes, count, i, short_bytes);
     if (length == 0) continue;
     const std::uint64_t place = wire::image_place(at);
     if (place + length > image.size()) return {};
@@ -142,7 +144,7 @@ void Side::on_request(const std::int32_t* words) {
       if ((words[ev::part] == 1) != ledger.at(id).spec.part) ledger.violation("part flag lost or made up");
       const CallSpec& spec = ledger.at(id).spec;
       if (is_image(words)) {
-        gathered = message_in(message, spec.request_bytes, spec.request_pieces);
+        gathered = message_in(message, spec.request_bytes, spec.request_pieces, spec.short_piece_bytes);
         message = gathered;
       } else if (spec.image && words[ev::region] > 0) {
         ledger.violation("image that came as something else");
