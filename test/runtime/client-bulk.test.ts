@@ -71,6 +71,116 @@ describe('large messages', () => {
     expect([...native.blocks.keys()]).toEqual([block]);
   });
 
+  /** Of the message of an image: parts, one behind the other, without its table and gaps. */
+  const messageOf = (image: Uint8Array): Uint8Array => {
+    const view = new DataView(image.buffer, image.byteOffset);
+    const parts: Uint8Array[] = [];
+    const count = view.getUint32(0, true);
+    let at = 4 + 4 * count;
+    for (let i = 0; i < count; i++) {
+      const length = view.getUint32(4 + 4 * i, true);
+      if (length === 0) continue;
+      at = Math.ceil(at / 64) * 64;
+      parts.push(image.subarray(at, at + length));
+      at += length;
+    }
+    return new Uint8Array(Buffer.concat(parts));
+  };
+  /** As they would lie at the receiver. */
+  const laidOut = (pieces: readonly Uint8Array[]): Uint8Array => {
+    const image: number[] = [];
+    for (const piece of pieces) {
+      while (image.length % 64 !== 0) image.push(0xcc);
+      for (const byte of piece) image.push(byte);
+    }
+    return Uint8Array.from(image);
+  };
+  const inArena = (bytes: number, fill: number): Uint8Array =>
+    new Uint8Array(blockMemory(native, native.allocBlock(bytes))).fill(fill);
+
+  describe('what is around their values', () => {
+    beforeEach(() => open({ images: true }));
+    const roomBytes = 4096;
+
+    test.each([
+      ['short: in the text room', 100, 0],
+      ['longer than the room: in a block', roomBytes, 1],
+    ])('%s', (_, textBytes, blocks) => {
+      const request = { text: 'x'.repeat(textBytes), payload: inArena(50_000, 5), number: 5 };
+      const before = native.blocks.size;
+      native.refuseBulk = 0;
+      const keep = native.allocBuffer.bind(native);
+      let given = 0;
+      native.allocBuffer = (bytes) => {
+        given++;
+        return keep(bytes);
+      };
+      call(request);
+      expect(given).toBe(blocks);
+      expect(messageOf(laidOut(native.submitted[0]!.pieces))).toEqual(EchoMessage.encode(request));
+      expect(native.blocks.size).toBe(before);
+    });
+
+    test('gaps are zeros, whatever the message before has left there', () => {
+      const payload = inArena(50_000, 5);
+      call({ text: 'x'.repeat(200), payload, number: 5 });
+      call({ text: 'y', payload, number: 6 });
+      const around = native.submitted[1]!.pieces.filter((piece) => piece.byteLength < 1000);
+      expect(around).toHaveLength(2);
+      expect(Buffer.concat(around).includes('x')).toBe(false);
+    });
+
+    test('a message whose getter makes another large call stays whole, and so does that one', () => {
+      const inner = { text: 'inner', payload: inArena(50_000, 1), number: 1 };
+      const payload = inArena(50_000, 2);
+      const outer = {
+        text: 'outer',
+        get payload() {
+          // As it is tried in a slot, measured, and encoded: each time in the middle of this one.
+          call(inner);
+          return payload;
+        },
+        number: 2,
+      };
+      call(outer);
+      const messages = native.submitted.map((sent) => messageOf(laidOut(sent.pieces)));
+      const inners = messages.slice(0, -1);
+      expect(inners.length).toBeGreaterThan(0);
+      for (const message of inners) expect(message).toEqual(EchoMessage.encode(inner));
+      expect(messages.at(-1)).toEqual(EchoMessage.encode({ text: 'outer', payload, number: 2 }));
+    });
+
+    test.each([
+      ['that is refused', Reason.tooLarge],
+      ['that throws', 0],
+    ])('the room is free again after a message %s', async (name, refused) => {
+      const payload = inArena(50_000, 5);
+      native.refuseBulk = refused;
+      const bad = {
+        text: 'x',
+        payload,
+        get number(): number {
+          if (name === 'that throws') throw new Error('no number');
+          return 5;
+        },
+      };
+      await Promise.resolve(call(bad)).catch(() => undefined);
+      native.refuseBulk = 0;
+      const { size } = native.blocks;
+      let given = 0;
+      native.allocBuffer = () => {
+        given++;
+        return undefined;
+      };
+      call({ text: 'y', payload, number: 7 });
+      expect([given, native.blocks.size]).toEqual([0, size]);
+      expect(EchoMessage.decode(messageOf(laidOut(native.submitted.at(-1)!.pieces)))).toMatchObject({
+        text: 'y',
+        number: 7,
+      });
+    });
+  });
+
   test('of another arena: it is memory like any other', () => {
     open({ images: true });
     const other = new FakeNative();

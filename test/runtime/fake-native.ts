@@ -250,8 +250,9 @@ export class FakeNative implements NativeContext {
     if (this.refuseBulk !== 0) return -this.refuseBulk;
     const words = typeof given === 'number' ? piecesIn(this.pieces, given) : [];
     const inBlocks = words.map(([block, at, bytes]) => {
-      const memory = block === 0 ? this.textRoom : this.blockBuffer(block!);
-      return new Uint8Array(memory, at, bytes);
+      // The text room is copied from at once.
+      if (block === 0) return new Uint8Array(this.textRoom).slice(at, at! + bytes!);
+      return new Uint8Array(this.blockBuffer(block!), at, bytes);
     });
     const pieces = typeof given === 'number' ? inBlocks : given;
     const keys =
