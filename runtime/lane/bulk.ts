@@ -275,6 +275,8 @@ export class BulkMessages {
       keys = bulk.blocks[0] ?? 0;
     }
     const flags = (bulk.image ? submitImage : 0) | (sinkOnly ? submitSinkOnly : 0);
+    // Native code copies it now, or throws.
+    this.#leaveTextRoom(bulk);
     const result = this.#native.submitBulk(
       op,
       session,
@@ -289,7 +291,6 @@ export class BulkMessages {
       use,
       flags,
     );
-    this.#leaveTextRoom(bulk);
     if (words !== none && result >= 0) bulk.blocks = none;
     return this.#submitted(bulk, result);
   }

@@ -274,7 +274,7 @@ export class FakeNative implements NativeContext {
       keys,
     });
     if (slot !== -1) this.#push(slot);
-    if (typeof givenKeys === 'number') this.releaseBlock(givenKeys);
+    if (typeof givenKeys === 'number' && givenKeys !== 0) this.releaseBlock(givenKeys);
     return this.#nextToken++;
   }
 
