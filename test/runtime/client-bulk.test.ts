@@ -148,7 +148,9 @@ describe('large messages', () => {
       };
       call(outer);
       const messages = native.submitted.map((sent) => Buffer.from(messageOf(laidOut(sent.pieces))));
-      const wanted = [{ text: 'outer', payload, parts: [element] }, inner].map((each) => EchoMessage.encode(each));
+      const wanted = [{ text: 'outer', payload, parts: [element] }, inner].map((each) =>
+        EchoMessage.encode(each),
+      );
       const counts = wanted.map((each) => messages.filter((message) => message.equals(each)).length);
       expect(counts[0]).toBe(1);
       expect(counts[1]).toBe(messages.length - 1);
