@@ -125,7 +125,9 @@ describe('buffers', () => {
   });
 
   test.each([
-    ['of no block', [0, 0, 1]],
+    ['beyond the text room', [0, 4000, 97]],
+    ['from behind the text room', [0, 4097, 0]],
+    ['of a length below 0, in the text room', [0, 0, -1]],
     ['of a number that no block has', [77_777, 0, 1]],
     ['beyond its block', [undefined, 4000, 5000]],
     ['from behind its block', [undefined, 1 << 30, 1]],

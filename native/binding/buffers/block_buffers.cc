@@ -15,14 +15,14 @@ Napi::Value BlockBuffers::buffer(memory::BlockId block) {
   const auto found = entries_.find(block);
   if (found == entries_.end() || found->second.js_references == 0) return Napi::Value();
   Entry& entry = found->second;
-  if (entry.buffer != nullptr && transferred(entry)) {
+  if (entry.buffer == nullptr) return make(block, entry);
+  napi_value value = value_of(entry);
+  if (is_transferred(value)) {
     // The block has one reference more from now on, which returns when the transferred memory is free.
     arena_.retain(block);
     make_stray(entry)->references = 1;
+    return make(block, entry);
   }
-  if (entry.buffer == nullptr) return make(block, entry);
-  napi_value value = nullptr;
-  napi_get_reference_value(env_, entry.buffer, &value);
   if (value == nullptr) {
     // Collected, and its finalizer has not run yet: that finalizer must not take the references that stand
     // for the new buffer.
@@ -52,45 +52,55 @@ Napi::Value BlockBuffers::make(memory::BlockId block, Entry& entry) {
 }
 
 void BlockBuffers::release(memory::BlockId block, void (memory::Arena::*release_block)(memory::BlockId)) {
-  Entry* entry = unreference(block);
+  const Napi::HandleScope scope(env_);
+  napi_value value = nullptr;
+  Entry* entry = unreference(block, &value);
   if (entry == nullptr) return;
   (arena_.*release_block)(block);
-  if (entry->js_references == 0 && entry->buffer != nullptr && entry->weak) {
-    napi_value value = nullptr;
-    napi_get_reference_value(env_, entry->buffer, &value);
-    if (value == nullptr) return;
-    napi_reference_ref(env_, entry->buffer, nullptr);
-    entry->weak = false;
-  }
+  if (entry->js_references != 0 || value == nullptr || !entry->weak) return;
+  napi_reference_ref(env_, entry->buffer, nullptr);
+  entry->weak = false;
 }
 
 void BlockBuffers::take(memory::BlockId block) {
-  Entry* entry = unreference(block);
+  const Napi::HandleScope scope(env_);
+  napi_value value = nullptr;
+  Entry* entry = unreference(block, &value);
   if (entry == nullptr) return;
   drop(*entry);
   arena_.release(block);
 }
 
 /// JS gives up one of its references. Null when it has none, or when the application has transferred the
-/// buffer: the stray has the reference then.
-BlockBuffers::Entry* BlockBuffers::unreference(memory::BlockId block) {
+/// buffer: the stray has the reference then. `value`: its buffer, null for none. In a handle scope.
+BlockBuffers::Entry* BlockBuffers::unreference(memory::BlockId block, napi_value* value) {
   const auto found = entries_.find(block);
   if (found == entries_.end() || found->second.js_references == 0) return nullptr;
   Entry& entry = found->second;
   --entry.js_references;
-  if (!transferred(entry)) return &entry;
+  *value = value_of(entry);
+  if (!is_transferred(*value)) return &entry;
   make_stray(entry)->references = 1;
   return nullptr;
 }
 
+/// The buffer; null: there is none, or it has been collected. In a handle scope.
+napi_value BlockBuffers::value_of(const Entry& entry) const {
+  napi_value value = nullptr;
+  if (entry.buffer != nullptr) napi_get_reference_value(env_, entry.buffer, &value);
+  return value;
+}
+
 /// Whether the application has transferred the buffer. (Nobody here detaches one and keeps its reference.)
+bool BlockBuffers::is_transferred(napi_value value) const {
+  bool detached = false;
+  return value != nullptr && napi_is_detached_arraybuffer(env_, value, &detached) == napi_ok && detached;
+}
+
 bool BlockBuffers::transferred(const Entry& entry) const {
   if (entry.buffer == nullptr) return false;
   const Napi::HandleScope scope(env_);
-  napi_value value = nullptr;
-  bool detached = false;
-  napi_get_reference_value(env_, entry.buffer, &value);
-  return value != nullptr && napi_is_detached_arraybuffer(env_, value, &detached) == napi_ok && detached;
+  return is_transferred(value_of(entry));
 }
 
 /// The block's next buffer is another one. The caller says how many references the stray has.
@@ -140,9 +150,7 @@ void BlockBuffers::drop(Entry& entry) {
   entry.link = nullptr;
   if (entry.buffer == nullptr) return;
   const Napi::HandleScope scope(env_);
-  napi_value value = nullptr;
-  napi_get_reference_value(env_, entry.buffer, &value);
-  if (value != nullptr) napi_detach_arraybuffer(env_, value);
+  if (const napi_value value = value_of(entry); value != nullptr) napi_detach_arraybuffer(env_, value);
   napi_delete_reference(env_, std::exchange(entry.buffer, nullptr));
 }
 

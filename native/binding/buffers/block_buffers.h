@@ -65,9 +65,11 @@ class BlockBuffers {
   };
 
   void release(memory::BlockId block, void (memory::Arena::*release_block)(memory::BlockId));
-  Entry* unreference(memory::BlockId block);
+  Entry* unreference(memory::BlockId block, napi_value* value);
   Entry& entry(memory::BlockId block) { return entries_[block]; }
   Napi::Value make(memory::BlockId block, Entry& entry);
+  napi_value value_of(const Entry& entry) const;
+  bool is_transferred(napi_value value) const;
   bool transferred(const Entry& entry) const;
   Link* make_stray(Entry& entry);
   void keep_pages(Link& stray);
