@@ -34,6 +34,13 @@ function staysInPlace(buffer: ArrayBufferLike): boolean {
   return !isSharedArrayBuffer(buffer) && (buffer as { resizable?: boolean }).resizable !== true;
 }
 
+/** By a getter that gave more now than to `bound`: what is moved to its place then would not fit. */
+function hasGrown(sink: Sink, plan: ImagePlan, textBytes: number): boolean {
+  let bytes = textBytes;
+  for (let i = 0; i < sink.holes; i++) if (sink.holeCopied[i] === true) bytes += sink.holeValue[i]!.length;
+  return sink.holes > plan.values || bytes > plan.contentBytes;
+}
+
 export class BulkMessages {
   /** Size of the message that was last refused as too large. */
   refusedBytes = 0;
@@ -180,7 +187,7 @@ export class BulkMessages {
         const end = encodeMeasured(type, message, sink, start);
         bulk.bytes = end - start + sink.held;
         fault = this.#fault(bulk.bytes, maxBytes);
-        if (fault === 0 && sink.holes > planned && plan !== undefined)
+        if (fault === 0 && plan !== undefined && hasGrown(sink, plan, end - start))
           throw new CodecError(type.typeName, 'it grew while it was being encoded');
         if (
           fault === 0 &&

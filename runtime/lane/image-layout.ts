@@ -10,8 +10,10 @@ export interface ImagePlan {
   /** Values that have a place of their own. */
   readonly values: number;
   readonly tableBytes: number;
-  /** Of the memory that the message is encoded into, behind the table. */
+  /** Of the memory that the message is encoded into, the table included. */
   readonly roomBytes: number;
+  /** Of these, for texts and copied values: the rest is for the table and gaps. */
+  readonly contentBytes: number;
 }
 
 /** Undefined: no image, since there is no such value, or since it could be longer than an image may be. All lengths are upper bounds, `copied` is exact. */
@@ -29,7 +31,8 @@ export function planImage(
   // What a bound says of a message that is too large is no reason: the exact length will be.
   if (extraBytes > imageBytesMax(Math.min(messageBytes, maxBytes)) - Math.min(messageBytes, maxBytes))
     return undefined;
-  return { values, tableBytes, roomBytes: textBytes + copied + extraBytes };
+  const contentBytes = textBytes + copied;
+  return { values, tableBytes, roomBytes: contentBytes + extraBytes, contentBytes };
 }
 
 /** What is written by loops: a native call costs as much as so many bytes. */

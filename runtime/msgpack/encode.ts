@@ -31,6 +31,7 @@ function stringBytes(text: string): number {
   return headBytes + (text.length < measuredFrom ? text.length * 3 : Buffer.byteLength(text));
 }
 
+/** Of one message: a getter of it may make a call, whose message is measured meanwhile. */
 export class Measure {
   readonly #typeName: string;
   #path: (string | number)[] = [];

@@ -96,27 +96,29 @@ function decodeLifted(typeName: string, source: Source, at: number, end: number)
 
 /** The codec of values of type `T`. `typeName` is for errors. What a peer sends is checked for its form, not for being a `T`. */
 export function msgpackType<T>(typeName: string): MessageType<T, T> {
-  const measure = new Measure(typeName);
   return messageType<T, T>({
     typeName,
     create: (init) => init as T,
     bound: (message, sink) => {
-      const bytes = measure.of(message, sink);
+      const bytes = new Measure(typeName).of(message, sink);
       return sink.planned === 0 ? bytes : bytes + 4 * headBytes;
     },
     encodeTo: (message: T, sink: Sink, at: number, limit: number = sink.bytes.length): number => {
       const lifted: Lifted[] = [];
       const apart = sink.gatherBytes !== Number.POSITIVE_INFINITY;
       // Measuring costs less than packing something large for nothing. With binaries apart, the bound has been asked for.
-      if (!apart && at + measure.of(message, sink) > limit) return noRoom(sink, at);
+      if (!apart && at + new Measure(typeName).of(message, sink) > limit) return noRoom(sink, at);
       const rest = apart ? lift(message, sink.gatherBytes, lifted) : message;
       if (lifted.length === 0) {
         const packed = pack(typeName, message);
+        // A getter may have given more now than when it was measured.
+        if (packed.byteLength > limit - at) return noRoom(sink, at);
         sink.bytes.set(packed, at);
         return at + packed.byteLength;
       }
       const list = lifted.map(({ path, value }) => [path, value.byteLength]);
       const packed = pack(typeName, [rest, list]);
+      if (headBytes + packed.byteLength > limit - at) return noRoom(sink, at);
       sink.bytes[at] = liftedMark;
       sink.view.setUint32(at + 1, packed.byteLength, true);
       sink.bytes.set(packed, at + headBytes);

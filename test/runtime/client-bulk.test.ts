@@ -156,6 +156,35 @@ describe('large messages', () => {
       expect(counts[1]).toBe(messages.length - 1);
     });
 
+    const growths = [1, 2, 3, 4].flatMap((looks) =>
+      [100, 3000, 3500, 3900, 5000, 20_000].map((bytes) => [looks, bytes] as const),
+    );
+    test.each(growths)(
+      'a value that grows after %i looks, to %i bytes: all of it, or nothing is sent',
+      async (looks, bytes) => {
+        const values = Array.from({ length: 10 }, (_, i) => inArena(20_000, i));
+        let looked = 0;
+        const parts = Object.defineProperty([Uint8Array.of(), ...values], 0, {
+          get: () => new Uint8Array(looked++ < looks ? 0 : bytes).fill(9),
+        });
+        const before = native.blocks.size;
+        const outcome = call({ parts, text: 'text', number: 5 });
+        const [sent] = native.submitted;
+        expect(native.submitted.length).toBeLessThan(2);
+        if (sent === undefined) {
+          await expect(outcome).rejects.toThrow(/it grew while it was being encoded/);
+        } else {
+          const message = EchoMessage.decode(messageOf(laidOut(sent.pieces)));
+          expect(message.text).toBe('text');
+          expect([0, bytes]).toContain(message.parts[0]!.length);
+          expect(message.parts.slice(1).map((part) => part.length)).toEqual(
+            values.map((each) => each.length),
+          );
+        }
+        expect(native.blocks.size).toBe(before);
+      },
+    );
+
     test.each([
       ['that is refused', Reason.tooLarge],
       ['that throws', 0],
