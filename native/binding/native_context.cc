@@ -3,7 +3,6 @@
 
 #include <optional>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include "binding/objects/boundary_constants.h"
 #include "binding/objects/engine_options.h"
 #include "binding/objects/given_pieces.h"
+#include "binding/objects/own_properties.h"
 #include "binding/objects/peer_address.h"
 #include "binding/objects/session_object.h"
 #include "binding/objects/session_options.h"
@@ -90,11 +90,11 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
     give(self, "peersKeepAccess", context.peers_keep_access());
     give(self, "submissionsMax", session::kSubmissionsMax);
     give(self, "path", context.device().capabilities().path);
-    add_frequent<&NativeContext::flush>(self, "flush");
-    add_frequent<&NativeContext::submit_bulk>(self, "submitBulk");
-    add_frequent<&NativeContext::alloc_buffer>(self, "allocBuffer");
-    add_frequent<&NativeContext::block_buffer>(self, "blockBuffer");
-    add_frequent<&NativeContext::give_block<&BlockBuffers::release>>(self, "releaseBlock");
+    give_method<&NativeContext::flush>(self, "flush", this);
+    give_method<&NativeContext::submit_bulk>(self, "submitBulk", this);
+    give_method<&NativeContext::alloc_buffer>(self, "allocBuffer", this);
+    give_method<&NativeContext::block_buffer>(self, "blockBuffer", this);
+    give_method<&NativeContext::give_block<&BlockBuffers::release>>(self, "releaseBlock", this);
   }
 
   ~NativeContext() override {
@@ -102,35 +102,6 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
   }
 
  private:
-  /// A property as an object literal would have it. With more than a dozen that are set one after the other
-  /// V8 keeps the object as a hash table, and all JS that reads one of them has to call for it.
-  template <class Value>
-  static void give(const Napi::Object& self, const char* name, Value value) {
-    self.DefineProperty(
-        Napi::PropertyDescriptor::Value(name, Napi::Value::From(self.Env(), value), napi_default_jsproperty));
-  }
-
-  /// A method of this object alone, which is called for each large message or each turn: it knows its object.
-  /// One of the class has to look for it in a private property of `this`, by a call of V8's that costs as
-  /// much as the rest of going into native code.
-  template <auto method>
-  void add_frequent(const Napi::Object& self, const char* name) {
-    const auto function = Napi::Function::New<&NativeContext::frequent<method>>(self.Env(), name, this);
-    // Whoever has the function keeps the object.
-    function.Set("context", self);
-    give(self, name, function);
-  }
-  template <auto method>
-  static Napi::Value frequent(const Napi::CallbackInfo& info) {
-    auto* self = static_cast<NativeContext*>(info.Data());
-    if constexpr (std::is_void_v<decltype((self->*method)(info))>) {
-      (self->*method)(info);
-      return {};
-    } else {
-      return (self->*method)(info);
-    }
-  }
-
   /// The engine, or null with an exception pending.
   Engine* engine(const Napi::CallbackInfo& info) {
     if (engine_ == nullptr)
@@ -143,9 +114,8 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
   }
   /// The session, or null with an exception pending.
   session::Session* session(const Napi::CallbackInfo& info) {
-    Engine* engine = this->engine(info);
-    if (engine == nullptr) return nullptr;
-    session::Session* found = engine->context().find(info[0].As<Napi::Number>().Uint32Value());
+    if (engine(info) == nullptr) return nullptr;
+    session::Session* found = find(info);
     if (found == nullptr)
       Napi::Error::New(info.Env(), "rdma-rpc: no such session").ThrowAsJavaScriptException();
     return found;

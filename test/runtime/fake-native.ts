@@ -16,48 +16,10 @@ import {
   type Stats,
   Sub,
 } from '../../runtime/native.ts';
+import type { FakeEvent, FakeOptions, Submitted } from './fake-events.ts';
 
 const piecesIn = (words: Int32Array, count: number): Int32Array[] =>
   Array.from({ length: count }, (_, i) => words.slice(4 * i, 4 * i + 4));
-
-export interface Submitted {
-  op: number;
-  session: number;
-  call: number;
-  method: number;
-  metadata: Uint8Array;
-  message: Uint8Array;
-  timeoutUs: number;
-  bulk: boolean;
-  sink: number;
-  pieces: readonly Uint8Array[];
-  keys: readonly number[];
-}
-
-export interface FakeEvent {
-  kind: number;
-  session?: number;
-  call?: number;
-  method?: number;
-  metadata?: Uint8Array;
-  message?: Uint8Array;
-  /** Arena block to hand the message over in. */
-  block?: number;
-  image?: boolean;
-  timeoutUs?: number;
-  status?: number;
-  held?: number;
-  reason?: number;
-  beyondSink?: number;
-  processed?: number;
-  part?: number;
-}
-
-export interface FakeOptions {
-  slots?: number;
-  slotBytes?: number;
-  arenaBytes?: number;
-}
 
 const payloadOffset = 64;
 const slabBytes = 1 << 20;

@@ -6,7 +6,8 @@ import { EvKind, notRun } from '../../runtime/native.ts';
 import { HandlerTable } from '../../runtime/server/handlers.ts';
 import { Load } from '../../runtime/server/load.ts';
 import { ServerSession } from '../../runtime/server/server-session.ts';
-import { type FakeEvent, FakeNative } from './fake-native.ts';
+import type { FakeEvent } from './fake-events.ts';
+import { FakeNative } from './fake-native.ts';
 import { EchoDefinition, EchoMessage } from './gen/echo.rdma.ts';
 
 export type EchoHandlers = Partial<Handlers<typeof EchoDefinition>>;

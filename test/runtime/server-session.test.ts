@@ -4,7 +4,8 @@ import { decodeMetadata, encodeMetadata } from '../../runtime/core/metadata-wire
 import { type HandlerContext, leaseOf, Metadata, RpcError, Status } from '../../runtime/index.ts';
 import { deadlines } from '../../runtime/lane/deadlines.ts';
 import { EvKind, Reason, SubOp } from '../../runtime/native.ts';
-import type { FakeEvent, FakeNative } from './fake-native.ts';
+import type { FakeEvent } from './fake-events.ts';
+import type { FakeNative } from './fake-native.ts';
 import { EchoDefinition, EchoMessage } from './gen/echo.rdma.ts';
 import { type BedOptions, type EchoHandlers, request, ServerBed } from './server-bed.ts';
 

@@ -7,7 +7,8 @@ import { Load } from '../../runtime/server/load.ts';
 import { ServerSession } from '../../runtime/server/server-session.ts';
 import { ServerStreams } from '../../runtime/server/stream/server-streams.ts';
 import { PartFlag, PartHeader, PartKind, partHeader, pushMethod } from '../../runtime/stream/part-header.ts';
-import { type FakeEvent, FakeNative } from '../runtime/fake-native.ts';
+import type { FakeEvent } from '../runtime/fake-events.ts';
+import { FakeNative } from '../runtime/fake-native.ts';
 import { Item, type ItemInit, StreamsDefinition } from './gen/stream.rdma.ts';
 import { newLog, type StreamLog, streamHandlers } from './streams-service.ts';
 

@@ -25,7 +25,8 @@ std::optional<std::uint32_t> ClientHalf::expose(ClientBulk& bulk, const fabric::
 }
 
 /// Which pieces the frame itself can bring, a bit for each: what is short is not worth a window, a READ and
-/// an invalidation. Never all of them, since a message that is elsewhere has a key.
+/// an invalidation. Not the application's own, which may want them apart, and never all of them, since a
+/// message that is elsewhere has a key.
 std::uint32_t ClientHalf::carried_pieces(const ClientBulk& bulk) const {
   static_assert(kPiecesMax <= 32);
   if (!options_.peer_takes_carried || bulk.pieces.size() < 2) return 0;
@@ -34,7 +35,7 @@ std::uint32_t ClientHalf::carried_pieces(const ClientBulk& bulk) const {
       sizeof(wire::PiecesHead) + bulk.pieces.size() * sizeof(wire::Piece) + bulk.metadata_bytes;
   for (std::size_t i = 0; i < bulk.pieces.size(); ++i) {
     const std::size_t length = bulk.pieces[i].length;
-    if (length > kCarriedBytes || bytes + length > link_.frame_room()) continue;
+    if (bulk.pieces[i].lent || length > kCarriedBytes || bytes + length > link_.frame_room()) continue;
     carried |= 1u << i;
     bytes += length;
   }

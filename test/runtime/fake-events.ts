@@ -1,0 +1,40 @@
+/** What a scripted native side (fake-native.ts) has been given, what it says, and how it is made. */
+
+export interface Submitted {
+  op: number;
+  session: number;
+  call: number;
+  method: number;
+  metadata: Uint8Array;
+  message: Uint8Array;
+  timeoutUs: number;
+  bulk: boolean;
+  sink: number;
+  pieces: readonly Uint8Array[];
+  keys: readonly number[];
+}
+
+export interface FakeEvent {
+  kind: number;
+  session?: number;
+  call?: number;
+  method?: number;
+  metadata?: Uint8Array;
+  message?: Uint8Array;
+  /** Arena block to hand the message over in. */
+  block?: number;
+  image?: boolean;
+  timeoutUs?: number;
+  status?: number;
+  held?: number;
+  reason?: number;
+  beyondSink?: number;
+  processed?: number;
+  part?: number;
+}
+
+export interface FakeOptions {
+  slots?: number;
+  slotBytes?: number;
+  arenaBytes?: number;
+}
