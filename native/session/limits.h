@@ -55,8 +55,7 @@ inline constexpr std::uint32_t kSharedChunk = 64;
 inline constexpr std::uint32_t kPiecesMax = 30;
 
 /// A piece of so many bytes goes along in the frame of its request rather than being shown to the peer. What
-/// is around a large value is some 70 bytes; four times as much is still copied in less time than a window, a
-/// READ and an invalidation take. (Not tuned.)
+/// is around one large value is some 130 bytes; twice as much is still a copy of a few lines. (Not tuned.)
 inline constexpr std::uint32_t kCarriedBytes = 256;
 
 /// Spare bytes before the payload of every slot: header and extensions of any frame without pieces fit.

@@ -78,6 +78,12 @@ export interface Prepared {
   readonly guard: Guard;
 }
 
+/** What a session may send to a peer with these features. */
+export const peerTakes = (features: number): { peerTakesSegments: boolean; peerTakesCarried: boolean } => ({
+  peerTakesSegments: (features & feature.segments) !== 0,
+  peerTakesCarried: (features & feature.carried) !== 0,
+});
+
 /** Throws when the fabric cannot be had or a limit is reached; nothing is left behind then. `agreed`: the limits of the welcome; `features`: what the peer can do. */
 export function prepareSession(
   side: LocalSide,
@@ -102,8 +108,7 @@ export function prepareSession(
       messageMaxBytes: side.messageMaxBytes,
       peerMessageMaxBytes: peer.messageMaxBytes,
       peerSlotBytes,
-      peerTakesSegments: (features & feature.segments) !== 0,
-      peerTakesCarried: (features & feature.carried) !== 0,
+      ...peerTakes(features),
       ...(arenaBytesMax !== undefined && { arenaBytesMax }),
       ...(seal !== undefined && { seal }),
     });

@@ -69,8 +69,8 @@ PiecesRead read_pieces(Napi::Env env, Napi::Value values, Napi::Value keys, Engi
       return PiecesRead::no_bytes;
     }
     const std::span<std::byte> room = engine.text_room();
-    const auto* at = static_cast<std::byte*>(data);
-    session::GivenPiece piece{.data = static_cast<std::byte*>(data),
+    auto* at = static_cast<std::byte*>(data);
+    session::GivenPiece piece{.data = at,
                               .bytes = bytes,
                               .lent = number_of_buffer != 0,
                               .text = at >= room.data() && at < room.data() + room.size()};

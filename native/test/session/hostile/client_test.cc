@@ -16,6 +16,17 @@ FrameBytes bulk_request(std::uint32_t call, const std::vector<wire::Piece>& piec
   return frame;
 }
 
+/// Grants a sink for the answer to call 0, and returns the key that this invalidates; 0: none.
+std::uint32_t key_of_answer(Scene& s, std::uint32_t bytes) {
+  const std::uint32_t sink = s.peer.expose(4096, bytes, fabric::access_remote_write);
+  s.peer.send(FrameBytes(header(FrameType::sink, 0, 0, wire::has_sink))
+                  .add(wire::Sink{s.peer.address(4096), bytes, sink}));
+  s.run();
+  const auto response = s.peer.receive(FrameType::response);
+  EXPECT_TRUE(response.has_value());
+  return response ? response->invalidated_rkey : 0;
+}
+
 /// What stands behind the frame's list: the bytes of the pieces that it carries.
 FrameBytes carrying(const std::vector<wire::Piece>& pieces, std::size_t bytes) {
   return bulk_request(0, pieces).pad(bytes);
@@ -78,13 +89,7 @@ const Trick kClientTricks[] = {
        const std::uint32_t key = s.peer.expose(0, 3000, fabric::access_remote_read);
        s.peer.send(carrying({{0, 5, 0}, {s.peer.address(0), 3000, key}}, 5));
        s.run();
-       const std::uint32_t sink = s.peer.expose(4096, 3005, fabric::access_remote_write);
-       s.peer.send(FrameBytes(header(FrameType::sink, 0, 0, wire::has_sink))
-                       .add(wire::Sink{s.peer.address(4096), 3005, sink}));
-       s.run();
-       const auto response = s.peer.receive(FrameType::response);
-       ASSERT_TRUE(response.has_value());
-       EXPECT_EQ(response->invalidated_rkey, key) << "the first piece that has one";
+       EXPECT_EQ(key_of_answer(s, 3005), key) << "of the first piece that has one";
      },
      true},
     {"CarriedPiecesLongerThanTheFrame", "do not add up to the frame",
@@ -184,13 +189,7 @@ const Trick kClientTricks[] = {
        const std::uint32_t key = s.peer.expose(0, 3000, fabric::access_remote_read);
        s.peer.send(bulk_request(0, {{s.peer.address(0), 3000, key}}));
        s.run();
-       const std::uint32_t sink = s.peer.expose(4096, 3000, fabric::access_remote_write);
-       s.peer.send(FrameBytes(header(FrameType::sink, 0, 0, wire::has_sink))
-                       .add(wire::Sink{s.peer.address(4096), 3000, sink}));
-       s.run();
-       const auto response = s.peer.receive(FrameType::response);
-       ASSERT_TRUE(response.has_value());
-       EXPECT_EQ(response->invalidated_rkey, key);
+       EXPECT_EQ(key_of_answer(s, 3000), key);
        s.peer.send(bulk_request(wire::call_word(0, 1), {{s.peer.address(0), 3000, key}}));
      },
      true},

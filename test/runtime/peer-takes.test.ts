@@ -1,0 +1,15 @@
+/** What a session may send to a peer: each by the feature bit of its own, which an older peer has not. */
+import { expect, test } from 'vitest';
+import { feature, ownFeatures } from '../../runtime/control/frames.ts';
+import { peerTakes } from '../../runtime/control/session-setup.ts';
+
+const all = ~0 >>> 0;
+
+test.each([
+  ['peerTakesSegments', feature.segments, 16],
+  ['peerTakesCarried', feature.carried, 64],
+] as const)('%s', (option, bit, onWire) => {
+  expect(bit).toBe(onWire);
+  expect(ownFeatures & bit).toBe(bit);
+  expect([0, bit, all & ~bit].map((features) => peerTakes(features)[option])).toEqual([false, true, false]);
+});
