@@ -6,7 +6,8 @@
 import { textOf } from '../core/foreign.ts';
 import type { FabricName } from '../lane/contexts.ts';
 import { loadNative } from '../native.ts';
-import { bindingOf, bindingOffer, bothBind, checkProof, commonCipher } from './binding.ts';
+import { Ahead } from './ahead.ts';
+import { type BoundAttempt, bindingOf, bindingOffer, bothBind, checkProof, commonCipher } from './binding.ts';
 import { FabricReasons } from './fabric-reasons.ts';
 import {
   controlText,
@@ -115,7 +116,7 @@ function withoutFor(side: LocalSide, reasons: FabricReasons): FabricReason[] {
 /**
  * Resolves when the client says that its session is up: `attach` has been called with this side's, which may have been lost again. Rejects when
  * the link ends or the client breaks the rules; nothing is left behind then, except that an attached session still goes down by itself.
- * `peer` is for the log.
+ * `peer` is for the log; `isOnly`: no other handshake is under way.
  */
 export async function acceptOver(
   link: Link,
@@ -123,6 +124,7 @@ export async function acceptOver(
   peer: string,
   admit: Admit,
   attach: Attach,
+  isOnly: () => boolean,
 ): Promise<void> {
   const hello = await next(link);
   if (hello.type !== 'hello') throw new Error(`the client began with ${hello.type} instead of hello`);
@@ -161,60 +163,73 @@ export async function acceptOver(
   };
   link.send(welcome);
   const binding = bindingOf(link.duplex, offer, hello, welcome, link.takeOpening());
+  const prepare = (fabric: FabricName, attempt: BoundAttempt | undefined): Prepared =>
+    prepareSession(side, fabric, hello.limits, agreed, hello.features, {
+      guard,
+      ...(cipher !== undefined &&
+        attempt !== undefined && { seal: { cipher, keys: attempt.sealKeys('server') } }),
+    });
   const skip = (fabric: FabricName, why: string, forClient = why): void => {
     reasons.failed(fabric, why);
     told.failed(fabric, forClient);
     link.send({ type: 'unreachable', reason: controlText(forClient) });
   };
-  for (let tries = 0; tries < fabrics.length; ++tries) {
-    const frame = await next(link);
-    if (frame.type !== 'attach') throw new Error(`the client sent ${frame.type} instead of attach`);
-    const fabric = fabrics.find((name) => name === frame.fabric);
-    if (fabric === undefined) throw new Error('the client chose a fabric that was not offered');
-    const attempt = binding?.attempt(tries, fabric);
-    if (attempt !== undefined)
-      checkProof(frame.proof, attempt.attach(frame.address), 'the queue pair of the client');
-    let prepared: Prepared;
-    try {
-      prepared = prepareSession(side, fabric, hello.limits, agreed, hello.features, {
-        guard,
-        ...(cipher !== undefined &&
-          attempt !== undefined && { seal: { cipher, keys: attempt.sealKeys('server') } }),
-      });
-    } catch (error) {
-      skip(fabric, message(error));
-      continue;
+  const ahead = new Ahead();
+  if (isOnly()) {
+    const likely = hello.fabrics.find(({ name }) => (fabrics as string[]).includes(name));
+    ahead.make(side, likely?.name as FabricName | undefined, (fabric) =>
+      prepare(fabric, binding?.attempt(0, fabric)),
+    );
+  }
+  try {
+    for (let tries = 0; tries < fabrics.length; ++tries) {
+      const frame = await next(link);
+      if (frame.type !== 'attach') throw new Error(`the client sent ${frame.type} instead of attach`);
+      const fabric = fabrics.find((name) => name === frame.fabric);
+      if (fabric === undefined) throw new Error('the client chose a fabric that was not offered');
+      const attempt = binding?.attempt(tries, fabric);
+      if (attempt !== undefined)
+        checkProof(frame.proof, attempt.attach(frame.address), 'the queue pair of the client');
+      let prepared: Prepared;
+      try {
+        prepared = ahead.take(fabric) ?? prepare(fabric, attempt);
+      } catch (error) {
+        skip(fabric, message(error));
+        continue;
+      }
+      const { context, target } = prepared;
+      const address = context.native.sessionAddress(target.session);
+      const words = attempt?.firstWords('server', frame.address, address);
+      const why = context.accept(target.session, frame.address, words);
+      if (why !== '') {
+        discardSession(prepared, why);
+        skip(fabric, why, notReached(fabric));
+        continue;
+      }
+      // The client may send its first request with or before `ready`: the owner has to be there first.
+      try {
+        attach(prepared, hello);
+      } catch (error) {
+        discardSession(prepared, message(error));
+        throw error;
+      }
+      const proof = attempt?.attached(frame.address, address);
+      link.send({ type: 'attached', address, ...(proof !== undefined && { proof }) });
+      const last = await next(link);
+      if (last.type === 'ready') {
+        if (!context.has(target.session)) throw new Error(`${fabric}: the connection was lost at once`);
+        reasons.chosen(peer, fabric, context, target.session);
+        return;
+      }
+      const reason =
+        last.type === 'unreachable' ? last.reason : `the client sent ${last.type} instead of ready`;
+      context.closeSession(target.session, reason);
+      if (last.type !== 'unreachable') throw new Error(reason);
+      reasons.failed(fabric, reason);
+      told.failed(fabric, reason);
     }
-    const { context, target } = prepared;
-    const address = context.native.sessionAddress(target.session);
-    const words = attempt?.firstWords('server', frame.address, address);
-    const why = context.accept(target.session, frame.address, words);
-    if (why !== '') {
-      discardSession(prepared, why);
-      skip(fabric, why, notReached(fabric));
-      continue;
-    }
-    // The client may send its first request with or before `ready`: the owner has to be there first.
-    try {
-      attach(prepared, hello);
-    } catch (error) {
-      discardSession(prepared, message(error));
-      throw error;
-    }
-    const proof = attempt?.attached(frame.address, address);
-    link.send({ type: 'attached', address, ...(proof !== undefined && { proof }) });
-    const last = await next(link);
-    if (last.type === 'ready') {
-      if (!context.has(target.session)) throw new Error(`${fabric}: the connection was lost at once`);
-      reasons.chosen(peer, fabric, context, target.session);
-      return;
-    }
-    const reason =
-      last.type === 'unreachable' ? last.reason : `the client sent ${last.type} instead of ready`;
-    context.closeSession(target.session, reason);
-    if (last.type !== 'unreachable') throw new Error(reason);
-    reasons.failed(fabric, reason);
-    told.failed(fabric, reason);
+  } finally {
+    ahead.drop();
   }
   throw new NotConnected(told, reasons);
 }

@@ -36,6 +36,11 @@ export class Handshakes {
     });
   }
 
+  /** Those under way. */
+  get size(): number {
+    return this.#open.size;
+  }
+
   begin(link: Link): void {
     const { handshakeTimeoutMs } = this.#limits;
     const timer = setTimeout(

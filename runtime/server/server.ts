@@ -341,7 +341,14 @@ export class RpcServer implements Server, ServerSessionListener {
       const turn = this.#handshakes.enter(link);
       return turn === undefined ? gate() : turn.then(gate);
     };
-    await acceptOver(link, side, arrival.address, admit, (prepared) => this.#attach(link, prepared, arrival));
+    await acceptOver(
+      link,
+      side,
+      arrival.address,
+      admit,
+      (prepared) => this.#attach(link, prepared, arrival),
+      () => this.#handshakes.size === 1,
+    );
     const connection = this.#connectionOf(link);
     connection?.begin(this.#options);
     link.deliver((frame) => {

@@ -25,6 +25,8 @@ ReceivePool::Slab ReceivePool::take(std::size_t bytes, std::string* error) {
 }
 
 bool ReceivePool::add(std::size_t slab_bytes, std::string* error) {
+  // One that was kept is of another size.
+  chunks_.remove_if([](const Chunk& chunk) { return chunk.unused(); });
   std::uint32_t slabs = 0;
   if (device_.capabilities().max_memories != 0) {
     for (const Chunk& other : chunks_) slabs += other.slab_bytes == slab_bytes ? other.slabs : 0;
@@ -46,13 +48,19 @@ bool ReceivePool::add(std::size_t slab_bytes, std::string* error) {
 
 void ReceivePool::give_back(std::list<Chunk>::iterator chunk, std::uint32_t index) {
   chunk->free.push_back(index);
-  if (chunk->free.size() == chunk->slabs) {
+  if (chunk->unused() && !keeps(*chunk)) {
     chunks_.erase(chunk);
     return;
   }
   // The next session finds zeroes in pages of its own.
   ::madvise(chunk->memory->data() + index * chunk->slab_bytes, chunk->slab_bytes, MADV_REMOVE);
   chunks_.splice(chunks_.begin(), chunks_, chunk);
+}
+
+bool ReceivePool::keeps(const Chunk& unused) const {
+  return device_.capabilities().max_memories != 0 && unused.slabs == 1 &&
+         std::none_of(chunks_.begin(), chunks_.end(),
+                      [&](const Chunk& other) { return &other != &unused && other.unused(); });
 }
 
 }  // namespace rdma_rpc::session

@@ -22,6 +22,8 @@ class ReceivePool {
     std::size_t slab_bytes;
     std::uint32_t slabs;
     std::vector<std::uint32_t> free;
+
+    bool unused() const { return free.size() == slabs; }
   };
 
  public:
@@ -61,6 +63,9 @@ class ReceivePool {
  private:
   bool add(std::size_t slab_bytes, std::string* error);
   void give_back(std::list<Chunk>::iterator chunk, std::uint32_t index);
+  /// One for a session that may follow, where it holds no pages: to make it, and to map it at the peer, is
+  /// much of what a session costs that has few calls.
+  bool keeps(const Chunk& unused) const;
 
   fabric::Device& device_;
   std::list<Chunk> chunks_;  ///< those with room first

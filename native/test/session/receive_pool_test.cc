@@ -63,7 +63,7 @@ TEST_F(ReceivePools, ManySessionsShareFewMemories) {
   EXPECT_EQ(memories(), 9u);
 }
 
-TEST_F(ReceivePools, WhatIsGivenBackIsTakenAgainAndAnEmptyMemoryGoes) {
+TEST_F(ReceivePools, WhatIsGivenBackIsTakenAgainAndEmptyMemoriesGoButOne) {
   take(128);
   std::byte* const one = slabs[77].data();
   slabs.erase(slabs.begin() + 77);
@@ -73,7 +73,27 @@ TEST_F(ReceivePools, WhatIsGivenBackIsTakenAgainAndAnEmptyMemoryGoes) {
   slabs.erase(slabs.begin(), slabs.begin() + 60);
   EXPECT_LT(memories(), 8u);
   slabs.clear();
-  EXPECT_EQ(memories(), 0u);
+  EXPECT_EQ(memories(), 1u);
+}
+
+TEST_F(ReceivePools, TheMemoryOfOneSessionStaysForTheNext) {
+  take(1);
+  std::byte* const bytes = slabs.back().data();
+  for (int session = 0; session < 3; ++session) {
+    slabs.clear();
+    EXPECT_EQ(memories(), 1u);
+    take(1);
+    EXPECT_EQ(slabs.back().data(), bytes);
+  }
+}
+
+/// Sessions of other lengths follow one another when the options of a channel change.
+TEST_F(ReceivePools, TheMemoryThatStaysMakesRoomForAnotherLength) {
+  take(1);
+  slabs.clear();
+  const ReceivePool::Slab longer = pool.take(3 * kSlabBytes, &error);
+  ASSERT_TRUE(longer) << error;
+  EXPECT_EQ(memories(), 1u);
 }
 
 TEST_F(ReceivePools, OtherLengthsLieElsewhere) {
@@ -94,6 +114,8 @@ class OwnMemories : public ReceivePools {
 TEST_F(OwnMemories, WhereThereAreManyEachSessionHasItsOwn) {
   take(20);
   EXPECT_EQ(memories(), 20u);
+  slabs.clear();
+  EXPECT_EQ(memories(), 0u) << "it would stay pinned";
 }
 
 }  // namespace

@@ -137,6 +137,20 @@ bool RemoteDevice::map_memory(std::uint32_t memory, Mapped* mapped, std::string*
   return true;
 }
 
+void RemoteDevice::unmap_memories() {
+  std::uint64_t left = 0;
+  for (std::uint32_t i = 0; i < kMemoriesMax; ++i) {
+    Mapped& each = memories_[i];
+    if (each.serial == 0) continue;
+    const bool there = segment().memories[i].serial.load(std::memory_order_relaxed) == each.serial;
+    if (there && left + each.map.bytes() <= kLeftBytesMax) {
+      left += each.map.bytes();
+    } else {
+      each = {};
+    }
+  }
+}
+
 namespace {
 
 // memcpy uses `rep movsb` for large copies, which some CPUs (Zen 3 and 4) carry out at 3 GB/s instead of 25

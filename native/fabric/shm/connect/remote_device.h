@@ -22,6 +22,8 @@ struct RemoteRange {
   std::byte* mapped = nullptr;
   std::uint64_t addr = 0;
 };
+/// What may stay mapped of a peer that no queue pair leads to: the receives of a session or two.
+inline constexpr std::uint64_t kLeftBytesMax = std::uint64_t{12} << 20;
 enum class Direction { read, write };
 /// `vanished`: the peer has no memory there. `refused`: the kernel lets nobody in, or the peer has ended.
 enum class Copied { all, vanished, refused };
@@ -69,10 +71,9 @@ class RemoteDevice {
   /// failed where it was for want of descriptors or memory here.
   bool resolve(std::uint32_t memory, std::uint64_t addr, std::uint64_t bytes, RemoteRange* range,
                std::string* why = nullptr);
-  /// Nobody uses any of them: they would keep a peer's memory that has ended.
-  void unmap_memories() {
-    for (Mapped& each : memories_) each = {};
-  }
+  /// Nobody uses any of them, and a peer that ends would be kept its memory by them. What is small and still
+  /// there stays, for the next session.
+  void unmap_memories();
   /// Copies between the peer's memory and ours. With mapped memory it always can.
   Copied copy(Direction direction, const RemoteRange& remote, void* local, std::size_t bytes) const;
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "fabric/shm/connect/remote_device.h"
 #include "fabric/shm/layout.h"
 #include "fabric/shm/memory/segment.h"
 #include "fabric/shm/peers.h"
@@ -149,28 +150,49 @@ int mappings_of(const std::string& name) {
   return count;
 }
 
-TEST(ShmConnect, OfTheDeviceThatWasLeftLastOnlyTheTablesStayMapped) {
+/// Connects anew, and writes to the peer's memory, which is mapped for it.
+void write_to(ShmEnd& here, ShmEnd& peer) {
+  peer.open_qp();
+  here.open_qp();
+  ASSERT_EQ(here.qp->connect(peer.qp->local_address()), "");
+  ASSERT_EQ(peer.qp->connect(here.qp->local_address()), "");
+  ASSERT_TRUE(peer.bind_all(access_remote_write));
+  const Sge sge = here.sge(0, 64);
+  ASSERT_TRUE(here.post(Opcode::rdma_write, 1, {&sge, 1}, peer.region->addr(), peer.window->rkey()));
+  ASSERT_EQ(here.next().status, WcStatus::success);
+}
+
+TEST(ShmConnect, OfTheDeviceThatWasLeftLastTheTablesAndALittleMemoryStayMapped) {
   const ShmOptions mapped{.any_memory = false};
   ShmEnd here(mapped), there(mapped), third(mapped);
   const int devices = mappings_of("device"), memories = mappings_of("test memory");
-  const auto write_to = [&here](ShmEnd& peer, std::uint64_t id) {
-    peer.open_qp();
-    here.open_qp();
-    ASSERT_EQ(here.qp->connect(peer.qp->local_address()), "");
-    ASSERT_EQ(peer.qp->connect(here.qp->local_address()), "");
-    ASSERT_TRUE(peer.bind_all(access_remote_write));
-    const Sge sge = here.sge(0, 64);
-    ASSERT_TRUE(here.post(Opcode::rdma_write, id, {&sge, 1}, peer.region->addr(), peer.window->rkey()));
-    ASSERT_EQ(here.next().status, WcStatus::success);
-  };
   for (ShmEnd* peer : {&there, &there, &third}) {
-    write_to(*peer, 1);
-    EXPECT_EQ(mappings_of("test memory"), memories + 1);
+    write_to(here, *peer);
     here.qp.reset();
-    EXPECT_EQ(mappings_of("test memory"), memories) << "it would be kept when the peer has ended";
+    EXPECT_EQ(mappings_of("test memory"), memories + 1) << "of the last one";
     peer->qp.reset();
     EXPECT_EQ(mappings_of("device"), devices + (peer == &third ? 3 : 2)) << "ours of theirs, theirs of ours";
   }
+}
+
+TEST(ShmConnect, WhatThePeerNoLongerHasDoesNotStayMapped) {
+  const ShmOptions mapped{.any_memory = false};
+  ShmEnd here(mapped), there(mapped);
+  const int memories = mappings_of("test memory");
+  write_to(here, there);
+  there.free_memory();
+  here.qp.reset();
+  EXPECT_EQ(mappings_of("test memory"), memories - 1) << "it would be kept";
+}
+
+TEST(ShmConnect, LargeMemoryOfADeviceThatWasLeftDoesNotStayMapped) {
+  const ShmOptions mapped{.any_memory = false};
+  ShmEnd here(mapped), there(mapped, shm::kLeftBytesMax + kPageBytes);
+  const int memories = mappings_of("test memory");
+  write_to(here, there);
+  EXPECT_EQ(mappings_of("test memory"), memories + 1);
+  here.qp.reset();
+  EXPECT_EQ(mappings_of("test memory"), memories) << "it would be kept when the peer has ended";
 }
 
 TEST(ShmConnect, AnAttemptThatFailsLeavesNothingOfADeviceMappedThatWasLeft) {

@@ -37,10 +37,11 @@ struct ShmEnd {
   std::unique_ptr<MemoryWindow> window;
   std::unique_ptr<QueuePair> qp;
 
-  explicit ShmEnd(const ShmOptions& options = {}) : device(open_shm_device(options, &error)) {
+  explicit ShmEnd(const ShmOptions& options = {}, std::size_t memory_bytes = kMemoryBytes)
+      : device(open_shm_device(options, &error)) {
     cq = device->create_cq(256);
     slab = device->alloc_memory(kReceives * kSlotBytes, "test slab");
-    memory = device->alloc_memory(kMemoryBytes, "test memory");
+    memory = device->alloc_memory(memory_bytes, "test memory");
     slab_region = device->reg_mr(slab->data(), slab->size(), access_local_write, &error);
     region = device->reg_mr(memory->data(), memory->size(), access_local_write | access_mw_bind, &error);
     window = device->alloc_mw();
@@ -50,6 +51,11 @@ struct ShmEnd {
     qp.reset();
     qp = device->create_qp(*cq, {.send_wr_max = 64, .recv_wr_max = kReceives}, &error);
     for (std::uint32_t i = 0; i < kReceives; ++i) post_recv(i);
+  }
+  void free_memory() {
+    window.reset();
+    region.reset();
+    memory.reset();
   }
   void post_recv(std::uint64_t slot) {
     const RecvWr wr{
