@@ -13,11 +13,10 @@ import {
   createClient,
   createServer,
   type Lease,
-  leaseOf,
   tlsFiles,
 } from 'rdma-rpc';
 import { BenchDefinition } from './gen/bench.rdma.ts';
-import type { BenchClient, BenchHandlers, BenchServer, EndOptions, Msg, Peer } from './peer.ts';
+import type { BenchClient, BenchHandlers, BenchServer, EndOptions, Peer } from './peer.ts';
 
 const timeoutMs = 30_000;
 /** What a message has beside its payload: two tags, a length, an id. */
@@ -47,23 +46,15 @@ function addressOf({ socket, port }: EndOptions): string {
 
 async function serve(options: EndOptions, handlers: BenchHandlers): Promise<BenchServer> {
   configure({ polling: options.polling, arenaBytes });
-  const server = createServer({ messageMaxBytes, sessionsPerPeerMax, ...tlsOf(options) }).add(
-    BenchDefinition,
-    {
-      echo: (request: Msg) => {
-        const answer = handlers.echo(request);
-        // The runtime holds the memory that an answer is sent from until it has been sent, so it may be
-        // released once the answer is on its way.
-        if (request.payload.length >= registeredMin) setImmediate(() => leaseOf(request)?.release());
-        return answer;
-      },
-      put: (request: Msg) => {
-        const answer = handlers.put(request);
-        if (request.payload.length >= registeredMin) leaseOf(request)?.release();
-        return answer;
-      },
-    },
-  );
+  const server = createServer({
+    messageMaxBytes,
+    sessionsPerPeerMax,
+    requestMemory: 'call',
+    ...tlsOf(options),
+  }).add(BenchDefinition, {
+    echo: (request) => handlers.echo(request),
+    put: (request) => handlers.put(request),
+  });
   const address = await server.listen(addressOf(options));
   return {
     port: options.port === undefined ? undefined : Number(address.slice(address.lastIndexOf(':') + 1)),

@@ -68,7 +68,7 @@ export class Responder implements SlotWaiter, Answering {
 
   stop(): void {
     this.down = true;
-    this.#waiting = [];
+    for (const answer of this.#waiting.splice(0)) if (answer instanceof ServerCall) answer.over();
     this.#short.stop();
   }
 
@@ -85,7 +85,10 @@ export class Responder implements SlotWaiter, Answering {
 
   answer(call: ServerCall, response: unknown): void {
     call.finish();
-    if (this.down || call.accepted) return;
+    if (this.down || call.accepted) {
+      call.over();
+      return;
+    }
     const { check } = call.definition;
     let result: number;
     try {
@@ -101,6 +104,7 @@ export class Responder implements SlotWaiter, Answering {
     }
     if (result >= 0) {
       this.sent();
+      call.over();
       return;
     }
     const { shortBytes } = this.#context.outgoing.bulk;
@@ -115,6 +119,7 @@ export class Responder implements SlotWaiter, Answering {
         text: this.refusalText(call, -result),
         metadata: undefined,
       });
+      call.over();
     }
   }
 
@@ -127,6 +132,7 @@ export class Responder implements SlotWaiter, Answering {
   fail(call: ServerCall, error: unknown): void {
     call.finish();
     this.report(call, error);
+    call.over();
     const known = error instanceof RpcError ? error : undefined;
     if (this.down || call.accepted) return;
     const failed = AuthorizeFailed.is(error) ? authorizeFailed : handlerFailed;
@@ -163,6 +169,12 @@ export class Responder implements SlotWaiter, Answering {
     if (error instanceof RpcError ? call.accepted : !meant) this.#onHandlerError(error, call.method);
   }
 
+  /** As report(), of a call that has been answered when its time was up. */
+  reportLate(call: ServerCall, error: unknown): void {
+    this.report(call, error);
+    call.over();
+  }
+
   /** Answers a request whose handler has not been and will not be run. */
   refuse(handle: number, { status, text }: Refusal): void {
     this.#send({ handle, status: status | notRun, text, metadata: undefined });
@@ -175,6 +187,7 @@ export class Responder implements SlotWaiter, Answering {
         ? `${call.method}: no memory for the response on the server: ${why}`
         : `${call.method}: the deadline passed on the server: ${why}`;
     this.#send({ handle: call.handle, status, text, metadata: undefined });
+    call.over();
   }
 
   onSlotsFree(): void {

@@ -6,6 +6,7 @@
 import { ContextValues } from '../core/context-values.ts';
 import type { RpcError } from '../core/errors/rpc-error.ts';
 import type { HandlerContext } from '../core/handler-context.ts';
+import type { Lease } from '../core/lease.ts';
 import { type Lengths, lengthsOf } from '../core/lengths.ts';
 import { Metadata } from '../core/metadata.ts';
 import { decodeMetadata } from '../core/metadata-wire.ts';
@@ -31,6 +32,8 @@ class Asked {
   /** The response, while it waits for a send slot. */
   response: unknown;
   lengths: Lengths | undefined;
+  /** Of the request, when it ends with the call. */
+  lease: Lease | undefined;
 }
 
 /** Where a call came by. */
@@ -227,6 +230,16 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
   /** The handler is done. */
   finish(): void {
     this.#stopTimer();
+  }
+
+  /** What is to be given back when the call is over. */
+  set lease(lease: Lease) {
+    this.#more.lease = lease;
+  }
+
+  /** The handler is done, and nothing that it has given will be read any more. */
+  over(): void {
+    this.#asked?.lease?.release();
   }
 
   #arm(): void {

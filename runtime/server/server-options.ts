@@ -19,6 +19,12 @@ export interface ServerOptions extends FabricOptions {
   streamsMax?: number;
   /** Largest request accepted, bytes. Default 64 MiB, at most 4 GiB - 1. */
   messageMaxBytes?: number;
+  /**
+   * How long the memory stays that large `bytes` values of a request are views of. `lease`, the default: until
+   * `leaseOf(request)` is released or collected. `call`: until the call has been answered and its handler is
+   * done; then it serves others, and a view that was kept shows their bytes. Not for messages of streams.
+   */
+  requestMemory?: 'lease' | 'call';
   /** Sessions at once. Default 1024. */
   sessionsMax?: number;
   /** Connections of one network address, those in their handshake included. Default 64. Unix sockets have no address and no such limit. */
@@ -84,6 +90,7 @@ export const serverRules: OptionRules = {
   inflightMax: { kind: 'integer', range: limits.inflight },
   streamsMax: { kind: 'integer', range: limits.streams },
   messageMaxBytes: { kind: 'integer', range: limits.messageBytes },
+  requestMemory: { kind: 'choice', values: ['lease', 'call'], default: 'lease' },
   sessionsMax: { kind: 'integer', range: limits.sessions },
   sessionsPerPeerMax: { kind: 'integer', range: limits.sessionsPerPeer },
   handlersMax: { kind: 'integer', range: limits.handlers },

@@ -5,6 +5,7 @@
 
 import type { RpcError } from '../core/errors/rpc-error.ts';
 import { promiseOf } from '../core/foreign.ts';
+import { leaseOf } from '../core/lease.ts';
 import type { KnownPeer } from '../core/peer.ts';
 import type { FabricContext, SessionOwner } from '../lane/fabric-context.ts';
 import { Incoming } from '../lane/incoming.ts';
@@ -59,6 +60,9 @@ export class ServerSession implements SessionOwner, CallOwner {
   /** Makes what its streams need, if it may have any: when the first one comes, as most sessions have none. */
   makeParts: (() => ServerParts) | undefined;
 
+  /** Leases of requests end with their calls. */
+  leasesEnd = false;
+
   readonly #context: FabricContext;
   readonly #handlers: HandlerTable;
   readonly #listener: ServerSessionListener;
@@ -75,11 +79,12 @@ export class ServerSession implements SessionOwner, CallOwner {
   readonly #pending = new PendingHandlers(
     (call, response) => {
       this.#unlink(call);
-      if (!call.late) this.#responder.answer(call, response);
+      if (call.late) call.over();
+      else this.#responder.answer(call, response);
     },
     (call, error) => {
       this.#unlink(call);
-      if (call.late) this.#responder.report(call, error);
+      if (call.late) this.#responder.reportLate(call, error);
       else this.#responder.fail(call, error);
     },
   );
@@ -192,6 +197,8 @@ export class ServerSession implements SessionOwner, CallOwner {
     }
     const call = new ServerCall(this, handle, method, deadlineMs, metadata);
     call.limited = limited;
+    const lease = this.leasesEnd ? leaseOf(request as object) : undefined;
+    if (lease !== undefined) call.lease = lease;
     this.#run(call, request);
   }
 

@@ -299,6 +299,7 @@ export class RpcServer implements Server, ServerSessionListener {
     if (full !== undefined) throw full;
     const { context, target } = prepared;
     const session = new ServerSession(context, target, arrival, this.#handlers, this.#load, this);
+    session.leasesEnd = this.#options.requestMemory === 'call';
     if (prepared.streamsMax > 0)
       session.makeParts = () => new ServerStreams(session.shared, prepared.streamsMax);
     const connection = new ServerConnection(session, link, prepared);
@@ -341,14 +342,8 @@ export class RpcServer implements Server, ServerSessionListener {
       const turn = this.#handshakes.enter(link);
       return turn === undefined ? gate() : turn.then(gate);
     };
-    await acceptOver(
-      link,
-      side,
-      arrival.address,
-      admit,
-      (prepared) => this.#attach(link, prepared, arrival),
-      () => this.#handshakes.size === 1,
-    );
+    const attach = (prepared: Prepared): void => this.#attach(link, prepared, arrival);
+    await acceptOver(link, side, arrival.address, admit, attach, () => this.#handshakes.size === 1);
     const connection = this.#connectionOf(link);
     connection?.begin(this.#options);
     link.deliver((frame) => {

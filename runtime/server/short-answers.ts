@@ -91,15 +91,18 @@ export class ShortAnswers implements SlotWaiter {
   forget(handle: number): void {
     const at = this.#waiting.findIndex(({ call }) => call.handle === handle);
     if (at === -1) return;
-    this.#waiting[at]!.stop();
-    this.#waiting.splice(at, 1);
+    const [answer] = this.#waiting.splice(at, 1);
+    answer!.stop();
+    answer!.call.over();
     // It may have been what the others waited behind.
     if (at === 0) this.onSlotsFree();
   }
 
   stop(): void {
-    for (const waiting of this.#waiting) waiting.stop();
-    this.#waiting = [];
+    for (const waiting of this.#waiting.splice(0)) {
+      waiting.stop();
+      waiting.call.over();
+    }
   }
 
   onSlotsFree(): void {

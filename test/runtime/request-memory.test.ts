@@ -1,0 +1,210 @@
+/** Option `requestMemory: 'call'` of a server: when the memory of a large request is given back, and what must not have been read before. */
+import { createClient, createServer, leaseOf, stats } from 'rdma-rpc';
+import { afterEach, describe, expect, test } from 'vitest';
+import { deadlines } from '../../runtime/lane/deadlines.ts';
+import { EvKind, Reason } from '../../runtime/native.ts';
+import { turn, until } from '../outcomes.ts';
+import type { FakeEvent } from './fake-events.ts';
+import { EchoDefinition, EchoMessage } from './gen/echo.rdma.ts';
+import { type EchoHandlers, request, ServerBed } from './server-bed.ts';
+import { openWorld, type Way, type World } from './world.ts';
+
+/** A server of these handlers that has been sent a request with a large value; `held`: its memory is. */
+function asked(
+  echo: NonNullable<EchoHandlers['echo']>,
+  { leasesEnd = true, slots = 64, event = {} as Partial<FakeEvent>, before = (_: ServerBed) => {} } = {},
+) {
+  const bed = new ServerBed({ echo }, { slots });
+  bed.session.leasesEnd = leasesEnd;
+  before(bed);
+  const { native } = bed;
+  const block = native.allocBlock(20_000);
+  const message = EchoMessage.encode({ payload: new Uint8Array(10_000) });
+  native.deliver(request({ message, block, ...event }));
+  native.releaseBlock(block);
+  return { bed, native, held: () => native.blocks.has(block) };
+}
+
+/** A handler that is done when the test says so. */
+function slow() {
+  const ends = { resolve: (_: EchoMessage) => {}, reject: (_: Error) => {} };
+  const echo = () => new Promise<EchoMessage>((resolve, reject) => Object.assign(ends, { resolve, reject }));
+  return { echo, ends };
+}
+const answer = EchoMessage.create({ text: 'done' });
+
+describe('the memory of a request', () => {
+  test('stays for a lease without the option', () => {
+    expect(asked(() => ({ text: 'done' }), { leasesEnd: false }).held()).toBe(true);
+  });
+
+  test.each<[string, EchoHandlers['echo']]>([
+    ['answers', () => ({ text: 'done' })],
+    ['answers with what it got', (r) => ({ text: `${r.payload.length}` })],
+    [
+      'throws',
+      () => {
+        throw new Error('no');
+      },
+    ],
+    [
+      'has given it back itself',
+      (r) => {
+        leaseOf(r)?.release();
+        return {};
+      },
+    ],
+  ])('comes back when the handler %s', (_, echo) => {
+    let lease: ReturnType<typeof leaseOf>;
+    const { held, bed } = asked((r, context) => {
+      lease = leaseOf(r);
+      return echo!(r, context);
+    });
+    expect(held()).toBe(false);
+    expect(lease?.released).toBe(true);
+    expect(bed.answers()).toHaveLength(1);
+  });
+
+  test.each<[string, (ends: ReturnType<typeof slow>['ends']) => void]>([
+    ['answers', ({ resolve }) => resolve(answer)],
+    ['fails', ({ reject }) => reject(new Error('no'))],
+  ])('comes back when an asynchronous handler %s, not before', async (_, end) => {
+    const { echo, ends } = slow();
+    const { held } = asked(echo);
+    await turn();
+    expect(held()).toBe(true);
+    end(ends);
+    await turn();
+    expect(held()).toBe(false);
+  });
+
+  test.each<[string, (ends: ReturnType<typeof slow>['ends']) => void]>([
+    ['answers', ({ resolve }) => resolve(answer)],
+    ['fails', ({ reject }) => reject(new Error('no'))],
+  ])('stays while a handler reads it whose time is up, until it %s', async (_, end) => {
+    const { echo, ends } = slow();
+    const { held, bed } = asked(
+      (_r, { signal }) => {
+        signal.addEventListener('abort', () => undefined);
+        return echo();
+      },
+      { event: { timeoutUs: 5_000_000 } },
+    );
+    deadlines.run(deadlines.now + 6_000);
+    await turn();
+    expect(bed.answers()).toHaveLength(1);
+    expect(held()).toBe(true);
+    end(ends);
+    await turn();
+    expect(held()).toBe(false);
+  });
+
+  test.each<[string, FakeEvent]>([
+    ['cancelled', { kind: EvKind.cancelled, call: 70001 }],
+    ['lost with its connection', { kind: EvKind.sessionDown }],
+  ])('stays while a handler reads it whose call is %s', async (_, event) => {
+    const { echo, ends } = slow();
+    const { held, native } = asked(echo);
+    native.deliver(event);
+    await turn();
+    expect(held()).toBe(true);
+    ends.resolve(answer);
+    await turn();
+    expect(held()).toBe(false);
+  });
+
+  describe('whose answer has no send slot yet', () => {
+    /** The only slot is taken by the answer of another call. */
+    const waiting = () =>
+      asked((r) => ({ payload: r.payload.subarray(0, 100) }), {
+        slots: 1,
+        before: ({ native }) => {
+          native.freeAtFlush = false;
+          native.deliver(request({ call: 70002 }));
+        },
+      });
+
+    test('stays until the answer has been sent', () => {
+      const { held, native, bed } = waiting();
+      expect(held()).toBe(true);
+      native.freeAtFlush = true;
+      native.releaseSlots();
+      native.deliver({ kind: EvKind.slotsFree });
+      expect(bed.answers()).toHaveLength(2);
+      expect(held()).toBe(false);
+    });
+
+    test('comes back with the end of the connection', () => {
+      const { held, native } = waiting();
+      native.deliver({ kind: EvKind.sessionDown });
+      expect(held()).toBe(false);
+    });
+  });
+
+  describe('whose answer waits for memory', () => {
+    const waiting = () =>
+      asked(() => ({ payload: new Uint8Array(20_000) }), {
+        event: { timeoutUs: 5_000_000 },
+        before: ({ native }) => {
+          native.refuseBulk = Reason.registering;
+        },
+      });
+
+    test.each<[string, (way: ReturnType<typeof waiting>) => void]>([
+      [
+        'it has been sent',
+        ({ native }) => {
+          native.refuseBulk = 0;
+          native.deliver({ kind: EvKind.memoryFree });
+        },
+      ],
+      ['its time is up', () => deadlines.run(deadlines.now + 4_999)],
+      [
+        'it cannot be sent',
+        ({ native }) => {
+          native.refuseBulk = Reason.detached;
+          native.deliver({ kind: EvKind.memoryFree });
+        },
+      ],
+      ['its caller has given up', ({ native }) => native.deliver({ kind: EvKind.cancelled, call: 70001 })],
+      ['the connection has ended', ({ native }) => native.deliver({ kind: EvKind.sessionDown })],
+    ])('stays until %s', (_, end) => {
+      const way = waiting();
+      expect(way.held()).toBe(true);
+      end(way);
+      expect(way.held()).toBe(false);
+    });
+  });
+
+  test('comes back when the answer is refused for its length', () => {
+    const { held, bed } = asked(() => ({ payload: new Uint8Array(2_000_000) }));
+    expect(bed.answers()).toMatchObject([{ text: expect.stringMatching(/messageMaxBytes/) }]);
+    expect(held()).toBe(false);
+  });
+});
+
+describe.each<Way>(['in process', 'shm over unix', 'tcp'])('%s', (way) => {
+  let world: World;
+  afterEach(() => world.close());
+
+  test('requests that are sent back are right, and nothing of the arena is left', async () => {
+    world = await openWorld(way, { requestMemory: 'call' });
+    const client = createClient(EchoDefinition, world.channel);
+    await world.channel.ready();
+    const leased = stats().arenaLeasedBlocks;
+    const caller = async (number: number): Promise<void> => {
+      for (let i = 0; i < 40; ++i) {
+        const payload = new Uint8Array(40_000 + 5_000 * i).fill(number * 40 + i);
+        const come = await client.echo({ payload });
+        expect(Buffer.compare(come.payload, payload)).toBe(0);
+        leaseOf(come)?.release();
+      }
+    };
+    await Promise.all([0, 1, 2, 3, 4, 5].map(caller));
+    await until(() => stats().arenaLeasedBlocks === leased);
+  });
+});
+
+test('createServer takes nothing else for it', () => {
+  expect(() => createServer({ requestMemory: 'forever' as 'call' })).toThrow(/requestMemory.*lease.*call/);
+});
