@@ -39,8 +39,13 @@ export function interceptedHandler(
     call.adopt(request);
     const { header, trailer } = call;
     if (!request.stream) {
-      const message = await handler.call(self, request.message, call);
-      return { stream: false, service, method, message, header, trailer };
+      call.enter();
+      try {
+        const message = await handler.call(self, request.message, call);
+        return { stream: false, service, method, message, header, trailer };
+      } finally {
+        call.leave();
+      }
     }
     const argument = method.requestStream ? request.message : await onlyMessage(request.message, noMessage);
     const result = handler.call(self, argument, call);

@@ -108,7 +108,10 @@ export class Responder implements SlotWaiter, Answering {
       return;
     }
     const { shortBytes } = this.#context.outgoing.bulk;
-    if (result === -Reason.noMemory && this.#short.add(call, response, shortBytes)) return;
+    if (result === -Reason.noMemory && this.#short.add(call, response, shortBytes)) {
+      call.yieldMemory();
+      return;
+    }
     if (result === noSlot) {
       call.response = response;
       this.#wait(call);

@@ -15,6 +15,7 @@ import { deadlines } from '../lane/deadlines.ts';
 import type { DeadlineOwner } from '../lane/timer-wheel.ts';
 import { deadlinePassed, limitPassed } from './call-faults.ts';
 import { handlerController } from './handler-signal.ts';
+import { RequestLease } from './request-lease.ts';
 import type { ServerMethod } from './server-method.ts';
 
 /** What only some calls have. One is made per call that has any of it, so that the others stay small: every request makes a ServerCall. */
@@ -33,7 +34,7 @@ class Asked {
   response: unknown;
   lengths: Lengths | undefined;
   /** Of the request, when it ends with the call. */
-  lease: Lease | undefined;
+  lease: RequestLease | undefined;
 }
 
 /** Where a call came by. */
@@ -234,12 +235,26 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
 
   /** What is to be given back when the call is over. */
   set lease(lease: Lease) {
-    this.#more.lease = lease;
+    this.#more.lease = new RequestLease(lease);
   }
 
-  /** The handler is done, and nothing that it has given will be read any more. */
+  /** What was called for it is done, and nothing that it has given will be read any more. */
   over(): void {
-    this.#asked?.lease?.release();
+    this.#asked?.lease?.over();
+  }
+
+  /** A handler within interceptors begins, and is done: they need not wait for it. */
+  enter(): void {
+    this.#asked?.lease?.enter(this.method);
+  }
+
+  leave(): void {
+    this.#asked?.lease?.leave();
+  }
+
+  /** The answer waits for memory. */
+  yieldMemory(): void {
+    this.#asked?.lease?.yield();
   }
 
   #arm(): void {

@@ -1,5 +1,7 @@
 /** Option `requestMemory: 'call'` of a server: when the memory of a large request is given back, and what must not have been read before. */
-import { createClient, createServer, leaseOf, stats } from 'rdma-rpc';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { createClient, createServer, type Interceptor, type Lease, leaseOf, stats } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';
 import { deadlines } from '../../runtime/lane/deadlines.ts';
 import { EvKind, Reason } from '../../runtime/native.ts';
@@ -9,12 +11,21 @@ import { EchoDefinition, EchoMessage } from './gen/echo.rdma.ts';
 import { type EchoHandlers, request, ServerBed } from './server-bed.ts';
 import { openWorld, type Way, type World } from './world.ts';
 
+setFlagsFromString('--expose-gc');
+const collect = runInNewContext('gc') as () => void;
+
 /** A server of these handlers that has been sent a request with a large value; `held`: its memory is. */
 function asked(
   echo: NonNullable<EchoHandlers['echo']>,
-  { leasesEnd = true, slots = 64, event = {} as Partial<FakeEvent>, before = (_: ServerBed) => {} } = {},
+  {
+    leasesEnd = true,
+    slots = 64,
+    interceptors = [] as Interceptor[],
+    event = {} as Partial<FakeEvent>,
+    before = (_: ServerBed) => {},
+  } = {},
 ) {
-  const bed = new ServerBed({ echo }, { slots });
+  const bed = new ServerBed({ echo }, { slots, interceptors });
   bed.session.leasesEnd = leasesEnd;
   before(bed);
   const { native } = bed;
@@ -113,6 +124,56 @@ describe('the memory of a request', () => {
     expect(held()).toBe(false);
   });
 
+  describe('of a handler within interceptors', () => {
+    const early: Interceptor = (next) => (call) =>
+      Promise.race([next(call), Promise.reject(new Error('too slow'))]);
+
+    test.each<[string, (ends: ReturnType<typeof slow>['ends']) => void]>([
+      ['answers', ({ resolve }) => resolve(answer)],
+      ['fails', ({ reject }) => reject(new Error('no'))],
+    ])('that no longer wait for it stays until it %s', async (_, end) => {
+      const { echo, ends } = slow();
+      const { held, bed } = asked(echo, { interceptors: [early] });
+      await turn();
+      expect(bed.answers()).toHaveLength(1);
+      expect(held()).toBe(true);
+      end(ends);
+      await turn();
+      expect(held()).toBe(false);
+    });
+
+    test('stays until the last one is done that called next() more than once', async () => {
+      const both = [slow(), slow()];
+      let calls = 0;
+      const twice: Interceptor = (next) => (call) => Promise.race([next(call), next(call)]);
+      const { held, bed } = asked(() => both[calls++]!.echo(), { interceptors: [twice] });
+      await turn();
+      both[1]!.ends.resolve(answer);
+      await turn();
+      expect(bed.answers()).toHaveLength(1);
+      expect(held()).toBe(true);
+      both[0]!.ends.resolve(answer);
+      await turn();
+      expect(held()).toBe(false);
+    });
+
+    test('comes back with the answer of one that calls no handler, and none is called later', async () => {
+      let later: (() => Promise<unknown>) | undefined;
+      let handled = 0;
+      const cached: Interceptor = (next) => async (call) => {
+        later = () => next(call);
+        throw new Error('from the cache');
+      };
+      const { held } = asked(() => ({ text: `${++handled}` }), { interceptors: [cached] });
+      await turn();
+      expect(held()).toBe(false);
+      await expect(later!()).rejects.toThrow(
+        /Echo: an interceptor called next\(\) when it had answered already/,
+      );
+      expect(handled).toBe(0);
+    });
+  });
+
   describe('whose answer has no send slot yet', () => {
     /** The only slot is taken by the answer of another call. */
     const waiting = () =>
@@ -174,6 +235,28 @@ describe('the memory of a request', () => {
       end(way);
       expect(way.held()).toBe(false);
     });
+  });
+
+  // Else it would wait for itself, where both do not fit.
+  test('may be collected while the answer waits for memory and is not made of it', async () => {
+    let lease: WeakRef<Lease> | undefined;
+    const { native } = asked(
+      (r) => {
+        lease = new WeakRef(leaseOf(r)!);
+        return { payload: new Uint8Array(20_000) };
+      },
+      {
+        before: ({ native }) => {
+          native.refuseBulk = Reason.noMemory;
+        },
+      },
+    );
+    expect(native.submitted).toEqual([]);
+    for (let i = 0; i < 10 && lease!.deref() !== undefined; ++i) {
+      await turn();
+      collect();
+    }
+    expect(lease!.deref()).toBeUndefined();
   });
 
   test('comes back when the answer is refused for its length', () => {

@@ -1,6 +1,6 @@
 /** A server session on a scripted native side, for the tests of what it does with requests. */
 import { KnownPeer } from '../../runtime/core/peer.ts';
-import { type Handlers, Status } from '../../runtime/index.ts';
+import { type Handlers, type Interceptor, Status } from '../../runtime/index.ts';
 import { FabricContext } from '../../runtime/lane/fabric-context.ts';
 import { EvKind, notRun } from '../../runtime/native.ts';
 import { HandlerTable } from '../../runtime/server/handlers.ts';
@@ -16,6 +16,7 @@ export interface BedOptions {
   readonly slots?: number;
   readonly messageMaxBytes?: number;
   readonly handlersMax?: number;
+  readonly interceptors?: readonly Interceptor[];
 }
 
 export class ServerBed {
@@ -25,11 +26,11 @@ export class ServerBed {
   readonly down: string[] = [];
 
   constructor(handlers: EchoHandlers, options: BedOptions = {}) {
-    const { slots = 64, messageMaxBytes = 1e6, handlersMax = 100 } = options;
+    const { slots = 64, messageMaxBytes = 1e6, handlersMax = 100, interceptors = [] } = options;
     this.native = new FakeNative({ slots });
     const context = new FabricContext('sim', this.native);
     const registry = new HandlerTable();
-    registry.add(EchoDefinition, handlers);
+    registry.add(EchoDefinition, handlers, interceptors);
     const number = context.createSession({
       role: 'server',
       inflightMax: 8,
