@@ -172,12 +172,6 @@ export class Responder implements SlotWaiter, Answering {
     if (error instanceof RpcError ? call.accepted : !meant) this.#onHandlerError(error, call.method);
   }
 
-  /** As report(), of a call that has been answered when its time was up. */
-  reportLate(call: ServerCall, error: unknown): void {
-    this.report(call, error);
-    call.over();
-  }
-
   /** Answers a request whose handler has not been and will not be run. */
   refuse(handle: number, { status, text }: Refusal): void {
     this.#send({ handle, status: status | notRun, text, metadata: undefined });

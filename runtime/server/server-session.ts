@@ -84,8 +84,10 @@ export class ServerSession implements SessionOwner, CallOwner {
     },
     (call, error) => {
       this.#unlink(call);
-      if (call.late) this.#responder.reportLate(call, error);
-      else this.#responder.fail(call, error);
+      if (call.late) {
+        this.#responder.report(call, error);
+        call.over();
+      } else this.#responder.fail(call, error);
     },
   );
 

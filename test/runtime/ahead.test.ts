@@ -3,25 +3,15 @@ import { configure } from 'rdma-rpc';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { hostIdentity } from '../../runtime/control/host.ts';
 import type { Link } from '../../runtime/control/link.ts';
-import { EvKind, type NativeOptions } from '../../runtime/native.ts';
+import { EvKind } from '../../runtime/native.ts';
 import { RpcServer } from '../../runtime/server/server.ts';
 import { turn, until } from '../outcomes.ts';
 import { hello, linkTo } from './by-hand.ts';
+import { makes, native, natives } from './fake-loader.ts';
 import { FakeNative } from './fake-native.ts';
 
-const natives = vi.hoisted(() => new Map<string, unknown>());
-vi.mock('../../runtime/native.ts', async (original) => ({
-  ...(await original<object>()),
-  loadNative: () => ({
-    createContext: ({ fabric }: NativeOptions) => {
-      const native = new FakeNative();
-      natives.set(fabric, native);
-      return native;
-    },
-    verbsDevices: () => ({ whyNone: '', whyNoCm: '', memlock: '', devices: [] }),
-  }),
-}));
-const native = (fabric: string): FakeNative => natives.get(fabric) as FakeNative;
+vi.mock('../../runtime/native.ts', async (original) => (await import('./fake-loader.ts')).faked(original));
+makes(() => new FakeNative());
 
 let server: RpcServer;
 beforeEach(() => {
@@ -36,7 +26,7 @@ afterEach(async () => {
     open = false;
   });
   while (open) {
-    for (const each of natives.values()) (each as FakeNative).endClosed();
+    for (const each of natives.values()) each.endClosed();
     await turn();
   }
 });

@@ -7,26 +7,15 @@ import { configure, createClient, RpcError, Status } from 'rdma-rpc';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { ClientChannel } from '../../runtime/client/channel.ts';
 import type { ChannelOptions } from '../../runtime/client/channel-options.ts';
-import { EvKind, type NativeOptions } from '../../runtime/native.ts';
+import { EvKind } from '../../runtime/native.ts';
 import { RpcServer } from '../../runtime/server/server.ts';
 import { turn, until } from '../outcomes.ts';
+import { makes, native, natives } from './fake-loader.ts';
 import { FakeNative } from './fake-native.ts';
 import { EchoDefinition } from './gen/echo.rdma.ts';
 
-/** By fabric: client and server live in one process, so they share one. */
-const natives = vi.hoisted(() => new Map<string, unknown>());
-vi.mock('../../runtime/native.ts', async (original) => ({
-  ...(await original<object>()),
-  loadNative: () => ({
-    createContext: ({ fabric }: NativeOptions) => {
-      const native = new FakeNative();
-      natives.set(fabric, native);
-      return native;
-    },
-    verbsDevices: () => ({ whyNone: '', whyNoCm: '', memlock: '', devices: [] }),
-  }),
-}));
-const native = (fabric: string): FakeNative => natives.get(fabric) as FakeNative;
+vi.mock('../../runtime/native.ts', async (original) => (await import('./fake-loader.ts')).faked(original));
+makes(() => new FakeNative());
 
 let server: RpcServer;
 let channel: ClientChannel;
@@ -55,7 +44,7 @@ function open(fabrics: ('shm' | 'verbs')[], options: ChannelOptions = {}): Promi
 }
 /** The client's and the server's session on a fabric, when both have been told to connect. */
 async function connecting(fabric: string): Promise<{ client: number; server: number }> {
-  await until(() => (natives.get(fabric) as FakeNative | undefined)?.connected.length === 2);
+  await until(() => natives.get(fabric)?.connected.length === 2);
   const numbers = [...native(fabric).sessions].map(([number, { role }]) => [role, number] as const);
   return Object.fromEntries(numbers) as { client: number; server: number };
 }
@@ -69,7 +58,7 @@ async function ended(...ends: Promise<void>[]): Promise<void> {
     open = false;
   });
   while (open) {
-    for (const each of natives.values()) (each as FakeNative).endClosed();
+    for (const each of natives.values()) each.endClosed();
     await turn();
   }
 }

@@ -43,6 +43,10 @@ function slow() {
   return { echo, ends };
 }
 const answer = EchoMessage.create({ text: 'done' });
+const endings: [string, (ends: ReturnType<typeof slow>['ends']) => void][] = [
+  ['answers', ({ resolve }) => resolve(answer)],
+  ['fails', ({ reject }) => reject(new Error('no'))],
+];
 
 describe('the memory of a request', () => {
   test('stays for a lease without the option', () => {
@@ -76,10 +80,7 @@ describe('the memory of a request', () => {
     expect(bed.answers()).toHaveLength(1);
   });
 
-  test.each<[string, (ends: ReturnType<typeof slow>['ends']) => void]>([
-    ['answers', ({ resolve }) => resolve(answer)],
-    ['fails', ({ reject }) => reject(new Error('no'))],
-  ])('comes back when an asynchronous handler %s, not before', async (_, end) => {
+  test.each(endings)('comes back when an asynchronous handler %s, not before', async (_, end) => {
     const { echo, ends } = slow();
     const { held } = asked(echo);
     await turn();
@@ -89,10 +90,7 @@ describe('the memory of a request', () => {
     expect(held()).toBe(false);
   });
 
-  test.each<[string, (ends: ReturnType<typeof slow>['ends']) => void]>([
-    ['answers', ({ resolve }) => resolve(answer)],
-    ['fails', ({ reject }) => reject(new Error('no'))],
-  ])('stays while a handler reads it whose time is up, until it %s', async (_, end) => {
+  test.each(endings)('stays while a handler reads it whose time is up, until it %s', async (_, end) => {
     const { echo, ends } = slow();
     const { held, bed } = asked(
       (_r, { signal }) => {
@@ -128,10 +126,7 @@ describe('the memory of a request', () => {
     const early: Interceptor = (next) => (call) =>
       Promise.race([next(call), Promise.reject(new Error('too slow'))]);
 
-    test.each<[string, (ends: ReturnType<typeof slow>['ends']) => void]>([
-      ['answers', ({ resolve }) => resolve(answer)],
-      ['fails', ({ reject }) => reject(new Error('no'))],
-    ])('that no longer wait for it stays until it %s', async (_, end) => {
+    test.each(endings)('that no longer wait for it stays until it %s', async (_, end) => {
       const { echo, ends } = slow();
       const { held, bed } = asked(echo, { interceptors: [early] });
       await turn();

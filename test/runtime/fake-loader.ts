@@ -1,0 +1,27 @@
+/**
+ * In place of the addon's loader: contexts that a test scripts, one for each fabric. For tests in which client and
+ * server have a native side each, `vi.mock('../../runtime/native.ts', faked)`; `makes()` first of all, since the
+ * scripted side itself needs what is being mocked.
+ */
+import type { NativeOptions } from '../../runtime/native.ts';
+import type { FakeNative } from './fake-native.ts';
+
+let make: (() => FakeNative) | undefined;
+/** By fabric: client and server live in one process, so they share one. */
+export const natives = new Map<string, FakeNative>();
+export const native = (fabric: string): FakeNative => natives.get(fabric)!;
+export const makes = (of: () => FakeNative): void => {
+  make = of;
+};
+
+export const faked = async (original: () => Promise<unknown>): Promise<object> => ({
+  ...((await original()) as object),
+  loadNative: () => ({
+    createContext: ({ fabric }: NativeOptions) => {
+      const made = make!();
+      natives.set(fabric, made);
+      return made;
+    },
+    verbsDevices: () => ({ whyNone: '', whyNoCm: '', memlock: '', devices: [] }),
+  }),
+});
