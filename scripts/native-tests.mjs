@@ -3,30 +3,25 @@
  *
  *   node scripts/native-tests.mjs [--sanitize=address,undefined] [--build]     --build: and do not run them
  */
-import { existsSync, readFileSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
 import { configure } from './cmake.mjs';
-import { CommandFailed, root, run } from './command.mjs';
-import { readReport } from './ctest-report.mjs';
+import { CommandFailed, run } from './command.mjs';
 import { missing } from './debian.mjs';
 import { record } from './results.mjs';
 import { progress } from './step.mjs';
 import { runPrograms } from './whole-programs.mjs';
 
-const TEST_LIMIT_S = 120;
 /** Attacks on sealed frames, with each cipher: four in five change something. Sanitizers and emulators are too slow for as many. */
-const SEAL_TRIES = '1250000';
+const MANY_TRIES = { env: { RDMA_RPC_SEAL_TRIES: '1250000' } };
 
 export const buildDirectory = (sanitize) =>
-  sanitize === '' ? 'build/native-tests' : `build/native-${sanitize.replaceAll(',', '-')}`;
+  sanitize === '' ? 'build/native' : `build/native-${sanitize.replaceAll(',', '-')}`;
 
-/** Makes the build directory of the native tests. That of a sanitizer has the addon too (addon-tests.mjs): of one core, compiled once. */
+/** Makes the build directory of the native tests. It has the addon, too (setup.mjs, addon-tests.mjs): of one core, compiled once. */
 export async function configureTests(sanitize) {
   const directory = buildDirectory(sanitize);
-  const addon = sanitize === '' ? 'OFF' : 'ON';
   const options = [
     '-DRDMA_RPC_TESTS=ON',
-    `-DRDMA_RPC_ADDON=${addon}`,
+    '-DRDMA_RPC_ADDON=ON',
     '-DCMAKE_BUILD_TYPE=Release',
     `-DRDMA_RPC_SANITIZE=${sanitize}`,
   ];
@@ -51,30 +46,6 @@ export async function buildVerbsTests(sanitize, only = '') {
   return programs;
 }
 
-/** What ctest printed, without the tests that passed. */
-const failures = (output) =>
-  output
-    .split('\n')
-    .filter((line) => !/^ *(Start +\d+:|\d+\/\d+ Test .*( Passed |\*\*\*Skipped ))/.test(line))
-    .join('\n');
-
-async function runAll(directory) {
-  const report = join(root, directory, 'junit.xml');
-  rmSync(report, { force: true });
-  const options = ['--output-on-failure', '--no-tests=error', '--timeout', String(TEST_LIMIT_S), '-j', '2'];
-  try {
-    await run(['ctest', '--test-dir', directory, '--output-junit', 'junit.xml', ...options], {
-      env: { RDMA_RPC_SEAL_TRIES: SEAL_TRIES },
-    });
-  } catch (error) {
-    if (!(error instanceof CommandFailed)) throw error;
-    console.log(failures(error.output));
-  }
-  if (!existsSync(report))
-    return { passed: 0, failed: 1, failures: ['ctest wrote no report'], notRun: new Map() };
-  return readReport(readFileSync(report, 'utf8'));
-}
-
 /** Builds and runs them in a build directory of their own. Resolves to what they came to. */
 export async function nativeTests(sanitize = '') {
   const suite = sanitize === '' ? 'native' : `native, ${sanitize} sanitizer`;
@@ -89,9 +60,8 @@ export async function nativeTests(sanitize = '') {
     if (!(error instanceof CommandFailed)) throw error;
     return record(suite, { failed: 1, note: 'does not build' });
   }
-  // Without sanitizers each test is a process of its own, and one that crashes or hangs takes no other along.
   const { notRun, ...counts } = await progress(`${suite}: run`, () =>
-    sanitize === '' ? runAll(directory) : runPrograms(directory),
+    runPrograms(directory, sanitize === '' ? MANY_TRIES : {}),
   );
   const whyNot = [...notRun].map(([reason, count]) => `${count} tests: ${reason}`);
   return record(suite, { ...counts, whyNot });

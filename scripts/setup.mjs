@@ -49,11 +49,13 @@ async function buildAddon() {
     action: async () => {
       if (noVerbs !== '') {
         // One of an earlier build, and CMake's memory of where the headers were.
-        for (const path of [PLUGIN, 'build/addon'])
+        for (const path of [PLUGIN, 'build/native'])
           rmSync(join(root, path), { recursive: true, force: true });
       }
-      await configure('build/addon', ['cmake', '-S', '.', '-B', 'build/addon', '-DRDMA_RPC_ADDON=ON']);
-      await run(['cmake', '--build', 'build/addon', '--parallel', '2']);
+      // The native tests are built there, too, around the same core (native-tests.mjs).
+      await configure('build/native', ['cmake', '-S', '.', '-B', 'build/native', '-DRDMA_RPC_ADDON=ON']);
+      const targets = ['--target', 'rdma_rpc', 'rdma_rpc_perf'];
+      await run(['cmake', '--build', 'build/native', '--parallel', '2', ...targets]);
     },
   });
 }

@@ -1,6 +1,7 @@
 /**
  * Runs the tests that CTest knows of a build directory with a process for each program and environment, two at a time, and not one for each
- * test. For sanitized programs, of which each start takes as long as the test itself. A test that hangs takes the rest of its program along.
+ * test: three thousand starts take as long as what they start, and with sanitizers longer. A test that crashes or hangs fails, and takes the rest
+ * of its program along, which then counts as not run.
  */
 import { basename } from 'node:path';
 import { run } from './command.mjs';
@@ -26,15 +27,16 @@ async function programs(directory) {
     const title = [...variables, basename(command[0]), ...(found ? [] : command.slice(1))].join(' ');
     const env = Object.fromEntries(variables.map((variable) => variable.split('=', 2)));
     const skips = property(test, 'SKIP_RETURN_CODE');
-    all.set(title, { title, command: found ? command.slice(0, 1) : command, env, skips });
+    all.set(title, { title, command: found ? command.slice(0, 1) : command, variables, env, skips });
   }
   const rank = ({ command }) => (LONG.indexOf(basename(command[0])) + LONG.length + 1) % (LONG.length + 1);
   return [...all.values()].sort((a, b) => rank(a) - rank(b));
 }
 
 /** What one program came to, its failures shown. */
-async function outcomeOf({ title, command, env, skips }) {
-  const { code, output, message } = await run(command, { env, limitMs: LIMIT_MS }).then(
+async function outcomeOf({ title, command, variables, env, skips }, ofAll) {
+  const options = { limitMs: LIMIT_MS, ...ofAll, env: { ...ofAll.env, ...env } };
+  const { code, output, message } = await run(command, options).then(
     (output) => ({ code: 0, output, message: '' }),
     ({ code, output, message }) => ({ code, output, message }),
   );
@@ -43,20 +45,24 @@ async function outcomeOf({ title, command, env, skips }) {
   if (code === skips && seen.passed + seen.failed === 0)
     return { ...seen, notRun: new Map([[/not run: (.*)/.exec(output)?.[1] ?? title, 1]]) };
   if (seen.failed > 0) console.log(failuresOf(output));
+  seen.failures = seen.failures.map((name) => [...variables, name].join(' '));
   const unseen = seen.failed === 0 && (code !== 0 || !seen.ended);
   if (!unseen) return seen;
   console.log(output.slice(-5000));
   return { ...seen, failed: 1, failures: [`${title}: ${message || 'it did not end properly'}`] };
 }
 
-/** As readReport() of ctest-report.mjs. */
-export async function runPrograms(directory) {
+/**
+ * What they came to. `ofAll`: `env`, in the environment of each, and `limitMs`, which no program takes. `failures`: the names of the tests that failed, behind what is special in their
+ * program's environment; `notRun`: reason → how many tests gave it; `timed`: how long each took.
+ */
+export async function runPrograms(directory, ofAll = {}) {
   const left = await programs(directory);
   if (left.length === 0) throw new Error(`CTest knows no tests in ${directory}`);
   const report = { passed: 0, failed: 0, failures: [], notRun: new Map(), timed: [] };
   const worker = async () => {
     for (let next = left.shift(); next !== undefined; next = left.shift()) {
-      const seen = await outcomeOf(next);
+      const seen = await outcomeOf(next, ofAll);
       report.passed += seen.passed;
       report.failed += seen.failed;
       report.failures.push(...seen.failures);

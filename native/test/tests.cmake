@@ -26,11 +26,14 @@ set(fabric_test ${CMAKE_CURRENT_LIST_DIR}/fabric)
 set(session_test ${CMAKE_CURRENT_LIST_DIR}/session)
 set(faults_test ${CMAKE_CURRENT_LIST_DIR}/verbs)
 
-# Headers that nearly every file includes take most of a test's compile time, so they are compiled once for the library, once for the
-# parts and once for the programs, whose flags differ. Not in the build of the addon: there a file must include what it uses.
+# Headers that nearly every file includes take most of a test's compile time, so they are compiled once for the parts and once for the
+# programs, whose flags differ. The library has them only with sanitizers: otherwise it is the addon's, too, whose files must include what
+# they use, and what was compiled for the addon is not compiled again for the tests.
 set(often <algorithm> <array> <atomic> <chrono> <cstring> <deque> <functional> <map> <memory> <optional> <random> <set> <span>
           <string> <thread> <unordered_map> <vector>)
-target_precompile_headers(rdma_rpc_core PRIVATE ${often})
+if(RDMA_RPC_SANITIZE)
+  target_precompile_headers(rdma_rpc_core PRIVATE ${often})
+endif()
 function(precompile_for_tests first)
   target_precompile_headers(${first} PRIVATE <gtest/gtest.h> ${often})
   foreach(other ${ARGN})
@@ -104,6 +107,10 @@ file(GLOB faults_sources CONFIGURE_DEPENDS ${faults_test}/*.cc ${faults_test}/de
 add_executable(verbs_faults_test ${faults_sources})
 target_link_libraries(verbs_faults_test PRIVATE session_sides session_scripted_peer)
 if(TARGET rdma_rpc_verbs)
+  # It is looked for beside the program that loads it, and made beside the addon.
+  if(RDMA_RPC_ADDON AND NOT RDMA_RPC_ADDON_OUTPUT STREQUAL CMAKE_BINARY_DIR)
+    file(CREATE_LINK ${RDMA_RPC_ADDON_OUTPUT}/rdma_rpc_verbs.so ${CMAKE_BINARY_DIR}/rdma_rpc_verbs.so SYMBOLIC)
+  endif()
   # Functions of libibverbs that the plug-in is to find in this program first.
   file(GLOB provider_sources CONFIGURE_DEPENDS ${faults_test}/provider/*.cc)
   target_sources(verbs_faults_test PRIVATE ${provider_sources})

@@ -1,6 +1,6 @@
 /**
  * Builds a native test program with one source or header changed: the changed file lies in a folder of its own that comes first in the search
- * path, only the sources that are named are compiled again, and their objects take the place of those that build/native-tests has. For main.mjs.
+ * path, only the sources that are named are compiled again, and their objects take the place of those that build/native has. For main.mjs.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';

@@ -94,7 +94,7 @@ describe('what two runs come to', () => {
 });
 
 describe('GoogleTest', () => {
-  const suite = nativeSuite('verbs_test', 'build/native-tests', '*Window*');
+  const suite = nativeSuite('verbs_test', 'build/native', '*Window*');
   const output = (...ends: [string, string][]) =>
     [
       `[==========] Running ${ends.length} tests from 1 test suite.`,
@@ -104,7 +104,7 @@ describe('GoogleTest', () => {
 
   test('a first run has the filter that was given, a second one the exact names', () => {
     const [program, ...rest] = suite.command('');
-    expect(program).toMatch(/build\/native-tests\/verbs_test$/);
+    expect(program).toMatch(/build\/native\/verbs_test$/);
     expect(rest).toEqual(['--gtest_filter=*Window*']);
     expect(suite.command('', report(0, ['A.One', 'P/A.Two/0']).failedTests).slice(1)).toEqual([
       '--gtest_filter=A.One:P/A.Two/0',

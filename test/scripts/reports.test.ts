@@ -15,7 +15,6 @@ interface Report {
 }
 
 const script = (name: string) => import(new URL(`../../scripts/${name}`, import.meta.url).href);
-const { readReport } = (await script('ctest-report.mjs')) as { readReport: (xml: string) => Report };
 const { readGtest, failuresOf } = (await script('gtest-report.mjs')) as {
   readGtest: (output: string) => Report;
   failuresOf: (output: string) => string;
@@ -32,27 +31,6 @@ const { readVitest, reporting } = (await script('vitest-report.mjs')) as {
   reporting: (path: string) => string[];
 };
 const root = fileURLToPath(new URL('../..', import.meta.url));
-
-test('CTest: a test that skipped itself is not run, with its reason', () => {
-  const line = (name: string, status: string, output: string) =>
-    `<testcase name="${name}" classname="${name}" time="0.1" status="${status}"><system-out>${output}</system-out></testcase>`;
-  const skipped = 'a_test.cc:3: Skipped\nnot run: no &quot;windows&quot; &amp; such\n';
-  const report = readReport(
-    [
-      line('A', 'run', ''),
-      line('B', 'fail', 'why'),
-      line('C', 'notrun', skipped),
-      line('D', 'notrun', skipped),
-    ].join('\n'),
-  );
-  expect(report).toEqual({
-    passed: 1,
-    failed: 1,
-    failures: ['B'],
-    notRun: new Map([['no "windows" & such', 2]]),
-    timed: ['A', 'B', 'C', 'D'].map((name) => ({ name, ms: 100 })),
-  });
-});
 
 describe('GoogleTest', () => {
   const begin = (count: number) => `[==========] Running ${count} tests from 1 test suite.\n`;

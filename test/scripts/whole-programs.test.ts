@@ -11,7 +11,7 @@ interface Report {
   readonly notRun: ReadonlyMap<string, number>;
 }
 const { runPrograms } = (await import(new URL('../../scripts/whole-programs.mjs', import.meta.url).href)) as {
-  runPrograms(directory: string): Promise<Report>;
+  runPrograms(directory: string, ofAll?: object): Promise<Report>;
 };
 
 let folder = '';
@@ -63,6 +63,25 @@ test.each<[string, string, string, object]>([
     found('S.t0'),
     { passed: 0, failed: 1, failures: ['some_test: it did not end properly'] },
   ],
+  [
+    'a test that crashes has failed, and those behind it are not run',
+    says('[==========] Running 3 tests from 1 test suite.\n[ RUN      ] S.t0', 139),
+    found('S.t0'),
+    { passed: 0, failed: 1, failures: ['S.t0'], notRun: new Map([['S.t0 did not end', 2]]) },
+  ],
+  [
+    'a test that hangs has failed as well',
+    "echo '[==========] Running 1 tests from 1 test suite.\n[ RUN      ] S.t0'; exec sleep 100",
+    found('S.t0'),
+    { passed: 0, failed: 1, failures: ['S.t0'] },
+  ],
+  [
+    'what is special in the environment stands before the name of a test that failed',
+    says(ran(' FAILED '), 1),
+    `${found('S.t0')}set_tests_properties(S.t0 PROPERTIES ENVIRONMENT A=b)\n`,
+    { passed: 0, failed: 1, failures: ['A=b S.t0'] },
+  ],
+  ['each program has what all are given', `echo "$GIVEN"`, found('S.t0'), { passed: 1, failed: 0 }],
   ['a program without a word has failed', 'exit 0', found('S.t0'), { passed: 0, failed: 1 }],
   [
     'a program that cannot run says why',
@@ -77,7 +96,8 @@ test.each<[string, string, string, object]>([
     { passed: 4, failed: 0 },
   ],
 ])('%s', async (_, script, tests, expected) => {
-  expect(await runPrograms(program(script, tests))).toMatchObject(expected);
+  const ofAll = { env: { GIVEN: ran('      OK') }, limitMs: 3000 };
+  expect(await runPrograms(program(script, tests), ofAll)).toMatchObject(expected);
 });
 
 test('a build directory without tests is an error', async () => {
