@@ -4,6 +4,7 @@ import {
   copyFileSync,
   existsSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmSync,
   writeFileSync,
@@ -55,6 +56,17 @@ function programOf(pid: number): number {
 
 const lives = (pid: number): boolean =>
   existsSync(`/proc/${pid}`) && !/^State:\tZ/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
+
+/** Of a program with a thread that sleeps for each message: so many have gone that it is measuring. */
+const measures = (pid: number): boolean =>
+  readdirSync(`/proc/${pid}/task`).some((thread) => {
+    try {
+      const status = readFileSync(`/proc/${pid}/task/${thread}/status`, 'utf8');
+      return Number(/^voluntary_ctxt_switches:\t(\d+)/m.exec(status)?.[1]) > 2000;
+    } catch {
+      return false; // the thread that connected has ended while this looked
+    }
+  });
 
 describe('driven by hand', () => {
   const open: Program[] = [];
@@ -149,7 +161,7 @@ test('one that is killed ends the test at both sides, in a sentence', async () =
   let program = 0;
   await until(() => {
     program = programOf(server.pid);
-    return program !== 0;
+    return program !== 0 && measures(program);
   });
   process.kill(program, 'SIGKILL');
   const [here, there] = await Promise.all([server.ended, client]);
