@@ -73,11 +73,8 @@ std::unique_ptr<ReceiveQueue> Device::create_receive_queue(CompletionQueue&, std
   return nullptr;
 }
 
-std::shared_ptr<const void> HostMemory::keep_mapped() {
-  const std::size_t mapped = mapped_;
-  const auto unmap = [mapped](void* data) { ::munmap(data, mapped); };
-  if (kept_ == nullptr) kept_ = std::shared_ptr<void>(data_, unmap);
-  return kept_;
+std::shared_ptr<std::byte> mapped_pages(void* data, std::size_t bytes) {
+  return {static_cast<std::byte*>(data), [bytes](std::byte* pages) { ::munmap(pages, bytes); }};
 }
 
 }  // namespace rdma_rpc::fabric

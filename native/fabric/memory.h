@@ -27,23 +27,23 @@ class HostMemory {
   virtual ~HostMemory() = default;
   HostMemory(const HostMemory&) = delete;
   HostMemory& operator=(const HostMemory&) = delete;
-  std::byte* data() const { return data_; }
+  std::byte* data() const { return pages_.get(); }
   std::size_t size() const { return size_; }
   /// The pages stay mapped until what this returns has gone, too, however long the memory itself, or its
   /// device, lives: somebody still has their address. What is in them then means nothing.
-  std::shared_ptr<const void> keep_mapped();
+  std::shared_ptr<const void> keep_mapped() const { return pages_; }
 
  protected:
-  HostMemory() = default;
-  /// Whether somebody else unmaps the pages.
-  bool kept_mapped() const { return kept_ != nullptr; }
-  std::byte* data_ = nullptr;
-  std::size_t size_ = 0;
-  std::size_t mapped_ = 0;  ///< bytes that munmap() is to be told of
+  /// `pages` unmaps them when the last who has it lets go of it.
+  HostMemory(std::shared_ptr<std::byte> pages, std::size_t size) : pages_(std::move(pages)), size_(size) {}
 
  private:
-  std::shared_ptr<const void> kept_;
+  std::shared_ptr<std::byte> pages_;
+  std::size_t size_;
 };
+
+/// Pages of mmap(); `bytes`: what munmap() is to be told of.
+std::shared_ptr<std::byte> mapped_pages(void* data, std::size_t bytes);
 
 /// Whether memory that somebody else owns is still where it was registered. A JS engine takes the memory of a
 /// buffer away whenever the application hands that on.

@@ -53,7 +53,8 @@ std::unique_ptr<HostMemory> SimDevice::alloc_memory(std::size_t bytes, std::stri
     return nullptr;
   }
   std::memset(data, 0, bytes);
-  return std::make_unique<SimHostMemory>(*this, static_cast<std::byte*>(data), bytes);
+  std::shared_ptr<std::byte> heap(static_cast<std::byte*>(data), std::free);
+  return std::make_unique<SimHostMemory>(*this, std::move(heap), bytes);
 }
 
 std::string SimDevice::why_not_register(const void* addr, std::size_t length, std::uint32_t access) {
@@ -172,15 +173,13 @@ std::unique_ptr<ReceiveQueue> SimDevice::create_receive_queue(CompletionQueue& c
   return nullptr;
 }
 
-SimHostMemory::SimHostMemory(SimDevice& device, std::byte* data, std::size_t size) : device_(device) {
-  data_ = data;
-  size_ = mapped_ = size;
-  device_.allocated.push_back({data, size});
+SimHostMemory::SimHostMemory(SimDevice& device, std::shared_ptr<std::byte> pages, std::size_t size)
+    : HostMemory(std::move(pages), size), device_(device) {
+  device_.allocated.push_back({data(), size});
 }
 
 SimHostMemory::~SimHostMemory() {
-  std::erase_if(device_.allocated, [this](const SimDevice::Range& range) { return range.data == data_; });
-  if (!kept_mapped()) std::free(data_);
+  std::erase_if(device_.allocated, [this](const SimDevice::Range& range) { return range.data == data(); });
 }
 
 SimMemoryRegion::SimMemoryRegion(SimDevice& device, const KeyEntry& entry, std::uint32_t key)

@@ -48,7 +48,7 @@ class SimDevice final : public Device {
 
 class SimHostMemory final : public HostMemory {
  public:
-  SimHostMemory(SimDevice& device, std::byte* data, std::size_t size);
+  SimHostMemory(SimDevice& device, std::shared_ptr<std::byte> pages, std::size_t size);
   ~SimHostMemory() override;
 
  private:

@@ -51,7 +51,7 @@ std::unique_ptr<HostMemory> Device::alloc_memory(std::size_t bytes, std::string_
   if (bytes == 0) return nullptr;
   void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (data == MAP_FAILED) return nullptr;
-  return std::make_unique<PrivateMemory>(static_cast<std::byte*>(data), bytes);
+  return std::make_unique<PrivateMemory>(data, bytes);
 }
 
 std::unique_ptr<MemoryRegion> Device::reg_mr(void* addr, std::size_t length, std::uint32_t access,

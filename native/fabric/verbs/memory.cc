@@ -40,22 +40,16 @@ std::unique_ptr<Memory> Memory::map(std::size_t bytes, std::shared_ptr<std::uint
     data = map_pages(bytes, 0);
     if (data != nullptr && bytes >= kHugePage) ::madvise(data, bytes, MADV_HUGEPAGE);
   }
-  return data == nullptr ? nullptr
-                         : std::unique_ptr<Memory>(new Memory(data, bytes, mapped, std::move(total)));
+  if (data == nullptr) return nullptr;
+  return std::unique_ptr<Memory>(new Memory(mapped_pages(data, mapped), bytes, std::move(total)));
 }
 
-Memory::Memory(void* data, std::size_t bytes, std::size_t mapped, std::shared_ptr<std::uint64_t> total)
-    : total_(std::move(total)) {
-  mapped_ = mapped;
-  data_ = static_cast<std::byte*>(data);
-  size_ = bytes;
+Memory::Memory(std::shared_ptr<std::byte> pages, std::size_t bytes, std::shared_ptr<std::uint64_t> total)
+    : HostMemory(std::move(pages), bytes), total_(std::move(total)) {
   *total_ += bytes;
 }
 
-Memory::~Memory() {
-  *total_ -= size_;
-  if (!kept_mapped()) ::munmap(data_, mapped_);
-}
+Memory::~Memory() { *total_ -= size(); }
 
 Region::Region(MrPtr mr, std::uint64_t addr, std::uint32_t access, WindowTable& windows,
                DeviceCounters& counters)

@@ -20,7 +20,7 @@ class Memory final : public HostMemory {
   ~Memory() override;
 
  private:
-  Memory(void* data, std::size_t bytes, std::size_t mapped, std::shared_ptr<std::uint64_t> total);
+  Memory(std::shared_ptr<std::byte> pages, std::size_t bytes, std::shared_ptr<std::uint64_t> total);
   std::shared_ptr<std::uint64_t> total_;
 };
 

@@ -66,16 +66,13 @@ class FakeDevice final : public fabric::Device {
  private:
   class Memory final : public fabric::HostMemory {
    public:
-    Memory(FakeDevice& device, std::size_t bytes) : device_(device) {
-      data_ = static_cast<std::byte*>(std::aligned_alloc(4096, bytes));
-      size_ = bytes;
-      std::memset(data_, 0, bytes);
+    Memory(FakeDevice& device, std::size_t bytes)
+        : HostMemory({static_cast<std::byte*>(std::aligned_alloc(4096, bytes)), std::free}, bytes),
+          device_(device) {
+      std::memset(data(), 0, bytes);
       device_.memory_bytes += bytes;
     }
-    ~Memory() override {
-      device_.memory_bytes -= size_;
-      std::free(data_);
-    }
+    ~Memory() override { device_.memory_bytes -= size(); }
 
    private:
     FakeDevice& device_;

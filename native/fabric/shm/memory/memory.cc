@@ -21,10 +21,12 @@ void discard(int fd, std::uint64_t offset, std::uint64_t bytes) {
 
 }  // namespace
 
-SharedMemory::SharedMemory(Device& device, Segment segment) : device_(device), map_(std::move(segment.map)) {
-  data_ = map_.data();
-  size_ = mapped_ = map_.bytes();
-  parts_.push_back({std::move(segment.fd), {reinterpret_cast<std::uint64_t>(data_), size_}, kNoMemory});
+SharedMemory::SharedMemory(Device& device, Segment segment)
+    : SharedMemory(device, std::move(segment.fd), std::make_shared<Mapping>(std::move(segment.map))) {}
+
+SharedMemory::SharedMemory(Device& device, UniqueFd fd, const std::shared_ptr<Mapping>& map)
+    : HostMemory({map, map->data()}, map->bytes()), device_(device) {
+  parts_.push_back({std::move(fd), {reinterpret_cast<std::uint64_t>(data()), size()}, kNoMemory});
 }
 
 SharedMemory::~SharedMemory() {
@@ -32,7 +34,6 @@ SharedMemory::~SharedMemory() {
     if (part.slot != kNoMemory) device_.withdraw(part.slot);
     discard(part.fd.get(), 0, part.range.bytes);
   }
-  if (kept_mapped()) map_.release();
 }
 
 bool SharedMemory::publish() {

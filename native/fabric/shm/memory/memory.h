@@ -54,13 +54,13 @@ class SharedMemory final : public HostMemory {
   bool move_to_new_pages(const PageRange& pages);
 
  private:
+  SharedMemory(Device& device, UniqueFd fd, const std::shared_ptr<Mapping>& map);
   struct Part {
     UniqueFd fd;
     PageRange range;
     std::uint32_t slot;
   };
   Device& device_;
-  Mapping map_;
   std::vector<Part> parts_;  ///< a later one hides what it has in common with earlier ones
 };
 

@@ -28,8 +28,6 @@ class Mapping {
   std::byte* data() const { return data_; }
   std::size_t bytes() const { return bytes_; }
   explicit operator bool() const { return data_ != nullptr; }
-  /// Somebody else unmaps it.
-  void release() { data_ = nullptr; }
   /// Moves the mapping over another one of this process, whose owner has it from now on. False: the system
   /// refused.
   bool move_over(std::byte* place);

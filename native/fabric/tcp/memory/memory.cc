@@ -1,8 +1,6 @@
 // See memory.h.
 #include "fabric/tcp/memory/memory.h"
 
-#include <sys/mman.h>
-
 #include "fabric/tcp/device.h"
 
 namespace rdma_rpc::fabric::tcp {
@@ -16,13 +14,6 @@ Grant unbound(Window* window) {
 }
 
 }  // namespace
-
-PrivateMemory::PrivateMemory(std::byte* data, std::size_t size) {
-  data_ = data;
-  size_ = size;
-}
-
-PrivateMemory::~PrivateMemory() { ::munmap(data_, size_); }
 
 Region::Region(Device& device, const Grant& grant, std::uint32_t key) : device_(device) {
   addr_ = grant.addr;

@@ -13,8 +13,7 @@ class Device;
 
 class PrivateMemory final : public HostMemory {
  public:
-  PrivateMemory(std::byte* data, std::size_t size);
-  ~PrivateMemory() override;
+  PrivateMemory(void* data, std::size_t size) : HostMemory(mapped_pages(data, size), size) {}
 };
 
 class Region final : public MemoryRegion {

@@ -1,4 +1,5 @@
 // Memory and its registration: what a device gives, and what it refuses with a reason.
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "fabric/suite/fabric_suite.h"
@@ -16,6 +17,19 @@ TEST_P(FabricSuite, AllocatedMemoryIsAlignedZeroedAndWhole) {
     EXPECT_EQ(std::memcmp(memory->data(), memory->data() + 1, bytes - 1), 0);
   }
   EXPECT_EQ(client_.device->alloc_memory(0, "suite"), nullptr);
+}
+
+TEST_P(FabricSuite, MemoryThatSomebodyKeepsMappedIsThereAfterItsEnd) {
+  auto memory = client_.device->alloc_memory(3 * 4096, "suite");
+  ASSERT_NE(memory, nullptr);
+  std::byte* const data = memory->data();
+  auto first = memory->keep_mapped(), second = memory->keep_mapped();
+  memory.reset();
+  first.reset();
+  unsigned char resident[3];
+  ASSERT_EQ(::mincore(data, sizeof resident * 4096, resident), 0) << "what a page fault would say";
+  std::memset(data, 1, 3 * 4096);
+  second.reset();
 }
 
 TEST_P(FabricSuite, ARegistrationThatCannotBeIsRefusedWithAReason) {
