@@ -7,7 +7,9 @@ import { runInNewContext } from 'node:vm';
 import { MessageChannel } from 'node:worker_threads';
 import { createClient, leaseOf, RpcError } from 'rdma-rpc';
 import { describe, expect, test } from 'vitest';
+import { openContexts } from '../../runtime/lane/contexts.ts';
 import { defineService, method } from '../../runtime/msgpack/index.ts';
+import { until } from '../outcomes.ts';
 import { EchoDefinition, EchoMessage } from './gen/echo.rdma.ts';
 import { openPair, pairWays } from './pair.ts';
 
@@ -214,4 +216,18 @@ describe('received memory that was transferred', () => {
       for (const bytes of kept) bytes.slice();
     },
   );
+
+  test.each(pairWays)('after its lease was released can be read when all is closed: %s', async (way) => {
+    const pair = await openPair(way, (server) => server.add(service, { Echo: (request: Blob) => request }));
+    const reply = await createClient(service, pair.channel).Echo({ blob: filled(largeBytes, 1) });
+    const buffer = reply.blob.buffer as ArrayBuffer;
+    leaseOf(reply)?.release();
+    const bytes = new Uint8Array(transfer.call(buffer));
+    await pair.close();
+    await until(() => {
+      collect(); // what other tests have transferred
+      return openContexts().length === 0;
+    });
+    expect(bytes.slice()).toHaveLength(bytes.length);
+  });
 });

@@ -9,7 +9,7 @@ import { Life } from './life.ts';
 import type { Fabric } from './stepped.ts';
 
 const given = Number(process.env['RDMA_RPC_SEEDS'] ?? 0);
-const seeds = given || 1000;
+const seeds = given || 2000;
 const kinds = ['unary', 'one-way', 'server stream', 'client stream', 'bidirectional'];
 const reverseKinds = ['reverse', 'reverse one-way'];
 const misfortunes: readonly Misfortune[] = ['cancel', 'deadline', 'loss'];

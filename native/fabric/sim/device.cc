@@ -44,8 +44,7 @@ SimDevice::~SimDevice() { world_.devices[id_ - 1] = nullptr; }
 std::unique_ptr<HostMemory> SimDevice::alloc_memory(std::size_t bytes, std::string_view) {
   refusal_ = "injected: the device gives no memory";
   if (bytes == 0 || world_.faults.refuse(SimResource::memory)) return nullptr;
-  // Of the heap, which keeps what is freed: with two hundred thousand mappings the system took half of the
-  // time of all tests.
+  // Of the heap, which keeps what is freed: 140,000 mappings were a third of the time of session_test.
   const std::size_t pages = (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
   void* data = pages < bytes ? nullptr : std::aligned_alloc(kPageBytes, pages);
   if (data == nullptr) {
