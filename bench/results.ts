@@ -1,12 +1,12 @@
 /**
  * The file of results has parts, each written by a command of its own: `npm run bench`, `npm run
- * bench:stream`, `npm run bench:codec`, `npm run bench:verbs` with and without `--perf`; that over TCP is of
- * `npm run bench -- --only tcp`, put there by hand. One is a record of how much slower unary calls became
- * with streams, which no command writes.
+ * bench:stream`, `npm run bench:codec`, `npm run bench:verbs` with and without `--perf`. No command writes
+ * the notes, what unary calls became with streams, and the one over TCP: these are kept by hand.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 
 /** Open the parts but the first. */
+export const notesHeading = '## Small and medium calls beside the bare ring';
 export const streamsHeading = '## Streams';
 const unaryHeading = '## Unary calls before and after streams';
 export const codecHeading = '## The codec';
@@ -17,6 +17,7 @@ export const tcpHeading = '## Over TCP, and sealed';
 
 const parts = {
   main: undefined,
+  notes: notesHeading,
   streams: streamsHeading,
   unary: unaryHeading,
   codec: codecHeading,

@@ -1,6 +1,6 @@
 # The native benchmarks, each a program to run by hand: cmake -B build/bench -DRDMA_RPC_BENCH=ON. tcp_stream is a
 # peer of `npm run bench`, too.
-foreach(program shm_ring session_memory recorder many_sessions)
+foreach(program shm_ring session_memory recorder many_sessions page_touch)
   add_executable(${program} ${CMAKE_CURRENT_LIST_DIR}/${program}.cc)
   target_link_libraries(${program} PRIVATE rdma_rpc_core)
 endforeach()

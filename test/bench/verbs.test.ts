@@ -1,9 +1,9 @@
 /** The arithmetic of the benchmark of real RDMA: ratios within rounds, goals, and the file that two commands write. */
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { codecHeading, tcpHeading, verbsHeading, writePart } from '../../bench/results.ts';
+import { codecHeading, notesHeading, tcpHeading, verbsHeading, writePart } from '../../bench/results.ts';
 import { judge } from '../../bench/verbs/goals.ts';
 import { perfReportOf, reportOf } from '../../bench/verbs/report.ts';
 import { notReady } from '../../bench/verbs/rnr.ts';
@@ -123,7 +123,7 @@ describe('goals', () => {
   });
 });
 
-test('each of the three commands writes its part of the results and keeps the others', () => {
+test('each command writes its part of the results and keeps the others, and what was written by hand', () => {
   const folder = mkdtempSync(join(tmpdir(), 'results-'));
   try {
     const file = join(folder, 'RESULTS.md');
@@ -140,6 +140,10 @@ test('each of the three commands writes its part of the results and keeps the ot
     writePart(file, 'tcp', `${tcpHeading}\n\nseven\n`);
     writePart(file, 'verbs', `${verbsHeading}\n\neight\n`);
     expect(text()).toContain(`${verbsHeading}\n\neight\n\n${tcpHeading}\n\nseven\n`);
+    const byHand = `${notesHeading}\n\nnine\n\n## More of them\n\nten\n`;
+    writeFileSync(file, text().replace(codecHeading, `${byHand}\n${codecHeading}`));
+    writePart(file, 'main', '# Results\n\neleven\n');
+    expect(text()).toContain(`# Results\n\neleven\n\n${byHand}\n${codecHeading}\n\nsix\n`);
   } finally {
     rmSync(folder, { recursive: true });
   }
