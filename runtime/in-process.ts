@@ -6,6 +6,7 @@ import { duplexPair } from 'node:stream';
 import { ClientChannel } from './client/channel.ts';
 import { type ChannelOptions, channelRules } from './client/channel-options.ts';
 import type { Channel } from './client/channel-type.ts';
+import { Turns } from './client/connections/turns.ts';
 import { type FabricOptions, fabricRules } from './control/fabric-options.ts';
 import { ownIdentity, type Vouched } from './control/peer-identity.ts';
 import { checkNames } from './core/options.ts';
@@ -43,6 +44,7 @@ export function createInProcessChannel(
   return new ClientChannel(
     {
       address,
+      turns: new Turns(),
       fabrics: ['sim'],
       dial: () => {
         const [near, far] = duplexPair();

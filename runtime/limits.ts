@@ -77,6 +77,8 @@ export const addressesMax = 256;
 export const handshakeTimeoutMs = { default: 5_000, min: 1, max: 600_000 } as const;
 /** Sockets that have said nothing yet, and as many handshakes that are being made. More of those wait for their turn; more of the others push out the oldest. */
 export const handshakes = { default: 128, min: 1, max: 65_536 } as const;
+/** Attempts of one thread to connect to one address at once: fewer than make a crowd for a server, enough for what each waits for. */
+export const connectingMax = 32;
 /** What a connection has for its first words before it may be sent away for others: the longest round trip. */
 export const handshakeGraceMs = 250;
 /** The same for its next words, once it is being served: its process may have a crowd of its own. */

@@ -25,17 +25,25 @@ class ResponsePredictor {
       if (!bulk) return;  // a method of small answers needs no entry
       entry = {method, 0};
     }
-    if (bulk && bytes > entry.bytes) entry.bytes = bytes;
-    // Forget slowly: a sink offered in vain costs a bind and an invalidate, one asked for costs a round trip.
-    else
-      entry.bytes -= entry.bytes / 8 + (entry.bytes < 8 ? entry.bytes : 0);
-    if (entry.bytes < kForget) entry.bytes = 0;
+    if (!bulk) bytes = 0;
+    if (bytes >= entry.bytes) {
+      entry = {method, bytes};
+      return;
+    }
+    // Never by a part: an answer a little longer than its sink is as bad as one without. A sink offered in
+    // vain costs a bind and an invalidate, one asked for a round trip; so what some large ones came among is
+    // kept.
+    if (bytes > entry.next) entry.next = bytes;
+    if (++entry.smaller == kRemembered) entry = {method, entry.next};
   }
 
  private:
-  static constexpr std::uint32_t kForget = 4096;
+  /// Answers, one after the other and all of them smaller, until the largest of them is expected.
+  static constexpr std::uint32_t kRemembered = 8;
   struct Entry {
     std::uint32_t method = 0, bytes = 0;
+    std::uint32_t next = 0;     ///< the largest since an answer was as large as expected
+    std::uint32_t smaller = 0;  ///< how many have come since then
   };
   const Entry& at(std::uint32_t method) const { return entries_[method % entries_.size()]; }
   std::array<Entry, 256> entries_;

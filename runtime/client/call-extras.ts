@@ -9,6 +9,7 @@ import { heard } from '../core/foreign.ts';
 import type { BlockLease } from '../core/lease.ts';
 import type { Metadata } from '../core/metadata.ts';
 import type { ResponseMetadata } from '../core/metadata-wire.ts';
+import { Reason } from '../native.ts';
 
 /** Where a call is just now: in a queue, or on a session. */
 export interface CallPlace {
@@ -77,22 +78,31 @@ export class CallExtras implements Abortable {
 
   /** From now on the signal cancels `token` of `place`: at once, if it has fired. */
   watch(place: CallPlace, token: number): void {
-    if (this.#place === undefined) {
-      if (this.signal !== undefined) listen(this.signal, this);
-      if (this.parent !== undefined) listen(this.parent, this);
-    }
+    const begins = this.#place === undefined;
     this.#place = place;
     this.#token = token;
-    // A getter of the request may have fired it while nobody listened, or while the call was on its way from one place to the next.
-    if (this.abortedBy !== undefined) this.onAbort();
+    try {
+      if (begins && this.signal !== undefined) listen(this.signal, this);
+      if (begins && this.parent !== undefined) listen(this.parent, this);
+      // A getter of the request may have fired it while nobody listened, or while the call was on its way from one place to the next.
+      if (this.abortedBy !== undefined) this.onAbort();
+    } catch (error) {
+      // A signal of another library. The call is under way, so it ends as one that has been given up; others must not hear of it.
+      this.cause = error;
+      place.cancelCall(token, Reason.cancelled);
+    }
   }
 
   /** The call has settled. */
   unwatch(): void {
     if (this.#place === undefined) return;
     this.#place = undefined;
-    if (this.signal !== undefined) unlisten(this.signal, this);
-    if (this.parent !== undefined) unlisten(this.parent, this);
+    try {
+      if (this.signal !== undefined) unlisten(this.signal, this);
+      if (this.parent !== undefined) unlisten(this.parent, this);
+    } catch {
+      // Another library's. The call has its end, and who settles it has others to settle.
+    }
   }
 
   onAbort(): void {

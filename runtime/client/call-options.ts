@@ -45,12 +45,43 @@ function checkNames(options: CallOptions): void {
   }
 }
 
+/** AbortSignals of other libraries, too. One that is none would be noticed by nobody before the call is under way. */
+function isSignal(signal: AbortSignal | undefined): boolean {
+  return (
+    signal === undefined ||
+    (typeof signal === 'object' &&
+      typeof signal?.aborted === 'boolean' &&
+      typeof signal.addEventListener === 'function' &&
+      typeof signal.removeEventListener === 'function')
+  );
+}
+
+function isFunction(value: unknown): boolean {
+  return value === undefined || typeof value === 'function';
+}
+
+/** What JavaScript lets pass. */
+function checkKinds(options: CallOptions): void {
+  if (typeof options !== 'object' || options === null)
+    throw new TypeError('options of a call: they are no object');
+  checkNames(options);
+  const { signal, onHeader, onTrailer, context } = options;
+  if (!isSignal(signal))
+    throw new TypeError(
+      'options of a call: signal is no AbortSignal; give the signal of an AbortController, controller.signal',
+    );
+  if (!isFunction(onHeader)) throw new TypeError('options of a call: onHeader is no function');
+  if (!isFunction(onTrailer)) throw new TypeError('options of a call: onTrailer is no function');
+  if (context !== undefined && typeof context?.timeoutMs !== 'function')
+    throw new TypeError('options of a call: context is not the context of a handler');
+}
+
 /**
  * The call's time limit in ms, -1 for none: the call's own or else `defaultMs`, but no more than its context has left. Where every call begins that has
- * options, so it looks at their names, too. Throws a RangeError or TypeError.
+ * options, so it looks at their names and kinds, too. Throws a RangeError or TypeError.
  */
 export function callTimeoutMs(options: CallOptions, defaultMs: number): number {
-  checkNames(options);
+  checkKinds(options);
   const ownMs = options.timeoutMs === undefined ? defaultMs : checkedTimeMs('timeoutMs', options.timeoutMs);
   const leftMs = options.context?.timeoutMs();
   if (leftMs === undefined) return ownMs;

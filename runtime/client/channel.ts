@@ -168,7 +168,8 @@ export class ClientChannel
 
   /** The start of every call. */
   unary(method: ClientMethod, request: unknown, options: CallOptions | undefined): Promise<unknown> {
-    if (options !== undefined && (options.retry !== undefined || options.hedging !== undefined))
+    // `options` may be anything in JavaScript; `attempt` says so.
+    if (options?.retry !== undefined || options?.hedging !== undefined)
       return repeated(this, method, request, options);
     return this.attempt(method, request, options);
   }

@@ -117,6 +117,9 @@ export function withDefaults(
     metadata === undefined ? { ...given } : { ...given, metadata: constantMetadata(metadata) };
   return (request, options) => {
     if (options === undefined && shared) return call(request, defaults);
+    // What is none, as JavaScript allows, is refused where every call begins.
+    if (options !== undefined && (typeof options !== 'object' || options === null))
+      return call(request, options);
     const both = merged(defaults, options);
     // A call chooses between the two ways.
     if (options?.retry) delete both.hedging;

@@ -39,6 +39,8 @@ export class ClientSession implements SessionOwner, CallPlace {
   held = 0;
   /** Calls made so far, streams included. */
   calls = 0;
+  /** The server has refused the connection, which says that it has run none of its calls and will run none. */
+  unserved = false;
   /** Its streams, if it has any. */
   parts: PartEvents | undefined;
   readonly tally: AnswerTally;
@@ -209,7 +211,7 @@ export class ClientSession implements SessionOwner, CallPlace {
     }
     const { extras } = row;
     const reason = this.#events[at + Ev.reason]!;
-    const processed = processedName(this.#events[at + Ev.processed]!);
+    const processed = this.unserved ? 'no' : processedName(this.#events[at + Ev.processed]!);
     const held = this.#events[at + Ev.held]!;
     const unsent = reason === Reason.sessionLost && processed === 'no' ? this.#unsent(row) : undefined;
     if ((held & Held.sink) !== 0) extras?.into?.lose();
@@ -250,7 +252,7 @@ export class ClientSession implements SessionOwner, CallPlace {
       const { resolve } = row;
       if (resolve === undefined) continue;
       const path = row.method?.path ?? '';
-      const staged = row.batch === this.#context.batch;
+      const staged = this.unserved || row.batch === this.#context.batch;
       const unsent = staged ? this.#unsent(row) : undefined;
       this.#free(row);
       this.#listener.onSessionLost();

@@ -118,6 +118,7 @@ function policiesOf(
   method: ClientMethod,
   options: CallOptions,
 ): { retry: RetryPolicy | undefined; hedging: HedgingPolicy | undefined; timeoutMs: number } {
+  const timeoutMs = callTimeoutMs(options, method.timeoutMs);
   const retry = retryPolicy(method.path, options.retry);
   const hedging = hedgingPolicy(method.path, options.hedging);
   if (hedging !== undefined && !method.idempotent) throw notIdempotent(method.path, 'hedging');
@@ -126,7 +127,7 @@ function policiesOf(
     throw new TypeError(`${method.path}: give either retry or hedging`);
   if (hedging !== undefined && options.into !== undefined)
     throw new TypeError(`${method.path}: several attempts cannot share \`into\``);
-  return { retry, hedging, timeoutMs: callTimeoutMs(options, method.timeoutMs) };
+  return { retry, hedging, timeoutMs };
 }
 
 /** Starts such a call. Rejects with a TypeError or RangeError for options that do not fit. */

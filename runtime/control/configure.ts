@@ -1,5 +1,5 @@
 /** Settings and counters of this thread's native contexts. */
-import { checkedOptions, checkNames, type OptionRules } from '../core/options.ts';
+import { checkedOptions, checkNames, type OptionRules, ownedBy } from '../core/options.ts';
 import { type ContextOptions, contextStats, type FabricName, setContextOptions } from '../lane/contexts.ts';
 import * as limits from '../limits.ts';
 import type { Polling, Stats } from '../native.ts';
@@ -39,7 +39,7 @@ export interface RuntimeOptions {
   seed?: number;
 }
 
-export const runtimeRules: OptionRules = {
+export const runtimeRules: OptionRules = ownedBy('configure', {
   polling: { kind: 'choice', values: ['adaptive', 'busy', 'event'], default: 'adaptive' },
   // Without a default: shm has another one than devices (slotBytesOn).
   slotBytes: { kind: 'integer', range: { ...limits.slotBytes, default: undefined } },
@@ -58,7 +58,7 @@ export const runtimeRules: OptionRules = {
     maxBytes: limits.traceFolderBytes,
   },
   seed: { kind: 'integer', range: { default: 1, min: 0, max: 0xffff_ffff } },
-};
+});
 
 /** Sets options of this thread's contexts. Call it before the first channel or server is used; throws afterwards, and for unknown names or bad values. */
 export function configure(options: RuntimeOptions): void {

@@ -44,6 +44,7 @@ export class Places<T> {
   readonly #waiting = new Map<T, () => void>();
   readonly #pace = new Pace();
   #timer: NodeJS.Timeout | undefined;
+  #reading = false;
   /** The last appointment. */
   #appointmentMs = 0;
 
@@ -66,7 +67,7 @@ export class Places<T> {
     this.#checkCrowd();
     return new Promise((resolve) => {
       this.#waiting.set(one, resolve);
-      if (this.#timer === undefined) this.#makeRoom();
+      if (this.#timer === undefined && !this.#reading) this.#makeRoom(false);
     });
   }
 
@@ -99,7 +100,8 @@ export class Places<T> {
     );
   }
 
-  #makeRoom(): void {
+  /** `read`: what has come by now has been read. */
+  #makeRoom(read: boolean): void {
     this.#timer = undefined;
     while (this.#waiting.size > 0) {
       let longest: T | undefined;
@@ -112,7 +114,19 @@ export class Places<T> {
         longestMs = ms;
       }
       if (longest === undefined || longestMs < handshakeStallMs) {
-        this.#timer = setTimeout(() => this.#makeRoom(), Math.ceil(handshakeStallMs - longestMs)).unref();
+        this.#timer = setTimeout(
+          () => this.#makeRoom(false),
+          Math.ceil(handshakeStallMs - longestMs),
+        ).unref();
+        return;
+      }
+      if (!read) {
+        // This side may have been at work all that time, and the answer be there already. Timers come before sockets.
+        this.#reading = true;
+        setImmediate(() => {
+          this.#reading = false;
+          this.#makeRoom(true);
+        });
         return;
       }
       this.#owner.sendAway(longest);

@@ -45,8 +45,9 @@ export function listen(signal: AbortSignal, one: Abortable): void {
   let listener = listeners.get(signal);
   if (listener === undefined) {
     listener = new AbortListener();
-    listeners.set(signal, listener);
+    // It may be another library's, and throw.
     signal.addEventListener('abort', listener);
+    listeners.set(signal, listener);
   }
   listener.add(one);
 }

@@ -10,7 +10,7 @@ import type { CopyOut } from '../codec/memory/source.ts';
 import type { NativeContext } from '../native.ts';
 
 export interface Lease {
-  /** The memory. Do not touch it after `release()`. */
+  /** The memory. Do not touch it after `release()`. Empty when the lease was lost. */
   readonly bytes: Uint8Array;
   /** Whether `release()` has been called, or the lease was lost as `into` of a call (see the guide, "Deadlines and cancelling"). */
   readonly released: boolean;
@@ -105,6 +105,8 @@ export class BlockLease implements Lease {
     if (this.#released) return;
     this.#released = true;
     this.native.takeBlock(this.block);
+    // No view can be made of what native code has detached. One that was made before is empty now.
+    this.#bytes ??= new Uint8Array();
   }
 
   [Symbol.dispose](): void {

@@ -18,6 +18,9 @@ export interface ResponseMetadata {
   readonly trailer: Metadata | undefined;
 }
 
+/** What an entry takes beside its key and its value. */
+export const entryBytes = 3;
+
 /** Where entries are put one behind the other before their sum is known. */
 const layout = Buffer.allocUnsafeSlow(metadataBytes);
 
@@ -29,7 +32,7 @@ export function encodeMetadata(metadata: Iterable<readonly [string, MetadataValu
   for (const [key, value] of [...metadata]) {
     if (++entries > metadataEntries)
       throw new RangeError(`metadata has more than ${metadataEntries} entries`);
-    const valueAt = at + 3 + key.length;
+    const valueAt = at + entryBytes + key.length;
     const bytes = typeof value === 'string' ? Buffer.byteLength(value) : value.byteLength;
     if (valueAt + bytes > metadataBytes) {
       throw new RangeError(

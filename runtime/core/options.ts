@@ -55,8 +55,11 @@ export function checkedValue(where: string, rule: OptionRule, value: unknown): u
       const { min, max } = rule.range;
       if (!Number.isInteger(value) || (value as number) < min || (value as number) > max) {
         disown(value);
-        const how = rule.hint === undefined ? '' : ` ${rule.hint}`;
-        throw new RangeError(`${where}: ${String(value)} is not an integer from ${min} to ${max}${how}`);
+        const range = `an integer from ${min} to ${max}${rule.hint === undefined ? '' : ` ${rule.hint}`}`;
+        // `'4096'` looks like one that is within the range.
+        if (typeof value === 'string')
+          throw new RangeError(`${where}: '${value}' is no number: give ${range}`);
+        throw new RangeError(`${where}: ${String(value)} is not ${range}`);
       }
       return value;
     }
@@ -149,12 +152,30 @@ function checkObject(what: string, given: unknown): asserts given is object {
   throw new TypeError(`${what}: takes an object with options, and this is ${shown}`);
 }
 
-/** Refuses names that are not in `rules`, naming the nearest that is. */
+/** Whose options are named where somebody gives one at the wrong place. */
+const owners = new Map<string, OptionRules>();
+
+/** `rules` are the options of the function `owner`, which is to be found by them. */
+export function ownedBy(owner: string, rules: OptionRules): OptionRules {
+  owners.set(owner, rules);
+  return rules;
+}
+
+/** Who has that option instead of `what`; empty where nobody has. */
+function ownerOf(what: string, name: string): string {
+  for (const [owner, rules] of owners)
+    if (owner !== what && Object.hasOwn(rules, name)) return `; it is an option of ${owner}()`;
+  return '';
+}
+
+/** Refuses names that are not in `rules`, naming who has it, or the nearest that is. */
 export function checkNames(what: string, given: unknown, known: readonly string[]): void {
   checkObject(what, given);
   for (const name of Object.keys(given)) {
     if (known.includes(name)) continue;
-    throw new TypeError(`${what}: there is no option ${name}${meantInstead(name, known)}`);
+    throw new TypeError(
+      `${what}: there is no option ${name}${ownerOf(what, name) || meantInstead(name, known)}`,
+    );
   }
 }
 

@@ -33,6 +33,15 @@ export class AuthorizeFailed extends Error {
   }
 }
 
+/** What has not gone to the caller with an error, and why: nothing has failed in the handler. `onHandlerError` hears of it, too. */
+export class AnswerCut extends Error {
+  readonly #own = true;
+
+  static is(error: unknown): error is AnswerCut {
+    return typeof error === 'object' && error !== null && #own in error;
+  }
+}
+
 /** With stack and causes, whatever it is. */
 function described(error: unknown): string {
   let text: string;
@@ -42,6 +51,14 @@ function described(error: unknown): string {
     text = 'an error that cannot be shown';
   }
   return text.length <= handlerErrorText ? text : `${text.slice(0, handlerErrorText)} …`;
+}
+
+function summary(error: unknown): string {
+  if (AnswerCut.is(error)) return error.message;
+  const what = AuthorizeFailed.is(error)
+    ? 'authorize failed, the handler has not run, and the'
+    : 'the handler failed, and its';
+  return `${what} caller learns no more than that`;
 }
 
 /** Errors with the same are one kind. */
@@ -119,10 +136,7 @@ export class HandlerErrors {
       ++errors.others;
     } else {
       errors.again.set(kind, 0);
-      const what = AuthorizeFailed.is(error)
-        ? 'authorize failed, the handler has not run, and the'
-        : 'the handler failed, and its';
-      const text = `${method}: ${what} caller learns no more than that (onHandlerError hears of such errors instead of this warning)`;
+      const text = `${method}: ${summary(error)} (onHandlerError hears of such errors instead of this warning)`;
       this.#warn(text, described(error));
     }
     if (this.#timer !== undefined) return;

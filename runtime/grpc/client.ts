@@ -25,7 +25,7 @@ const notForStreams = ['into', 'retry', 'hedging'] as const;
 function streamed(method: GrpcMethod): ClientMethodFunction {
   const { fullName, responseStream } = method.definition;
   const refuse = (options: CallOptions): void => {
-    const unfit = notForStreams.find((name) => options[name] !== undefined);
+    const unfit = notForStreams.find((name) => options?.[name] !== undefined);
     if (unfit !== undefined) throw new TypeError(`${fullName}: a stream takes no \`${unfit}\``);
   };
   if (responseStream) {

@@ -5,8 +5,6 @@
 
 import { abortCode, RpcError } from '../core/errors/rpc-error.ts';
 import { Status, type StatusCode } from '../core/errors/status.ts';
-import { detailsKey, encodeDetails } from '../core/errors/status-details.ts';
-import { Metadata } from '../core/metadata.ts';
 import { encodeResponseMetadata } from '../core/metadata-wire.ts';
 import { AuthorizeFailed, type OnHandlerError } from '../core/warnings.ts';
 import type { SlotWaiter } from '../lane/after-batch.ts';
@@ -16,6 +14,7 @@ import { Submission, type Target } from '../lane/submission.ts';
 import { errorTextBytes } from '../limits.ts';
 import { notRun, Reason, SubOp } from '../native.ts';
 import { authorizeFailed, handlerFailed, type Refusal } from './call-faults.ts';
+import { errorMetadata, fitting } from './error-metadata.ts';
 import type { Account } from './quotas.ts';
 import { ServerCall } from './server-call.ts';
 import { type Answering, ShortAnswers } from './short-answers.ts';
@@ -26,17 +25,6 @@ interface ErrorAnswer {
   readonly status: number;
   readonly text: string;
   readonly metadata: Uint8Array | undefined;
-}
-
-/** The header, the trailer, and the error's own metadata and details together. Throws as `encodeMetadata` does. */
-function errorMetadata(call: ServerCall, error: RpcError | undefined): Uint8Array | undefined {
-  const trailer = new Metadata([...(call.givenTrailer ?? []), ...(error?.trailer ?? [])]);
-  // One of another copy of this package may be older.
-  const details = error?.details ?? [];
-  if (error !== undefined && details.length > 0) {
-    trailer.set(detailsKey, encodeDetails(error.code, error.rawMessage, details));
-  }
-  return encodeResponseMetadata(call.givenHeader, trailer);
 }
 
 export class Responder implements SlotWaiter, Answering {
@@ -210,7 +198,7 @@ export class Responder implements SlotWaiter, Answering {
   #metadata(call: ServerCall): Uint8Array | undefined {
     if (call.givenHeader === undefined && call.givenTrailer === undefined) return undefined;
     try {
-      return this.#fitting(encodeResponseMetadata(call.givenHeader, call.givenTrailer), 0);
+      return fitting(encodeResponseMetadata(call.givenHeader, call.givenTrailer), this.#target.eagerBytes);
     } catch (error) {
       const why = (error as Error).message;
       throw new RpcError(
@@ -222,22 +210,8 @@ export class Responder implements SlotWaiter, Answering {
 
   /** Of an error. What is too large is left out, since the status matters more; the application is told. */
   #errorMetadata(call: ServerCall, error: RpcError | undefined): Uint8Array | undefined {
-    try {
-      return this.#fitting(errorMetadata(call, error), errorTextBytes);
-    } catch (fault) {
-      this.#onHandlerError(fault, call.method);
-      return undefined;
-    }
-  }
-
-  /** `textBytes`: what must fit beside it. */
-  #fitting(metadata: Uint8Array | undefined, textBytes: number): Uint8Array | undefined {
-    const roomBytes = this.#target.eagerBytes - textBytes;
-    if (metadata !== undefined && metadata.byteLength > roomBytes) {
-      const text = `metadata of ${metadata.byteLength} bytes, but a slot of this connection has room for ${roomBytes} (slotBytes)`;
-      throw new RangeError(text);
-    }
-    return metadata;
+    const roomBytes = this.#target.eagerBytes - errorTextBytes;
+    return errorMetadata(call, error, roomBytes, (cut) => this.#onHandlerError(cut, call.method));
   }
 
   #send(answer: ErrorAnswer): void {

@@ -211,7 +211,9 @@ export class RpcServer implements Server, ServerSessionListener {
         const message = controlText(known.rawMessage);
         log?.(handshakeFailed(arrival.name, reasonOf(known)));
         const told = error instanceof NotConnected ? error.told : message;
-        link.close(told, refusalOf(known, told));
+        // A refusal says that no request has been run.
+        const used = arrival.connection?.used === true;
+        link.close(told, used ? { type: 'bye', reason: told } : refusalOf(known, told));
       })
       .finally(() => this.#handshakes.end(link));
   }
@@ -310,7 +312,10 @@ export class RpcServer implements Server, ServerSessionListener {
     context.native.nameSession(target.session, String(arrival.peer), level);
     this.#keepAgain();
     link.onEnd = (reason) => {
-      if (this.#sessions.has(session)) context.closeSession(target.session, reason);
+      if (!this.#sessions.has(session)) return;
+      // The client has been told that nothing of it was run: so it stays, whatever comes now.
+      if (!connection.ready && !connection.used) session.turnAway(reason, 0);
+      context.closeSession(target.session, reason);
     };
   }
 

@@ -135,6 +135,7 @@ test('fixed limits', () => {
     ['from starting a worker to its listening', shown('Ms', limits.workerStartTimeoutMs)],
     ['a worker that does not say that its thread is free', shown('Ms', limits.workerAnswerMs)],
     ['a connection that no worker takes', shown('Ms', limits.workerWaitMs)],
+    ['attempts of one thread to connect to one address at once', shown('', limits.connectingMax)],
     ['connections that wait for a worker', shown('', limits.workerWaiting)],
     ['a peer that does not take the last bytes of its connection', shown('Ms', limits.closeTimeoutMs)],
   ];

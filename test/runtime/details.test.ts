@@ -135,7 +135,28 @@ describe('from a handler', () => {
       open(() => new RpcError(Status.NOT_FOUND, 'gone', { details: [large] })).echo({}),
     );
     expect(error).toMatchObject({ code: Status.NOT_FOUND, rawMessage: 'gone', details: [] });
-    expect(String(faults)).toMatch(/metadata is larger than 8192 bytes/);
+    expect(String(faults)).toMatch(/details of this error were left out: 90\d\d bytes, at most \d+ fit$/);
+    expect(faults[0]).toMatchObject({ cause: { code: Status.NOT_FOUND } });
+  });
+
+  const sized = (bytes: number) =>
+    new RpcError(Status.NOT_FOUND, 'gone', {
+      details: [detail(ErrorInfo, { reason: 'x'.repeat(bytes) })],
+      trailer: { 'retry-pushback-ms': '70' },
+    });
+
+  test('what fits is said to the byte, and the trailer arrives without them', async () => {
+    const error = await failed(open(() => sized(9000)).echo({}));
+    expect(error?.trailer.get('retry-pushback-ms')).toBe('70');
+    await close();
+    const [, given, fit] = /left out: (\d+) bytes, at most (\d+) fit/.exec(String(faults))!;
+    const most = 9000 - (Number(given) - Number(fit));
+    faults.length = 0;
+    expect((await failed(open(() => sized(most)).echo({})))?.details).toHaveLength(1);
+    await close();
+    expect(faults).toEqual([]);
+    expect((await failed(open(() => sized(most + 1)).echo({})))?.details).toEqual([]);
+    expect(String(faults)).toContain(`${Number(fit) + 1} bytes, at most ${fit} fit`);
   });
 
   test('an error of another copy of this package, which knows no details, is answered all the same', async () => {

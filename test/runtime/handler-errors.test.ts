@@ -15,6 +15,7 @@ import {
   RpcError,
   Status,
 } from 'rdma-rpc';
+import { detail, ErrorInfo } from 'rdma-rpc/details';
 import { toNiceGrpcHandlers } from 'rdma-rpc/grpc';
 import { peersOf, serveReverse } from 'rdma-rpc/reverse';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
@@ -48,6 +49,20 @@ async function withEcho(
   await use((given) => client.echo({}, given).catch((error: unknown) => error));
   await channel.close();
 }
+
+test('of details that were too large it hears so, and of no failure of its handler', async () => {
+  const details = [detail(ErrorInfo, { reason: 'x'.repeat(9000) })];
+  const thrown = new RpcError(Status.NOT_FOUND, 'gone', { details });
+  const echo = () => {
+    throw thrown;
+  };
+  await withEcho(echo, async (call) => expect(await call()).toMatchObject({ rawMessage: 'gone' }));
+  expect(warned).toHaveLength(1);
+  expect(warned[0]?.text).toMatch(
+    /^test.echo.Echo\/Echo: the details of this error were left out: \d+ bytes, at most \d+ fit \(onHandler/,
+  );
+  expect(warned[0]?.detail).toContain('NOT_FOUND: gone');
+});
 
 describe('without onHandlerError', () => {
   function brokenHandler(): never {

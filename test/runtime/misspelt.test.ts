@@ -1,6 +1,14 @@
 /** Names that nobody knows, in the options of a call and among handlers: JavaScript says nothing about them, so the library does. */
 import { Client, credentials } from '@grpc/grpc-js';
-import { type Channel, createClient, createInProcessChannel, createServer, type Server } from 'rdma-rpc';
+import {
+  type Channel,
+  createClient,
+  createInProcessChannel,
+  createServer,
+  RpcError,
+  type Server,
+  Status,
+} from 'rdma-rpc';
 import { toGrpcJsHandlers } from 'rdma-rpc/grpc';
 import { createGrpcClient } from 'rdma-rpc/grpc-client';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
@@ -63,6 +71,60 @@ describe('options of a call', () => {
         /options of a call: there is no option timeoutMS; did you mean timeoutMs\?/,
       );
       expect(started).not.toHaveBeenCalled();
+    },
+  );
+
+  const wrong: [string, unknown, RegExp][] = [
+    ['no object', 5, /options of a call: they are no object/],
+    ['null', null, /options of a call: they are no object/],
+    [
+      'a controller for a signal',
+      { signal: new AbortController() },
+      /signal is no AbortSignal.*controller\.signal/,
+    ],
+    ['an object for a signal', { signal: { aborted: false } }, /signal is no AbortSignal/],
+    ['null for a signal', { signal: null }, /signal is no AbortSignal/],
+    ['a text for a signal', { signal: 'x' }, /signal is no AbortSignal/],
+    ['a number for onHeader', { onHeader: 5 }, /onHeader is no function/],
+    ['a text for onTrailer', { onTrailer: 'x' }, /onTrailer is no function/],
+    ['an object for a context', { context: {} }, /context is not the context of a handler/],
+    ['null for a context', { context: null }, /context is not the context of a handler/],
+  ];
+  describe.each(wrong)('%s', (_, options, text) => {
+    test.each(calls)('rejects %s, and nothing is sent', async (_name, call) => {
+      let result: Promise<unknown> | undefined;
+      expect(() => {
+        result = call(options as object);
+      }).not.toThrow();
+      const error: unknown = await result!.catch((cause: unknown) => cause);
+      expect(error).toBeInstanceOf(TypeError);
+      expect((error as Error).message).toMatch(text);
+      expect(started).not.toHaveBeenCalled();
+    });
+  });
+
+  test.each(['addEventListener', 'removeEventListener'] as const)(
+    'a signal of another library whose %s throws ends its own call at most, whether that waits or not',
+    async (name) => {
+      const signal = Object.assign(new EventTarget(), {
+        aborted: false,
+        reason: undefined,
+        [name]: () => {
+          throw new Error('on purpose');
+        },
+      });
+      const client = createClient(EchoDefinition, channel);
+      // More than the window has places, so that one of two comes out of the queue in a batch of events.
+      const all = Array.from({ length: 700 }, (_, number) =>
+        client.echo({ number }, number % 2 === 0 ? {} : ({ signal } as never)).then(
+          (answer) => answer.number,
+          (error: unknown) => RpcError.from(error).code,
+        ),
+      );
+      const ends = await Promise.all(all);
+      const other = name === 'addEventListener' ? () => Status.CANCELLED : (number: number) => number;
+      expect(ends).toEqual(ends.map((_, number) => (number % 2 === 0 ? number : other(number))));
+      expect(channel.state).toBe('ready');
     },
   );
 

@@ -59,6 +59,21 @@ describe('options', () => {
     ],
     ['not whole', () => createServer({ sessionsMax: 1.5 }), /sessionsMax: 1.5 is not an integer/],
     [
+      'a text for a number',
+      () => configure({ slotBytes: '8KiB' as never }),
+      /^configure: slotBytes: '8KiB' is no number: give an integer from 1024 to 65536$/,
+    ],
+    [
+      'of the process, given to a server',
+      () => createServer({ slotBytes: 4096 } as object),
+      /^createServer: there is no option slotBytes; it is an option of configure\(\)$/,
+    ],
+    [
+      'of the process, given to a channel',
+      () => createChannel(anywhere, { arenaBytes: 4096 } as object),
+      /^createChannel: there is no option arenaBytes; it is an option of configure\(\)$/,
+    ],
+    [
       'not a function',
       () => createServer({ onHandlerError: 'log' as never }),
       /onHandlerError: not a function/,

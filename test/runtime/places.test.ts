@@ -11,6 +11,7 @@ import {
   handshakesCrowd,
   handshakeWaitMs,
 } from '../../runtime/limits.ts';
+import { turn } from '../outcomes.ts';
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
@@ -77,16 +78,36 @@ describe('places', () => {
     expect(gone).toEqual([]);
     stalled.add(2);
     enter(2);
+    await turn();
     expect(gone).toEqual([0]);
     // The one that has just come has its time, too, however long it has been waited for before.
     enter(3);
+    await turn();
     expect(gone).toEqual([0, 1]);
     enter(4);
     await vi.advanceTimersByTimeAsync(handshakeStallMs - 1);
+    await turn();
     expect(gone).toEqual([0, 1]);
     await vi.advanceTimersByTimeAsync(1);
+    await turn();
     expect(gone).toEqual([0, 1, 2]);
     expect(served).toEqual([0, 1, 2, 3, 4]);
+  });
+
+  test('stay with those whose answers have come while this side was at work', async () => {
+    const { gone, stalled, served, enter } = places(2);
+    stalled.add(0).add(1);
+    for (const one of [0, 1, 2]) enter(one);
+    // All of this in one turn: neither answer has been read when the timer fires.
+    vi.advanceTimersByTime(2 * handshakeStallMs);
+    stalled.delete(0);
+    await turn();
+    expect([gone, served]).toEqual([[1], [0, 1, 2]]);
+    stalled.delete(2);
+    enter(3);
+    vi.advanceTimersByTime(2 * handshakeStallMs);
+    await turn();
+    expect(gone).toEqual([1]);
   });
 
   test('of a crowd are few: the rest is told when to come again, one after the other', () => {

@@ -157,9 +157,12 @@ test('`allow` that names nobody is a mistake', () => {
 });
 
 describe('the file of a socket', () => {
-  test.each([660, '660'])('a mode that is not octal (%s) says how it is written', (mode) => {
+  test.each<[unknown, string]>([
+    [660, '660 is not'],
+    ['660', "'660' is no number: give"],
+  ])('a mode that is not octal (%o) says how it is written', (mode, refused) => {
     expect(() => createServer({ socket: { mode: mode as number } })).toThrow(
-      'socket: mode: 660 is not an integer from 0 to 511 (0o777), such as 0o660',
+      `socket: mode: ${refused} an integer from 0 to 511 (0o777), such as 0o660`,
     );
   });
 

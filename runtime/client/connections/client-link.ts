@@ -162,6 +162,8 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
       // Who has said goodbye reads no more.
       this.#link.close(frame.reason);
     } else {
+      // It has not read this side's `ready`, and no request before it.
+      if (frame.type === 'refusal') this.session.unserved = true;
       this.close(ending(frame));
     }
   }

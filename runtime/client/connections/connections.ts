@@ -13,6 +13,7 @@ import { Endpoint, type EndpointOwner, type EndpointSettings, type EndpointState
 import { type OutlierSettings, Outliers } from './outliers.ts';
 import { Resolution, type ResolutionOwner, type ResolutionSettings } from './resolution.ts';
 import type { Target } from './resolver.ts';
+import { type Turns, turns } from './turns.ts';
 
 /** What a channel needs of the world: how to reach an address, and what ends with it. */
 export interface Route extends Omit<Target, 'name' | 'host'> {
@@ -22,6 +23,8 @@ export interface Route extends Omit<Target, 'name' | 'host'> {
   /** Instead of those that the options allow. */
   readonly fabrics?: readonly FabricName[];
   readonly onClosed?: () => Promise<void>;
+  /** Of its own, where addresses do not say who is reached. */
+  readonly turns?: Turns;
 }
 
 /** One address of a channel, as it is now. */
@@ -51,6 +54,7 @@ export interface ConnectionsOwner {
 export class Connections implements EndpointOwner, ResolutionOwner {
   readonly settings: ConnectionsSettings;
   readonly queue: CallQueue;
+  readonly turns: Turns;
   /** Those that take calls. */
   ready: ClientLink[] = [];
   /** The one for the next call. */
@@ -75,6 +79,7 @@ export class Connections implements EndpointOwner, ResolutionOwner {
     this.#owner = owner;
     this.settings = owner.settings;
     this.queue = owner.queue;
+    this.turns = route.turns ?? turns;
     this.#pickFirst = owner.settings.loadBalancing === 'pick-first';
     this.#outliers = new Outliers(owner.settings, () => this.#endpoints);
     const { resolver, addresses = [route.address] } = route;

@@ -17,6 +17,7 @@ import { Backoff } from './backoff.ts';
 import { ClientLink, type ClientLinkOwner } from './client-link.ts';
 import { FabricUpgrade } from './fabric-upgrade.ts';
 import type { OutlierDetection, Tally, Watched } from './outliers.ts';
+import type { Turns } from './turns.ts';
 
 /** `failing`: the last attempt failed, and the pause before the next is not over. `ejected`: connected, but its answers were bad. */
 export type EndpointState = 'idle' | 'connecting' | 'ready' | 'verifying' | 'failing' | 'ejected';
@@ -35,6 +36,8 @@ export interface EndpointOwner {
   readonly queue: CallQueue;
   /** Somebody waits for a connection, however long it takes. */
   readonly wanted: boolean;
+  /** Of attempts at its addresses. */
+  readonly turns: Turns;
   side(): LocalSide;
   onChange(endpoint: Endpoint): void;
   /** It has been closed or retired, and its last connection has ended. */
@@ -177,9 +180,15 @@ export class Endpoint implements ClientLinkOwner, Watched {
   async #connect(): Promise<void> {
     const abandon = new AbortController();
     this.#abandon = abandon;
-    const timer = this.#limit(abandon);
+    let timer: NodeJS.Timeout | undefined;
+    let begun = false;
     let error: RpcError | undefined;
     try {
+      const { settings } = this.#owner;
+      const turn = this.#owner.turns.enter(this.address, settings.connectTimeoutMs, abandon.signal);
+      if (turn !== undefined) await turn;
+      begun = true;
+      timer = this.#limit(abandon);
       const side = this.#owner.side();
       const current = this.#adopt(await openConnection(this.#dial, side, this.address, abandon.signal));
       const { ended } = current;
@@ -196,6 +205,7 @@ export class Endpoint implements ClientLinkOwner, Watched {
       error = new RpcError(known.code, text, { processed: 'no', cause, trailer: known.trailer });
     } finally {
       clearTimeout(timer);
+      if (begun) this.#owner.turns.leave(this.address, error === undefined);
       this.#abandon = undefined;
       this.#attempt = undefined;
     }

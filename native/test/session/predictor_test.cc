@@ -1,0 +1,64 @@
+// What is guessed of a method's next response from those that came. No session here.
+#include "session/predictor.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace rdma_rpc::session::test {
+namespace {
+
+constexpr std::uint32_t kMethod = 7;
+constexpr std::uint32_t kMiB = 1u << 20;
+
+void learn_large(ResponsePredictor& predictor, std::uint32_t bytes) { predictor.learn(kMethod, bytes, true); }
+
+TEST(Predictor, ExpectsNothingOfAMethodOfSmallAnswers) {
+  ResponsePredictor predictor;
+  for (int i = 0; i < 100; ++i) predictor.learn(kMethod, 100, false);
+  EXPECT_EQ(predictor.expected(kMethod), 0u);
+}
+
+TEST(Predictor, ExpectsAnswersOfOneSizeAsLargeAsTheyAre) {
+  for (const std::uint32_t bytes : {8192u, 65'528u, 65'536u, 100'000u, kMiB, 64 * kMiB}) {
+    ResponsePredictor predictor;
+    learn_large(predictor, bytes);
+    for (int i = 0; i < 40; ++i) {
+      EXPECT_EQ(predictor.expected(kMethod), bytes) << "answer " << i;
+      learn_large(predictor, bytes);
+    }
+  }
+}
+
+TEST(Predictor, IsNotMisledByFewSmallerOnesAmongLargeOnes) {
+  ResponsePredictor predictor;
+  learn_large(predictor, kMiB);
+  for (int round = 0; round < 20; ++round) {
+    for (int i = 0; i < 4; ++i) predictor.learn(kMethod, 100, false);
+    learn_large(predictor, kMiB / 2);
+    EXPECT_EQ(predictor.expected(kMethod), kMiB);
+    learn_large(predictor, kMiB);
+  }
+}
+
+TEST(Predictor, FollowsAnswersThatHaveBecomeSmallerAndForgetsThem) {
+  ResponsePredictor predictor;
+  learn_large(predictor, kMiB);
+  for (int i = 0; i < 16; ++i) learn_large(predictor, 100'000);
+  EXPECT_EQ(predictor.expected(kMethod), 100'000u);
+  for (int i = 0; i < 16; ++i) predictor.learn(kMethod, 100, false);
+  EXPECT_EQ(predictor.expected(kMethod), 0u);
+}
+
+TEST(Predictor, LearnsFromWhatItHasBeenTold) {
+  ResponsePredictor predictor;
+  predictor.expect(kMethod, kMiB);
+  EXPECT_EQ(predictor.expected(kMethod), kMiB);
+  for (int i = 0; i < 16; ++i) learn_large(predictor, 200'000);
+  EXPECT_EQ(predictor.expected(kMethod), 200'000u);
+  EXPECT_EQ(predictor.expected(kMethod + 1), 0u);
+}
+
+}  // namespace
+}  // namespace rdma_rpc::session::test

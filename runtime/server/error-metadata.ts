@@ -1,0 +1,60 @@
+/**
+ * What goes with an error beside its code and text: header, trailer and details. The code matters more than
+ * they do, so what does not fit is left out. Used by the responder of a session.
+ */
+
+import type { RpcError } from '../core/errors/rpc-error.ts';
+import { detailsKey, encodeDetails } from '../core/errors/status-details.ts';
+import { textOf } from '../core/foreign.ts';
+import { Metadata } from '../core/metadata.ts';
+import { encodeResponseMetadata, entryBytes } from '../core/metadata-wire.ts';
+import { AnswerCut } from '../core/warnings.ts';
+import { metadataBytes } from '../limits.ts';
+import type { ServerCall } from './server-call.ts';
+
+/** Its own trailer behind that of the call. */
+const trailerOf = (call: ServerCall, error: RpcError | undefined): Metadata =>
+  new Metadata([...(call.givenTrailer ?? []), ...(error?.trailer ?? [])]);
+
+/** `given`, unless a slot of the connection has no room for it. */
+export function fitting(given: Uint8Array | undefined, roomBytes: number): Uint8Array | undefined {
+  if (given === undefined || given.byteLength <= roomBytes) return given;
+  throw new RangeError(
+    `metadata of ${given.byteLength} bytes, but a slot of this connection has room for ${roomBytes} (slotBytes)`,
+  );
+}
+
+/** `roomBytes`: what a slot has for it. `onCut` is told what was left out. */
+export function errorMetadata(
+  call: ServerCall,
+  error: RpcError | undefined,
+  roomBytes: number,
+  onCut: (cut: AnswerCut) => void,
+): Uint8Array | undefined {
+  const cut = (what: string, fault: unknown): void =>
+    onCut(
+      new AnswerCut(`the ${what} of this error were left out: ${textOf(fault)}`, { cause: error ?? fault }),
+    );
+  // One of another copy of this package may be older.
+  const details = error?.details ?? [];
+  let rest: Uint8Array | undefined;
+  try {
+    rest = fitting(encodeResponseMetadata(call.givenHeader, trailerOf(call, error)), roomBytes);
+  } catch (fault) {
+    cut(details.length === 0 ? 'header and trailer' : 'header, trailer and details', fault);
+    return undefined;
+  }
+  if (error === undefined || details.length === 0) return rest;
+  try {
+    const encoded = encodeDetails(error.code, error.rawMessage, details);
+    const usedBytes = (rest?.byteLength ?? 0) + entryBytes + detailsKey.length;
+    const most = Math.max(0, Math.min(metadataBytes, roomBytes) - usedBytes);
+    if (encoded.byteLength > most) throw new RangeError(`${encoded.byteLength} bytes, at most ${most} fit`);
+    const trailer = trailerOf(call, error);
+    trailer.set(detailsKey, encoded);
+    return encodeResponseMetadata(call.givenHeader, trailer);
+  } catch (fault) {
+    cut('details', fault);
+    return rest;
+  }
+}

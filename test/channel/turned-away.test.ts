@@ -1,0 +1,105 @@
+/** A server that refuses a connection which its client has taken for ready: it has run nothing of it, and the client knows. */
+import { type Duplex, duplexPair } from 'node:stream';
+import { createClient, type ServerOptions, Status } from 'rdma-rpc';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { ClientChannel } from '../../runtime/client/channel.ts';
+import { decodeFrame, encodeFrame } from '../../runtime/control/link.ts';
+import { RpcServer } from '../../runtime/server/server.ts';
+import { type EchoLog, echoHandlers } from '../runtime/echo-service.ts';
+import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
+import { Bed, caught, until } from './bed.ts';
+
+/** Channels to a server of which the first connection keeps its `ready` back, and what is written there instead. */
+class Held {
+  readonly log: EchoLog = { started: 0, aborted: [] };
+  readonly server: RpcServer;
+  readonly channel: ClientChannel;
+  write: (frame: Buffer) => unknown = () => {};
+  #dialled = 0;
+
+  constructor(options: ServerOptions) {
+    this.server = new RpcServer(options, ['sim']).add(EchoDefinition, echoHandlers(this.log));
+    this.channel = new ClientChannel({ address: 'held', fabrics: ['sim'], dial: () => this.#dial() }, {});
+  }
+
+  async #dial(): Promise<Duplex> {
+    const [near, far] = duplexPair();
+    this.server.accept(far, 'client');
+    if (++this.#dialled > 1) return near;
+    const write = near.write.bind(near) as (frame: Buffer) => boolean;
+    this.write = write;
+    near.write = ((frame: Buffer) => {
+      const read = decodeFrame(frame.subarray(4));
+      return typeof read === 'object' && read.type === 'ready' ? true : write(frame);
+    }) as typeof near.write;
+    return near;
+  }
+
+  async close(): Promise<void> {
+    await this.channel.close();
+    await this.server.shutdown({ graceMs: 0 });
+  }
+}
+
+describe('a server that gets no `ready`', () => {
+  test('refuses nobody whose request it has run, whatever comes in its place', async () => {
+    const held = new Held({});
+    const ended = createClient(EchoDefinition, held.channel).behave({ text: 'hang' });
+    await until(() => held.log.started === 1);
+    held.write(encodeFrame({ type: 'ping' }));
+    expect(await caught(ended)).toMatchObject({ code: Status.UNAVAILABLE, processed: 'maybe' });
+    expect(held.log.started).toBe(1);
+    await held.close();
+  });
+
+  test('runs nothing of a connection that it has refused: the call runs once, on the next one', async () => {
+    const held = new Held({ handshakeTimeoutMs: 100 });
+    await held.channel.ready();
+    // By then its time is over, and nothing of this side's has been read.
+    for (const end = performance.now() + 120; performance.now() < end; );
+    const { number } = await createClient(EchoDefinition, held.channel).echo({ number: 7 });
+    expect([number, held.log.started]).toEqual([7, 1]);
+    await held.close();
+  });
+});
+
+describe('a refusal behind the handshake', () => {
+  let bed: Bed;
+  beforeEach(() => {
+    bed = new Bed();
+    bed.start('one');
+  });
+  afterEach(() => bed.close());
+
+  const message = 'nothing came for 500 ms, and other handshakes wait';
+  const refusal = encodeFrame({ type: 'refusal', code: Status.RESOURCE_EXHAUSTED, message });
+  const bye = encodeFrame({ type: 'bye', reason: message });
+
+  test.each(['waits for a connection', 'does not wait'])('has a call made once more that %s', async (how) => {
+    const channel = bed.channel(['one']);
+    const calls = { '*': { waitForReady: how === 'waits for a connection' } };
+    const client = createClient(EchoDefinition, channel, calls);
+    await channel.ready();
+    const ended = client.behave({ text: 'hang' });
+    await until(() => bed.at('one').log.started === 1);
+    bed.far('one').write(refusal);
+    await until(() => bed.at('one').log.started === 2);
+    expect(bed.dialled).toHaveLength(2);
+    // The server of this test has run it: twice now, and once too often. It is made again once only.
+    bed.far('one').write(refusal);
+    const error = await caught(ended);
+    expect([error.code, error.processed]).toEqual([Status.UNAVAILABLE, 'no']);
+    expect(error.message).toContain(message);
+  });
+
+  test('a goodbye says nothing of the kind', async () => {
+    const channel = bed.channel(['one']);
+    await channel.ready();
+    const ended = createClient(EchoDefinition, channel).behave({ text: 'hang' });
+    await until(() => bed.at('one').log.started === 1);
+    bed.far('one').write(bye);
+    const error = await caught(ended);
+    expect([error.code, error.processed]).toEqual([Status.UNAVAILABLE, 'maybe']);
+    expect(bed.dialled).toHaveLength(1);
+  });
+});
