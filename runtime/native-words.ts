@@ -172,6 +172,8 @@ export const Ctl = {
   sessions: 5,
   /** Attempts at calls beyond their first, counted by JS. */
   retries: 6,
+  /** What the last submitBulk that was refused with noMemory has asked of the arena in vain, as 32 bits without a sign. */
+  shortBytes: 7,
   words: 16,
 } as const;
 

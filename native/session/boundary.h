@@ -96,7 +96,17 @@ inline constexpr int kLeasedMemory = -1;
 enum Held : std::int32_t { held_slot = 1, held_sink = 2 };
 
 namespace ctl {
-enum : int { staged, free_slots, in_callback, want_slots, want_memory, sessions, retries, words = 16 };
+enum : int {
+  staged,
+  free_slots,
+  in_callback,
+  want_slots,
+  want_memory,
+  sessions,
+  retries,
+  short_bytes,
+  words = 16
+};
 }
 
 namespace slots {

@@ -101,6 +101,7 @@ std::unique_ptr<Context> Context::open(std::shared_ptr<fabric::Device> device, c
                                     segmented,
                                     options.counters_start,
                                     options.shared_from,
+                                    context->control_[ctl::short_bytes],
                                     {dev.capabilities(), options.read_bytes_max}});
   if (context->shared_->whole.data() == nullptr) {
     *error = "no " + std::to_string(WholeMessages::bytes()) +
@@ -164,6 +165,7 @@ std::int64_t Context::create_session(const SessionOptions& options, std::string*
   place.session = Session::open(*shared_, number, options, error);
   if (place.session == nullptr) return -1;
   free_places_.pop_front();
+  take_row(index);
   control_[ctl::sessions] = static_cast<std::int32_t>(++session_count_);
   return number;
 }

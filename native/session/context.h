@@ -125,8 +125,8 @@ class Context {
   void report_sessions();
   /// The page calls the other side of this session so; `security`: as SessionRow has it.
   void name_session(std::uint32_t number, std::string_view peer, std::uint32_t security);
-  /// Empty: it has no row there, or no name yet.
-  std::string_view name_of_session(std::uint32_t number);
+  /// Empty: it has no name yet.
+  std::string_view name_of_session(std::uint32_t number) const;
   const Flow& flow() const { return shared_->flow; }
   /// Sessions that turns have looked at, counting on: as many as had something to do.
   std::uint64_t sessions_looked_at() const { return looked_at_; }
@@ -152,7 +152,11 @@ class Context {
   bool awaits_memory() const { return memory_waiters() != 0 || control_[boundary::ctl::want_memory] != 0; }
 
  private:
-  Context() = default;
+  /// No place, and no row.
+  static constexpr std::uint32_t kNone = UINT32_MAX;
+  Context() { row_places_.fill(kNone); }
+  void take_row(std::uint32_t place);
+  void write_name(std::uint32_t place);
   void forget_session(std::uint32_t place);
   void consume_submissions();
   void retire_events();
@@ -197,11 +201,18 @@ class Context {
   struct Place {
     std::unique_ptr<Session> session;
     std::uint32_t epoch = 0;
+    std::uint32_t row = kNone;  ///< of the counters page
+    /// For the page, as soon as there is a row.
+    std::uint32_t security = 0;
+    std::string peer;
   };
   std::vector<Place> places_;
   /// Of those, without a session, the one that has been free for longest first: its numbers are forgotten
   /// everywhere.
   std::deque<std::uint32_t> free_places_;
+  /// Who has each row of the counters page. Not the first places: where there have been many sessions, the
+  /// few of now may all be at later ones.
+  std::array<std::uint32_t, telemetry::kSessionRows> row_places_;
   std::uint32_t session_count_ = 0;
   std::uint64_t looked_at_ = 0;
   std::uint64_t checked_ns_ = 0;            ///< when those that wait for memory were last looked at

@@ -7,30 +7,60 @@
 namespace rdma_rpc::session {
 
 void Context::report_sessions() {
+  const auto free = static_cast<std::size_t>(std::ranges::count(row_places_, kNone));
+  // Those that came when there was none left take what has come free since.
+  if (free != 0 && session_count_ > row_places_.size() - free) {
+    for (std::uint32_t place = 0; place < places_.size(); ++place) {
+      if (places_[place].session != nullptr && places_[place].row == kNone) take_row(place);
+    }
+  }
   telemetry::SessionRow* rows = page_->sessions();
-  const std::size_t count = std::min<std::size_t>(places_.size(), telemetry::kSessionRows);
-  for (std::size_t i = 0; i < count; ++i) {
-    if (places_[i].session != nullptr) places_[i].session->report(rows[i]);
+  for (std::size_t row = 0; row < row_places_.size(); ++row) {
+    if (row_places_[row] == kNone) continue;
+    if (const auto& session = places_[row_places_[row]].session) session->report(rows[row]);
   }
 }
 
-void Context::name_session(std::uint32_t number, std::string_view peer, std::uint32_t security) {
-  const std::uint32_t place = number & (kSessionPlaces - 1);
-  if (place >= telemetry::kSessionRows || find(number) == nullptr) return;
-  page_->sessions()[place].security = security;
-  char* name = page_->sessions()[place].peer;
-  const std::size_t bytes = std::min(peer.size(), telemetry::kPeerNameBytes - 1);
-  std::memcpy(name, peer.data(), bytes);
-  std::memset(name + bytes, 0, telemetry::kPeerNameBytes - bytes);
+/// The first that is free; with none it is counted only.
+void Context::take_row(std::uint32_t place) {
+  const auto free = std::ranges::find(row_places_, kNone);
+  if (free == row_places_.end()) return;
+  *free = place;
+  places_[place].row = static_cast<std::uint32_t>(free - row_places_.begin());
+  write_name(place);
 }
 
-std::string_view Context::name_of_session(std::uint32_t number) {
+void Context::name_session(std::uint32_t number, std::string_view peer, std::uint32_t security) {
+  if (find(number) == nullptr) return;
+  const std::uint32_t index = number & (kSessionPlaces - 1);
+  places_[index].peer = peer.substr(0, telemetry::kPeerNameBytes - 1);
+  places_[index].security = security;
+  write_name(index);
+}
+
+void Context::write_name(std::uint32_t place) {
+  const Place& named = places_[place];
+  if (named.row == kNone) return;
+  telemetry::SessionRow& row = page_->sessions()[named.row];
+  row.security = named.security;
+  std::memcpy(row.peer, named.peer.data(), named.peer.size());
+  std::memset(row.peer + named.peer.size(), 0, telemetry::kPeerNameBytes - named.peer.size());
+}
+
+std::string_view Context::name_of_session(std::uint32_t number) const {
   const std::uint32_t place = number & (kSessionPlaces - 1);
-  return place < telemetry::kSessionRows ? page_->sessions()[place].peer : "";
+  return place < places_.size() ? std::string_view(places_[place].peer) : "";
 }
 
 void Context::forget_session(std::uint32_t place) {
-  if (place < telemetry::kSessionRows) page_->sessions()[place] = {};
+  Place& left = places_[place];
+  if (left.row != kNone) {
+    page_->sessions()[left.row] = {};
+    row_places_[left.row] = kNone;
+  }
+  left.row = kNone;
+  left.security = 0;
+  left.peer.clear();
 }
 
 }  // namespace rdma_rpc::session

@@ -48,6 +48,8 @@ struct Shared {
   std::uint32_t segmented_bytes;  ///< of which messages that are no longer go in segments
   std::uint32_t counters_start;
   std::uint32_t shared_from;  ///< queue pairs of the device, see kSharedFrom
+  /// For JS: what the last bulk submission with no_memory asked of the arena in vain.
+  std::int32_t& short_bytes;
   Flow flow;
   /// Why the system refused what the last call with no_memory or registration wanted; empty: it did not.
   std::string refusal{};

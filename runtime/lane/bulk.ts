@@ -9,6 +9,7 @@ import { Sink } from '../codec/memory/sink.ts';
 import type { MessageType } from '../codec/types.ts';
 import { gatherBytes, leaseBytes } from '../limits.ts';
 import {
+  Ctl,
   leasedMemory,
   type NativeContext,
   Piece,
@@ -112,7 +113,9 @@ export class BulkMessages {
    */
   #submitted(bulk: BulkMessage, result: number): number {
     const registering = result === -Reason.registering;
-    if (registering || result === -Reason.noMemory) this.shortBytes = registering ? 0 : bulk.bytes;
+    // Not the bytes of the message: large values need none where they go from where they are.
+    if (registering) this.shortBytes = 0;
+    else if (result === -Reason.noMemory) this.shortBytes = this.#native.control[Ctl.shortBytes]! >>> 0;
     for (let piece = 0; piece < bulk.keys.length; piece++) {
       const key = bulk.keys[piece]!;
       if (key <= 0 || this.#registered.has(key) || !this.#native.holdsBuffer(key)) continue;

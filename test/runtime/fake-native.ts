@@ -10,6 +10,7 @@ import {
   leasedMemory,
   type NativeContext,
   Piece,
+  Reason,
   type SessionInfo,
   type SessionOptions,
   Slots,
@@ -61,6 +62,8 @@ export class FakeNative implements NativeContext {
   readonly heldSlots: number[] = [];
   /** Answer of submitBulk when not 0. */
   refuseBulk = 0;
+  /** What it then has asked of the arena, if it is noMemory. */
+  shortBytes = 100_000;
   connectError = '';
   /** Sessions told to connect: `sessionUp` or `sessionDown` is for the test to deliver. */
   readonly connected: number[] = [];
@@ -209,6 +212,7 @@ export class FakeNative implements NativeContext {
     givenKeys: readonly number[] | number,
     sink: number,
   ): number {
+    if (this.refuseBulk === Reason.noMemory) this.control[Ctl.shortBytes] = this.shortBytes;
     if (this.refuseBulk !== 0) return -this.refuseBulk;
     const words = typeof given === 'number' ? piecesIn(this.pieces, given) : [];
     const inBlocks = words.map(([block, at, bytes]) => {

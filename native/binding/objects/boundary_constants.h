@@ -98,6 +98,7 @@ inline Napi::Object boundary_constants(Napi::Env env) {
                 {"wantMemory", ctl::want_memory},
                 {"sessions", ctl::sessions},
                 {"retries", ctl::retries},
+                {"shortBytes", ctl::short_bytes},
                 {"words", ctl::words}});
   group("Slots", {{"held", boundary::slots::held},
                   {"wanted", boundary::slots::wanted},

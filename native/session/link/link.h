@@ -251,6 +251,7 @@ class Link {
   struct Text {
     memory::BlockId block = memory::kNoBlock;
     std::size_t bytes = 0;
+    std::size_t refused = 0;  ///< so many were asked for in vain
   };
   bool collect_text(const BulkSubmission& submission, const GivenPiece& given, Text& text,
                     std::vector<Piece>& pieces);

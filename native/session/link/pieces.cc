@@ -93,6 +93,8 @@ bool Link::collect_pieces(const BulkSubmission& submission, std::vector<Piece>& 
   release_pieces(pieces);
   if (stage(submission, total, pieces)) return true;
   reason = Reason::no_memory;
+  // The copy was the second best: with room for the text alone the rest would have gone from where it is.
+  if (text.refused != 0) shared_.short_bytes = static_cast<std::int32_t>(text.refused);
   shared_.refusal = shared_.arena.refusal().empty() ? why : shared_.arena.refusal();
   return false;
 }
@@ -104,7 +106,10 @@ bool Link::collect_text(const BulkSubmission& submission, const GivenPiece& give
     std::size_t bytes = 0;
     for (const GivenPiece& each : submission.pieces) bytes += each.text ? each.bytes : 0;
     text.block = shared_.arena.alloc(bytes, submission.use, owner_);
-    if (text.block == memory::kNoBlock) return false;
+    if (text.block == memory::kNoBlock) {
+      text.refused = bytes;
+      return false;
+    }
   } else {
     shared_.arena.retain(text.block);
   }
@@ -120,7 +125,10 @@ bool Link::stage(const BulkSubmission& submission, std::uint64_t extent, std::ve
   if (extent == 0) return true;
   const auto bytes = static_cast<std::uint32_t>(on_wire(extent));
   const memory::BlockId block = shared_.arena.alloc(bytes, submission.use, owner_);
-  if (block == memory::kNoBlock) return false;
+  if (block == memory::kNoBlock) {
+    shared_.short_bytes = static_cast<std::int32_t>(bytes);
+    return false;
+  }
   const memory::Block& memory = shared_.arena.at(block);
   lay_out(memory.data, submission.pieces, submission.image, kGivenBytes, kGivenData);
   pieces.push_back({reinterpret_cast<std::uint64_t>(memory.data), bytes, memory.region, block, 0, false});

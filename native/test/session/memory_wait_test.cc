@@ -69,6 +69,28 @@ TEST(MemoryWait, OfRequestsEndsThemAfterItsLimitAndNotTheSession) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
+TEST(MemoryWait, OfASubmissionSaysWhatWasAskedInVain) {
+  for (const bool sealed : {false, true}) {
+    SCOPED_TRACE(sealed);
+    PairOptions options = immediate();
+    options.sealed = sealed;
+    Pair pair(options);
+    const memory::BlockId hog = pair.client.context->arena().alloc(8 << 20);
+    // Texts of 100 bytes before and behind a large value, which goes from where it is, unless it is sealed.
+    const std::uint64_t id = pair.start(
+        {.request_bytes = 60'200, .request_pieces = 3, .short_piece_bytes = 100, .in_text_room = true});
+    EXPECT_EQ(pair.call(id).reason, boundary::Reason::no_memory);
+    const std::int32_t short_bytes = pair.client.context->control()[boundary::ctl::short_bytes];
+    if (sealed) {
+      EXPECT_GE(short_bytes, 60'200);
+    } else {
+      EXPECT_EQ(short_bytes, 200);
+    }
+    pair.client.context->arena().release(hog);
+    EXPECT_EQ(pair.finish(), Violations{});
+  }
+}
+
 TEST(MemoryWait, OfAnAnswerEndsItAfterItsLimit) {
   Pair pair(immediate());
   const memory::BlockId hog = pair.client.context->arena().alloc(8 << 20);
