@@ -64,6 +64,10 @@ export function addExplainCommand(program: Command): void {
     await withSchema(words, flags, async (schema) => {
       const { findMethod } = await import('../server/schema/suggest.ts');
       const { method } = path === undefined ? await methodForBytes(schema) : await findMethod(schema, path);
+      if (method.methodKind !== 'unary')
+        throw new Error(
+          `${method.parent.typeName}/${method.name} is a stream, whose messages travel in parts; explain makes unary calls`,
+        );
       await show(
         `${method.parent.typeName}/${method.name}`,
         [carrierOf(method.input), carrierOf(method.output)],
@@ -84,7 +88,9 @@ const carrierOf = ({ fields }: DescMessage): Carrier =>
 async function methodForBytes(schema: Schema): Promise<{ method: DescMethod }> {
   for (const name of await schema.services()) {
     const methods = (await schema.declaring(name))?.getService(name)?.methods ?? [];
-    const method = methods.find(({ input }) => carrierOf(input) === 'bytes');
+    const method = methods.find(
+      ({ input, methodKind }) => methodKind === 'unary' && carrierOf(input) === 'bytes',
+    );
     if (method !== undefined) return { method };
   }
   throw new Error(`${schema.owner}: no method has a field for bytes; give one: Service/Method`);

@@ -4,7 +4,7 @@ import { type CheckedSecurity, type SecurityOptions, securityRules } from '../co
 import type { ChannelTls, TlsSource } from '../control/tls-options.ts';
 import type { Interceptor } from '../core/interceptor.ts';
 import type { Log } from '../core/log.ts';
-import type { OptionRules } from '../core/options.ts';
+import { type OptionRules, ownedBy } from '../core/options.ts';
 import * as limits from '../limits.ts';
 import type { OutlierDetection } from './connections/outliers.ts';
 import type { Credentials } from './credentials.ts';
@@ -63,7 +63,7 @@ const credentialsRules: OptionRules = {
   unsealed: { kind: 'boolean' },
 };
 
-export const channelRules: OptionRules = {
+export const channelRules: OptionRules = ownedBy('createChannel', {
   inflightMax: { kind: 'integer', range: limits.inflight },
   streamsMax: { kind: 'integer', range: limits.streams },
   queueMax: { kind: 'integer', range: limits.queuedCalls },
@@ -84,7 +84,7 @@ export const channelRules: OptionRules = {
   interceptors: { kind: 'functions' },
   log: { kind: 'function' },
   ...fabricRules,
-};
+});
 
 /** With every default. */
 export type CheckedChannelOptions = Required<

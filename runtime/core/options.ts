@@ -162,10 +162,10 @@ export function ownedBy(owner: string, rules: OptionRules): OptionRules {
 }
 
 /** Who has that option instead of `what`; empty where nobody has. */
-function ownerOf(what: string, name: string): string {
-  for (const [owner, rules] of owners)
-    if (owner !== what && Object.hasOwn(rules, name)) return `; it is an option of ${owner}()`;
-  return '';
+function ownersOf(what: string, name: string): string {
+  const having = [...owners].filter(([owner, rules]) => owner !== what && Object.hasOwn(rules, name));
+  if (having.length === 0) return '';
+  return `; it is an option of ${having.map(([owner]) => `${owner}()`).join(' and ')}`;
 }
 
 /** Refuses names that are not in `rules`, naming who has it, or the nearest that is. */
@@ -174,7 +174,7 @@ export function checkNames(what: string, given: unknown, known: readonly string[
   for (const name of Object.keys(given)) {
     if (known.includes(name)) continue;
     throw new TypeError(
-      `${what}: there is no option ${name}${ownerOf(what, name) || meantInstead(name, known)}`,
+      `${what}: there is no option ${name}${ownersOf(what, name) || meantInstead(name, known)}`,
     );
   }
 }

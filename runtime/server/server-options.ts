@@ -4,7 +4,7 @@ import { type CheckedSecurity, type SecurityOptions, securityRules } from '../co
 import type { ServerTls, TlsSource } from '../control/tls-options.ts';
 import { type SocketFile, socketRules } from '../control/unix-path.ts';
 import type { Log } from '../core/log.ts';
-import type { OptionRules } from '../core/options.ts';
+import { type OptionRules, ownedBy } from '../core/options.ts';
 import type { OnHandlerError } from '../core/warnings.ts';
 import * as limits from '../limits.ts';
 import type { AllowedPeers, Authenticate, CheckedAllowedPeers } from './allowed.ts';
@@ -86,7 +86,7 @@ const allowRules: OptionRules = {
   identity: { kind: 'texts', maxBytes: limits.controlTextBytes },
 };
 
-export const serverRules: OptionRules = {
+export const serverRules: OptionRules = ownedBy('createServer', {
   inflightMax: { kind: 'integer', range: limits.inflight },
   streamsMax: { kind: 'integer', range: limits.streams },
   messageMaxBytes: { kind: 'integer', range: limits.messageBytes },
@@ -114,7 +114,7 @@ export const serverRules: OptionRules = {
   identity: { kind: 'text', default: `pid ${process.pid}`, maxBytes: limits.controlTextBytes },
   log: { kind: 'function' },
   ...fabricRules,
-};
+});
 
 type Optional =
   | 'authenticate'

@@ -171,6 +171,12 @@ test.each<[string, string[], number, RegExp]>([
   ],
   ['a misspelt method', ['test.echo.Echo/Ehco', '--size', '1', '--proto', proto], 1, /did you mean Echo\?/],
   [
+    'a stream',
+    ['tensor.v1.Vision/Brightness', '--size', '1', '--proto', join(root, 'examples/tensor/tensor.proto')],
+    1,
+    /^error: .+\/Brightness is a stream, whose messages travel in parts; explain makes unary calls\n$/,
+  ],
+  [
     'a device that is not there',
     [method, '--size', '1', '--fabric', 'verbs', '--client-device', 'none0'],
     1,

@@ -69,6 +69,16 @@ describe('options', () => {
       /^createServer: there is no option slotBytes; it is an option of configure\(\)$/,
     ],
     [
+      'of both sides, given to the process',
+      () => configure({ inflightMax: 512 } as object),
+      /^configure: there is no option inflightMax; it is an option of (createServer\(\) and createChannel|createChannel\(\) and createServer)\(\)$/,
+    ],
+    [
+      'of servers, given to a channel',
+      () => createChannel(anywhere, { requestMemory: 'call' } as object),
+      /^createChannel: there is no option requestMemory; it is an option of createServer\(\)$/,
+    ],
+    [
       'of the process, given to a channel',
       () => createChannel(anywhere, { arenaBytes: 4096 } as object),
       /^createChannel: there is no option arenaBytes; it is an option of configure\(\)$/,
