@@ -7,6 +7,7 @@ import { decodeFrame, encodeFrame } from '../../runtime/control/link.ts';
 import { RpcServer } from '../../runtime/server/server.ts';
 import { type EchoLog, echoHandlers } from '../runtime/echo-service.ts';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
+import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
 import { Bed, caught, until } from './bed.ts';
 
 /** Channels to a server of which the first connection keeps its `ready` back, and what is written there instead. */
@@ -15,15 +16,27 @@ class Held {
   readonly server: RpcServer;
   readonly channel: ClientChannel;
   write: (frame: Buffer) => unknown = () => {};
+  /** The server's end of the last connection. */
+  far: Duplex | undefined;
   #dialled = 0;
 
   constructor(options: ServerOptions) {
-    this.server = new RpcServer(options, ['sim']).add(EchoDefinition, echoHandlers(this.log));
+    const { log } = this;
+    this.server = new RpcServer(options, ['sim'])
+      .add(EchoDefinition, echoHandlers(log))
+      .add(StreamsDefinition, {
+        /** The first one gives nothing. */
+        async *count() {
+          if (++log.started > 1) yield { number: 7 };
+          else await new Promise(() => {});
+        },
+      });
     this.channel = new ClientChannel({ address: 'held', fabrics: ['sim'], dial: () => this.#dial() }, {});
   }
 
   async #dial(): Promise<Duplex> {
     const [near, far] = duplexPair();
+    this.far = far;
     this.server.accept(far, 'client');
     if (++this.#dialled > 1) return near;
     const write = near.write.bind(near) as (frame: Buffer) => boolean;
@@ -90,6 +103,20 @@ describe('a refusal behind the handshake', () => {
     const error = await caught(ended);
     expect([error.code, error.processed]).toEqual([Status.UNAVAILABLE, 'no']);
     expect(error.message).toContain(message);
+  });
+
+  test('has a stream with one request made once more', async () => {
+    const held = new Held({});
+    const client = createClient(StreamsDefinition, held.channel);
+    const all = (async () => {
+      const numbers: number[] = [];
+      for await (const { number } of client.count({ count: 1 })) numbers.push(number);
+      return numbers;
+    })();
+    await until(() => held.log.started === 1);
+    held.far!.write(refusal);
+    expect(await all).toEqual([7]);
+    await held.close();
   });
 
   test('a goodbye says nothing of the kind', async () => {

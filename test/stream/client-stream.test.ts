@@ -65,6 +65,7 @@ function setUp({ inflightMax = 4, streamsMax = 2, slots = 64 } = {}): void {
   });
   done = 0;
   streams = new ClientStreams(context, target, inflightMax, streamsMax, {
+    unserved: false,
     onStreamOpened: () => undefined,
     onStreamAnswer: () => undefined,
     onStreamDone: () => void ++done,

@@ -90,6 +90,10 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
     this.#link.send({ type: 'ping' });
   }
 
+  get unserved(): boolean {
+    return this.session.unserved;
+  }
+
   /** It takes no more calls. */
   get draining(): boolean {
     return this.#draining;

@@ -16,7 +16,12 @@ import type { PartEvents } from '../session-listeners.ts';
 import type { StreamRow } from './stream-row.ts';
 
 /** The connection. */
+/** `processed` of what no handler has seen. */
+const untouched = 0;
+
 export interface ClientStreamsListener {
+  /** As ClientSession has it. */
+  readonly unserved: boolean;
   onStreamOpened(): void;
   /** The server has ended a stream that was not given up. */
   onStreamAnswer(status: number): void;
@@ -257,7 +262,7 @@ export class ClientStreams implements PartEvents, SlotWaiter {
     if (stream === undefined) return;
     const kind = this.#free(row, stream, (this.#events[at + Ev.held]! & Held.slot) !== 0);
     const reason = this.#events[at + Ev.reason]!;
-    const processed = this.#events[at + Ev.processed]!;
+    const processed = this.#listener.unserved ? untouched : this.#events[at + Ev.processed]!;
     const lost = reason === Reason.sessionLost;
     if (lost) this.#listener.onSessionLost();
     const why = lost ? this.context.native.sessionError(this.target.session) : '';
@@ -289,7 +294,8 @@ export class ClientStreams implements PartEvents, SlotWaiter {
     // As in ClientSession: what was begun since this batch was made is staged, and is not sent any more.
     for (const [row, stream] of this.#stream.entries()) {
       if (stream === undefined) continue;
-      const sent = this.#batch[row] === this.context.batch ? 0 : 1;
+      const staged = this.#listener.unserved || this.#batch[row] === this.context.batch;
+      const sent = staged ? untouched : 1;
       if (this.#free(row, stream) === PartKind.open) stream.onOpenFailed(Reason.sessionLost, sent, reason);
       else stream.onPartFailed(Reason.sessionLost, reason);
     }
