@@ -4,6 +4,7 @@
  */
 
 import type { Duplex } from 'node:stream';
+import { setImmediate } from 'node:timers/promises';
 import { unavailable } from '../core/errors/failure.ts';
 import { comeAgainIn } from '../core/errors/pushback.ts';
 import { RpcError } from '../core/errors/rpc-error.ts';
@@ -174,6 +175,9 @@ async function tryFabric(agreed: Agreed, fabric: FabricName): Promise<Connection
     const why = await link.whileOpen(context.connect(target.session, answer.address, side.through, words));
     if (why !== '') {
       discardSession(prepared, why);
+      // The server may have refused meanwhile, and its queue pair have gone with that: what it has said is read first.
+      await setImmediate();
+      if (link.refusal !== undefined) throw refused(link.refusal);
       link.send({ type: 'unreachable', reason: controlText(why) });
       return why;
     }

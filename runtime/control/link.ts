@@ -7,7 +7,7 @@ import { Packr, Unpackr } from '#msgpackr';
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { errorCode, Status } from '../core/errors/status.ts';
 import { closeTimeoutMs, controlFrameBytes } from '../limits.ts';
-import { checkFrame, controlText, type Frame } from './frames.ts';
+import { checkFrame, controlText, type Frame, type Refusal } from './frames.ts';
 import { greetingBytes, greetingMagic, type Handoff } from './handoff.ts';
 import { isTls, plainRefused, tlsClosed, tlsRefused } from './tls-records.ts';
 
@@ -73,6 +73,11 @@ export class Link {
   /** Why the connection is over, or undefined. */
   get ended(): string | undefined {
     return this.#ended;
+  }
+
+  /** One that has come and that nobody has received yet. */
+  get refusal(): Refusal | undefined {
+    return this.#ready.find((frame) => frame.type === 'refusal');
   }
 
   /** How long the peer has been waited for by now, ms; 0 while it waits for this side. */

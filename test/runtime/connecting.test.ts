@@ -2,11 +2,12 @@
  * From the chosen fabric to a session that is up, with native sides that the tests script: sessions that come up late, fail late, or are lost at
  * the worst moment; and the fabric that is tried next.
  */
-import { duplexPair } from 'node:stream';
+import { type Duplex, duplexPair } from 'node:stream';
 import { configure, createClient, RpcError, Status } from 'rdma-rpc';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { ClientChannel } from '../../runtime/client/channel.ts';
 import type { ChannelOptions } from '../../runtime/client/channel-options.ts';
+import { encodeFrame } from '../../runtime/control/link.ts';
 import { EvKind } from '../../runtime/native.ts';
 import { RpcServer } from '../../runtime/server/server.ts';
 import { turn, until } from '../outcomes.ts';
@@ -21,6 +22,8 @@ let server: RpcServer;
 let channel: ClientChannel;
 let lines: string[];
 let serverLines: string[];
+/** The server's end of the last connection. */
+let serverEnd: Duplex;
 
 /** Client and server that have `fabrics` in common; the client has begun to connect. */
 function open(fabrics: ('shm' | 'verbs')[], options: ChannelOptions = {}): Promise<void> {
@@ -34,6 +37,7 @@ function open(fabrics: ('shm' | 'verbs')[], options: ChannelOptions = {}): Promi
   const dial = async () => {
     const [near, far] = duplexPair();
     server.accept(far, 'client');
+    serverEnd = far;
     return near;
   };
   const log = (line: string) => void lines.push(line);
@@ -115,6 +119,20 @@ describe('a session', () => {
     native('verbs').endClosed();
     await until(() => server.sessionCount === 0);
     expect(serverLines.join()).toMatch(/no fabric in common connects \(verbs: .+nobody answers\)/);
+  });
+
+  test('that cannot be connected, since the server has refused meanwhile: the error is the refusal', async () => {
+    const ready = open(['verbs']);
+    const { client } = await connecting('verbs');
+    // As one that has too many of them: its queue pair goes with the connection.
+    const message = 'nothing came for 500 ms, and other handshakes wait';
+    serverEnd.end(encodeFrame({ type: 'refusal', code: Status.RESOURCE_EXHAUSTED, message, retryMs: 70 }));
+    native('verbs').sessionErrorText = 'cannot open /proc/1/fd/5: No such file or directory';
+    native('verbs').deliver(down(client));
+    await expect(ready).rejects.toMatchObject({
+      code: Status.RESOURCE_EXHAUSTED,
+      rawMessage: `cannot connect to server: the server refused the connection: ${message}`,
+    });
   });
 
   test('that never comes up ends with the attempt', async () => {
