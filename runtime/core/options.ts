@@ -165,7 +165,9 @@ export function ownedBy(owner: string, rules: OptionRules): OptionRules {
 function ownersOf(what: string, name: string): string {
   const having = [...owners].filter(([owner, rules]) => owner !== what && Object.hasOwn(rules, name));
   if (having.length === 0) return '';
-  return `; it is an option of ${having.map(([owner]) => `${owner}()`).join(' and ')}`;
+  // In the order of their names, whichever module came first.
+  const functions = having.map(([owner]) => `${owner}()`).toSorted();
+  return `; it is an option of ${functions.join(' and ')}`;
 }
 
 /** Refuses names that are not in `rules`, naming who has it, or the nearest that is. */

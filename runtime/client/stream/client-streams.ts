@@ -15,10 +15,10 @@ import { PartKind, partHeader, pullMethod, pushMethod } from '../../stream/part-
 import type { PartEvents } from '../session-listeners.ts';
 import type { StreamRow } from './stream-row.ts';
 
-/** The connection. */
 /** `processed` of what no handler has seen. */
 const untouched = 0;
 
+/** The connection. */
 export interface ClientStreamsListener {
   /** As ClientSession has it. */
   readonly unserved: boolean;
