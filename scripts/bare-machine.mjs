@@ -3,10 +3,11 @@
  * there, so that nothing which happens to be installed on this machine can stand in for a step that set-up lacks. Needs root, mounts
  * and mmdebstrap; says "not run" and why where it cannot have them, and ends with 77.
  *
- *   node scripts/bare-machine.mjs [--user] [--packages] [COMMAND ...]
+ *   node scripts/bare-machine.mjs [--user] [--packages] [--take] [COMMAND ...]
  *
  * Without COMMAND: those of the README, then the tests that read the tree without git, as from a tarball. --user: as somebody who is not root and
- * has no sudo. --packages: with the Debian packages that set-up would install. What the commands leave in build/results is recorded here.
+ * has no sudo. --packages: with the Debian packages that set-up would install. --take: what was built there becomes this checkout's, as far as
+ * it has nothing of its own. What the commands leave in build/results is recorded here.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import {
@@ -190,9 +191,31 @@ function recordOf(root, { folder }, command, ended) {
   return recorded;
 }
 
+/** What set-up and `npm test` make in a checkout. */
+function made() {
+  const targets = JSON.parse(readFileSync(join(project, 'scripts/gen-targets.json'), 'utf8'));
+  const build = ['.stamps', 'Release', 'native'].map((name) => join('build', name));
+  return ['node_modules', 'dist', ...build, ...new Set(targets.map(({ out }) => out))];
+}
+
+/**
+ * Moves what was made in the machine into this checkout, so that CI does not compile the same commit twice. It fits,
+ * since the machine has the checkout at the same path; the stamps of its steps say what it was made of.
+ */
+async function take(checkout) {
+  for (const path of made()) {
+    const from = join(checkout, path);
+    const to = join(project, path);
+    if (!existsSync(from) || existsSync(to)) continue;
+    mkdirSync(dirname(to), { recursive: true });
+    await run(['mv', from, to]);
+  }
+}
+
 async function main() {
+  const flags = ['user', 'packages', 'take'].map((name) => [name, { type: 'boolean' }]);
   const { values, positionals } = parseArgs({
-    options: { user: { type: 'boolean' }, packages: { type: 'boolean' } },
+    options: Object.fromEntries(flags),
     allowPositionals: true,
   });
   const commands = positionals.length > 0 ? positionals : [...commandsOfReadme(), WITHOUT_GIT];
@@ -201,7 +224,9 @@ async function main() {
   const root = mkdtempSync(join(ROOTS, 'bare-machine-'));
   const asRoot = { user: 'root', home: '/root', folder: '/root' };
   const home = values.user ? `/home/${USER}` : '/root';
-  const who = { user: values.user ? USER : 'root', home, folder: `${home}/project` };
+  // Root has it where it is here: CMake's directories and what is in them stay good when they are taken.
+  const folder = values.user ? `${home}/project` : project;
+  const who = { user: values.user ? USER : 'root', home, folder };
   process.on('exit', () => rmSync(root, { recursive: true, force: true }));
   await run(['tar', '-xf', tarball, '-C', root]);
   await run(['chmod', '755', root]);
@@ -227,6 +252,7 @@ async function main() {
     console.log(`\n== bare machine${values.user ? `, as ${USER}` : ''}: ${command}`);
     recorded.push(...recordOf(root, who, command, await inside(root, who, command)));
   }
+  if (values.take) await take(join(root, folder));
   return recorded.every(({ failed }) => failed === 0) ? 0 : 1;
 }
 

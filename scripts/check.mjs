@@ -39,9 +39,17 @@ const CONTRIBUTOR = [
   NATIVE_SANITIZED,
 ];
 const ALL = [
-  SETUP,
   // The README's commands, npm test among them, on a machine that has nothing: where that works they need not run on this one, too.
-  [[{ ...suite('bare machine', ...script('bare-machine')), otherwise: suite('npm test', 'npm', 'test') }]],
+  // What was built there is taken, so set-up finds its work done.
+  [
+    [
+      {
+        ...suite('bare machine', ...script('bare-machine', '--take')),
+        otherwise: suite('npm test', 'npm', 'test'),
+      },
+    ],
+  ],
+  SETUP,
   [
     SOURCES,
     [
@@ -51,6 +59,7 @@ const ALL = [
     ],
   ],
   NATIVE_SANITIZED,
+  [[suite('Nodes', ...script('node-tests'))]],
   [[suite('addon, sanitized', ...sanitized('addon-tests'))]],
   // An emulated guest keeps little more than one core busy, and its time limits allow for a slow host; so do
   // those of `portable`, which is emulated for the most part. Each native suite runs on one kind of device
