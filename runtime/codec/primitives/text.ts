@@ -82,9 +82,13 @@ function writeShortUtf8(bytes: Uint8Array, at: number, text: string, i: number):
   return at;
 }
 
-/** Writes any string, lone surrogates as U+FFFD, and returns the end. There is room for 3 bytes per UTF-16 unit. */
+/**
+ * Writes any string, lone surrogates as U+FFFD, and returns the end. The caller has made sure that the text fits
+ * (`stringRoom`). The length that is passed to Node is the room there is: since Node 24 a longer one throws, where
+ * Node 22 and before cut it, and three bytes per character are more than a measured text has.
+ */
 export function writeUtf8(bytes: Uint8Array, at: number, text: string): number {
-  return at + utf8Write.call(bytes, text, at, text.length * 3);
+  return at + utf8Write.call(bytes, text, at, bytes.length - at);
 }
 
 /** The string in [at, end), which lies in the memory. Refuses invalid UTF-8. */

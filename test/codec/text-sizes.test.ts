@@ -1,0 +1,57 @@
+/**
+ * Texts of each length around each boundary of the writers (the loop of short texts, texts that are measured, lengths of
+ * one, two and three bytes), written into just the room that they may have, by the Node that runs this.
+ */
+import { Sink } from 'rdma-rpc/codec';
+import { describe, expect, test } from 'vitest';
+import { loopCharsMax } from '../../runtime/codec/primitives/text.ts';
+import { Tree } from './gen/everything.rdma.ts';
+
+/** Characters of one to four bytes, and half of a pair, which is written as three bytes. */
+const characters = ['x', 'é', '漢', '😁', '\ud83d'];
+/** 1,024: from here on a text is measured (primitives/room.ts). 21,845 × 3: what Msg.encode has at hand. */
+const boundaries = [loopCharsMax, 42, 63, 127, 341, 1024, 5461, 8191, 16_383, 21_845, 32_750, 65_535];
+const around = (length: number): number[] => Array.from({ length: 7 }, (_, i) => length - 3 + i);
+const mark = 0xee;
+
+describe.each(characters.map((each) => [JSON.stringify(each), each] as const))('texts of %s', (_, each) => {
+  /** Its length counts UTF-16 units, as the writers do. */
+  const textOf = (length: number): string =>
+    'x'.repeat(length % each.length) + each.repeat(Math.floor(length / each.length));
+
+  test.each(boundaries)('around %d characters in a message, by themselves and behind bytes', (boundary) => {
+    for (const length of around(boundary)) {
+      const label = textOf(length);
+      const expected = Buffer.from(label).toString();
+      for (const bytes of [0, 100, 3000, 8192 - length, 65_536 - length, 65_536 - 3 * length]) {
+        const children = bytes > 0 ? [{ payload: new Uint8Array(bytes) }] : [];
+        // Fields are written in the order of their numbers: the text comes behind the bytes.
+        const encoded = Tree.encode({ children, named: { last: { label } } });
+        expect(Tree.decode(encoded).named['last']!.label === expected, `${length} behind ${bytes}`).toBe(true);
+      }
+    }
+  });
+
+  test.each(boundaries)('around %d characters in memory that ends soon behind them', (boundary) => {
+    const sink = new Sink();
+    for (const length of around(boundary)) {
+      const label = textOf(length);
+      const expected = Buffer.from(label);
+      sink.reset(new Uint8Array(0));
+      const bound = Tree.bound({ label }, sink);
+      for (const less of [0, 1, 5, 29, 30, 31, 32, 33]) {
+        const room = bound - less;
+        for (const rest of [0, 2 * length]) {
+          const memory = Buffer.alloc(room + rest, mark);
+          sink.reset(new Uint8Array(memory.buffer, memory.byteOffset, memory.byteLength));
+          const end = Tree.encodeTo({ label }, sink, 0, room);
+          expect(memory.subarray(room).equals(Buffer.alloc(rest, mark))).toBe(true);
+          if (less === 0) expect(sink.full).toBe(false);
+          if (sink.full) continue;
+          expect(end).toBeLessThanOrEqual(room);
+          expect(memory.subarray(end - expected.length, end).equals(expected)).toBe(true);
+        }
+      }
+    }
+  });
+});
