@@ -11,12 +11,13 @@ import { editions } from './descriptor/types.ts';
 import { type Diagnostic, formatDiagnostic, GenerateError, Reporter } from './diagnostic.ts';
 import { emitSchema } from './emit/schema.ts';
 import { conflict } from './emit/target.ts';
+import { checkDescriptor } from './link/check-descriptor.ts';
 import { addExtensions } from './link/linked.ts';
 import { Schema, type SchemaFile } from './link/schema.ts';
 import { loadFiles } from './load.ts';
 import type { Int64 } from './model/model.ts';
 import { sortOptions } from './options/sort.ts';
-import { bundledDirectory, descriptorPath, isCompilers } from './source/files.ts';
+import { bundledDirectory, descriptorPath } from './source/files.ts';
 import type { Location } from './source/parsed.ts';
 
 /** CodeGeneratorResponse.Feature: proto3 optional, editions. */
@@ -66,15 +67,24 @@ function locationsOf({ sourceCodeInfo }: FileDescriptorProto): Map<string, Locat
   return locations;
 }
 
+const nowhere = { line: 0, column: 0, text: '' };
+
+/** Options are bytes in a descriptor, which may be anything. */
+function orReport(file: SchemaFile, attempt: () => void): void {
+  try {
+    attempt();
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    file.reporter.report(nowhere, `its options cannot be read: ${error.message}`);
+  }
+}
+
 /** A compiler keeps to maximum_edition; others may not. */
 function checkEdition({ syntax, edition }: FileDescriptorProto, reporter: Reporter): void {
   const known = Object.entries(editions).filter(([name]) => !name.startsWith('proto'));
   if (syntax !== 'editions' || known.some(([, number]) => number === edition)) return;
   const names = known.map(([name]) => name).join(', ');
-  reporter.report(
-    { line: 0, column: 0, text: '' },
-    `edition number ${edition ?? 0} is not supported, only ${names}`,
-  );
+  reporter.report(nowhere, `edition number ${edition ?? 0} is not supported, only ${names}`);
 }
 
 function schemaOf(request: CodeGeneratorRequest, diagnostics: Diagnostic[]): Schema {
@@ -94,10 +104,19 @@ function schemaOf(request: CodeGeneratorRequest, diagnostics: Diagnostic[]): Sch
   }
   for (const file of files) schema.add(file);
   for (const file of files) addExtensions(schema, file);
-  const wanted = new Set(request.fileToGenerate);
-  // Compilers' own files are generated unasked where their messages are used.
+  for (const path of request.fileToGenerate)
+    if (!schema.files.has(path))
+      new Reporter(path, '', diagnostics).report(
+        nowhere,
+        'the request asks for this file and does not have it',
+      );
   for (const file of files)
-    if (wanted.has(file.path) || isCompilers(file.path)) sortOptions(schema, file.descriptor);
+    orReport(file, () => {
+      checkDescriptor(schema, file);
+      sortOptions(schema, file.descriptor);
+    });
+  // The model would stumble over what has been reported.
+  if (diagnostics.some(({ severity }) => severity === 'error')) throw new GenerateError(diagnostics);
   return schema;
 }
 

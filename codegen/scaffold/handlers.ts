@@ -6,6 +6,7 @@ import { type ClassDeclaration, IndentationText, Node, Project, QuoteKind, type 
 import { docText } from '../emit/comment.ts';
 import { outputPath } from '../emit/scope.ts';
 import type { File, Message, Method, Service } from '../model/model.ts';
+import { quoted } from '../model/quoted.ts';
 
 /** What was done to one class. */
 export interface Scaffolded {
@@ -78,7 +79,9 @@ class Scaffold {
         { name: '_context', type: context },
       ],
       returnType: responseStream ? `AsyncGenerator<${response}>` : `Promise<${response}>`,
-      statements: [`throw new ${error}(${status}.UNIMPLEMENTED, '${method.path} is not written yet');`],
+      statements: [
+        `throw new ${error}(${status}.UNIMPLEMENTED, ${quoted(`${method.path} is not written yet`)});`,
+      ],
     });
   }
 

@@ -14,6 +14,7 @@ import {
 } from '#protobuf';
 import { fieldNumberMax, typeName } from '../../../codegen/descriptor/types.ts';
 import { jsonNameOf } from '../../../runtime/codec/fields.ts';
+import { bytesOfQuoted, quoteBytes } from '../../../runtime/codec/textformat/escape.ts';
 import { commentText } from './declaration-comments.ts';
 import { inBrackets, optionLines, optionsOf } from './declaration-options.ts';
 import type { Declared } from './registry.ts';
@@ -161,13 +162,18 @@ function label({ proto, parent, kind, ...field }: AnyField): string {
   return file.edition === Edition.EDITION_PROTO2 && !inOneof ? 'optional ' : '';
 }
 
+function defaultText({ type, defaultValue }: AnyField['proto']): string {
+  if (type === Type.STRING) return JSON.stringify(defaultValue);
+  if (type !== Type.BYTES) return defaultValue;
+  // The descriptor has bytes escaped already, but perhaps not the quotes among them.
+  const bytes = bytesOfQuoted(defaultValue, 'replaced');
+  return typeof bytes === 'string' ? '""' : quoteBytes(bytes);
+}
+
 /** Of proto2 and editions. */
 function defaultOf({ proto }: AnyField): string[] {
   if (proto.defaultValue === '' || !Object.hasOwn(proto, 'defaultValue')) return [];
-  const quoted = proto.type === Type.STRING || proto.type === Type.BYTES;
-  // Of bytes the descriptor has them escaped already.
-  const text = proto.type === Type.STRING ? JSON.stringify(proto.defaultValue) : `"${proto.defaultValue}"`;
-  return [`default = ${quoted ? text : proto.defaultValue}`];
+  return [`default = ${defaultText(proto)}`];
 }
 
 /** Where it is not the one that follows from the name. */

@@ -12,6 +12,7 @@ import {
   FileDescriptorSetSchema,
   type FileRegistry,
 } from '#protobuf';
+import { descriptorFaults } from '../../../codegen/descriptor/faults.ts';
 import { jsonNameOf } from '../../../runtime/codec/fields.ts';
 import { inOrder } from './import-order.ts';
 
@@ -27,6 +28,9 @@ function nameForJson({ field, nestedType }: DescriptorProto): void {
 /** Throws an Error with one sentence where the descriptors contradict each other. */
 export function registryOf(files: readonly FileDescriptorProto[]): FileRegistry {
   const file = inOrder(files);
+  for (const each of file)
+    for (const { message } of descriptorFaults(each))
+      throw new Error(`the descriptors cannot be used: ${each.name}: ${message}`);
   for (const { messageType } of file) messageType.forEach(nameForJson);
   try {
     return createFileRegistry(create(FileDescriptorSetSchema, { file }));
