@@ -5,6 +5,7 @@
 import { existsSync } from 'node:fs';
 import { join, relative, resolve, sep } from 'node:path';
 import { type Diagnostic, Reporter } from './diagnostic.ts';
+import { checkDescriptor } from './link/check-descriptor.ts';
 import { Linker } from './link/link.ts';
 import { addExtensions } from './link/linked.ts';
 import { Schema, type SchemaFile } from './link/schema.ts';
@@ -16,7 +17,9 @@ import {
   display,
   findImport,
   inside,
+  isFile,
   isInRuntime,
+  isSameFile,
   readInput,
 } from './source/files.ts';
 import { packagedFile, packageWith } from './source/packaged.ts';
@@ -81,6 +84,15 @@ class Loader {
       return;
     }
     const path = relative(directory, file).split(sep).join('/');
+    const first = this.#directories.map((each) => join(each, path)).find(isFile) ?? file;
+    // Imports of this path mean the other file, so the output of the one that was named would be nobody's.
+    if (!isSameFile(first, file)) {
+      this.#complain(
+        file,
+        `is shadowed by ${display(first)}, which is ${path} in an earlier include directory: name that file, or its own include directory first`,
+      );
+      return;
+    }
     this.#asked.add(path);
     if (!(this.#runtimeApart && isInRuntime(path)) && !this.#met.has(path)) this.load(path, file);
   }
@@ -188,7 +200,10 @@ class Loader {
     }
     linker.finish();
     for (const { file, parsed } of this.#parsed.values())
-      if (parsed === undefined) sortOptions(schema, file.descriptor);
+      if (parsed === undefined) {
+        checkDescriptor(schema, file);
+        sortOptions(schema, file.descriptor);
+      }
     const directories = this.#directories;
     const { files, diagnostics } = this;
     return { schema, paths: asked, named: [...this.#asked], directories, files, diagnostics };

@@ -30,7 +30,7 @@ export function staleFiles(
   const made = new Set(outputs.map(({ path }) => path));
   const stems = new Set(outputs.map(({ path }) => path.replace(/(?:\.d)?\.[jt]s$/, '')));
   const found = existsSync(directory)
-    ? globSync('**/*.rdma.{ts,js}', { cwd: directory, ignore: '**/node_modules/**' }).sort()
+    ? globSync('**/*.rdma.{ts,js}', { cwd: directory, dot: true, ignore: '**/node_modules/**' }).sort()
     : [];
   return found.flatMap((path) => {
     const file = join(directory, path);

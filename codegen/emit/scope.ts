@@ -30,6 +30,11 @@ export function outputPath(path: string, extension: 'ts' | 'js' | 'd.ts' = 'ts')
   return `${name}.rdma.${extension}`;
 }
 
+/** A relative path as an import has it. A name may begin with a dot, which is not yet `./`: Node would look for a package of that name. */
+export function specifierOf(path: string): string {
+  return /^\.\.?\//.test(path) ? path : `./${path}`;
+}
+
 /** The functions of a message. */
 export const parts = ['create', 'bound', 'encodeTo', 'decodeFrom'] as const;
 export type Part = (typeof parts)[number];
@@ -216,8 +221,7 @@ export class Scope {
 
   #modulePath(file: File): string {
     const from = posix.dirname(outputPath(this.file.path));
-    const path = posix.relative(from, outputPath(file.path, this.#options.importExtension));
-    return path.startsWith('.') ? path : `./${path}`;
+    return specifierOf(posix.relative(from, outputPath(file.path, this.#options.importExtension)));
   }
 
   /** Import and export statements of a part of the output, to be asked for when everything else has been emitted. */

@@ -1,6 +1,7 @@
 /** `scaffold()` of `rdma-rpc/codegen`: a file of handlers that has every method of the services in some .proto files. Called by the CLI. */
 import { dirname, relative, resolve, sep } from 'node:path';
 import { GenerateError } from '../diagnostic.ts';
+import { specifierOf } from '../emit/scope.ts';
 import { loadFiles } from '../load.ts';
 import { buildModel } from '../model/build.ts';
 import { textOf, writeTexts } from '../write.ts';
@@ -32,8 +33,7 @@ export function scaffold(options: ScaffoldOptions): readonly Scaffolded[] {
   const into = resolve(options.into);
   const moduleOf = (output: string): string => {
     const path = relative(dirname(into), resolve(options.out, output)).split(sep).join('/');
-    const module = path.replace(/\.ts$/, `.${options.importExtension ?? 'ts'}`);
-    return module.startsWith('.') ? module : `./${module}`;
+    return specifierOf(path.replace(/\.ts$/, `.${options.importExtension ?? 'ts'}`));
   };
   const before = textOf(into) ?? '';
   const { text, classes } = scaffoldHandlers(before, services, moduleOf);

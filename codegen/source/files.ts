@@ -1,5 +1,5 @@
 /** Where .proto files are: those that the user names, those that they import, and those that come with this package. Called by the loader. */
-import { existsSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -48,7 +48,7 @@ export function inside(directory: string, file: string): boolean {
 /** As people want to read it. */
 export function display(file: string): string {
   const path = relative(process.cwd(), file);
-  return path.startsWith('..') ? file : path;
+  return path === '..' || path.startsWith(`..${sep}`) ? file : path;
 }
 
 /** A pipe is as good as a file; a device may have no end. Throws what Node throws, or an Error with code ENODEV. */
@@ -57,8 +57,13 @@ export function readInput(file: string): Buffer {
   throw Object.assign(new Error('ENODEV: it is a device'), { code: 'ENODEV' });
 }
 
-function isFile(path: string): boolean {
-  return existsSync(path) && statSync(path).isFile();
+export function isFile(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isFile() === true;
+}
+
+/** Whether two paths lead to one file, perhaps by links. */
+export function isSameFile(one: string, other: string): boolean {
+  return one === other || realpathSync(one) === realpathSync(other);
 }
 
 /** The file that an import means, or undefined. */

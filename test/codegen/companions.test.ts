@@ -1,5 +1,5 @@
 /** Files that every compiler has in itself, and files in the output directory that nothing makes any more. */
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { CodeGeneratorRequest, CodeGeneratorResponse } from '../../codegen/descriptor/descriptor.rdma.ts';
@@ -70,9 +70,12 @@ describe('what is stale', () => {
     const text = readFileSync(join(out, 'a.rdma.ts'), 'utf8');
     writeFileSync(join(out, 'gone.rdma.ts'), text.replace('from a.proto', 'from gone.proto'));
     writeFileSync(join(out, 'mine.rdma.ts'), 'export {};\n');
+    writeFileSync(join(out, '.dot.rdma.ts'), text.replace('from a.proto', 'from .dot.proto'));
     expect((await generate({ ...options, files: all, check: true })).stale).toEqual([
+      join(out, '.dot.rdma.ts'),
       join(out, 'gone.rdma.ts'),
     ]);
+    rmSync(join(out, '.dot.rdma.ts'));
     // What another run has generated beside its own, from a .proto of this package or of another.
     mkdirSync(join(out, 'rdma_rpc'));
     writeFileSync(

@@ -19,6 +19,9 @@ const names = [
   ['tab\there', 'tab$09here'],
   ['line\nbreak', 'line$0abreak'],
   ['dir#1/in?side', 'dir$231/in$3fside'],
+  ['.dot', '.dot'],
+  ['..dots', '..dots'],
+  ['.hidden/inside', '.hidden/inside'],
   ["it's (a) [b] {c} & +, ;=@!~^", "it's (a) [b] {c} & +, ;=@!~^"],
 ] as const;
 

@@ -124,6 +124,12 @@ describe('the command', () => {
     });
   });
 
+  test('imports output in a folder that begins with a dot by its path', () => {
+    const directory = workspace({ 'item.proto': item });
+    expect(run(directory, 'item.proto', '--gen', '.gen', '--into', 'other.ts')).toMatchObject({ status: 0 });
+    expect(readFileSync(join(directory, 'other.ts'), 'utf8')).toContain("from './.gen/item.rdma.ts'");
+  });
+
   test('1 for a wrong .proto and for one without a service, and nothing is written', () => {
     const directory = workspace({
       'a.proto': 'syntax = "proto3";\nmessage A { B b = 1; }',

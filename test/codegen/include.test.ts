@@ -1,0 +1,48 @@
+/** Several include directories: an import path means the first file that has it, and a file that was named is the one that is generated. */
+import { symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { GenerateError, generate } from '../../codegen/index.ts';
+import { proto3, workspace } from './workspace.ts';
+
+const roots = {
+  'one/x.proto': proto3('message One {}'),
+  'two/x.proto': proto3('message Two {}'),
+  'one/uses.proto': proto3('import "x.proto";\nmessage Uses { One one = 1; }'),
+};
+
+async function run(directory: string, files: readonly string[], include: readonly string[]) {
+  const absolute = (path: string) => join(directory, path);
+  try {
+    const { outputs } = await generate({ files: files.map(absolute), include: include.map(absolute) });
+    return outputs.map(({ text }) => /interface (\w+)/.exec(text)?.[1]);
+  } catch (error) {
+    if (!(error instanceof GenerateError)) throw error;
+    return error.diagnostics.map(({ message }) => message);
+  }
+}
+
+const shadowed =
+  /^is shadowed by .*one\/x\.proto, which is x\.proto in an earlier include directory: name that file, or its own include directory first$/;
+
+describe('a file that is shadowed by one of an earlier include directory', () => {
+  test.each<[string, string[]]>([
+    ['alone', ['two/x.proto']],
+    ['beside the one in front of it', ['one/x.proto', 'two/x.proto']],
+    ['behind a file that imports the one in front of it', ['one/uses.proto', 'two/x.proto']],
+  ])('%s is refused', async (_, files) => {
+    const directory = workspace(roots);
+    expect(await run(directory, files, ['one', 'two'])).toEqual([expect.stringMatching(shadowed)]);
+  });
+
+  test('is generated where its include directory comes first', async () => {
+    const directory = workspace(roots);
+    expect(await run(directory, ['two/x.proto'], ['two', 'one'])).toEqual(['Two']);
+  });
+
+  test('is no other when it is the same file by a link', async () => {
+    const directory = workspace({ 'one/x.proto': proto3('message One {}') });
+    symlinkSync('one', join(directory, 'two'));
+    expect(await run(directory, ['two/x.proto'], ['one', 'two'])).toEqual(['One']);
+  });
+});
