@@ -2,6 +2,7 @@
  * Completes a generated message: the convenience forms `encode` and `decode`, which bring their own memory, and small things that
  * generated code shares. Called once per message when a generated module is loaded.
  */
+import { disown } from './disown.ts';
 import { fieldEntries } from './fields.ts';
 import { encodeMeasured } from './measured.ts';
 import { Sink } from './memory/sink.ts';
@@ -84,6 +85,37 @@ function encodeLarge<T, Init>(message: Init, core: Core<T, Init>): Uint8Array {
   }
 }
 
+const tagOf = Object.getOwnPropertyDescriptor(
+  Object.getPrototypeOf(Uint8Array.prototype),
+  Symbol.toStringTag,
+)?.get;
+
+/** A Buffer would make the readers polymorphic, and its slices would be Buffers. Anything else would be read as an empty message. */
+function plainBytes(bytes: Uint8Array, typeName: string): Uint8Array {
+  // Not by instanceof: test runners have classes of their own in each file's realm.
+  if (tagOf?.call(bytes) === 'Uint8Array')
+    return new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  disown(bytes);
+  const given: unknown = bytes;
+  const kind = given === null ? 'null' : typeof given;
+  const name =
+    kind === 'object' || kind === 'function' ? Object.prototype.toString.call(given).slice(8, -1) : kind;
+  const remedy = name.endsWith('ArrayBuffer') ? '; give new Uint8Array(buffer)' : '';
+  throw new TypeError(`${typeName}: decode takes a Uint8Array, got ${name}${remedy}`);
+}
+
+/** The bytes of a transferred buffer are gone, which is not the same as an empty message. */
+function refuseDetached(bytes: Uint8Array, typeName: string): void {
+  try {
+    // As every method of typed arrays it throws for a detached one, whose `buffer.detached` is not everywhere yet.
+    bytes.at(0);
+  } catch {
+    throw new TypeError(
+      `${typeName}: decode was given a Uint8Array whose ArrayBuffer was transferred or detached`,
+    );
+  }
+}
+
 export function messageType<T, Init>(core: Core<T, Init>): MessageType<T, Init> {
   const { typeName, create, bound, encodeTo, decodeFrom, fields, reserved } = core;
   return {
@@ -100,11 +132,8 @@ export function messageType<T, Init>(core: Core<T, Init>): MessageType<T, Init> 
       return sink.full ? encodeLarge(message, core) : scratch.slice(0, end);
     },
     decode(bytes: Uint8Array): T {
-      // A Buffer would make the readers polymorphic, and its slices would be Buffers.
-      const plain =
-        bytes.constructor === Uint8Array
-          ? bytes
-          : new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+      const plain = bytes?.constructor === Uint8Array ? bytes : plainBytes(bytes, typeName);
+      if (plain.length === 0) refuseDetached(plain, typeName);
       source.reset(plain);
       const message = decodeFrom(source, 0, plain.length);
       source.reset(nothing, false);

@@ -42,7 +42,7 @@ export interface MessageType<T, Init = T> {
   readonly reserved?: string | undefined;
   /** The encoding in memory of its own. */
   encode(message: Init): Uint8Array;
-  /** Decodes `bytes`; `bytes` fields are copies. */
+  /** Decodes `bytes`; `bytes` fields are copies. Throws CodecError for anything malformed, and TypeError for what is no Uint8Array, such as an ArrayBuffer. */
   decode(bytes: Uint8Array): T;
 }
 

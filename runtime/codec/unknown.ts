@@ -4,6 +4,7 @@
  */
 import { noRoom, type Sink } from './memory/sink.ts';
 import type { Source } from './memory/source.ts';
+import { checkBytes } from './primitives/check.ts';
 
 /** Part of a generated message that keeps them: tags and values, one field after the other, exactly as they came. */
 export interface UnknownFields {
@@ -46,6 +47,7 @@ export function boundUnknown(message: UnknownFields): number {
 export function writeUnknown(sink: Sink, at: number, message: UnknownFields, limit: number): number {
   const kept = message.$unknownFields;
   if (kept === undefined) return at;
+  checkBytes(kept, '$unknownFields');
   if (at + kept.length > limit) return noRoom(sink, at);
   sink.bytes.set(kept, at);
   return at + kept.length;

@@ -195,6 +195,7 @@ describe('fields become variables of generated functions by names that mean noth
     ['repeated int64', (i) => [BigInt(-i)]],
     ['optional bytes', (i) => Uint8Array.of(i)],
     ['double', (i) => i / 2],
+    ['bool', () => true],
   ];
   const cases = kinds.flatMap((_, shift) =>
     ([undefined, 'keep'] as const).map((unknownFields) => [shift, unknownFields] as const),

@@ -36,9 +36,9 @@ export function binding(key: string, variable: string, initial: string | undefin
   return `${key === variable ? key : `${key}: ${variable}`}${initial === undefined ? '' : ` = ${initial}`}`;
 }
 
-/** Entry of a literal. */
+/** Entry of a literal. A field may have the name of its value: `false: false`, which has no short form. */
 export function entry(key: string, value: string): string {
-  return key === value ? key : `${key}: ${value}`;
+  return key === value && isVariable(key) ? key : `${key}: ${value}`;
 }
 
 const columns = 120;

@@ -1,6 +1,7 @@
 /** An Any in JSON: the message's own fields beside `@type`, or its special form as `value`. Called by well-known.ts. */
 import { CodecError, mismatch } from '../error.ts';
 import type { AnyInit } from '../google/protobuf/any.rdma.ts';
+import { checkBytes } from '../primitives/check.ts';
 import type { MessageType } from '../types.ts';
 import { anyTypeName, type Registry } from '../wkt/any.ts';
 import type { JsonObject, JsonValue } from '../wkt/struct.ts';
@@ -24,6 +25,7 @@ function find(registry: Registry | undefined, typeUrl: string, path: string): Me
 
 export function writeAny(message: object, options: JsonWriteOptions, path: string, depth: number): JsonValue {
   const { typeUrl = '', value = nothing } = message as AnyInit;
+  checkBytes(value, `${path}.value`);
   if (typeUrl === '' && value.length === 0) return {};
   const type = find(options.registry, typeUrl, path);
   const content = type.decode(value);
