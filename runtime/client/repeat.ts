@@ -5,8 +5,8 @@
 
 import { refusedCall } from '../core/errors/failing.ts';
 import { requestFault, responseFault } from '../core/errors/failure.ts';
-import { Status } from '../core/errors/status.ts';
-import { heard } from '../core/foreign.ts';
+import { Status, type StatusCode } from '../core/errors/status.ts';
+import { disown, heard } from '../core/foreign.ts';
 import { lengthsOf } from '../core/lengths.ts';
 import type { Metadata } from '../core/metadata.ts';
 import { checkedValue, checkNames, type OptionRule } from '../core/options.ts';
@@ -41,23 +41,38 @@ const retryRules = {
 };
 const hedgingRules = { attemptsMax: integer(2, 5), delayMs: integer(0, backoffMs.max) };
 
-function checkPolicy(where: string, given: object, rules: Readonly<Record<string, OptionRule>>): void {
+const isCode = (value: unknown): boolean =>
+  value !== Status.OK && (Object.values(Status) as unknown[]).includes(value);
+
+function checkedCodes(where: string, given: unknown): StatusCode[] {
+  const codes: unknown[] = Array.isArray(given) ? [...given] : [given];
+  if (Array.isArray(given) && codes.every(isCode)) return codes as StatusCode[];
+  for (const each of codes) disown(each);
+  throw new TypeError(`${where}: codes is a list of Status codes other than OK`);
+}
+
+/**
+ * Copies the given values that are not undefined and throws for one that cannot be used. Each is read once: a getter must not
+ * give another value to the call than was checked.
+ */
+function checkedPolicy(
+  where: string,
+  given: object,
+  rules: Readonly<Record<string, OptionRule>>,
+): Record<string, unknown> {
   checkNames(where, given, [...Object.keys(rules), 'codes']);
+  const policy: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(given)) {
     if (value === undefined) continue;
-    if (name !== 'codes') checkedValue(`${where}: ${name}`, rules[name]!, value);
-    else if (
-      !Array.isArray(value) ||
-      value.some((code) => !Object.values(Status).includes(code) || code === 0)
-    )
-      throw new TypeError(`${where}: codes is a list of Status codes other than OK`);
+    policy[name] =
+      name === 'codes' ? checkedCodes(where, value) : checkedValue(`${where}: ${name}`, rules[name]!, value);
   }
+  return policy;
 }
 
 export function retryPolicy(where: string, given: RetryOptions | false | undefined): RetryPolicy | undefined {
   if (given === undefined || given === false) return undefined;
-  checkPolicy(`${where}: retry`, given, retryRules);
-  return { ...retryDefaults, ...given };
+  return { ...retryDefaults, ...checkedPolicy(`${where}: retry`, given, retryRules) };
 }
 
 export function hedgingPolicy(
@@ -65,9 +80,10 @@ export function hedgingPolicy(
   given: HedgingOptions | false | undefined,
 ): HedgingPolicy | undefined {
   if (given === undefined || given === false) return undefined;
-  checkPolicy(`${where}: hedging`, given, hedgingRules);
-  if (given.delayMs === undefined) throw new TypeError(`${where}: hedging needs delayMs`);
-  return { ...hedgingDefaults, ...given };
+  const policy: Partial<HedgingPolicy> = checkedPolicy(`${where}: hedging`, given, hedgingRules);
+  const { delayMs } = policy;
+  if (delayMs === undefined) throw new TypeError(`${where}: hedging needs delayMs`);
+  return { ...hedgingDefaults, ...policy, delayMs };
 }
 
 /** `option` was asked for of a method that may not be called twice, as far as anybody has said. */

@@ -114,6 +114,15 @@ describe('on a clock', () => {
       expect(left(channel)).toEqual([]);
     });
 
+    test('never the last one that is connected, whatever it answers', async () => {
+      bed.start('a:1');
+      const channel = bed.channel(['a:1', 'b:1'], { outlierDetection: { badAnswersMax: 3 } });
+      await channel.ready();
+      const client = createClient(EchoDefinition, channel);
+      for (let i = 0; i < 10; ++i) await caught(client.behave({ text: 'throw' }));
+      expect(channel.addresses[0]).toMatchObject({ address: 'a:1', state: 'ready' });
+    });
+
     test('never more than a tenth, but one', async () => {
       const channel = await opened({ badAnswersMax: 3 });
       await ask(channel, 60, ['c:1', 'd:1']);

@@ -1,10 +1,11 @@
 /** Which calls are made again, how often, and what becomes of the answers of attempts that lost: the rules alone, without a channel. */
-import { Metadata, RpcError, Status } from 'rdma-rpc';
+import { Metadata, RpcError, Status, type StatusCode } from 'rdma-rpc';
 import { expect, test } from 'vitest';
 import { hedged } from '../../runtime/client/connections/hedging.ts';
 import { Pauses } from '../../runtime/client/connections/pauses.ts';
 import { mayRepeat, type Repeatable } from '../../runtime/client/connections/retry.ts';
 import { RetryBudget } from '../../runtime/client/connections/retry-budget.ts';
+import { hedgingPolicy, retryPolicy } from '../../runtime/client/repeat.ts';
 import { pushback } from '../../runtime/core/errors/pushback.ts';
 import { BlockLease, leaseOf, setLease } from '../../runtime/core/lease.ts';
 import { FakeNative } from '../runtime/fake-native.ts';
@@ -29,6 +30,25 @@ test('push-back: ms, never, or nothing', () => {
   expect(
     [undefined, '0', '1500', '-1', '', '1e3', '9999999999'].map((value) => pushback(error(value))),
   ).toEqual([undefined, 0, 1500, 'never', 'never', 'never', 'never']);
+});
+
+test('what a policy says is read once, and a value that is undefined is the default', () => {
+  const policy = { attemptsMax: 4, backoffMs: 50, backoffMaxMs: 1000, codes: [Status.ABORTED] };
+  const counts = [0, 0];
+  /** A getter whose first value alone can be used. */
+  const each = (place: number, value: number) => ({
+    get: () => (++counts[place]! === 1 ? value : Number.NaN),
+    enumerable: true,
+  });
+  const codes = Object.defineProperty([], 0, each(0, Status.ABORTED));
+  const once = Object.defineProperty({ backoffMs: undefined, codes }, 'attemptsMax', each(1, 4));
+  expect(retryPolicy('a/B', once)).toEqual(policy);
+  expect(counts).toEqual([1, 1]);
+  // A list that the application goes on to use is copied.
+  const list: StatusCode[] = [Status.ABORTED];
+  const kept = hedgingPolicy('a/B', { delayMs: 5, attemptsMax: undefined, codes: list });
+  list.push(Status.INTERNAL);
+  expect(kept).toEqual({ attemptsMax: 2, delayMs: 5, codes: [Status.ABORTED] });
 });
 
 test('the budget never grows beyond what it began with', () => {

@@ -47,6 +47,18 @@ test('a side that is destroyed right after its last bytes loses none of them', a
   expect((await all(other)).toString()).toBe('goodbye');
 });
 
+test('what was written before the other side was destroyed is read, even when that begins afterwards', async () => {
+  const { port1, port2 } = new MessageChannel();
+  const [one, other] = [new PortDuplex(port1), new PortDuplex(port2)];
+  const closed = new Promise((resolve) => port2.once('close', resolve));
+  one.on('finish', () => one.destroy());
+  one.end(Buffer.from('goodbye'));
+  await closed;
+  expect(other.destroyed).toBe(false);
+  expect((await all(other)).toString()).toBe('goodbye');
+  expect(other.destroyed).toBe(true);
+});
+
 test('a reader that does not read holds the writer at one chunk', async () => {
   const { port1, port2 } = new MessageChannel();
   const writer = new PortDuplex(port1);

@@ -123,6 +123,37 @@ describe('a deadline', () => {
   });
 });
 
+describe('entries that were added in a turn which proves to be long', () => {
+  /** A mix of them, of which those in `removed` are gone before the turn ends. */
+  test.each<[string, (place: number) => boolean]>([
+    ['the last one', (place) => place === 9],
+    ['the first one', (place) => place === 0],
+    ['every other one', (place) => place % 2 === 0],
+    ['all', () => true],
+  ])('%s removed in it: the others fire once each, in their time, and nothing else is touched', (_, gone) => {
+    const world = new World();
+    const { wheel } = world;
+    wheel.refresh(world.now);
+    const ids = Array.from({ length: 10 }, (_, place) => world.add(100, place));
+    ids.forEach((id, place) => {
+      if (gone(place)) wheel.remove(id);
+    });
+    // One more takes the place of one that was removed, in the same turn.
+    world.add(100, 10);
+    world.now += 500;
+    wheel.endTurn(world.now);
+    for (let token = 11; token < 31; ++token) world.add(100, token);
+    const kept = ids.flatMap((_, place) => (gone(place) ? [] : [place]));
+    const expected = [...kept, ...Array.from({ length: 21 }, (_, i) => 10 + i)];
+    expect(wheel.count).toBe(expected.length);
+    world.advance(99);
+    expect(world.fired.size).toBe(0);
+    world.advance(1 + lateMs);
+    expect([...world.fired.keys()].sort((a, b) => a - b)).toEqual(expected);
+    expect(wheel.count).toBe(0);
+  });
+});
+
 describe('wake-ups', () => {
   test('an empty wheel asks for none', () => {
     const world = new World();

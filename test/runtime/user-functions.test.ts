@@ -104,7 +104,7 @@ interface Site {
   /** Of the handler of `behave`. */
   readonly handler?: (bad: Anything, context: HandlerContext) => Promise<void>;
   /** Beside the call. */
-  readonly beside?: (bad: Anything) => Promise<unknown>;
+  readonly beside?: (bad: Anything, misdeed: string) => Promise<unknown>;
   /** Nothing but a warning comes of it: the call must succeed. */
   readonly harmless?: boolean;
 }
@@ -140,8 +140,8 @@ const span = (end: Anything) => ({
 });
 
 /** An object with a getter. */
-const getting = (name: string, get: Anything): object =>
-  Object.defineProperty({}, name, { get: () => get(), enumerable: true });
+const getting = (on: object, name: string, get: Anything): object =>
+  Object.defineProperty(on, name, { get: () => get(), enumerable: true });
 
 const sites: Readonly<Record<string, Site>> = {
   'a handler': {},
@@ -172,22 +172,22 @@ const sites: Readonly<Record<string, Site>> = {
       await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
     },
   },
-  'attempts of a retry': { call: (bad) => ({ retry: getting('attempts', bad) as RetryOptions }) },
-  'codes of a retry': {
-    call: (bad) => ({ retry: { codes: [getting('0', bad)] } as unknown as RetryOptions }),
+  'attemptsMax of a retry': { call: (bad) => ({ retry: getting({}, 'attemptsMax', bad) as RetryOptions }) },
+  'an entry of the codes of a retry': {
+    call: (bad) => ({ retry: { codes: getting([], '0', bad) } as unknown as RetryOptions }),
   },
-  'delayMs of hedging': { call: (bad) => ({ hedging: getting('delayMs', bad) as HedgingOptions }) },
+  'delayMs of hedging': { call: (bad) => ({ hedging: getting({}, 'delayMs', bad) as HedgingOptions }) },
   'onHeader of a call with retries': { call: (bad) => ({ onHeader: bad, retry: { attemptsMax: 2 } }) },
   'onTrailer of a hedged call': { call: (bad) => ({ onTrailer: bad, hedging: { delayMs: 1 } }) },
   'a getter of a request with retries': {
     call: () => ({ retry: { attemptsMax: 2, backoffMs: 0, codes: [Status.INTERNAL] } }),
-    request: (bad) => getting('text', bad),
+    request: (bad) => getting({}, 'text', bad),
   },
   'what a probe of health asks': {
-    beside: async (bad) => {
+    beside: async (bad, misdeed) => {
       const http = await serveHealthHttp({ statusOf: bad as () => ServingStatus });
       const response = await fetch(`http://${http.address}/readyz`);
-      expect(response.status).toBe(bad === misdeeds['gives nothing'] ? 404 : 503);
+      expect(response.status).toBe(misdeed === 'gives nothing' ? 404 : 503);
       await http.close();
     },
     harmless: true,
@@ -263,7 +263,11 @@ afterEach(() => {
 describe.each(Object.keys(sites))('%s', (name) => {
   const site = sites[name]!;
   test.each(Object.keys(misdeeds))('%s', async (misdeed) => {
-    const bad = misdeeds[misdeed]!;
+    let calls = 0;
+    const bad: Anything = (...given) => {
+      ++calls;
+      return misdeeds[misdeed]!(...given);
+    };
     const waiting: (() => void)[] = [];
     const gates = () => new Promise<void>((resolve) => waiting.push(resolve));
     const server = createServer({ onHandlerError: () => undefined, ...site.server?.(bad) });
@@ -319,7 +323,7 @@ describe.each(Object.keys(sites))('%s', (name) => {
       site.stream === true
         ? streams.behave({ text: 'bad' }, options)[Symbol.asyncIterator]().next()
         : client.behave(request, options);
-    const beside = site.beside?.(bad);
+    const beside = site.beside?.(bad, misdeed);
     const quick = Array.from({ length: 10 }, (_, i) => client.echo({ number: i }));
     const result = suffering.then(
       () => 'good',
@@ -337,5 +341,7 @@ describe.each(Object.keys(sites))('%s', (name) => {
     await server.shutdown({ graceMs: 0 });
     await new Promise((resolve) => setImmediate(resolve));
     expect(unheard).toEqual([]);
+    // A site whose function nobody calls shows nothing.
+    expect(calls).toBeGreaterThan(0);
   });
 });

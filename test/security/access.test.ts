@@ -1,6 +1,7 @@
 /** Who may have a session by what it shows, and who may call what: `authenticate` and `authorize`. */
 import { join } from 'node:path';
 import {
+  type CallOptions,
   type ChannelOptions,
   createChannel,
   createClient,
@@ -190,10 +191,35 @@ describe('authorize', () => {
     expect(denied).toEqual([]);
   });
 
-  test('that hangs is not waited for for ever, and the handler does not run late', async () => {
-    const { address } = await serve({ authorize: () => new Promise(() => undefined) });
-    const error = await caught(reach(address).echo({}, { timeoutMs: 50 }));
-    expect(error.code).toBe(Status.DEADLINE_EXCEEDED);
+  test.each<[string, (call: AbortController) => void, CallOptions, number]>([
+    ['its time is over', () => undefined, { timeoutMs: 50 }, Status.DEADLINE_EXCEEDED],
+    ['its caller has given it up', (call) => call.abort(), {}, Status.CANCELLED],
+  ])('that answers late: the handler does not run when %s', async (_, end, options, code) => {
+    const answers: ((allowed: boolean) => void)[] = [];
+    const ran: string[] = [];
+    const server = createServer({
+      authorize: () => new Promise((resolve) => answers.push(resolve)),
+      log: () => undefined,
+    });
+    server.add(EchoDefinition, {
+      echo: ({ text }) => {
+        ran.push(text);
+        return {};
+      },
+    });
+    ends.servers.push(server);
+    const client = reach(await server.listen(unixAddress()));
+    const call = new AbortController();
+    const late = caught(client.echo({ text: 'late' }, { signal: call.signal, ...options }));
+    await until(() => answers.length === 1);
+    end(call);
+    expect((await late).code).toBe(code);
+    // A call that comes behind it on the same connection: by then the server has heard that the first one has ended.
+    const next = client.echo({ text: 'next' });
+    await until(() => answers.length === 2);
+    for (const answer of answers) answer(true);
+    await next;
+    expect(ran).toEqual(['next']);
   });
 
   test('covers streams of each kind', async () => {

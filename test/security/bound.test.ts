@@ -149,6 +149,18 @@ describe('a client is refused, and no queue pair stays, that', () => {
       },
     ],
     [
+      'has seen another welcome: a byte was added to it on the way',
+      async (address) => {
+        const link = await script(address);
+        link.send(greet());
+        expect(await link.receive()).toMatchObject({ type: 'welcome' });
+        const [sent, welcome] = link.takeOpening();
+        const changed = Buffer.concat([welcome!, Buffer.of(0)]);
+        link.send(proved(bindingOf(link, [sent!, changed]).attempt(0, 'shm')));
+        return link;
+      },
+    ],
+    [
       'has lost its feature bit on the way',
       async (address) => {
         const link = await script(address);
@@ -361,6 +373,47 @@ describe('a session that promises less than is required is refused', () => {
 });
 
 describe('keys', () => {
+  // Made from WIRE.md by another program (Python's hmac): two sides that are built from one source agree on anything.
+  const secret = Uint8Array.from({ length: 32 }, (_, i) => i);
+  const [hello, welcome] = [Buffer.from('hello'), Buffer.from('welcome')];
+  const [client, server] = [Buffer.from('client'), Buffer.from('server')];
+  const bound = new Binding(secret, [hello, welcome]).attempt(3, 'tcp');
+  const [first, second] = ['83b39f794639e1f8e727dd20c825f0cf', 'fca68e07f1b3b0df3c5bf1384643fe1c'];
+  const frames = {
+    client: 'b23f5b5abecef91a2f04032a293296995434c2d821617f97476ef64ba8e885bb',
+    server: 'a64994dbd9427306abecfd8491f376dd55d36fdbdfacbece631a8223e96820f8',
+  };
+  const bulk = {
+    client: '1442bdbaa6d491dbff998dc795af171947866098ef65229ffca03273663a5d87',
+    server: '6a8d239181b1a486345aa9f6263d9e7e4bb2f5f0eada21343e5b6140f88ae7a4',
+  };
+  test.each<[string, () => Buffer | Uint8Array, string]>([
+    [
+      'the proof of an attach frame',
+      () => bound.attach(client),
+      '0596dc5b53e0db2f9fb4a0c7776af7fff6b72b0c6c09b5e9f4fd7f5c036d0ede',
+    ],
+    [
+      'the proof of its answer',
+      () => bound.attached(client, server),
+      '8682ead89340f5b354658f515c6961c0b7f388f9afb083ba2a7697e59ba5e33b',
+    ],
+    ['the first words, at the client', () => bound.firstWords('client', client, server), first + second],
+    ['the first words, at the server', () => bound.firstWords('server', client, server), second + first],
+    [
+      'the keys of sealing, at the client',
+      () => bound.sealKeys('client'),
+      frames.client + frames.server + bulk.client + bulk.server,
+    ],
+    [
+      'the keys of sealing, at the server',
+      () => bound.sealKeys('server'),
+      frames.server + frames.client + bulk.server + bulk.client,
+    ],
+  ])('are those of WIRE.md: %s', (_, made, golden) => {
+    expect(Buffer.from(made()).toString('hex')).toBe(golden);
+  });
+
   test('are those of HKDF, RFC 5869', () => {
     const hex = (text: string): Buffer => Buffer.from(text, 'hex');
     // Its test cases 1 and 3, as far as one block goes.

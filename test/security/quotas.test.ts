@@ -241,6 +241,15 @@ describe('a bucket, by a clock of its own', () => {
     expect(bucket.has(1_000_000)).toBe(true);
   });
 
+  test('saves nothing up while it is not used', () => {
+    const bucket = new TokenBucket(10, 0);
+    for (const nowMs of [1_000_000, 2_000_000]) {
+      let taken = 0;
+      for (; taken < 1000 && bucket.has(nowMs); bucket.take(1)) ++taken;
+      expect(taken).toBe(10);
+    }
+  });
+
   test('lets one pass that is larger, and waits until it is paid off', () => {
     const bucket = new TokenBucket(100, 0);
     bucket.take(1000);
@@ -275,6 +284,23 @@ describe('accounts', () => {
     }
     await until(() => accounts.size <= quotaAccountsClosed);
     expect(accounts.size).toBe(quotaAccountsClosed);
+  });
+
+  test.each([0, 1, 1000])('to come anew, %d ms later, pays nothing off', async (laterMs) => {
+    let nowMs = 0;
+    const accounts = new Accounts({ callsPerSecondMax: 1, bytesPerSecondMax: 1000 }, () => nowMs);
+    const [one] = duplexPair();
+    const account = accounts.enter(peer('ann'), one);
+    expect(account.refusal('a/B', nowMs)).toBeUndefined();
+    account.spend(10_000);
+    one.destroy();
+    await until(() => one.closed);
+    await turn();
+    nowMs = laterMs;
+    const [two, three] = [duplexPair()[0], duplexPair()[0]];
+    // The bytes take nine seconds; another identity owes nothing.
+    expect(accounts.enter(peer('ann'), two).refusal('a/B', nowMs)?.text).toMatch(/bytesPerSecondMax/);
+    expect(accounts.enter(peer('bob'), three).refusal('a/B', nowMs)).toBeUndefined();
   });
 
   test('those of whom nothing is known have one together', () => {

@@ -134,6 +134,18 @@ describe('a client refuses a server, before it says anything, that', () => {
       /the server is spiffe:\/\/example\.org\/evil, which is not asked for \(option tls of the channel: identity\)$/,
     ],
     [
+      'has the identity, but in other letters: identities are compared as they are written',
+      pems(authority.issue({ uris: ['spiffe://example.org/Web'], addresses: ['127.0.0.1'] })),
+      { ca, identity: ['spiffe://example.org/web', 'spiffe://EXAMPLE.org/Web'] },
+      /the server is spiffe:\/\/example\.org\/Web, which is not asked for \(option tls of the channel: identity\)$/,
+    ],
+    [
+      'has the identity, and more behind it',
+      pems(authority.issue({ uris: ['spiffe://example.org/web/admin'], addresses: ['127.0.0.1'] })),
+      { ca, identity: ['spiffe://example.org/web', 'spiffe://example.org/web/admin/'] },
+      /the server is spiffe:\/\/example\.org\/web\/admin, which is not asked for/,
+    ],
+    [
       'the application does not want',
       pems(serverCert),
       {

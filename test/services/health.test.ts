@@ -1,7 +1,17 @@
 /** The standard health service: what it says of a server and its services, before, while and after somebody changes it. */
-import { type Channel, createChannel, createClient, createServer, type Server, Status } from 'rdma-rpc';
+import {
+  type Channel,
+  createChannel,
+  createClient,
+  createServer,
+  type HandlerContext,
+  type Server,
+  Status,
+} from 'rdma-rpc';
 import { type Health, HealthDefinition, healthOf } from 'rdma-rpc/health';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { HealthService } from '../../runtime/services/health-service.ts';
+import { turn } from '../outcomes.ts';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
 
 const [SERVING, NOT_SERVING, SERVICE_UNKNOWN] = [1, 2, 3];
@@ -83,6 +93,29 @@ describe('Watch', () => {
       health.setStatus('test.echo.Echo', status === SERVING ? 'NOT_SERVING' : 'SERVING');
     }
     expect(seen).toEqual(wanted);
+  });
+
+  test('a change that comes while its reader is busy with the last one is told', async () => {
+    const service = new HealthService(server);
+    const watch = service.watch({ service: 'busy' }, {
+      signal: new AbortController().signal,
+    } as HandlerContext);
+    const next = async () => (await watch.next()).value;
+    expect(await next()).toEqual({ status: SERVICE_UNKNOWN });
+    // Whoever reads has not asked for the next status yet.
+    service.setStatus('busy', 'NOT_SERVING');
+    const changed = next();
+    await turn();
+    expect(service.watchers).toBe(0);
+    expect(await changed).toEqual({ status: NOT_SERVING });
+    // Two changes that lead back are none.
+    service.setStatus('busy', 'SERVING').setStatus('busy', 'NOT_SERVING');
+    const back = next();
+    await turn();
+    expect(service.watchers).toBe(1);
+    service.setStatus('busy', 'SERVING');
+    expect(await back).toEqual({ status: SERVING });
+    expect(service.watchers).toBe(0);
   });
 
   test('a service that comes later is SERVICE_UNKNOWN until then', async () => {

@@ -259,7 +259,6 @@ describe('the reader', () => {
   test.each([
     ['twice', 0, false],
     ['twice, not yet in its turn', 3, false],
-    ['from too far ahead', streamParts + 1, false],
     ['from before', 0xffff_ffff, false],
     ['in the window', 4, true],
   ] as const)('a part %s', (_, sequence, good) => {
@@ -268,6 +267,26 @@ describe('the reader', () => {
     expect(reader.arrive(3, part(3))).toBe(true);
     expect(reader.arrive(sequence, part(sequence))).toBe(good);
   });
+
+  // A part beyond the window would lie where the next one belongs, which has not come: only the window refuses it.
+  test.each([0, 1, streamParts, 3 * streamParts + 5])(
+    'a part from too far ahead, with %d read',
+    async (read) => {
+      const reader = readerOf([]);
+      for (let sequence = 0; sequence < read; ++sequence) {
+        expect(reader.arrive(sequence, part(sequence))).toBe(true);
+        expect(await reader.next()).toEqual({ value: sequence * 10, done: false });
+      }
+      const beyond = read + streamParts;
+      for (const sequence of [beyond, beyond + 1, beyond + 2 ** 31, read - 1])
+        expect([sequence, reader.arrive(sequence >>> 0, part(sequence))]).toEqual([sequence, false]);
+      expect(reader.arrive(beyond - 1, part(beyond - 1))).toBe(true);
+      expect(reader.arrive(read, part(read))).toBe(true);
+      expect(await reader.next()).toEqual({ value: read * 10, done: false });
+      // One step on.
+      expect(reader.arrive(beyond, part(beyond))).toBe(true);
+    },
+  );
 
   test('reports a part when its last message has been taken', async () => {
     const consumed: number[] = [];
