@@ -155,7 +155,7 @@ export const bindingSecretBytes = 32;
 /** Fabrics named in a hello. */
 export const fabricsMax = 16;
 
-/** The health port: one probe now and then. */
+/** Connections of the health port that have sent no whole request yet; a request is answered at once. */
 export const healthHttpConnections = 64;
 export const healthHttpTimeoutMs = 5_000;
 export const tcpPort = { default: 0, min: 0, max: 65_535 } as const;

@@ -3,7 +3,8 @@
  * the process is alive, `/readyz` whether it wants calls.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
+import { Silent } from '../control/silent.ts';
 import { disown } from '../core/foreign.ts';
 import { checkedOptions, type OptionRules } from '../core/options.ts';
 import { healthHttpConnections, healthHttpTimeoutMs, tcpPort } from '../limits.ts';
@@ -72,7 +73,11 @@ export async function serveHealthHttp(
     requestTimeout: healthHttpTimeoutMs,
     connectionsCheckingInterval: healthHttpTimeoutMs / 4,
   };
+  // Not `maxConnections`, which turns away the newest: strangers who send nothing would keep the probes out,
+  // and whoever asks for them would take this process for dead.
+  const silent = new Silent<Socket>(healthHttpConnections, (socket) => socket.destroy());
   const http = createServer(limits, (request, response) => {
+    silent.delete(request.socket);
     request.resume();
     let result: [number, string];
     try {
@@ -82,7 +87,10 @@ export async function serveHealthHttp(
     }
     respond(response, result);
   });
-  http.maxConnections = healthHttpConnections;
+  http.on('connection', (socket: Socket) => {
+    silent.add(socket);
+    socket.once('close', () => silent.delete(socket));
+  });
   await new Promise<void>((resolve, reject) => {
     http.once('error', reject);
     http.listen(port, host, () => {

@@ -44,7 +44,7 @@ export const typescriptLayers: readonly LayerRule[] = [
   part('validate', 'details core codec', ''),
   part('telemetry', 'counters control core', 'native'),
   part('connect', 'client core codec', 'limits native'),
-  part('services', 'server core codec', 'limits'),
+  part('services', 'server control core codec', 'limits'),
   part('workers', 'server control core', 'limits'),
   // Both sides at once: nothing else is built on these.
   part('grpc', 'client server core codec', ''),

@@ -1,8 +1,10 @@
 /** The HTTP port for probes: what each path answers, and that nobody can hold it up. */
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { createServer, type Server } from 'rdma-rpc';
 import { type Health, type HealthHttp, healthOf, serveHealthHttp } from 'rdma-rpc/health';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { healthHttpConnections } from '../../runtime/limits.ts';
+import { until } from '../outcomes.ts';
 
 let server: Server;
 let health: Health;
@@ -61,6 +63,37 @@ test('what is no request gets 400 and the port goes on', async () => {
     expect(answer).toMatch(/^HTTP\/1.1 400 /);
   }
   expect((await ask('/readyz')).status).toBe(200);
+});
+
+test.each([
+  ['nothing', ''],
+  ['half a request', 'GET /healthz HTTP/1.1\r\nHost: '],
+])('connections that send %s keep no probe out, and the oldest of them are closed', async (_, text) => {
+  const port = Number(http.address.split(':')[1]);
+  const open = new Set<Socket>();
+  let closed = 0;
+  let holding = true;
+  // Each comes back when it is closed, as an attacker would.
+  const hold = (): void => {
+    const socket = connect(port, '127.0.0.1', () => socket.write(text));
+    socket.on('error', () => undefined).resume();
+    open.add(socket);
+    socket.once('close', () => {
+      open.delete(socket);
+      ++closed;
+      if (holding) hold();
+    });
+  };
+  try {
+    for (let i = 0; i < 3 * healthHttpConnections; ++i) hold();
+    await until(() => [...open].every(({ readyState }) => readyState === 'open'));
+    expect((await ask('/healthz')).status).toBe(200);
+    await until(() => closed >= healthHttpConnections);
+    expect((await ask('/readyz')).status).toBe(200);
+  } finally {
+    holding = false;
+    for (const socket of open) socket.destroy();
+  }
 });
 
 test.each([
