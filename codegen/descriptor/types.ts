@@ -37,6 +37,11 @@ export function isScalarName(name: string): name is ScalarName {
   return Object.hasOwn(typeNumbers, name) && name !== 'group' && name !== 'message' && name !== 'enum';
 }
 
+/** Of the message that protoc makes for a field `map<…>`. */
+export function mapEntryName(field: string): string {
+  return `${field.replace(/(?:^|_)([a-zA-Z0-9]?)/g, (_, next: string) => next.toUpperCase())}Entry`;
+}
+
 export const labels = { optional: 1, required: 2, repeated: 3 } as const;
 
 export const editions: Readonly<Record<string, number>> = {

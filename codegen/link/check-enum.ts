@@ -82,6 +82,8 @@ export function checkEnum(
     if (type.reservedName.includes(name))
       report(valuePath, 1, `the name ${name} is reserved in enum ${type.name}`);
   });
+  if (alias && numbers.size === type.value.length && type.value.length > 0)
+    report(path, 1, `no two values of enum ${type.name} have the same number: remove option allow_alias`);
   checkBareNames(type, path, isClosed || options?.flag(legacyField) === true, report);
   const ranges = type.reservedRange.map(({ start = 0, end = 0 }, i) => {
     return { start, end, what: 'reserved range', path: `${path},4,${i}` } as const;

@@ -2,16 +2,16 @@
 import type { FieldDescriptorProto } from '../descriptor/descriptor.rdma.ts';
 import { labels, typeName } from '../descriptor/types.ts';
 import { decodeOptions } from '../options/tree.ts';
-import { closed, FeatureScope, ownFeature, presences } from './features.ts';
+import { closed, edition2024, FeatureScope, ownFeature, presences } from './features.ts';
 import type { Schema, SchemaFile } from './schema.ts';
 
 /** Numbers in google.protobuf.FieldOptions. */
-const fieldOptions = { packed: 2, lazy: 5, jstype: 6 } as const;
+const fieldOptions = { ctype: 1, packed: 2, lazy: 5, jstype: 6 } as const;
 
 /** What is wrong with `field`, as far as that does not depend on other fields. */
 export function fieldFaults(
   schema: Schema,
-  { descriptor: { syntax } }: SchemaFile,
+  { descriptor: { syntax, edition = 0 } }: SchemaFile,
   field: FieldDescriptorProto,
   features: FeatureScope,
 ): string[] {
@@ -36,6 +36,10 @@ export function fieldFaults(
   refuse(
     packed !== undefined && syntax === 'editions',
     'editions have no packed: write features.repeated_field_encoding',
+  );
+  refuse(
+    options?.values.has(fieldOptions.ctype) === true && edition >= edition2024,
+    'edition 2024 has no ctype: write features.(pb.cpp).string_type',
   );
   refuse(
     (options?.integer(fieldOptions.jstype) ?? 0) !== 0 && !type.endsWith('64'),

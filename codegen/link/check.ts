@@ -1,13 +1,19 @@
 /** The rules of the language that need names to be resolved: numbers, ranges, features, extensions. Called by the linker for each parsed file; protoc has checked its own. */
+
+import { jsonNameOf } from '../../runtime/codec/fields.ts';
 import type { DescriptorProto, FieldDescriptorProto } from '../descriptor/descriptor.rdma.ts';
-import { fieldNumberMax } from '../descriptor/types.ts';
+import { fieldNumberMax, labels, mapEntryName } from '../descriptor/types.ts';
 import { decodeOptions } from '../options/tree.ts';
+import { undeclared } from './check-declared.ts';
 import { checkEnum } from './check-enum.ts';
 import { fieldFaults } from './check-field.ts';
+import { fileFaults } from './check-file.ts';
 import { jsonConflicts } from './check-json.ts';
 import { checkRanges, checkReservedNames, type NumberRange } from './check-ranges.ts';
+import { type Styled, styleFault } from './check-style.ts';
+import { misplacedOptions } from './check-targets.ts';
 import { FeatureScope, jsonBestEffort, visibilities } from './features.ts';
-import { placeOf, type Schema, type SchemaFile } from './schema.ts';
+import { join, placeOf, type Schema, type SchemaFile } from './schema.ts';
 import { whyLocal } from './visibility.ts';
 
 /** MessageOptions.message_set_wire_format and its deprecated_legacy_json_field_conflicts. */
@@ -29,19 +35,29 @@ class Checker {
     const file = this.#file;
     const { descriptor } = file;
     const features = FeatureScope.ofFile(schema, file);
+    this.#style('package', descriptor.package ?? '', '2', features);
+    this.#options('FileOptions', descriptor.options, '8');
+    for (const fault of fileFaults(schema, file)) this.#report('8', 1, fault);
     descriptor.messageType.forEach((message, i) => {
-      this.#message(message, `4,${i}`, features, true);
+      this.#message(message, `4,${i}`, features, descriptor.package ?? '', true);
     });
     descriptor.enumType.forEach((type, i) => {
       this.#enum(type, `5,${i}`, features);
     });
     descriptor.extension.forEach((field, i) => {
-      this.#extension(field, `7,${i}`, features);
+      this.#extension(field, `7,${i}`, features, descriptor.package ?? '');
     });
-    descriptor.service.forEach(({ method }, i) => {
-      method.forEach(({ inputType, outputType }, j) => {
-        this.#use(inputType, `6,${i},2,${j}`, 2);
-        this.#use(outputType, `6,${i},2,${j}`, 3);
+    descriptor.service.forEach((service, i) => {
+      const path = `6,${i}`;
+      const inside = features.inside('ServiceOptions', service.options);
+      this.#style('service', service.name, path, inside);
+      this.#options('ServiceOptions', service.options, path);
+      service.method.forEach(({ name, inputType, outputType, options }, j) => {
+        const at = `${path},2,${j}`;
+        this.#style('method', name, at, inside.inside('MethodOptions', options));
+        this.#options('MethodOptions', options, at);
+        this.#use(inputType, at, 2);
+        this.#use(outputType, at, 3);
       });
     });
   }
@@ -55,11 +71,26 @@ class Checker {
     this.#file.reporter.report(placeOf(this.#file, path, part), message, severity);
   };
 
+  #style(what: Styled, name = '', path: string, features: FeatureScope): void {
+    const fault = name === '' ? undefined : styleFault(what, name, features);
+    if (fault !== undefined) this.#report(path, 1, fault);
+  }
+
+  #options(type: string, options: Uint8Array | undefined, path: string): void {
+    for (const fault of misplacedOptions(this.#schema, type, options)) this.#report(path, 1, fault);
+  }
+
   /** A type of another file that this one may not use. */
   #use(typeName: string | undefined, path: string, part: number): void {
     const found = this.#schema.get(typeName ?? '');
     if (found === undefined || found.file === this.#file) return;
     if (found.kind !== 'message' && found.kind !== 'enum') return;
+    if (this.#schema.isForOptions(this.#file, found.file))
+      this.#report(
+        path,
+        part,
+        `${found.fullName} is declared in ${found.file.path}, which is imported for its options only: import it without the word option`,
+      );
     const why = whyLocal(found, FeatureScope.ofFile(this.#schema, found.file));
     if (why !== undefined)
       this.#report(path, part, `${found.fullName} is not visible outside of ${found.file.path}: ${why}`);
@@ -67,7 +98,14 @@ class Checker {
 
   #enum(type: Parameters<typeof checkEnum>[2], path: string, outer: FeatureScope, exportable = true): void {
     this.#nested(type.visibility, path, outer, exportable);
-    checkEnum(this.#schema, this.#file, type, path, outer.inside('EnumOptions', type.options), this.#report);
+    const features = outer.inside('EnumOptions', type.options);
+    this.#style('enum', type.name, path, features);
+    this.#options('EnumOptions', type.options, path);
+    type.value.forEach(({ name, options }, i) => {
+      this.#style('value', name, `${path},2,${i}`, features.inside('EnumValueOptions', options));
+      this.#options('EnumValueOptions', options, `${path},2,${i}`);
+    });
+    checkEnum(this.#schema, this.#file, type, path, features, this.#report);
   }
 
   /** STRICT has nothing inside of messages that others may use, but for enums in messages that are nothing else. */
@@ -76,10 +114,27 @@ class Checker {
     this.#report(path, 1, 'nothing in a message is for export where default_symbol_visibility is STRICT');
   }
 
-  #message(message: DescriptorProto, path: string, outer: FeatureScope, exportable: boolean): void {
+  #message(
+    message: DescriptorProto,
+    path: string,
+    outer: FeatureScope,
+    scope: string,
+    exportable: boolean,
+  ): void {
+    const inside = join(scope, message.name);
     const { syntax } = this.#file.descriptor;
     const features = outer.inside('MessageOptions', message.options);
     const options = decodeOptions(this.#schema, 'MessageOptions', message.options);
+    const isEntry = message.options?.[0] === 0x38;
+    if (!isEntry) this.#style('message', message.name, path, features);
+    this.#options('MessageOptions', message.options, path);
+    message.oneofDecl.forEach(({ name, options: own }, i) => {
+      this.#style('oneof', name, `${path},8,${i}`, features.inside('OneofOptions', own));
+      this.#options('OneofOptions', own, `${path},8,${i}`);
+    });
+    message.extensionRange.forEach(({ options: own }, i) => {
+      this.#options('ExtensionRangeOptions', own, `${path},5,${i}`);
+    });
     this.#nested(message.visibility, path, features, exportable);
     const numbers = new Map<number, string>();
     message.field.forEach((field, i) => {
@@ -95,7 +150,8 @@ class Checker {
         this.#report(fieldPath, 1, `the name ${name} is reserved in message ${message.name}`);
       if (message.extensionRange.some(({ start = 0, end = 0 }) => number >= start && number < end))
         this.#report(fieldPath, 3, `the number ${number} lies in a range that is left to extensions`);
-      this.#field(field, fieldPath, features);
+      this.#field('field', field, fieldPath, features);
+      this.#entryType(field, message, fieldPath);
     });
     this.#ranges(message, path);
     const lenient = features.get('jsonFormat') === jsonBestEffort || options?.flag(legacyJsonField) === true;
@@ -112,9 +168,9 @@ class Checker {
           `${start} to ${end - 1} is no range of field numbers (1 to ${fieldNumberMax})`,
         );
     });
-    if (message.options?.[0] === 0x38) this.#mapEntry(message, path);
+    if (isEntry) this.#mapEntry(message, path);
     message.nestedType.forEach((nested, i) => {
-      this.#message(nested, `${path},3,${i}`, features, false);
+      this.#message(nested, `${path},3,${i}`, features, inside, false);
     });
     const onlyEnums = message.reservedRange.some(
       ({ start = 0, end = 0 }) => start <= 1 && end > fieldNumberMax,
@@ -123,7 +179,7 @@ class Checker {
       this.#enum(type, `${path},4,${i}`, features, onlyEnums);
     });
     message.extension.forEach((field, i) => {
-      this.#extension(field, `${path},6,${i}`, features);
+      this.#extension(field, `${path},6,${i}`, features, inside);
     });
   }
 
@@ -164,17 +220,37 @@ class Checker {
       this.#report(path, 3, 'field numbers 19000 to 19999 belong to protobuf itself');
   }
 
-  #field(field: FieldDescriptorProto, path: string, outer: FeatureScope): void {
+  /** What a map is made of is for the map that it is made of. */
+  #entryType(
+    { typeName, name = '', label }: FieldDescriptorProto,
+    owner: DescriptorProto | undefined,
+    path: string,
+  ): void {
+    const type = this.#schema.messageOf(typeName ?? '');
+    if (type?.descriptor.options?.[0] !== 0x38) return;
+    const own =
+      owner?.nestedType.includes(type.descriptor) === true &&
+      label === labels.repeated &&
+      type.descriptor.name === mapEntryName(name);
+    if (!own) this.#report(path, 6, `${type.fullName} belongs to a map: write map<…> for a map of your own`);
+  }
+
+  #field(what: 'field' | 'extension', field: FieldDescriptorProto, path: string, outer: FeatureScope): void {
     const features = outer.inside('FieldOptions', field.options);
+    this.#style(what, field.name, path, features);
+    this.#options('FieldOptions', field.options, path);
     for (const fault of fieldFaults(this.#schema, this.#file, field, features)) this.#report(path, 1, fault);
     if (field.typeName !== undefined) this.#use(field.typeName, path, 6);
   }
 
-  #extension(field: FieldDescriptorProto, path: string, outer: FeatureScope): void {
+  #extension(field: FieldDescriptorProto, path: string, outer: FeatureScope, scope: string): void {
     const extendee = this.#schema.messageOf(field.extendee ?? '');
     const { number = 0 } = field;
     if (extendee === undefined) return;
-    this.#field(field, path, outer);
+    this.#field('extension', field, path, outer);
+    this.#entryType(field, undefined, path);
+    if (field.jsonName !== jsonNameOf(field.name ?? ''))
+      this.#report(path, 10, 'an extension has no json_name: in JSON it goes by its full name');
     this.#use(field.extendee, path, 2);
     if (
       this.#file.descriptor.syntax === 'proto3' &&
@@ -189,6 +265,10 @@ class Checker {
       !extendee.descriptor.extensionRange.some(({ start = 0, end = 0 }) => number >= start && number < end)
     )
       this.#report(path, 3, `${extendee.fullName} leaves no range with ${number} to extensions`);
+    else {
+      const fault = undeclared(this.#schema, extendee.descriptor, field, join(scope, field.name));
+      if (fault !== undefined) this.#report(path, 3, fault);
+    }
   }
 }
 

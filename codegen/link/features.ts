@@ -11,6 +11,7 @@ const featureNumbers = {
   utf8: 4,
   messageEncoding: 5,
   jsonFormat: 6,
+  naming: 7,
   visibility: 8,
 } as const;
 
@@ -19,6 +20,8 @@ export type FeatureName = keyof typeof featureNumbers;
 export const presences = { explicit: 1, implicit: 2, required: 3 } as const;
 export const closed = 2;
 export const jsonBestEffort = 2;
+const naming2024 = 1;
+export const namingLegacy = 2;
 export const visibilities = { exportAll: 1, exportTopLevel: 2, localAll: 3, strict: 4 } as const;
 
 /** Field number of `features` in each kind of options. */
@@ -27,6 +30,10 @@ const holders: Readonly<Record<string, number>> = {
   MessageOptions: 12,
   EnumOptions: 7,
   FieldOptions: 21,
+  OneofOptions: 1,
+  EnumValueOptions: 2,
+  ServiceOptions: 34,
+  MethodOptions: 35,
 };
 
 const edition2023: Partial<Record<FeatureName, number>> = {
@@ -41,8 +48,8 @@ const defaults: Readonly<Record<string, Partial<Record<FeatureName, number>>>> =
   editions: edition2023,
 };
 
-/** Edition 2024: from there on types that are in others are for their own file, unless something says otherwise. */
-const edition2024 = 1001;
+/** From this edition on types that are in others are for their own file, unless something says otherwise, and names have a style. */
+export const edition2024 = 1001;
 
 export class FeatureScope {
   readonly #schema: Schema;
@@ -85,6 +92,7 @@ export class FeatureScope {
     }
     const { syntax = 'proto2', edition = 0 } = this.#file.descriptor;
     if (name === 'visibility' && edition >= edition2024) return visibilities.exportTopLevel;
+    if (name === 'naming') return edition >= edition2024 ? naming2024 : namingLegacy;
     return defaults[syntax]?.[name] ?? 0;
   }
 }

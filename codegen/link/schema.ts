@@ -26,6 +26,8 @@ export interface SchemaFile {
 /** The files whose names a file may use. */
 interface Visible {
   readonly files: ReadonlySet<SchemaFile>;
+  /** Those of them that are imported for more than options: only their types may be used. */
+  readonly types: ReadonlySet<SchemaFile>;
   /** One of them could not be read: a name that is not found may be there. */
   readonly incomplete: boolean;
 }
@@ -246,14 +248,30 @@ export class Schema {
     return this.#visibleFrom(file).incomplete;
   }
 
+  /** Whether `file` imports `other` for its options alone. */
+  isForOptions(file: SchemaFile, other: SchemaFile): boolean {
+    const { files, types } = this.#visibleFrom(file);
+    return files.has(other) && !types.has(other);
+  }
+
   #visibleFrom(file: SchemaFile): Visible {
     const known = this.#visible.get(file);
     if (known !== undefined) return known;
+    const { dependency, optionDependency } = file.descriptor;
+    const types = this.#reached(file, dependency);
+    const all =
+      optionDependency.length === 0 ? types : this.#reached(file, [...dependency, ...optionDependency]);
+    const visible = { files: all.files, types: types.files, incomplete: all.incomplete };
+    this.#visible.set(file, visible);
+    return visible;
+  }
+
+  /** Files with these paths, and what they import publicly. */
+  #reached(file: SchemaFile, own: readonly string[]): { files: Set<SchemaFile>; incomplete: boolean } {
     const files = new Set([file]);
     let incomplete = false;
-    const own = [...file.descriptor.dependency, ...file.descriptor.optionDependency];
     // A list of what is still to be looked at: chains of public imports may be longer than the stack is deep.
-    for (const paths = own; paths.length > 0; ) {
+    for (const paths = [...own]; paths.length > 0; ) {
       const next = this.files.get(paths.pop() ?? '');
       if (next === undefined || next.standsIn === true) incomplete = true;
       if (next === undefined || files.has(next)) continue;
@@ -261,9 +279,7 @@ export class Schema {
       const { dependency, publicDependency } = next.descriptor;
       for (const i of publicDependency) paths.push(dependency[i] ?? '');
     }
-    const visible = { files, incomplete };
-    this.#visible.set(file, visible);
-    return visible;
+    return { files, incomplete };
   }
 }
 

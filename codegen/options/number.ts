@@ -20,6 +20,8 @@ export function integerOf(value: OptionValue, type: string): bigint | undefined 
   const plain = BigInt(/^0\d/.test(digits) ? `0o${digits.slice(1)}` : digits);
   const number = negative ? -plain : plain;
   const [least, most] = integerRange(type);
+  // -0 is no value of a type without a sign.
+  if (negative && least === 0n) return undefined;
   return number >= least && number <= most ? number : undefined;
 }
 
@@ -30,9 +32,7 @@ export function floatOf(value: OptionValue, type: 'float' | 'double'): number | 
   const negative = value.text.startsWith('-');
   const text = (negative ? value.text.slice(1) : value.text).toLowerCase();
   const number =
-    value.kind === 'name'
-      ? words[text]
-      : Number(/^0[0-7]+$/.test(text) ? `0o${text.slice(1)}` : text.replace(/f$/, ''));
+    value.kind === 'name' ? words[text] : Number(/^0[0-7]+$/.test(text) ? `0o${text.slice(1)}` : text);
   if (number === undefined) return undefined;
   const result = negative ? -number : number;
   return type === 'float' ? Math.fround(result) : result;

@@ -28,7 +28,7 @@ const sign = /[+-]/y;
 const lineComment = /\/\/([^\n]*\n?)/y;
 const blockComment = /\/\*([\s\S]*?)\*\//y;
 const integer = /^(?:0[xX][\da-fA-F]+|0[0-7]*|[1-9]\d*)$/;
-const decimal = /^(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[fF]?$/;
+const decimal = /^(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/;
 
 class Lexer {
   #at: number;

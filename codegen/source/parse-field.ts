@@ -6,7 +6,7 @@ import {
   FieldDescriptorProto,
   type OneofDescriptorProto,
 } from '../descriptor/descriptor.rdma.ts';
-import { isScalarName, labels, typeNumbers } from '../descriptor/types.ts';
+import { isScalarName, labels, mapEntryName, typeNumbers } from '../descriptor/types.ts';
 import type { Token } from './lexer.ts';
 import { join, type MessageParser, type Surroundings } from './parse-message.ts';
 import { parseInlineOptions, parseOptionStatement } from './parse-option.ts';
@@ -189,7 +189,7 @@ export class FieldParser {
     const name = stream.name("the field's name");
     if (place !== 'field')
       stream.fail(start, place === 'oneof' ? 'a oneof cannot have a map' : 'an extension cannot be a map');
-    const entry = `${name.text.replace(/(?:^|_)([a-zA-Z0-9]?)/g, (_, next: string) => next.toUpperCase())}Entry`;
+    const entry = mapEntryName(name.text);
     const field = FieldDescriptorProto.create({
       label: labels.repeated,
       type: typeNumbers.message,

@@ -49,7 +49,6 @@ function parseValue(stream: TokenStream, depth: number): OptionValue {
     return { kind: 'string', token, bytes };
   }
   const sign = stream.accept('-') ? '-' : '';
-  if (sign === '') stream.accept('+');
   const { kind } = stream.peek();
   if (kind === 'name' && (sign === '' || /^(inf|infinity|nan)$/i.test(stream.peek().text))) {
     const text = sign + stream.next().text;

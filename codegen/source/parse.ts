@@ -92,6 +92,8 @@ class FileParser {
         this.#importStatement();
         return;
       case 'option':
+        // Of all options of the file the first.
+        if (this.#options.length === 0) state.place('8', stream.peek(1));
         this.#options.push(parseOptionStatement(stream));
         return;
       case 'service':
@@ -125,6 +127,7 @@ class FileParser {
     stream.expect(';');
     if (this.#file.package !== undefined) stream.fail(keyword, 'a file has only one package');
     this.#file.package = name.text;
+    this.#state.place('2', name);
   }
 
   #importStatement(): void {
@@ -135,11 +138,22 @@ class FileParser {
     if (kind !== 'plain') {
       const token = stream.next();
       if (kind === 'option' && !this.#state.since2024) stream.fail(token, 'import option needs edition 2024');
+      if (kind === 'weak' && this.#state.since2024)
+        stream.reporter.report(
+          token,
+          'edition 2024 has no weak imports: write import option, or leave the word out',
+        );
     }
     const { token, bytes } = stream.string('a path in quotes');
     stream.expect(';');
-    // `./a.proto` is `a.proto`; protoc refuses it, others do not.
-    const path = posix.normalize(bytes.toString());
+    const path = bytes.toString();
+    if (path.includes('\\')) stream.fail(token, 'the path of an import has / between its parts, and no \\');
+    const plain = posix.normalize(path).replace(/^\//, '');
+    if (path !== plain || path === '.' || path.startsWith('../'))
+      stream.fail(
+        token,
+        `the path of an import begins at an include directory and has no part that is empty, "." or ".."${/^\.\.?(?:\/|$)/.test(plain) ? '' : `: write "${plain}"`}`,
+      );
     if (this.#imports.some((other) => other.path === path)) stream.fail(token, `${path} is imported twice`);
     this.#imports.push({ path, token, kind });
     const file = this.#file;

@@ -28,9 +28,12 @@ const names = [
 function files(): Record<string, string> {
   const all: Record<string, string> = {};
   for (const [i, [name]] of names.entries()) {
-    all[`${name}.proto`] = proto3(`message M${i} { int32 x = 1; }`);
+    all[`${name}.proto`] = proto3(`message ${name.includes('\\') ? 'N' : 'M'}${i} { int32 x = 1; }`);
     all[`${name} main.proto`] = proto3(
-      `import ${JSON.stringify(`${name}.proto`)};\nmessage Main${i} { M${i} m = 1; }`,
+      // No import has a backslash; such a file can be named all the same.
+      name.includes('\\')
+        ? `message M${i} { int32 x = 1; } message Main${i} { M${i} m = 1; }`
+        : `import ${JSON.stringify(`${name}.proto`)};\nmessage Main${i} { M${i} m = 1; }`,
     );
   }
   return all;

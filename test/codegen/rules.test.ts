@@ -52,6 +52,34 @@ const proto2: Rule[] = [
     'message A { option message_set_wire_format = true; optional int32 a = 1; }',
     'the message set A has fields: only extensions may',
   ],
+  ['a number with a +', 'message A { optional int32 a = 1 [default = +1]; }', 'expected a value, found +'],
+  [
+    'a number as in C',
+    'message A { optional float a = 1 [default = 1.5f]; }',
+    '1.5f is neither a number nor a name',
+  ],
+  ['a float in hexadecimal', 'message A { optional float a = 1 [default = 0x1f]; }', undefined],
+  [
+    '-0 without a sign to have',
+    'message A { optional uint32 a = 1 [default = -0]; }',
+    'the default of this field is a whole number from 0 to 4294967295',
+  ],
+  ['-0 of an integer with a sign', 'message A { optional int32 a = 1 [default = -0]; }', undefined],
+  [
+    'a name in JSON for an extension',
+    'message A { extensions 4; } extend A { optional int32 a = 4 [json_name = "b"]; }',
+    'an extension has no json_name: in JSON it goes by its full name',
+  ],
+  [
+    'the usual name in JSON for an extension',
+    'message A { extensions 4; } extend A { optional int32 a_b = 4 [json_name = "aB"]; }',
+    undefined,
+  ],
+  [
+    'an extension that is what a map is made of',
+    'message A { map<int32, int32> a = 1; extensions 4; } extend A { optional A.AEntry b = 4; }',
+    'A.AEntry belongs to a map: write map<…> for a map of your own',
+  ],
 ];
 
 const proto3: Rule[] = [
@@ -108,6 +136,29 @@ const proto3: Rule[] = [
     'an option that nobody declares',
     'message A { int32 a = 1 [(x.y) = true]; }',
     'unknown option x.y: import the file that declares it',
+  ],
+  [
+    'a field that is what a map is made of',
+    'message A { map<int32, int32> foo = 1; FooEntry e = 2; }',
+    'A.FooEntry belongs to a map: write map<…> for a map of your own',
+  ],
+  [
+    'a list of what a map is made of',
+    'message A { map<int32, int32> foo = 1; }\nmessage B { repeated A.FooEntry foo = 1; }',
+    'A.FooEntry belongs to a map: write map<…> for a map of your own',
+  ],
+  [
+    'allow_alias for nothing',
+    'enum E { option allow_alias = true; A = 0; B = 1; }',
+    'no two values of enum E have the same number: remove option allow_alias',
+  ],
+  ...(['./b.proto', 'd/../b.proto', 'd//b.proto', 'd/./b.proto'] as const).map((path): Rule => {
+    return [`import "${path}"`, `import "${path}";`, 'the path of an import begins at an include directory'];
+  }),
+  [
+    'an import with a backslash',
+    'import "d\\\\b.proto";',
+    'the path of an import has / between its parts, and no \\',
   ],
   ['features', 'option features.enum_type = OPEN;', 'features are for editions; this file is proto3'],
 ];
@@ -191,7 +242,112 @@ const edition2023: Rule[] = [
   ],
 ];
 
+const declared = (declaration: string, field: string): string =>
+  `message A { extensions 4 to 9 [verification = DECLARATION${declaration}]; } extend A { ${field} }`;
+const ofInt32 = ', declaration = { number: 4 full_name: ".b" type: "int32" }';
+edition2023.push(
+  ['an extension as it is declared', declared(ofInt32, 'int32 b = 4;'), undefined],
+  [
+    'a number that declares no extension',
+    declared(ofInt32, 'int32 b = 5;'),
+    'A declares no extension with number 5',
+  ],
+  [
+    'an extension of another type than its declaration has',
+    declared(ofInt32, 'string b = 4;'),
+    'A declares extension number 4 with type int32, not string',
+  ],
+  [
+    'an extension of another name than its declaration has',
+    declared(ofInt32, 'int32 c = 4;'),
+    'A declares extension number 4 as .b, not .c',
+  ],
+  [
+    'a list that was declared as one value',
+    declared(ofInt32, 'repeated int32 b = 4;'),
+    'A declares extension number 4 as not repeated',
+  ],
+  [
+    'a number that is reserved by its declaration',
+    declared(', declaration = { number: 4 reserved: true }', 'int32 b = 4;'),
+    'A reserves extension number 4',
+  ],
+  [
+    'a message by its full name',
+    declared(', declaration = { number: 4 full_name: ".b" type: ".A" }', 'A b = 4;'),
+    undefined,
+  ],
+  [
+    'Java’s check of UTF-8',
+    'option java_string_check_utf8 = true;',
+    'editions have no java_string_check_utf8: write features.(pb.java).utf8_validation',
+  ],
+  ['ctype', 'message A { string a = 1 [ctype = CORD]; }', undefined],
+);
+const forMessages = (use: string): string =>
+  `import "google/protobuf/descriptor.proto"; message O { int32 x = 1 [targets = TARGET_TYPE_MESSAGE]; } extend google.protobuf.FieldOptions { O o = 50000; } extend google.protobuf.MessageOptions { O m = 50000; }\n${use}`;
+edition2023.push(
+  [
+    'an option for messages on a field',
+    forMessages('message A { int32 a = 1 [(o).x = 4]; }'),
+    'option O.x cannot be set on a field',
+  ],
+  [
+    'the same in braces',
+    forMessages('message A { int32 a = 1 [(o) = { x: 4 }]; }'),
+    'option O.x cannot be set on a field',
+  ],
+  ['an option for messages on a message', forMessages('message A { option (m).x = 4; }'), undefined],
+);
+
+const style = (what: string, name: string, wanted: string): string =>
+  `the name of ${what} ${name} is not in ${wanted}, which this edition asks for`;
+const styled: Rule[] = (
+  [
+    ['package', 'package %;', 'lower_snake_case', ['a.v1', 'a_b.c1'], ['A.v1', 'a__b', 'a_', '_a', 'a.v1_2']],
+    ['message', 'message % {}', 'TitleCase', ['Foo', 'FOO', 'F1oo'], ['foo', 'Foo_Bar', '_Foo', 'Foo_']],
+    [
+      'field',
+      'message M { int32 % = 1; }',
+      'lower_snake_case',
+      ['foo_bar1', 'f1_b'],
+      ['Foo', 'fooBar', 'foo_1', 'foo__bar', '_foo', 'foo_', 'foo_1bar'],
+    ],
+    ['oneof', 'message M { oneof % { int32 x = 1; } }', 'lower_snake_case', ['foo_bar'], ['Foo', 'foo_1']],
+    ['enum', 'enum % { A = 0; }', 'TitleCase', ['Foo'], ['foo_bar']],
+    [
+      'value',
+      'enum E { % = 0; }',
+      'UPPER_SNAKE_CASE',
+      ['FOO_B1'],
+      ['Foo', 'FOO_1', '_FOO', 'FOO_', 'FOO__A'],
+    ],
+    ['service', 'service % {}', 'TitleCase', ['Foo'], ['foo', 'Foo_Bar']],
+    ['method', 'message M {} service S { rpc %(M) returns (M); }', 'TitleCase', ['Foo'], ['foo', 'Foo_Bar']],
+    [
+      'extension',
+      'message M { extensions 4; } extend M { int32 % = 4; }',
+      'lower_snake_case',
+      ['foo'],
+      ['Foo'],
+    ],
+  ] as const
+).flatMap(([what, body, wanted, right, wrong]) => [
+  ...right.map((name): Rule => [`${what} ${name}`, body.replace('%', name), undefined]),
+  ...wrong.map((name): Rule => [`${what} ${name}`, body.replace('%', name), style(what, name, wanted)]),
+]);
+const legacy = 'features.enforce_naming_style = STYLE_LEGACY';
 const edition2024: Rule[] = [
+  ...styled,
+  ['an older style in a file', `option ${legacy}; message foo { int32 Bar = 1; }`, undefined],
+  ['an older style in a message', `message foo { option ${legacy}; int32 Bar = 1; }`, undefined],
+  ['an older style of a field', `message Foo { int32 Bar = 1 [${legacy}]; }`, undefined],
+  ['an older style of a value', `enum Foo { bar = 0 [${legacy}]; }`, undefined],
+  ['an older style of a service', `service foo { option ${legacy}; }`, undefined],
+  ['a map', 'message M { map<int32, int32> foo_bar = 1; }', undefined],
+  ['ctype', 'message A { string a = 1 [ctype = CORD]; }', 'edition 2024 has no ctype'],
+  ['java_multiple_files', 'option java_multiple_files = true;', 'edition 2024 has no java_multiple_files'],
+  ['weak imports', 'import weak "google/protobuf/any.proto";', 'edition 2024 has no weak imports'],
   [
     'nothing but words',
     'message A { export message B {} message C {} local message D {} C c = 1; D d = 2; }',
@@ -261,6 +417,16 @@ describe('types that are for their own file', () => {
         : [`a.proto:3:13: error: ${type} is not visible outside of b.proto: ${why} | ${type}`],
     );
   });
+});
+
+test('what is imported for its options is no type', async () => {
+  const found = await diagnosticsOf({
+    'a.proto': 'edition = "2024";\nimport option "b.proto";\nmessage A { T t = 1; }',
+    'b.proto': 'edition = "2024";\nexport message T {}',
+  });
+  expect(found).toEqual([
+    'a.proto:3:13: error: T is declared in b.proto, which is imported for its options only: import it without the word option | T',
+  ]);
 });
 
 test('a closed enum of another file in proto3', async () => {

@@ -1,0 +1,29 @@
+/** Names in the style that edition 2024 asks for, unless `enforce_naming_style` turns that off. Called by check.ts for everything that has a name. */
+import { type FeatureScope, namingLegacy } from './features.ts';
+
+const title = { form: /^[A-Z][A-Za-z0-9]*$/, name: 'TitleCase' };
+const lower = { form: /^[a-z][a-z0-9]*(?:_[a-z][a-z0-9]*)*$/, name: 'lower_snake_case' };
+const upper = { form: /^[A-Z][A-Z0-9]*(?:_[A-Z][A-Z0-9]*)*$/, name: 'UPPER_SNAKE_CASE' };
+
+const styles = {
+  package: lower,
+  message: title,
+  field: lower,
+  extension: lower,
+  oneof: lower,
+  enum: title,
+  value: upper,
+  service: title,
+  method: title,
+} as const;
+
+export type Styled = keyof typeof styles;
+
+/** What is wrong with the name; undefined when nothing is. `features` are those of what has it. */
+export function styleFault(what: Styled, name: string, features: FeatureScope): string | undefined {
+  const { form, name: style } = styles[what];
+  // Of a package each part.
+  if (name.split('.').every((part) => form.test(part)) || features.get('naming') === namingLegacy)
+    return undefined;
+  return `the name of ${what} ${name} is not in ${style}, which this edition asks for; features.enforce_naming_style = STYLE_LEGACY turns that off`;
+}
