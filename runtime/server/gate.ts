@@ -1,14 +1,17 @@
 /**
- * Who may have a session of a server: what TLS has found, `authenticate`, `allow` and `quotas`, in that order, before a queue pair is made. Asked for each
- * connection when its hello has come.
+ * Who may have a session of a server: what TLS has found, `authenticate`, `allow`, the limit of its address and `quotas`, in that order, before a queue pair is
+ * made. Asked for each connection when its hello has come.
  */
+import { peerAddress } from '../control/address.ts';
 import type { Hello } from '../control/frames.ts';
+import type { Handshakes } from '../control/handshakes.ts';
 import type { Link } from '../control/link.ts';
 import { verifiedOf } from '../control/peer-identity.ts';
 import { checkLevel, type SecurityLevel } from '../control/security-level.ts';
 import { KnownPeer } from '../core/peer.ts';
 import { Allowed, type Authenticate, authenticated, checkVerified } from './allowed.ts';
 import type { Arrival } from './arrival.ts';
+import type { PeerCounts } from './peer-counts.ts';
 import { Accounts } from './quotas.ts';
 import type { ResolvedServerOptions, ServerOptions } from './server-options.ts';
 
@@ -17,12 +20,18 @@ export class Gate {
   readonly #authenticate: Authenticate | undefined;
   readonly #accounts: Accounts | undefined;
   readonly #required: SecurityLevel;
+  readonly #peers: PeerCounts;
+  readonly #handshakes: Handshakes;
 
   /** Throws for options that would let nobody in, or cannot be meant. */
   constructor(
     given: ServerOptions | undefined,
     { allow, authenticate, quotas, security }: ResolvedServerOptions,
+    peers: PeerCounts,
+    handshakes: Handshakes,
   ) {
+    this.#peers = peers;
+    this.#handshakes = handshakes;
     this.#allowed = new Allowed(given?.allow, allow);
     this.#authenticate = authenticate;
     this.#accounts = quotas === undefined ? undefined : new Accounts(quotas);
@@ -38,18 +47,24 @@ export class Gate {
       this.#enter(arrival, link);
       return undefined;
     }
-    link.awaits = '`authenticate` of the server has not answered';
-    return authenticated(this.#authenticate, peer, hello).then((known) => {
-      link.awaits = undefined;
+    // Looked at before the application is asked for nothing.
+    const full = this.#peers.full(peerAddress(link.duplex));
+    if (full !== undefined) throw full;
+    const asked = authenticated(this.#authenticate, peer, hello);
+    return this.#handshakes.whileAsked(link, asked).then((known) => {
       arrival.peer = known;
       this.#enter(arrival, link);
     });
   }
 
-  #enter(arrival: Arrival, { duplex }: Link): void {
+  #enter(arrival: Arrival, link: Link): void {
+    const { duplex } = link;
     this.#allowed.check(arrival.peer);
     // Whether the queue pair is bound is known when both sides have proved theirs.
     if (this.#required === 'peer') checkLevel('server', this.#required, arrival.peer.security);
+    const full = this.#peers.enter(peerAddress(duplex), duplex);
+    if (full !== undefined) throw full;
     arrival.account = this.#accounts?.enter(arrival.peer, duplex);
+    this.#handshakes.admit(link);
   }
 }

@@ -27,13 +27,16 @@ export interface ServerOptions extends FabricOptions {
   requestMemory?: 'lease' | 'call';
   /** Sessions at once. Default 1024. */
   sessionsMax?: number;
-  /** Connections of one network address, those in their handshake included. Default 64. Unix sockets have no address and no such limit. */
+  /**
+   * Sessions of one network address. Default 64. Connections that are not admitted yet have a count of their own with the
+   * same maximum; one more pushes out the oldest. Unix sockets have no address and no such limit.
+   */
   sessionsPerPeerMax?: number;
   /** Asynchronous handlers running at once, streams included, over all sessions. Default 16384; requests beyond are refused with RESOURCE_EXHAUSTED, unread. */
   handlersMax?: number;
   /**
-   * Connections whose handshake is not over and that have said nothing yet, and as many that have. Default
-   * 128; one more pushes out the oldest silent one.
+   * Connections whose handshake is not over and that have said nothing yet, as many that have, and as many that
+   * `authenticate` is asked about. Default 128; one more of the first or the last pushes out the oldest of them.
    */
   handshakesMax?: number;
   /** Default 5000. */

@@ -58,7 +58,6 @@ export class RpcServer implements Server, ServerSessionListener {
   readonly #handshakes: Handshakes;
   readonly #gate: Gate;
   readonly #tls: TlsAcceptor | undefined;
-  readonly #peers: PeerCounts;
   readonly #log: LimitedLog | undefined;
   readonly #warn: Warn;
   readonly #whyNobody: (address: Address) => string;
@@ -91,12 +90,11 @@ export class RpcServer implements Server, ServerSessionListener {
     this.#checkServices = () => authorization?.warnOfServices(this.#services, warn);
     this.#handlers = new HandlerTable(new TimeLimits(defaultTimeoutMs, timeoutMaxMs), warn, authorization);
     this.#load = new Load(handlersMax);
-    this.#gate = new Gate(options, this.#options);
     this.#tls = options?.tls === undefined ? undefined : new TlsAcceptor('createServer', options.tls, warn);
     this.#whyNobody = (address) =>
       whyNobody(address, options, this.#options, { tls: this.#tls, ciphers: loadNative().ciphers });
-    this.#peers = new PeerCounts(sessionsPerPeerMax);
     this.#handshakes = new Handshakes(this.#options, (link) => this.#connectionOf(link)?.used ?? false);
+    this.#gate = new Gate(options, this.#options, new PeerCounts(sessionsPerPeerMax), this.#handshakes);
   }
 
   add<D extends ServiceDefinition>(definition: D, handlers: Partial<Handlers<D>>): this {
@@ -190,10 +188,10 @@ export class RpcServer implements Server, ServerSessionListener {
       return;
     }
     const from = peerAddress(duplex);
-    const full = this.#full() ?? this.#peers.enter(from, duplex);
+    const full = this.#full();
     const limited = this.#log;
     const log: Log | undefined = limited && ((line) => limited.write(line, from));
-    this.#handshakes.begin(link);
+    this.#handshakes.begin(link, from);
     const side = { ...this.#side(ownAddress(duplex), log), arenaBytesMax: () => arrival.arenaBytesMax };
     this.#shakeHands(link, arrival, side, full)
       .then(

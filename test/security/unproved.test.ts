@@ -1,0 +1,146 @@
+/** Strangers who have proved nothing: they use up neither the places of handshakes nor the sessions of an address, however long `authenticate` takes. */
+import { connect, type Socket } from 'node:net';
+import { type ServerOptions, Status } from 'rdma-rpc';
+import { afterEach, expect, test } from 'vitest';
+import { encodeFrame } from '../../runtime/control/link.ts';
+import { Unproved } from '../../runtime/control/unproved.ts';
+import { handshakesCrowd } from '../../runtime/limits.ts';
+import { caught, until } from '../outcomes.ts';
+import { hello } from '../runtime/by-hand.ts';
+import { reach as reached, serveWho } from './ends.ts';
+
+const sockets: Socket[] = [];
+afterEach(() => {
+  for (const socket of sockets.splice(0)) socket.destroy();
+});
+
+interface Stranger {
+  readonly socket: Socket;
+  /** What the server has said to it. */
+  said: string;
+}
+
+/** Connects and says this, if anything; `from`: of which address. */
+function stranger(address: string, words?: Uint8Array, from = '127.0.0.1'): Stranger {
+  const socket = connect({ port: Number(address.split(':')[1]), host: '127.0.0.1', localAddress: from });
+  const one: Stranger = { socket, said: '' };
+  socket
+    .on('error', () => undefined)
+    .on('data', (bytes) => {
+      one.said += bytes.toString('latin1');
+    });
+  if (words !== undefined) socket.write(words);
+  sockets.push(socket);
+  return one;
+}
+
+const helloFrame = encodeFrame(hello());
+const good = { session: () => ({ metadata: { token: 'good' } }), unsealed: true } as const;
+const reach = (address: string) => reached(address, { credentials: good }).client;
+
+/** A server whose `authenticate` never answers about strangers. */
+async function hanging(options: ServerOptions) {
+  const counts = { asked: 0 };
+  const served = await serveWho(
+    {
+      handshakeTimeoutMs: 600_000,
+      ...options,
+      authenticate: (_, metadata) => {
+        if (metadata.get('token') === 'good') return 'known';
+        ++counts.asked;
+        return new Promise(() => undefined);
+      },
+    },
+    '127.0.0.1:0',
+  );
+  return { ...served, counts };
+}
+
+test('more strangers than handshakesMax, about whom `authenticate` gives no answer, keep no client waiting', async () => {
+  const { address } = await hanging({ handshakesMax: 4, sessionsPerPeerMax: 1000 });
+  for (let i = 0; i < 4 * (handshakesCrowd - 1); ++i) stranger(address, helloFrame);
+  const options = { timeoutMs: 20_000, waitForReady: true };
+  expect((await reach(address).echo({}, options)).text).toBe('known');
+});
+
+test.each<[string, Uint8Array | undefined]>([
+  ['say nothing', undefined],
+  ['begin a frame', helloFrame.subarray(0, 9)],
+  ['are being asked about', helloFrame],
+])('strangers of a shared address who %s take none of its sessionsPerPeerMax', async (_, words) => {
+  const { server, address } = await hanging({ sessionsPerPeerMax: 2 });
+  for (let i = 0; i < 10; ++i) stranger(address, words);
+  for (let i = 0; i < 2; ++i) expect((await reach(address).echo({})).text).toBe('known');
+  const error = await caught(reach(address).echo({}));
+  expect(error).toMatchObject({ code: Status.RESOURCE_EXHAUSTED, processed: 'no' });
+  expect(error.message).toMatch(
+    /127.0.0.1 has 2 connections already \(option sessionsPerPeerMax of the server\)/,
+  );
+  expect(server.sessionCount).toBe(2);
+});
+
+test.each<[string, ServerOptions, RegExp]>([
+  [
+    'an address',
+    { sessionsPerPeerMax: 1 },
+    /127.0.0.1 has more than 1 connections .+ \(option sessionsPerPeerMax/,
+  ],
+  [
+    'the server',
+    { handshakesMax: 1 },
+    /more than 1 connections wait for `authenticate` \(option handshakesMax/,
+  ],
+])('of far too many strangers of %s the oldest goes at once, and is told why', async (_, options, why) => {
+  const { address, counts } = await hanging(options);
+  const first = stranger(address, helloFrame);
+  await until(() => counts.asked === 1);
+  for (let i = 0; i < handshakesCrowd; ++i) stranger(address, helloFrame);
+  await until(() => first.said !== '');
+  expect(first.said).toMatch(why);
+  await until(() => counts.asked === 1 + handshakesCrowd);
+  expect((await reach(address).echo({})).text).toBe('known');
+});
+
+test('a stranger who was sent away while `authenticate` was asked leaves no place taken when the answer comes', async () => {
+  const answers: (() => void)[] = [];
+  const { address } = await serveWho(
+    {
+      handshakesMax: 1,
+      authenticate: (_, metadata) =>
+        metadata.get('token') === 'good'
+          ? 'known'
+          : new Promise((resolve) => answers.push(() => resolve('late'))),
+    },
+    '127.0.0.1:0',
+  );
+  for (let i = 0; i < 3; ++i) {
+    const gone = stranger(address, helloFrame);
+    await until(() => answers.length === i + 1);
+    gone.socket.destroy();
+  }
+  // The server reads that they have gone before it reads the next hello.
+  stranger(address, helloFrame);
+  await until(() => answers.length === 4);
+  for (const answer of answers.slice(0, 3)) answer();
+  expect((await reach(address).echo({}, { timeoutMs: 20_000 })).text).toBe('known');
+});
+
+test('each address counts for itself, and nothing is kept of connections that have gone', () => {
+  const gone: [number, string][] = [];
+  const unproved = new Unproved<number>(1, (one, why) => gone.push([one, why]));
+  for (let one = 0; one < handshakesCrowd; ++one) unproved.begin('10.0.0.1', one);
+  unproved.begin('10.0.0.2', 100);
+  unproved.begin('', 200);
+  expect(gone).toEqual([]);
+  unproved.begin('10.0.0.1', 50);
+  const why =
+    '10.0.0.1 has more than 1 connections that are not admitted yet (option sessionsPerPeerMax of the server)';
+  expect(gone).toEqual([[0, why]]);
+  // It is counted among others while it is asked about.
+  unproved.ask('10.0.0.1', 50);
+  unproved.begin('10.0.0.1', 51);
+  expect(gone).toHaveLength(1);
+  for (const one of [50, 51, ...Array(handshakesCrowd).keys()]) unproved.leave('10.0.0.1', one);
+  unproved.leave('10.0.0.2', 100);
+  expect(unproved.size).toBe(0);
+});
