@@ -36,9 +36,14 @@ export function fieldType(field: Field, scope: Scope, side: Side): string {
 }
 
 function oneofType(oneof: Oneof, scope: Scope, side: Side): string {
-  const cases = oneof.fields.map(
-    (field) => `${scope.alias('Case')}<${quote(field.key)}, ${valueType(field, scope, side)}>`,
-  );
+  const cases = oneof.fields.map((field) => {
+    const [key, value] = [quote(field.key), valueType(field, scope, side)];
+    const doc = docLines(field, '    ');
+    // The same type, with a property that editors can show the comment of.
+    return doc === ''
+      ? `${scope.alias('Case')}<${key}, ${value}>`
+      : `{\n    readonly case: ${key};\n${doc}    readonly value: ${value};\n  }`;
+  });
   return [...cases, scope.alias('Unset')].join(' | ');
 }
 

@@ -69,16 +69,17 @@ function pathOf(desc: Commented): number[] {
   }
 }
 
-const known = new WeakMap<DescFile, ReadonlyMap<string, string>>();
+const known = new WeakMap<DescFile, ReadonlyMap<string, readonly string[]>>();
 
-function commentsIn(file: DescFile): ReadonlyMap<string, string> {
+/** In front of each element, and behind it. */
+function commentsIn(file: DescFile): ReadonlyMap<string, readonly string[]> {
   let comments = known.get(file);
   if (comments === undefined) {
     const location = file.proto.sourceCodeInfo?.location ?? [];
     comments = new Map(
       location.map(({ path, leadingComments, trailingComments }) => [
         path.join(','),
-        leadingComments === '' ? trailingComments : leadingComments,
+        [leadingComments, trailingComments],
       ]),
     );
     known.set(file, comments);
@@ -86,11 +87,18 @@ function commentsIn(file: DescFile): ReadonlyMap<string, string> {
   return comments;
 }
 
-/** Lines of `//`, each with its end; empty for none. */
-export function commentText(desc: Commented): string {
-  const text = commentsIn(fileOf(desc)).get(pathOf(desc).join(',')) ?? '';
-  const lines = text.split('\n').map((line) => line.replace(/^\s?\*? ?/, '').trimEnd());
+function linesOf(comment: string): string[] {
+  const lines = comment.split('\n').map((line) => line.replace(/^\s?\*? ?/, '').trimEnd());
   while (lines[0] === '') lines.shift();
   while (lines.at(-1) === '') lines.pop();
+  return lines;
+}
+
+/** Lines of `//`, each with its end; empty for none. What stands behind an element comes after what stands in front of it. */
+export function commentText(desc: Commented): string {
+  const [before = [], behind = []] = (commentsIn(fileOf(desc)).get(pathOf(desc).join(',')) ?? []).map(
+    linesOf,
+  );
+  const lines = before.length > 0 && behind.length > 0 ? [...before, '', ...behind] : [...before, ...behind];
   return lines.map((line) => `//${line === '' ? '' : ` ${line}`}\n`).join('');
 }
