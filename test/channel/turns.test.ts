@@ -85,9 +85,14 @@ describe('turns', () => {
 describe('channels', () => {
   let bed: Bed;
   beforeEach(() => {
+    // Here no limit ever passes, however long a busy machine takes to connect them.
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     bed = new Bed();
   });
-  afterEach(() => bed.close());
+  afterEach(async () => {
+    await bed.close();
+    vi.useRealTimers();
+  });
 
   test('that meet an address without an answer leave the others alone, and can be closed', async () => {
     bed.start('good');

@@ -14,8 +14,11 @@ import { missing } from '../../scripts/debian.mjs';
 import { buildDirectory, configureTests } from '../../scripts/native-tests.mjs';
 import { record } from '../../scripts/results.mjs';
 import { progress } from '../../scripts/step.mjs';
+import { codegenBugs } from './codegen.mjs';
+import { controlBugs } from './control.mjs';
 import { Native } from './native.mjs';
 import { runtimeBugs } from './runtime.mjs';
+import { serverBugs } from './server.mjs';
 import { sessionBugs } from './session.mjs';
 import { shmBugs } from './shm.mjs';
 import { TypeScript } from './typescript.mjs';
@@ -92,9 +95,9 @@ async function plantNative(bugs, sanitize, scratch) {
   return plantAll(bugs, (bug, number) => nativeOutcome(native, bug, number));
 }
 
-/** Those of runtime/. */
+/** Those of runtime/ and codegen/. */
 async function plantTypeScript(bugs, scratch) {
-  const typescript = new TypeScript(root, scratch);
+  const typescript = new TypeScript(root, scratch, LIMIT_MS);
   await progress(`${SUITE}: the tests in TypeScript without them`, () => typescript.control(bugs));
   return plantAll(bugs, (bug, number) => typescript.outcome(bug, number));
 }
@@ -105,7 +108,8 @@ async function main() {
   const wanted = (bugs) => bugs.filter(({ name }) => words.every((word) => name.includes(word)));
   const lacking = [...missing('build'), ...missing('tests')];
   const inNative = lacking.length > 0 ? [] : wanted([...shmBugs, ...sessionBugs]);
-  const inTypeScript = sanitize === '' ? wanted(runtimeBugs) : [];
+  const inTypeScript =
+    sanitize === '' ? wanted([...runtimeBugs, ...controlBugs, ...serverBugs, ...codegenBugs]) : [];
   const whyNot =
     lacking.length > 0 ? [`those of native/: missing Debian packages: ${lacking.join(', ')}`] : [];
   const scratch = join(root, 'build', 'planted');

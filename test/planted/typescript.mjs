@@ -1,49 +1,56 @@
 /**
- * Runs one test of vitest with one source of runtime/ changed. Nothing is written: the change is made when the test loads the file (vitest.config.ts). For
- * main.mjs.
+ * Runs one test of vitest with one source of runtime/ or codegen/ changed. Nothing is written: the change is made when the test loads the file
+ * (vitest.config.ts). For main.mjs.
  */
-import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { CommandFailed, run } from '../../scripts/command.mjs';
+import { CommandFailed, excerpt, run } from '../../scripts/command.mjs';
 
 const config = 'test/planted/vitest.config.ts';
+const folders = ['runtime', 'codegen'];
 
 export class TypeScript {
-  /** `root`: the project; `scratch`: for reports. */
-  constructor(root, scratch) {
+  /** `root`: the project; `scratch`: for reports; `limitMs`: for one run of vitest. */
+  constructor(root, scratch, limitMs) {
     this.root = root;
     this.scratch = scratch;
-    const files = readdirSync(join(root, 'runtime'), { recursive: true });
-    this.sources = files.filter((file) => file.endsWith('.ts')).map((file) => join(root, 'runtime', file));
+    this.limitMs = limitMs;
+    this.sources = folders.flatMap((folder) =>
+      readdirSync(join(root, folder), { recursive: true })
+        .filter((file) => file.endsWith('.ts'))
+        .map((file) => join(root, folder, file)),
+    );
   }
 
-  /** Without a bug each of the tests passes, and there is one of that name. */
+  /** Throws unless each of the tests is there, and passes without a bug. */
   async control(bugs) {
     const files = [...new Set(bugs.map(({ caughtBy: [file] }) => file))];
-    const results = await this.#vitest(files, '', undefined, 'control');
+    const { tests, ending } = await this.#vitest(files, '', undefined, 'control');
     const lacking = bugs.filter(
       ({ caughtBy: [file, name] }) =>
-        !results.some((each) => each.file === file && each.name === name && each.status === 'passed'),
+        !tests.some((each) => each.file === file && each.name === name && each.status === 'passed'),
     );
     if (lacking.length === 0) return;
     throw new Error(
-      `no test passes that is called ${lacking.map(({ caughtBy }) => caughtBy.join(' ')).join(', ')}`,
+      `no test passes that is called ${lacking.map(({ caughtBy }) => caughtBy.join(' ')).join(', ')}; ${ending}`,
     );
   }
 
-  /** Why a bug does not count as found; empty: it does. */
+  /** Why a bug does not count as found; empty when it does: an assertion of the named test has failed. */
   async outcome(bug, number) {
     const path = this.#place(bug);
     if (typeof path !== 'string') return path.why;
     const [file, name] = bug.caughtBy;
-    const results = await this.#vitest([file], name, { path, from: bug.from, to: bug.to }, String(number));
-    const failed = results.filter((each) => each.name === name && each.status === 'failed');
-    if (failed.length === 0) return `escaped ${bug.caughtBy.join(' ')}`;
-    const hung = failed.every(({ text }) => /(?:Test|Hook) timed out in/.test(text));
-    return hung ? `hangs in ${bug.caughtBy.join(' ')}` : '';
+    const planted = { path, from: bug.from, to: bug.to };
+    const { tests, ending } = await this.#vitest([file], name, planted, String(number));
+    return verdict(
+      tests.filter((each) => each.name === name),
+      bug.caughtBy.join(' '),
+      ending,
+    );
   }
 
-  /** The one file of this name, in whichever folder of runtime/, that has the bug's text once. */
+  /** The one file of this name, in whichever folder it lies, that has the bug's text once. */
   #place({ name, file, from }) {
     const found = this.sources
       .filter((path) => basename(path) === file)
@@ -52,34 +59,55 @@ export class TypeScript {
     if (found.length === 1 && found[0].times === 1) return found[0].path;
     const times = found.reduce((sum, each) => sum + each.times, 0);
     return {
-      why: `"${name}" no longer fits: its text is ${times} times in runtime/**/${file}. Look where the code has gone and change test/planted`,
+      why: `"${name}" no longer fits: its text is ${times} times in files called ${file}. Look where the code has gone and change test/planted`,
     };
   }
 
-  /** Name, status and first failure of each test that was run. `name` empty: all of the files. */
+  /** `tests`: file, name, status and failures of each; `ending`: how vitest ended, and what it printed. `name` empty: all tests of the files. */
   async #vitest(files, name, planted, report) {
     mkdirSync(this.scratch, { recursive: true });
     const output = join(this.scratch, `${report}.json`);
+    rmSync(output, { force: true });
     const only = name === '' ? [] : ['-t', `${name.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&')}$`];
     const vitest = [process.execPath, 'node_modules/vitest/vitest.mjs', 'run', '--config', config];
     const flags = ['--root', '.', '--reporter=json', `--outputFile=${output}`, ...only];
     const env = planted === undefined ? {} : { RDMA_RPC_PLANTED: JSON.stringify(planted) };
+    let ending = 'vitest ended with 0';
     try {
-      await run([...vitest, ...flags, ...files], { cwd: this.root, env });
+      await run([...vitest, ...flags, ...files], { cwd: this.root, env, limitMs: this.limitMs });
     } catch (error) {
       // Failures are in the report.
       if (!(error instanceof CommandFailed)) throw error;
+      ending = `vitest ended with ${error.code}: ${excerpt(error.output)}`;
     }
-    const { testResults } = JSON.parse(readFileSync(output, 'utf8'));
-    return testResults.flatMap(({ name: path, message, assertionResults }) =>
-      assertionResults.length === 0
-        ? [{ file: path.slice(this.root.length + 1), name, status: 'unloaded', text: message }]
-        : assertionResults.map(({ title, status, failureMessages }) => ({
-            file: path.slice(this.root.length + 1),
-            name: title,
-            status,
-            text: failureMessages.join('\n'),
-          })),
+    const { testResults } = existsSync(output)
+      ? JSON.parse(readFileSync(output, 'utf8'))
+      : { testResults: [] };
+    const tests = testResults.flatMap(({ name: path, assertionResults }) =>
+      assertionResults.map(({ title, status, failureMessages }) => ({
+        file: path.slice(this.root.length + 1),
+        name: title,
+        status,
+        failures: failureMessages,
+      })),
     );
+    return { tests, ending };
   }
+}
+
+/** What ends a test without an assertion that says what is wrong. */
+const isTimeLimit = (text) => /(?:Test|Hook) timed out in/.test(text);
+const isExit = (text) => text.includes('process.exit unexpectedly called');
+
+/**
+ * What the runs of the named test say of a bug; empty when an assertion has failed. `tests` is empty, or has none that passed or failed, when the worker
+ * has died, the file could not be loaded, or everything hung until vitest was ended.
+ */
+export function verdict(tests, called, ending) {
+  const failures = tests.filter(({ status }) => status === 'failed').flatMap((each) => each.failures);
+  if (failures.some((text) => !isTimeLimit(text) && !isExit(text))) return '';
+  if (failures.some(isExit)) return `ends the process of ${called}, which is no catch`;
+  if (failures.length > 0) return `hangs in ${called}, which is no catch: it ran into its time limit`;
+  if (tests.some(({ status }) => status === 'passed')) return `escaped ${called}`;
+  return `${called} did not end, which is no catch: its worker died, hung or could not load its sources; ${ending}`;
 }
