@@ -23,12 +23,28 @@ const alias = Object.entries(exports).flatMap(([entry, conditions]) => {
     : [{ find: new RegExp(`^${name}${entry.slice(1)}$`), replacement: source(path) }];
 });
 
+// They need devices, or minutes: npm run test:rdma, npm run test:quickstart.
+const exclude = [...configDefaults.exclude, 'test/rdma/**', 'test/quickstart/**'];
+
+/**
+ * Folders whose files test functions, or processes that they start, and leave nothing behind in their own. They share a
+ * process, so that the sources are loaded once and not for each file, which takes a second of a CPU. The others have a
+ * process each: what a thread has once (contexts, warnings that are given once) is what they test.
+ */
+const together = ['bench', 'cli', 'codec', 'codegen', 'docs', 'house', 'msgpack', 'scripts'].map(
+  (folder) => `test/${folder}/**/*.test.ts`,
+);
+
 export default defineConfig({
   resolve: { alias },
   test: {
-    include: ['test/**/*.test.ts'],
-    // They need devices, or minutes: npm run test:rdma, npm run test:quickstart.
-    exclude: [...configDefaults.exclude, 'test/rdma/**', 'test/quickstart/**'],
+    projects: [
+      {
+        extends: true,
+        test: { name: 'apart', include: ['test/**/*.test.ts'], exclude: [...exclude, ...together] },
+      },
+      { extends: true, test: { name: 'together', include: together, exclude, isolate: false } },
+    ],
     pool: 'forks',
     maxWorkers: 2,
     // For what hangs. Seeded properties take a second on an idle machine and thirty on one that has ten times the work it can do.

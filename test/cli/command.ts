@@ -3,7 +3,7 @@ import { execFile, spawn } from 'node:child_process';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 
-export const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
+export const main = fileURLToPath(new URL('../../dist/bundle/cli.js', import.meta.url));
 
 export interface Outcome {
   readonly code: number;

@@ -44,7 +44,7 @@ test('none: why', () => {
 });
 
 test.each([[], ['--json']])('the command ends with 0 and says what there is %s', (...args) => {
-  const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
+  const main = fileURLToPath(new URL('../../dist/bundle/cli.js', import.meta.url));
   const done = spawnSync(process.execPath, [main, 'devices', ...args], { encoding: 'utf8' });
   expect({ status: done.status, errors: done.stderr }).toEqual({ status: 0, errors: '' });
   if (args.length === 0)

@@ -1,4 +1,4 @@
-/** The command: exit codes, messages, `--watch`. Runs the built `dist/cli/main.js` as a user would. */
+/** The command: exit codes, messages, `--watch`. Runs the built `dist/bundle/cli.js` as a user would. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { proto3, workspace } from './workspace.ts';
 
-const main = join(dirname(fileURLToPath(import.meta.url)), '..', '..', 'dist/cli/main.js');
+const main = join(dirname(fileURLToPath(import.meta.url)), '..', '..', 'dist/bundle/cli.js');
 
 function run(directory: string, ...args: string[]): { code: number | null; stdout: string; stderr: string } {
   const { status, stdout, stderr } = spawnSync(process.execPath, [main, ...args], {

@@ -7,7 +7,7 @@ import { describe, expect, test } from 'vitest';
 import { scaffold } from '../../codegen/index.ts';
 import { workspace } from './workspace.ts';
 
-const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
+const main = fileURLToPath(new URL('../../dist/bundle/cli.js', import.meta.url));
 const shop = `syntax = "proto3";
 package shop.v1;
 import "google/protobuf/empty.proto";
