@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "fabric/fabric.h"
+#include "fabric/free_list.h"
 #include "memory/arena.h"
 #include "session/wire.h"
 
@@ -30,18 +31,16 @@ class WindowPool {
   explicit WindowPool(fabric::Device& device) : device_(device) {}
   /// Null when the device has no more.
   std::unique_ptr<fabric::MemoryWindow> take() {
-    if (free_.empty()) return device_.alloc_mw();
-    auto window = std::move(free_.back());
-    free_.pop_back();
-    return window;
+    if (auto window = free_.take()) return std::move(*window);
+    return device_.alloc_mw();
   }
   /// Only windows that are invalid again, or whose queue pair is gone.
-  void release(std::unique_ptr<fabric::MemoryWindow> window) { free_.push_back(std::move(window)); }
+  void release(std::unique_ptr<fabric::MemoryWindow> window) { free_.give(std::move(window)); }
   void clear() { free_.clear(); }
 
  private:
   fabric::Device& device_;
-  std::vector<std::unique_ptr<fabric::MemoryWindow>> free_;
+  fabric::FreeList<std::unique_ptr<fabric::MemoryWindow>> free_;
 };
 
 /// A piece of application or arena memory that a call uses, with what holds it: an arena block or a

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "fabric/fabric.h"
+#include "fabric/free_list.h"
 #include "session/boundary.h"
 #include "session/limits.h"
 
@@ -32,7 +33,7 @@ class SendSlots {
         free_stack_(free_stack),
         by_session_(by_session),
         place_of_(count, kNoPlace) {
-    for (std::uint32_t i = long_count; i > 0; --i) free_long_.push_back(count + i - 1);
+    for (std::uint32_t i = long_count; i > 0; --i) free_long_.give(count + i - 1);
     // The lowest number ends on top of the stack: the same few slots are used again and again, and stay in
     // the cache.
     for (std::uint32_t i = 0; i < count; ++i) free_stack_[i] = static_cast<std::int32_t>(count - 1 - i);
@@ -71,10 +72,8 @@ class SendSlots {
   std::uint32_t free_long() const { return static_cast<std::uint32_t>(free_long_.size()); }
   /// A long slot, or -1.
   std::int32_t take_long() {
-    if (free_long_.empty()) return -1;
-    const std::uint32_t slot = free_long_.back();
-    free_long_.pop_back();
-    return static_cast<std::int32_t>(slot);
+    const std::optional<std::uint32_t> slot = free_long_.take();
+    return slot ? static_cast<std::int32_t>(*slot) : -1;
   }
   /// The device goes. JS keeps the memory.
   void leave_device() { region_.reset(); }
@@ -88,7 +87,7 @@ class SendSlots {
     return slot >= 0 && static_cast<std::uint32_t>(slot) < count_ + long_count_;
   }
   void release(std::uint32_t slot) {
-    if (is_long(slot)) return free_long_.push_back(slot);
+    if (is_long(slot)) return free_long_.give(slot);
     let_go(slot);
     free_stack_[control_[boundary::ctl::free_slots]++] = static_cast<std::int32_t>(slot);
   }
@@ -138,7 +137,7 @@ class SendSlots {
   std::int32_t* free_stack_;
   std::int32_t* by_session_;
   std::vector<std::uint16_t> place_of_;  ///< of slots that native code holds
-  std::vector<std::uint32_t> free_long_;
+  fabric::FreeList<> free_long_;
 };
 
 }  // namespace rdma_rpc::session

@@ -167,7 +167,15 @@ void Session::on_receive(const fabric::Wc& wc) {
     maybe_down();
     return;
   }
-  on_frame(readable(slot, wc), wc.bytes, wc.invalidated_rkey);
+  // Before anything is copied: where receives are shared, only the credits bound how many frames a peer can
+  // have here, and there are as many slots for copies as it can have credits.
+  const std::optional<std::uint32_t> readable_slot =
+      send_->count_received() ? readable(slot, wc) : std::nullopt;
+  if (readable_slot) {
+    on_frame(*readable_slot, wc.bytes, wc.invalidated_rkey);
+  } else {
+    protocol_error("frame beyond the credits");
+  }
   if (state_ == SessionState::draining) maybe_down();
 }
 
@@ -215,7 +223,6 @@ void Session::on_frame(std::uint32_t receive_slot, std::uint32_t bytes, std::uin
   const wire::Header& header = frame.header;
   recorder_.frame_in(header, bytes);
   if (!std::exchange(heard_, true)) let_send();
-  if (!send_->count_received()) return protocol_error("frame beyond the credits");
   if (header.credits != 0 && stalled_since_ns_ != 0) end_stall();
   if (header.credits != 0 && !send_->add_credits(header.credits)) {
     return protocol_error("more credits than receives");

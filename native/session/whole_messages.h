@@ -5,8 +5,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <optional>
 
+#include "fabric/free_list.h"
 #include "session/anonymous_memory.h"
 #include "session/limits.h"
 
@@ -15,27 +16,27 @@ namespace rdma_rpc::session {
 class WholeMessages {
  public:
   WholeMessages() {
-    for (std::uint32_t i = kWholeMessages; i > 0; --i) free_.push_back(i - 1);
+    for (std::uint32_t i = kWholeMessages; i > 0; --i) free_.give(i - 1);
   }
   /// Null: the system has no addresses for it.
   std::byte* data() const { return memory_.data(); }
   static constexpr std::size_t bytes() { return std::size_t{kWholeMessages} * kStride; }
 
   std::uint32_t free() const { return static_cast<std::uint32_t>(free_.size()); }
-  /// The offset of a place. There is one: the context takes no more from the completion queue than so many
-  /// may be needed for.
-  std::uint32_t take() {
-    const std::uint32_t place = free_.back();
-    free_.pop_back();
-    return place * kStride;
+  /// Returns the offset of a place. The context takes no more completions than there are places for, so that
+  /// there always is one.
+  std::optional<std::uint32_t> take() {
+    const std::optional<std::uint32_t> place = free_.take();
+    if (!place) return std::nullopt;
+    return *place * kStride;
   }
-  void release(std::uint32_t offset) { free_.push_back(offset / kStride); }
+  void release(std::uint32_t offset) { free_.give(offset / kStride); }
 
  private:
   // No power of two: the starts of all places would lie in the same few lines of the cache.
   static constexpr std::uint32_t kStride = kSegmentedBytesMax + 64;
   AnonymousMemory memory_{bytes()};
-  std::vector<std::uint32_t> free_;
+  fabric::FreeList<> free_;
 };
 
 }  // namespace rdma_rpc::session

@@ -49,7 +49,7 @@ export const sessionBugs = [
   {
     name: 'a control frame that is moved up after a partial post points to where it was',
     file: 'session/link/send_queue.cc',
-    from: '        sges_[i][0].addr = reinterpret_cast<std::uint64_t>(controls_[i].data());',
+    from: '        sges_[i].addr = reinterpret_cast<std::uint64_t>(controls_[i].data());',
     to: '        ;',
     program,
     caughtBy: 'CutPosts.LoseChangeAndDoubleNothing/0',
@@ -259,5 +259,13 @@ export const sessionBugs = [
     to: '',
     program,
     caughtBy: 'Credits.CarryMoreCallsThanReceives',
+  },
+  {
+    name: 'frames of a peer are not counted against its credits',
+    file: 'session/session.cc',
+    from: '      send_->count_received() ? readable(slot, wc) : std::nullopt;',
+    to: '      readable(slot, wc);',
+    program,
+    caughtBy: 'Of/FrameBeyondTheCredits.EndsTheSessionWhenFramesAreReadAtOnce/AClientOnSharedSealed',
   },
 ];

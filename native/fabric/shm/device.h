@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "fabric/fabric.h"
+#include "fabric/free_list.h"
 #include "fabric/shm/connect/control_connection.h"
 #include "fabric/shm/connect/process.h"
 #include "fabric/shm/connect/remote_device.h"
@@ -109,7 +110,7 @@ class Device final : public fabric::Device {
   std::vector<bool> pollers_used_;
   std::vector<QueuePair*> queue_pairs_;
   std::vector<QueuePair*> by_place_;  ///< null: free
-  std::vector<std::uint32_t> free_places_;
+  FreeList<> free_places_;
   std::deque<QueuePair*> with_file_;
   std::vector<std::weak_ptr<RemoteDevice>> remotes_;
   std::shared_ptr<RemoteDevice> left_remote_;

@@ -270,10 +270,11 @@ void ClientHalf::on_response(const wire::Frame& frame, std::uint32_t receive_slo
   if (call.bulk == nullptr) {
     if (in_sink || invalidated_rkey != 0)
       return link_.protocol_error("response used a sink that it was not given");
+    const bool settles = event.word[ev::kind] == static_cast<std::int32_t>(EvKind::settled);
+    if (settles && !link_.put_together(event, frame)) return;
     shared_.predictor.learn(call.method, frame.message_bytes, false);
     call.state = ClientState::idle;
     count_out(call);
-    if (event.word[ev::kind] == static_cast<std::int32_t>(EvKind::settled)) link_.put_together(event, frame);
     shared_.events.emit(event);
     return;
   }
@@ -316,8 +317,8 @@ void ClientHalf::on_response(const wire::Frame& frame, std::uint32_t receive_slo
     event = failed_event(slot, Reason::detached, static_cast<Processed>(event.word[ev::processed]));
   }
   if (event.word[ev::kind] == static_cast<std::int32_t>(EvKind::settled)) {  // a FAILED has its reason there
+    if (!link_.put_together(event, frame)) return;
     event.word[ev::beyond_sink] = static_cast<std::int32_t>(bulk.beyond_sink);
-    link_.put_together(event, frame);
   }
   shared_.predictor.learn(call.method, in_sink ? frame.total : frame.message_bytes, in_sink);
   revoke_then(slot, event);

@@ -23,9 +23,12 @@ class Grants {
 
   /// So many receives more are posted.
   void grow(std::uint32_t receives) { receives_ += receives; }
+  /// So many are not posted any more, since the device has refused them. What was granted of them before
+  /// cannot be taken back, but no more is granted until they are there again.
+  void shrink(std::uint32_t receives) { receives_ -= receives; }
   std::uint32_t receives() const { return receives_; }
   /// Neither held by anybody nor for certain for somebody.
-  std::uint32_t left() const { return receives_ - committed_; }
+  std::uint32_t left() const { return receives_ - std::min(receives_, committed_); }
 
   /// It begins with what it has for certain. False: there are not so many left.
   bool open(Account& account, std::uint32_t certain, std::uint32_t most) {

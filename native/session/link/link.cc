@@ -63,7 +63,7 @@ std::string Link::open_receives() {
   }
   first_spill_ = slab_is_shared() ? shared_.shared_receives.first_spill() : receive_depth_;
   const std::uint32_t spill = slab_is_shared() ? member_->spill : receive_depth_;
-  for (std::uint32_t i = 0; i < kSpillSlots; ++i) spill_slots_.push_back(spill + i);
+  for (std::uint32_t i = 0; i < kSpillSlots; ++i) spill_slots_.give(spill + i);
   return "";
 }
 
@@ -197,7 +197,7 @@ bool Link::post_shared() {
   return true;
 }
 
-std::uint32_t Link::readable(std::uint32_t receive, const fabric::Wc& wc) {
+std::optional<std::uint32_t> Link::readable(std::uint32_t receive, const fabric::Wc& wc) {
   if (copies_ == nullptr) return receive;
   // What is sealed is opened where it lies, and then longer than here.
   if (wc.apart != nullptr && sealing_ == nullptr) {
@@ -210,21 +210,14 @@ std::uint32_t Link::readable(std::uint32_t receive, const fabric::Wc& wc) {
   if (copy_slots_.empty()) {
     const std::uint32_t more = std::min(kCopySlotsStep, receive_depth_ - copy_slots_made_);
     copy_slots_made_ += more;
-    for (std::uint32_t i = 1; i <= more; ++i) copy_slots_.push_back(copy_slots_made_ - i);
+    for (std::uint32_t i = 1; i <= more; ++i) copy_slots_.give(copy_slots_made_ - i);
   }
-  const std::uint32_t slot = copy_slots_.back();
-  copy_slots_.pop_back();
-  copied_.push_back(receive);
+  const std::optional<std::uint32_t> slot = copy_slots_.take();
+  if (!slot) return std::nullopt;
+  copied_.give(receive);
   const std::byte* from =
       wc.apart != nullptr ? wc.apart : received_at() + std::size_t{receive} * receive_stride_;
-  std::memcpy(copies_.get() + std::size_t{slot} * receive_stride_, from, wc.bytes);
-  return slot;
-}
-
-std::optional<std::uint32_t> Link::take_spill_slot() {
-  if (spill_slots_.empty()) return std::nullopt;
-  const std::uint32_t slot = spill_slots_.back();
-  spill_slots_.pop_back();
+  std::memcpy(copies_.get() + std::size_t{*slot} * receive_stride_, from, wc.bytes);
   return slot;
 }
 
@@ -255,15 +248,21 @@ SendQueue::Tail Link::spread(std::uint32_t slot, std::uint32_t call, std::uint32
   return {payload + each + kSegmentGap - sizeof header, bytes - each, each};
 }
 
-void Link::put_together(Event& event, const wire::Frame& frame) {
-  if (segments_.empty()) return;
-  const std::uint32_t offset = shared_.whole.take();
+bool Link::put_together(Event& event, const wire::Frame& frame) {
+  if (segments_.empty()) return true;
+  const std::optional<std::uint32_t> place = shared_.whole.take();
+  if (!place) {
+    fail("more messages in segments have come than there are places to put them together");
+    return false;
+  }
+  const std::uint32_t offset = *place;
   const std::uint32_t first = frame.message_bytes - segments_.bytes();
   const auto slot = static_cast<std::uint32_t>(event.word[ev::receive_slot] - 1);
   std::memcpy(shared_.whole.data() + offset, memory_of(slot) + offset_of(slot) + frame.message_offset, first);
   segments_.copy_to(shared_.whole.data() + offset + first);
   event.word[ev::region] = boundary::kWholeMessage;
   event.word[ev::offset] = static_cast<std::int32_t>(offset);
+  return true;
 }
 
 void Link::send_message(std::uint32_t slot, wire::Header header, const wire::Sink* sink,

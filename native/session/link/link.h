@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "fabric/fabric.h"
+#include "fabric/free_list.h"
 #include "session/link/sealing.h"
 #include "session/link/segments.h"
 #include "session/link/send_queue.h"
@@ -81,8 +82,8 @@ class Link {
     return bytes <= std::max(shared_.slot_bytes, segmented_bytes_);
   }
   /// What came in segments is put together for JS, which gets it with this event. For REQUEST and SETTLED,
-  /// right before they are emitted.
-  void put_together(boundary::Event& event, const wire::Frame& frame);
+  /// before anything of the call changes. Returns false when the session has failed, for want of a place.
+  bool put_together(boundary::Event& event, const wire::Frame& frame);
   bool has_segments() const { return !segments_.empty(); }
   void control(wire::FrameType type, std::uint32_t call, std::uint32_t method,
                const wire::Sink* sink = nullptr, SendQueue::Done done = SendQueue::Done());
@@ -129,15 +130,19 @@ class Link {
   void recycle(std::uint32_t receive_slot) {
     if (BriefMessages::has(receive_slot)) return shared_.brief.release(receive_slot, number_);
     touch();
-    if (receive_slot >= first_spill_) return spill_slots_.push_back(receive_slot);
+    if (receive_slot >= first_spill_) return spill_slots_.give(receive_slot);
     if (copies_ == nullptr) return consumed_.push_back(receive_slot);
-    // Any of those that copies have been made of will do.
-    copy_slots_.push_back(receive_slot);
-    consumed_.push_back(copied_.back());
-    copied_.pop_back();
+    // Any of those that copies have been made of will do. None is left when no copy is in use: then this slot
+    // is free already.
+    const std::optional<std::uint32_t> receive = copied_.take();
+    if (!receive) return;
+    copy_slots_.give(receive_slot);
+    consumed_.push_back(*receive);
   }
-  /// A slot behind the receives, see kSpillSlots; none: they are all taken.
-  std::optional<std::uint32_t> take_spill_slot();
+  /// Returns a slot behind the receives, see kSpillSlots, or nothing when they are all taken.
+  std::optional<std::uint32_t> take_spill_slot() { return spill_slots_.take(); }
+  /// For one that was taken and not used.
+  void give_spill_slot_back(std::uint32_t slot) { spill_slots_.give(slot); }
   bool has_spill_slot() const { return !spill_slots_.empty(); }
   /// Receives that are neither posted nor about to be: with JS, or with requests that wait.
   std::uint32_t receives_kept() const {
@@ -177,12 +182,12 @@ class Link {
     if (copies_ == nullptr) return;
     fabric::prefetch(consumed_.data() + consumed_.size());
     if (wc.apart != nullptr) return;
-    for (const std::vector<std::uint32_t>* slots : {&copy_slots_, &copied_})
-      fabric::prefetch(slots->data() + slots->size());
+    for (const fabric::FreeList<>* slots : {&copy_slots_, &copied_}) fabric::prefetch(slots->end());
   }
   void expect_copy(const fabric::Wc& wc) const {
-    if (copies_ == nullptr || copy_slots_.empty() || wc.bytes == 0 || wc.apart != nullptr) return;
-    const std::byte* copy = copies_.get() + std::size_t{copy_slots_.back()} * receive_stride_;
+    const std::uint32_t* slot = copy_slots_.peek();
+    if (copies_ == nullptr || slot == nullptr || wc.bytes == 0 || wc.apart != nullptr) return;
+    const std::byte* copy = copies_.get() + std::size_t{*slot} * receive_stride_;
     fabric::prefetch(copy, std::min(wc.bytes, 256u));
   }
   /// False: the session has failed.
@@ -195,8 +200,10 @@ class Link {
       receives_posted_ -= count;
     }
   }
-  /// The receive slot that a frame which has come in is to be read in.
-  std::uint32_t readable(std::uint32_t receive, const fabric::Wc& wc);
+  /// Returns the receive slot that a frame which has come in is to be read in, or nothing when there is no
+  /// slot for a copy. The frame must have been counted against the peer's credits: they are what bounds the
+  /// copies.
+  std::optional<std::uint32_t> readable(std::uint32_t receive, const fabric::Wc& wc);
   void begin_stall();
   void end_stall();
   std::string why_failed(const char* what, fabric::WcStatus status) const;
@@ -227,9 +234,9 @@ class Link {
   std::vector<std::uint32_t> consumed_;
   /// With copies_: its free slots, and the receives that the others are copies of. The slot that came free
   /// last is taken first: receives take turns through all of their memory, copies stay in the cache.
-  std::vector<std::uint32_t> copy_slots_, copied_;
-  std::uint32_t copy_slots_made_ = 0;       ///< of receive_depth_: the others have never been needed
-  std::vector<std::uint32_t> spill_slots_;  ///< free slots behind the receives, see kSpillSlots
+  fabric::FreeList<> copy_slots_, copied_;
+  std::uint32_t copy_slots_made_ = 0;  ///< of receive_depth_: the others have never been needed
+  fabric::FreeList<> spill_slots_;     ///< free slots behind the receives, see kSpillSlots
   SetBits sets_ = 0;
   bool drained_ = false, unposted_ = false;
   bool heard_ = false;          ///< a frame has come in

@@ -18,10 +18,10 @@ ReceivePool::Slab ReceivePool::take(std::size_t bytes, std::string* error) {
     if (!add(slab_bytes, error)) return {};
     chunk = chunks_.begin();
   }
-  const std::uint32_t index = chunk->free.back();
-  chunk->free.pop_back();
+  const std::optional<std::uint32_t> index = chunk->free.take();
+  if (!index) return {};
   if (chunk->free.empty()) chunks_.splice(chunks_.end(), chunks_, chunk);
-  return {*this, chunk, index};
+  return {*this, chunk, *index};
 }
 
 bool ReceivePool::add(std::size_t slab_bytes, std::string* error) {
@@ -42,12 +42,12 @@ bool ReceivePool::add(std::size_t slab_bytes, std::string* error) {
   auto region = device_.reg_mr(memory->data(), memory->size(), fabric::access_local_write, error);
   if (region == nullptr) return false;
   Chunk& chunk = chunks_.emplace_front(Chunk{std::move(memory), std::move(region), slab_bytes, slabs, {}});
-  for (std::uint32_t i = slabs; i-- > 0;) chunk.free.push_back(i);
+  for (std::uint32_t i = slabs; i-- > 0;) chunk.free.give(i);
   return true;
 }
 
 void ReceivePool::give_back(std::list<Chunk>::iterator chunk, std::uint32_t index) {
-  chunk->free.push_back(index);
+  chunk->free.give(index);
   if (chunk->unused() && !keeps(*chunk)) {
     chunks_.erase(chunk);
     return;

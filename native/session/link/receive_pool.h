@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "fabric/fabric.h"
+#include "fabric/free_list.h"
 
 namespace rdma_rpc::session {
 
@@ -21,7 +22,7 @@ class ReceivePool {
     std::unique_ptr<fabric::MemoryRegion> region;
     std::size_t slab_bytes;
     std::uint32_t slabs;
-    std::vector<std::uint32_t> free;
+    fabric::FreeList<> free;
 
     bool unused() const { return free.size() == slabs; }
   };

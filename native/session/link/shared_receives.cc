@@ -23,13 +23,13 @@ bool SharedReceives::open(std::uint32_t most) {
   if (queue_ == nullptr) return false;
   memory_ = std::move(memory);
   owner_.assign(capacity_, kNobody);
-  for (std::uint32_t i = members; i-- > 0;) free_spills_.push_back(capacity_ + i * kSpillSlots);
+  for (std::uint32_t i = members; i-- > 0;) free_spills_.give(capacity_ + i * kSpillSlots);
   return true;
 }
 
 bool SharedReceives::grow(std::uint32_t wanted) {
-  while (grants_.receives() < wanted) {
-    const std::uint32_t first = grants_.receives();
+  while (registered() < wanted) {
+    const std::uint32_t first = registered();
     if (first + kSharedChunk > capacity_) return false;
     std::string why;
     auto region = device_.reg_mr(data() + std::size_t{first} * stride_, std::size_t{kSharedChunk} * stride_,
@@ -38,8 +38,9 @@ bool SharedReceives::grow(std::uint32_t wanted) {
     regions_.push_back(std::move(region));
     std::vector<std::uint32_t> slots(kSharedChunk);
     std::iota(slots.begin(), slots.end(), first);
-    if (!post_slots(slots)) return false;
+    // What the device refuses of them is taken off again.
     grants_.grow(kSharedChunk);
+    if (!post_slots(slots)) return false;
   }
   return true;
 }
@@ -47,33 +48,36 @@ bool SharedReceives::grow(std::uint32_t wanted) {
 bool SharedReceives::join(Member& member, std::uint32_t most) {
   if (data() == nullptr && !open(most)) return false;
   const std::uint32_t certain = std::min(most, kCertainReceives);
-  if (free_spills_.empty()) return false;
+  const std::optional<std::uint32_t> spill = free_spills_.take();
+  if (!spill) return false;
   // Enough for one busy session to have all that it can use; many share.
   const std::uint64_t beyond = std::min<std::uint64_t>(
       (beyond_ + most - certain) * (1 + kGrantShare) / kGrantShare + 1, kSharedBeyond);
   const std::uint64_t wanted = (members_ + 1) * std::uint64_t{kCertainReceives} + beyond;
   grow(static_cast<std::uint32_t>(std::min<std::uint64_t>(wanted, capacity_)));
-  if (!grants_.open(member.account, certain, most)) return false;
+  if (!grants_.open(member.account, certain, most)) {
+    free_spills_.give(*spill);
+    return false;
+  }
   member.target = certain;
-  member.spill = free_spills_.back();
-  free_spills_.pop_back();
+  member.spill = *spill;
   ++members_;
   beyond_ += most - certain;
   return true;
 }
 
 void SharedReceives::leave(Member& member, std::uint32_t session) {
+  --members_;
+  beyond_ -= member.account.most - member.account.certain;
+  grants_.close(member.account);
   if (member.taken != 0) {
     std::vector<std::uint32_t> slots;
-    for (std::uint32_t slot = 0; slot < grants_.receives(); ++slot) {
+    for (std::uint32_t slot = 0; slot < registered(); ++slot) {
       if (owner_[slot] == session) slots.push_back(slot);
     }
     post_slots(slots);
   }
-  --members_;
-  beyond_ -= member.account.most - member.account.certain;
-  grants_.close(member.account);
-  free_spills_.push_back(member.spill);
+  free_spills_.give(member.spill);
   member = {};
 }
 
@@ -82,7 +86,28 @@ void SharedReceives::came_for_nobody(std::uint32_t slot) {
   post_slots({&slot, 1});
 }
 
+/// Returns whether the device has taken all of them. Those that it refuses are not lost: they count as
+/// receives that are not there until a later post finds room for them.
 bool SharedReceives::post_slots(std::span<const std::uint32_t> slots) {
+  if (refused() != 0) offer_refused();
+  const std::size_t taken = offer(slots);
+  for (const std::uint32_t slot : slots.subspan(taken)) owner_[slot] = kRefused;
+  grants_.shrink(static_cast<std::uint32_t>(slots.size() - taken));
+  return taken == slots.size();
+}
+
+void SharedReceives::offer_refused() {
+  std::vector<std::uint32_t> slots;
+  for (std::uint32_t slot = 0; slot < registered(); ++slot) {
+    if (owner_[slot] == kRefused) slots.push_back(slot);
+  }
+  const std::size_t taken = offer(slots);
+  for (const std::uint32_t slot : std::span(slots).subspan(taken)) owner_[slot] = kRefused;
+  grants_.grow(static_cast<std::uint32_t>(taken));
+}
+
+/// Returns how many of them the device has taken.
+std::size_t SharedReceives::offer(std::span<const std::uint32_t> slots) {
   wrs_.resize(std::max(wrs_.size(), slots.size()));
   for (std::size_t i = 0; i < slots.size(); ++i) {
     const std::uint32_t slot = slots[i];
@@ -93,7 +118,7 @@ bool SharedReceives::post_slots(std::span<const std::uint32_t> slots) {
   }
   const std::size_t taken = queue_->post(std::span(wrs_).first(slots.size()));
   posted_ += static_cast<std::uint32_t>(taken);
-  return taken == slots.size();
+  return taken;
 }
 
 /// More for one that is busy, less for one that was, while it says anything at all.

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "fabric/free_list.h"
 #include "fabric/receive_queue.h"
 #include "session/anonymous_memory.h"
 #include "session/link/grants.h"
@@ -55,7 +56,9 @@ class SharedReceives {
   /// Slots with this number and later ones are behind the receives.
   std::uint32_t first_spill() const { return capacity_; }
   /// Registered for it, and so pinned.
-  std::size_t registered_bytes() const { return std::size_t{grants_.receives()} * stride_; }
+  std::size_t registered_bytes() const { return std::size_t{registered()} * stride_; }
+  /// Receives that the device has refused to take again. They are offered to it with each later post.
+  std::uint32_t refused() const { return registered() - grants_.receives(); }
 
   /// A frame for the session lies in that slot.
   void came(Member& member, std::uint32_t session, std::uint32_t slot) {
@@ -74,10 +77,13 @@ class SharedReceives {
   std::uint32_t posted() const { return posted_; }
 
  private:
-  static constexpr std::uint32_t kNobody = ~std::uint32_t{0};
+  static constexpr std::uint32_t kNobody = ~std::uint32_t{0}, kRefused = kNobody - 1;
+  std::uint32_t registered() const { return static_cast<std::uint32_t>(regions_.size()) * kSharedChunk; }
   bool open(std::uint32_t most);
   bool grow(std::uint32_t wanted);
   bool post_slots(std::span<const std::uint32_t> slots);
+  std::size_t offer(std::span<const std::uint32_t> slots);
+  void offer_refused();
   static void adapt(Member& member, std::uint64_t now_ns);
 
   fabric::Device& device_;
@@ -89,8 +95,8 @@ class SharedReceives {
   std::uint64_t beyond_ = 0;  ///< what members could have beyond what is certain, in all
   Grants grants_;
   std::vector<std::unique_ptr<fabric::MemoryRegion>> regions_;  ///< of kSharedChunk receives each
-  std::vector<std::uint32_t> owner_;                            ///< of each slot, by session; posted: nobody
-  std::vector<std::uint32_t> free_spills_;
+  std::vector<std::uint32_t> owner_;  ///< of each slot: a session, nobody (it is posted), kRefused
+  fabric::FreeList<> free_spills_;
   std::vector<fabric::RecvWr> wrs_;
   std::unique_ptr<fabric::ReceiveQueue> queue_;  ///< last: what is posted lies in the rest
 };

@@ -52,9 +52,8 @@ void ServerHalf::spill_metadata(ServerBulk& bulk) {
   bulk.held_receive = -1;
 }
 
-/// Its metadata goes where JS looks for it. Needs a free slot there.
-void ServerHalf::restore_metadata(ServerBulk& bulk) {
-  const std::uint32_t slot = *link_.take_spill_slot();
+/// Its metadata goes where JS looks for it, into this slot behind the receives.
+void ServerHalf::restore_metadata(ServerBulk& bulk, std::uint32_t slot) {
   const std::uint32_t offset = slot * link_.receive_stride();
   std::copy(bulk.metadata.begin(), bulk.metadata.end(), link_.receive_slab() + offset);
   bulk.held_receive = static_cast<std::int32_t>(slot);
@@ -67,10 +66,14 @@ bool ServerHalf::start_fetch(std::uint32_t slot, memory::Use use) {
   ServerCall& call = calls_[slot];
   ServerBulk& bulk = *call.bulk;
   const bool spilled = bulk.held_receive < 0;
-  if (spilled && !link_.has_spill_slot()) return false;
+  const std::optional<std::uint32_t> spill = spilled ? link_.take_spill_slot() : std::nullopt;
+  if (spilled && !spill) return false;
   bulk.block = shared_.arena.alloc(bulk.total, use, link_.owner());
-  if (bulk.block == memory::kNoBlock) return false;
-  if (spilled) restore_metadata(bulk);
+  if (bulk.block == memory::kNoBlock) {
+    if (spill) link_.give_spill_slot_back(*spill);
+    return false;
+  }
+  if (spill) restore_metadata(bulk, *spill);
   call.state = ServerState::fetching;
   join(Bulk::read, slot);
   return true;

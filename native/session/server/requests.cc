@@ -64,8 +64,8 @@ void ServerHalf::on_request(const wire::Frame& frame, const std::byte* data, std
   event.word[ev::receive_slot] = static_cast<std::int32_t>(receive_slot + 1);
   if ((header.flags & wire::has_pieces) == 0) {
     if (frame.message_bytes <= options_.max_message_bytes) {
-      link_.put_together(event, frame);
-      return shared_.events.emit(event);
+      if (link_.put_together(event, frame)) shared_.events.emit(event);
+      return;
     }
     link_.recycle(receive_slot);
     return refuse_size(slot, frame.message_bytes);

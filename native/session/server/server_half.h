@@ -113,7 +113,7 @@ class ServerHalf final : Half {
   void wait_to_fetch(std::uint32_t slot);
   std::string why_waiting(std::uint32_t slot) const;
   void spill_metadata(ServerBulk& bulk);
-  void restore_metadata(ServerBulk& bulk);
+  void restore_metadata(ServerBulk& bulk, std::uint32_t slot);
   bool refused_by_system(std::uint32_t slot);
   /// What its session may have of the arena, by the server's own word, is what a request lacks.
   bool beyond_quota(std::uint32_t slot) const;

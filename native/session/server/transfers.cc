@@ -130,6 +130,7 @@ void ServerHalf::next_piece(ServerBulk& bulk) {
 /// The oldest READ into staging memory has completed: its bytes go where the request is put together. (A
 /// cancelled call keeps its block until its last READ is over, so this is always good.)
 void ServerHalf::land() {
+  if (landings_.empty()) return;
   const Landing landing = landings_.front();
   landings_.pop_front();
   std::memcpy(landing.to, staging_->at(landing.block).data, landing.bytes);

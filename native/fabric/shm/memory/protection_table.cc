@@ -13,9 +13,8 @@ ProtectionTable::ProtectionTable(TableKey* shared, std::uint32_t generation)
 
 std::uint32_t ProtectionTable::add(Kind kind) {
   std::uint32_t index = 0;
-  if (!free_.empty()) {
-    index = free_.back();
-    free_.pop_back();
+  if (const std::optional<std::uint32_t> free = free_.take()) {
+    index = *free;
   } else if (entries_.size() < kKeysMax) {
     index = static_cast<std::uint32_t>(entries_.size());
     entries_.emplace_back();
@@ -29,7 +28,7 @@ std::uint32_t ProtectionTable::add(Kind kind) {
 void ProtectionTable::remove(std::uint32_t index) {
   revoke(index << kKeyGenerationBits);
   entries_[index].kind = Kind::free;
-  free_.push_back(index);
+  free_.give(index);
 }
 
 std::uint32_t ProtectionTable::new_key(std::uint32_t index) {

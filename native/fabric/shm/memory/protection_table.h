@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "fabric/fabric.h"
+#include "fabric/free_list.h"
 #include "fabric/shm/layout.h"
 
 namespace rdma_rpc::fabric::shm {
@@ -77,7 +78,7 @@ class ProtectionTable {
   TableKey* shared_;
   std::uint32_t generation_;
   std::vector<Entry> entries_;
-  std::vector<std::uint32_t> free_;
+  FreeList<> free_;
 };
 
 }  // namespace rdma_rpc::fabric::shm

@@ -37,14 +37,11 @@ std::unique_ptr<fabric::QueuePair> Device::create_qp(fabric::CompletionQueue& cq
     return nullptr;
   }
   close_opened_files();
-  if (free_places_.empty()) {
-    free_places_.push_back(static_cast<std::uint32_t>(by_place_.size()));
-    by_place_.push_back(nullptr);
-  }
-  const std::uint32_t place = free_places_.back();
+  const auto next = static_cast<std::uint32_t>(by_place_.size());
+  const std::uint32_t place = free_places_.take().value_or(next);
+  if (place == next) by_place_.push_back(nullptr);
   auto qp =
       std::make_unique<QueuePair>(*this, queue, options, ++last_qp_num_, place, std::move(segment), token);
-  free_places_.pop_back();
   by_place_[place] = qp.get();
   queue_pairs_.push_back(qp.get());
   return qp;
@@ -60,7 +57,7 @@ void Device::forget(const QueuePair& qp) {
   std::erase(queue_pairs_, &qp);
   std::erase(with_file_, &qp);
   by_place_[qp.place()] = nullptr;
-  free_places_.push_back(qp.place());
+  free_places_.give(qp.place());
 }
 
 /// The descriptor of a queue pair is for its peer to open once. Some of the oldest are looked at with each

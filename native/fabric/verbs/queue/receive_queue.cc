@@ -16,7 +16,7 @@ ReceiveQueue::ReceiveQueue(Device& device, CompletionQueue& cq, SrqPtr srq, std:
       base_(std::uint64_t{1} << 63 | (std::uint64_t{generation & 0x7fff} << 16 | kNoPlace) << 32),
       wr_ids_(capacity) {
   free_.reserve(capacity);
-  for (std::uint32_t number = capacity; number-- > 0;) free_.push_back(number);
+  for (std::uint32_t number = capacity; number-- > 0;) free_.give(number);
   cq_.share_receives(this);
   ++device_.counts().receive_queues;
 }
@@ -30,19 +30,21 @@ std::size_t ReceiveQueue::post(std::span<const RecvWr> requests) {
   const std::size_t room = std::min(requests.size(), free_.size());
   std::size_t taken = 0;
   while (taken < room) {
-    const std::size_t count = std::min(room - taken, kChain);
-    for (std::size_t i = 0; i < count; ++i) {
-      const RecvWr& wr = requests[taken + i];
-      const std::uint32_t number = free_.back();
-      free_.pop_back();
-      wr_ids_[number] = wr.wr_id;
-      sges_[i] = {wr.sge.addr, wr.sge.length, wr.sge.lkey};
-      chain_[i] = {base_ | number, i + 1 < count ? &chain_[i + 1] : nullptr, &sges_[i], 1};
+    std::size_t count = 0;
+    for (const std::size_t most = std::min(room - taken, kChain); count < most; ++count) {
+      const std::optional<std::uint32_t> number = free_.take();
+      if (!number) break;
+      const RecvWr& wr = requests[taken + count];
+      wr_ids_[*number] = wr.wr_id;
+      sges_[count] = {wr.sge.addr, wr.sge.length, wr.sge.lkey};
+      chain_[count] = {base_ | *number, nullptr, &sges_[count], 1};
+      if (count > 0) chain_[count - 1].next = &chain_[count];
     }
+    if (count == 0) return taken;
     ibv_recv_wr* bad = nullptr;
     if (ibv_post_srq_recv(srq_.get(), chain_.data(), &bad) != 0 && bad != nullptr) {
       taken += static_cast<std::size_t>(bad - chain_.data());
-      for (; bad != nullptr; bad = bad->next) free_.push_back(static_cast<std::uint32_t>(bad->wr_id));
+      for (; bad != nullptr; bad = bad->next) free_.give(static_cast<std::uint32_t>(bad->wr_id));
       return taken;
     }
     taken += count;

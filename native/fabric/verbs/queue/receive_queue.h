@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "fabric/free_list.h"
 #include "fabric/receive_queue.h"
 #include "fabric/verbs/device.h"
 
@@ -29,7 +30,7 @@ class ReceiveQueue final : public fabric::ReceiveQueue {
   /// It has completed: the place is free. Returns the user's number of it.
   std::uint64_t complete(std::uint64_t id) {
     const auto number = static_cast<std::uint32_t>(id);
-    free_.push_back(number);
+    free_.give(number);
     return wr_ids_[number];
   }
 
@@ -42,7 +43,7 @@ class ReceiveQueue final : public fabric::ReceiveQueue {
   SrqPtr srq_;
   const std::uint64_t base_;           ///< of ids
   std::vector<std::uint64_t> wr_ids_;  ///< of the user, by number
-  std::vector<std::uint32_t> free_;    ///< numbers that are not posted
+  FreeList<> free_;                    ///< numbers that are not posted
   std::array<ibv_recv_wr, kChain> chain_{};
   std::array<ibv_sge, kChain> sges_{};
 };

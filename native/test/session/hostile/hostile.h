@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <optional>
 
 #include "session/hostile/scripted_peer.h"
 #include "session/sides/audit.h"
@@ -29,13 +30,21 @@ inline wire::Header header(FrameType type, std::uint32_t call, std::uint32_t met
 
 /// An honest pair, and a session of `victim` whose peer is scripted.
 struct Scene {
-  explicit Scene(bool victim_is_client, PairOptions options = immediate())
+  /// `grants`: the victim's receives may be shared; `seal`: it seals what it sends and opens what it gets.
+  explicit Scene(bool victim_is_client, PairOptions options = immediate(), bool grants = false,
+                 const std::optional<SealOptions>& seal = std::nullopt)
       : pair(options),
         victim(victim_is_client ? pair.client : pair.server),
-        session(
-            victim.open({victim_is_client, kInflight, options.max_message_bytes, options.max_message_bytes})),
+        session(victim.open(options_of(victim_is_client, options, grants, seal))),
         peer(pair.world, kInflight, options.context.slot_bytes) {
     peer.connect(victim.session(session));
+  }
+  static SessionOptions options_of(bool is_client, const PairOptions& pair, bool grants,
+                                   const std::optional<SealOptions>& seal) {
+    SessionOptions options{is_client, kInflight, pair.max_message_bytes, pair.max_message_bytes};
+    options.grants = grants;
+    options.seal = seal;
+    return options;
   }
   void run() { pair.run(); }
   /// Submits a call to the scripted peer and returns the request frame that arrives there.

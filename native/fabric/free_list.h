@@ -1,0 +1,40 @@
+// What nobody uses at the moment: slots, indices of a table, objects that are kept for the next user. The one
+// that was given back last is taken first, since it is still in the cache. A list may always be empty: its
+// user may be served by a peer that breaks every rule. So take() is the only way to get something out, and
+// its result says whether there was anything; a house test keeps it that way (test/house/native.test.ts).
+// Used by the fabrics and sessions, on their device's thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace rdma_rpc::fabric {
+
+template <class T = std::uint32_t>
+class FreeList {
+ public:
+  bool empty() const { return items_.empty(); }
+  std::size_t size() const { return items_.size(); }
+  void reserve(std::size_t count) { items_.reserve(count); }
+  void give(T item) { items_.push_back(std::move(item)); }
+  /// Returns the item that was given back last, or nothing when the list is empty.
+  [[nodiscard]] std::optional<T> take() {
+    if (items_.empty()) return std::nullopt;
+    std::optional<T> item(std::move(items_.back()));
+    items_.pop_back();
+    return item;
+  }
+  /// Returns the item that take() returns next, for prefetching, or null when the list is empty.
+  const T* peek() const { return items_.empty() ? nullptr : &items_.back(); }
+  /// Where take() and give() will write, for prefetching.
+  const T* end() const { return items_.data() + items_.size(); }
+  void clear() { items_.clear(); }
+
+ private:
+  std::vector<T> items_;
+};
+
+}  // namespace rdma_rpc::fabric
