@@ -129,8 +129,7 @@ void QueuePair::turn() {
   // taken along.
   if (ack_owed_ || gathered_ != 0) flush();
   if (readable_) read();
-  const bool unsent = !burst_.empty() || has_answers() || refusal_.open || can_start_next() || ask_owed_;
-  if (socket_ && unsent) flush();
+  if (socket_ && (!burst_.empty() || has_more(Acks::later))) flush();
   const bool hears = readable_ && !refusal_.open;
   if (hears || (ack_owed_ && !blocked_)) wants_turn();
 }

@@ -75,6 +75,25 @@ class QueuePair final : public fabric::QueuePair {
     WcStatus receive = WcStatus::success;  ///< of the oldest receive, when that is what fails
   };
 
+  /// What a frame is, by priority: the first one of these that can go is the next one (next_frame()).
+  enum class FrameKind : std::uint8_t {
+    none,
+    refusal,   ///< of a request of the peer
+    ack,       ///< of requests of the peer
+    question,  ///< a request without bytes, for its ack alone
+    request,   ///< a whole small request, or one part of a larger one
+    answer,    ///< one part of the answer to a READ of the peer
+  };
+  /// How the request stands that is next in the send queue.
+  enum class Line : std::uint8_t {
+    waits,      ///< the queue is empty, or its next request may not go yet
+    small,      ///< it goes in one frame
+    bulk,       ///< it goes in several frames, or in a long one, and none of them has gone
+    under_way,  ///< some of its frames have gone: no other request may come between them
+  };
+  /// Whether an ack by itself is a reason for a frame: it can wait for one that takes it along.
+  enum class Acks : std::uint8_t { now, later };
+
   // queue_pair.cc
   const Token& own_word() const { return words_ ? words_->own : address_.token; }
   void welcome(Guest guest);
@@ -102,9 +121,10 @@ class QueuePair final : public fabric::QueuePair {
   // sending.cc
   void flush();
   bool form();
-  bool can_start_next();
-  bool add_small();
-  void add_bulk();
+  Line line();
+  FrameKind next_frame(Acks acks);
+  bool add(FrameKind kind);
+  bool has_more(Acks acks) { return next_frame(acks) != FrameKind::none; }
   void add_request();
   void add_question();
   void add_answer();

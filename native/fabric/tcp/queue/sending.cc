@@ -1,7 +1,8 @@
-// Frames out: what is sent next, and how much of it. Words and small requests go first, then one part of a
-// transfer, in turn of a request's and an answer's; so a small frame waits for one part at most, besides what
-// the kernel holds. Requests keep their order, so a small one waits for a WRITE that was posted before it.
-// See queue_pair.h.
+// Frames out. next_frame() is the only place that decides which frame goes next: words and small requests go
+// first, then one part of a transfer, in turn of a request's and an answer's; so a small frame waits for one
+// part at most, besides what the kernel holds. Requests keep their order, so a small one waits for a WRITE
+// that was posted before it, and nothing that has a number of its own comes between the frames of one
+// request. See queue_pair.h.
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -26,9 +27,7 @@ ssize_t send_pieces(int fd, std::span<iovec> pieces, int flags) {
   return ::sendmsg(fd, &message, flags);
 }
 
-bool is_small(const SendSlot& slot) {
-  return slot.opcode == Opcode::rdma_read || (!slot.begun && slot.bytes <= kSmall);
-}
+bool is_small(const SendSlot& slot) { return slot.opcode == Opcode::rdma_read || slot.bytes <= kSmall; }
 
 }  // namespace
 
@@ -56,44 +55,69 @@ void QueuePair::flush() {
   }
 }
 
-/// Fills the burst. False: there is nothing to send.
+/// Fills the burst, with one part of a transfer at most. Returns false when there is nothing to send.
 bool QueuePair::form() {
   burst_.clear();
-  if (refusal_.open && !has_answers()) conclude_refusal();
-  if (!socket_) return false;
-  if (ack_owed_) burst_.add_frame({.op = Op::ack, .number = handled_});
-  ack_owed_ = false;
-  if (ask_owed_ && !refusal_.open) add_question();
-  while (!refusal_.open && burst_.has_room(kMaxSge) && add_small()) {
+  while (burst_.has_room(kMaxSge) && burst_.bytes() < Burst::kBytes && add(next_frame(Acks::now))) {
   }
-  add_bulk();
   retire();
   return socket_ && !burst_.empty();
 }
 
-/// Whether the next request can go on its way.
-bool QueuePair::can_start_next() {
-  if (!socket_ || refusal_.open) return false;
+/// Carries out the local requests that come first.
+QueuePair::Line QueuePair::line() {
   carry_out_local();
-  return !sends_.all_started() && sends_.next().status == WcStatus::success && !sends_.must_wait();
+  if (sends_.all_started() || sends_.next().status != WcStatus::success || sends_.must_wait())
+    return Line::waits;
+  const SendSlot& slot = sends_.next();
+  if (slot.begun) return Line::under_way;
+  return is_small(slot) ? Line::small : Line::bulk;
 }
 
-bool QueuePair::add_small() {
-  if (burst_.bytes() >= Burst::kBytes || !can_start_next() || !is_small(sends_.next())) return false;
-  add_request();
-  return true;
+/// The frame that goes next. Whatever is to be said is decided here, one frame at a time, since what may go
+/// depends on the frame before it: a local request that has been reached meanwhile may want a question, and
+/// the request behind it may have begun.
+QueuePair::FrameKind QueuePair::next_frame(Acks acks) {
+  if (!socket_) return FrameKind::none;
+  if (refusal_.open && !has_answers()) return FrameKind::refusal;
+  if (ack_owed_ && acks == Acks::now) return FrameKind::ack;
+  if (refusal_.open) return FrameKind::answer;
+  const Line next = line();
+  // The last frame of a request that is under way asks, too (add_request()).
+  if (ask_owed_ && next != Line::under_way) return FrameKind::question;
+  if (next == Line::small) return FrameKind::request;
+  if (next == Line::waits || (has_answers() && answer_next_))
+    return has_answers() ? FrameKind::answer : FrameKind::none;
+  return FrameKind::request;
 }
 
-void QueuePair::add_bulk() {
-  if (!burst_.has_room(kMaxSge) || burst_.bytes() >= Burst::kBytes) return;
-  const bool request = can_start_next();
-  if (request && !(has_answers() && answer_next_)) {
-    answer_next_ = true;
-    add_request();
-  } else if (has_answers()) {
-    answer_next_ = false;
-    add_answer();
+/// Adds that frame to the burst. Returns whether another one may come behind it.
+bool QueuePair::add(FrameKind kind) {
+  switch (kind) {
+    case FrameKind::none:
+      return false;
+    case FrameKind::refusal:
+      conclude_refusal();
+      return true;
+    case FrameKind::ack:
+      ack_owed_ = false;
+      burst_.add_frame({.op = Op::ack, .number = handled_});
+      return true;
+    case FrameKind::question:
+      add_question();
+      return true;
+    case FrameKind::request: {
+      const bool bulk = sends_.next().begun || !is_small(sends_.next());
+      if (bulk) answer_next_ = true;
+      add_request();
+      return !bulk;
+    }
+    case FrameKind::answer:
+      answer_next_ = false;
+      add_answer();
+      return false;
   }
+  return false;
 }
 
 /// A WRITE of no bytes, for its ack.
@@ -131,8 +155,8 @@ void QueuePair::add_request() {
     if (slot.opcode == Opcode::send_with_inv) header.flags = flag_invalidate;
   }
   if (header.flags != 0) header.extra = slot.extra;
-  if (last && (slot.signaled || ack_wanted_)) header.flags |= flag_ack;
-  if (last) ack_wanted_ = false;
+  if (last && (slot.signaled || ack_wanted_ || ask_owed_)) header.flags |= flag_ack;
+  if (last) ack_wanted_ = ask_owed_ = false;
   burst_.add_frame(header);
   iovec pieces[kMaxSge];
   const std::size_t count = slot.pieces(slot.moved, header.bytes, pieces);

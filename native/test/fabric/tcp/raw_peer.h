@@ -95,11 +95,15 @@ class RawPeer {
     EXPECT_TRUE(make_token(&token_));
     EXPECT_EQ(tcp::decode(end.qp->local_address(), &address_), "");
   }
-  /// Connects the socket, and says nothing.
-  void dial() {
+  /// Connects the socket, and says nothing. `receive_bytes`: the size of its receive buffer, or 0 for the
+  /// system's.
+  void dial(int receive_bytes = 0) {
     sockaddr_storage name{};
     const socklen_t length = tcp::to_sockaddr(address_.place, &name);
     fd_ = UniqueFd(::socket(name.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (receive_bytes != 0) {
+      ASSERT_EQ(::setsockopt(fd_.get(), SOL_SOCKET, SO_RCVBUF, &receive_bytes, sizeof receive_bytes), 0);
+    }
     ASSERT_EQ(::connect(fd_.get(), reinterpret_cast<sockaddr*>(&name), length), 0);
   }
   void greet(const Token& to) {
@@ -107,8 +111,8 @@ class RawPeer {
     send_all(&hello, sizeof hello);
   }
   /// Both sides connected.
-  void connect() {
-    dial();
+  void connect(int receive_bytes = 0) {
+    dial(receive_bytes);
     greet(address_.token);
     ASSERT_EQ(end_.qp->connect(blob()), "");
     ASSERT_TRUE(end_.until([&] { return end_.qp->state() == QpState::rts; })) << end_.qp->error();
