@@ -16,6 +16,7 @@ import { record } from '../../scripts/results.mjs';
 import { progress } from '../../scripts/step.mjs';
 import { codegenBugs } from './codegen.mjs';
 import { controlBugs } from './control.mjs';
+import { fabricBugs } from './fabric.mjs';
 import { Native } from './native.mjs';
 import { runtimeBugs } from './runtime.mjs';
 import { serverBugs } from './server.mjs';
@@ -107,7 +108,7 @@ async function main() {
   const words = process.argv.slice(2).filter((arg) => !arg.startsWith(SANITIZE));
   const wanted = (bugs) => bugs.filter(({ name }) => words.every((word) => name.includes(word)));
   const lacking = [...missing('build'), ...missing('tests')];
-  const inNative = lacking.length > 0 ? [] : wanted([...shmBugs, ...sessionBugs]);
+  const inNative = lacking.length > 0 ? [] : wanted([...shmBugs, ...fabricBugs, ...sessionBugs]);
   const inTypeScript =
     sanitize === '' ? wanted([...runtimeBugs, ...controlBugs, ...serverBugs, ...codegenBugs]) : [];
   const whyNot =

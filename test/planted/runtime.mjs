@@ -194,4 +194,14 @@ export const runtimeBugs = [
       'what a policy says is read once, and a value that is undefined is the default',
     ],
   },
+  {
+    name: 'memory that comes free has every stream that waits try again',
+    file: 'short-streams.ts',
+    from: '      if (this.#stillShort) return;\n',
+    to: '',
+    caughtBy: [
+      'test/stream/short-streams.test.ts',
+      'costs as many attempts as find room, and one more, however many streams wait',
+    ],
+  },
 ];

@@ -12,6 +12,7 @@ import { slotsPerStream } from '../../limits.ts';
 import { Ev, Held, Reason, SubOp } from '../../native.ts';
 import { IncomingParts } from '../../stream/incoming-parts.ts';
 import { PartKind, partHeader, pullMethod, pushMethod } from '../../stream/part-header.ts';
+import { ShortStreams } from '../../stream/short-streams.ts';
 import type { PartEvents } from '../session-listeners.ts';
 import type { StreamRow } from './stream-row.ts';
 
@@ -64,6 +65,7 @@ export class ClientStreams implements PartEvents, SlotWaiter {
   readonly #open = new Map<number, StreamRow>();
   /** Those that found no send slot. */
   readonly #starved = new Set<StreamRow>();
+  readonly #short: ShortStreams<StreamRow>;
   #number = 0;
 
   constructor(
@@ -78,6 +80,7 @@ export class ClientStreams implements PartEvents, SlotWaiter {
     this.target = target;
     this.incoming = new IncomingParts(context, target.session, 'client');
     this.#submission = new Submission(SubOp.part, target);
+    this.#short = new ShortStreams(context);
     this.#listener = listener;
     this.#events = context.native.events;
     this.#base = inflightMax;
@@ -202,6 +205,7 @@ export class ClientStreams implements PartEvents, SlotWaiter {
     this.#kind[row] = kind;
     this.#sequence[row] = sequence;
     this.#bytes[row] = bytes;
+    this.#short.sent(stream);
     if (push) {
       ++stream.pushes;
       stream.pushedBytes += bytes;
@@ -239,6 +243,7 @@ export class ClientStreams implements PartEvents, SlotWaiter {
   leave(stream: StreamRow): void {
     this.#open.delete(stream.number);
     this.#starved.delete(stream);
+    this.#short.leave(stream);
     this.#freeOpens.push(stream.call);
     this.#listener.onStreamDone();
   }
@@ -291,6 +296,7 @@ export class ClientStreams implements PartEvents, SlotWaiter {
   }
 
   onDown(reason: string): void {
+    this.#short.stop();
     // As in ClientSession: what was begun since this batch was made is staged, and is not sent any more.
     for (const [row, stream] of this.#stream.entries()) {
       if (stream === undefined) continue;
@@ -307,10 +313,9 @@ export class ClientStreams implements PartEvents, SlotWaiter {
     for (const stream of starved) stream.onSlotsFree();
   }
 
-  /** The stream hears of it when memory is back. False: none will come by itself. */
+  /** The stream hears of it when memory is back. Returns false when none will come by itself. */
   awaitMemory(stream: StreamRow): boolean {
-    this.#starved.add(stream);
-    return this.context.awaitMemory(this);
+    return this.#short.add(stream);
   }
 
   #starve(stream: StreamRow): void {

@@ -145,6 +145,7 @@ export class ServerStream implements PartPort, PushesOwner, ProducerOwner, Deadl
       return false;
     }
     responder.sent();
+    this.#streams.partSent(this);
     if (sequence === 0) this.call.takeHeader();
     this.#pulls.done(sequence);
     return true;

@@ -11,6 +11,7 @@ import { Submission } from '../../lane/submission.ts';
 import { Ev, SubOp } from '../../native.ts';
 import { IncomingParts } from '../../stream/incoming-parts.ts';
 import { PartFlag, PartKind, partHeader } from '../../stream/part-header.ts';
+import { ShortStreams } from '../../stream/short-streams.ts';
 import {
   broken,
   connectionLost,
@@ -44,6 +45,7 @@ export class ServerStreams implements ServerParts, StreamTable, SlotWaiter {
   readonly #open = new Map<number, ServerStream>();
   /** Those that found no send slot. */
   readonly #starved = new Set<TableStream>();
+  readonly #short: ShortStreams<TableStream>;
   #waiting: WaitingAnswer[] = [];
 
   constructor(session: Shared, streamsMax: number) {
@@ -51,6 +53,7 @@ export class ServerStreams implements ServerParts, StreamTable, SlotWaiter {
     this.incoming = new IncomingParts(session.context, session.target.session, 'server');
     this.submission = new Submission(SubOp.response, session.target);
     this.submission.method = Status.OK;
+    this.#short = new ShortStreams(session.context);
     this.#streamsMax = streamsMax;
     this.#events = session.context.native.events;
   }
@@ -122,6 +125,7 @@ export class ServerStreams implements ServerParts, StreamTable, SlotWaiter {
 
   onDown(reason: string): void {
     this.#waiting = [];
+    this.#short.stop();
     for (const stream of [...this.#open.values()]) stream.cancel(connectionLost(stream.call.method, reason));
   }
 
@@ -129,6 +133,7 @@ export class ServerStreams implements ServerParts, StreamTable, SlotWaiter {
   leave(stream: TableStream): void {
     this.#open.delete(stream.number);
     this.#starved.delete(stream);
+    this.#short.leave(stream);
   }
 
   /** A stream is over, and its handler has come to its end. */
@@ -141,10 +146,12 @@ export class ServerStreams implements ServerParts, StreamTable, SlotWaiter {
     this.session.context.awaitSlots(this);
   }
 
-  /** The stream hears of it when memory is back. False: none will come by itself. */
   awaitMemory(stream: TableStream): boolean {
-    this.#starved.add(stream);
-    return this.session.context.awaitMemory(this);
+    return this.#short.add(stream);
+  }
+
+  partSent(stream: TableStream): void {
+    this.#short.sent(stream);
   }
 
   /** The credit for a PUSH. */

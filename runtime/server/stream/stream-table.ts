@@ -22,8 +22,10 @@ export interface StreamTable {
   answerPull(handle: number, stream: number, sequence: number, flags?: number): void;
   /** The stream found no send slot, and hears of it when there is one. */
   starve(stream: TableStream): void;
-  /** The stream hears of it when memory is back. False: none will come by itself. */
+  /** The stream hears of it when memory is back. Returns false when none will come by itself. */
   awaitMemory(stream: TableStream): boolean;
+  /** A part of the stream has been sent. */
+  partSent(stream: TableStream): void;
   /** The stream is over. */
   leave(stream: TableStream): void;
   /** A stream is over, and its handler has come to its end. */

@@ -15,8 +15,6 @@
 namespace rdma_rpc::fabric::shm {
 namespace {
 
-/// Of one queue pair before the next has its turn.
-constexpr std::size_t kBudget = 64;
 /// A thread rarely moves, and a peer needs to know only roughly.
 constexpr std::uint32_t kPollsPerCpuCheck = 32;
 
@@ -80,16 +78,23 @@ std::size_t CompletionQueue::poll(std::span<Wc> out) {
   if (polls_ % device_.options().polls_per_hand == 0) move_hand();
   const std::size_t watched = watched_.size();
   if (watched == 1 && first_ == nullptr) return poll(*watched_[0], out);
+  // Each queue pair has an equal part of the batch before one has more: what is done about a completion may
+  // take milliseconds, and whoever has one waits for a few of each other queue pair, not for a batch of each.
+  const std::size_t share =
+      std::max<std::size_t>(1, out.size() / std::max<std::size_t>(1, watched + listed_));
   std::size_t count = 0;
   bool again = true;
   while (again && count < out.size()) {
     again = false;
     for (std::size_t i = 0; i <= watched && count < out.size(); ++i) {
       next_ = next_ < watched ? next_ + 1 : 0;
-      const std::size_t budget = std::min(kBudget, out.size() - count);
-      const std::size_t got = next_ == watched ? poll_listed(out.subspan(count, budget))
-                                               : poll(*watched_[next_], out.subspan(count, budget));
-      again = again || got == budget;
+      if (next_ == watched) {
+        count += poll_listed(out.subspan(count), share, &again);
+        continue;
+      }
+      const std::size_t room = std::min(share, out.size() - count);
+      const std::size_t got = poll(*watched_[next_], out.subspan(count, room));
+      again = again || got == room;
       count += got;
     }
   }
@@ -103,20 +108,24 @@ std::size_t CompletionQueue::poll(QueuePair& qp, std::span<Wc> out) {
   return got;
 }
 
-/// Each that is listed now has one turn. Who has more than that, or waits for something that nobody
-/// announces, stays.
-std::size_t CompletionQueue::poll_listed(std::span<Wc> out) {
+/// Each that is listed when the list's turn begins is looked at once, for `share` completions at most. Who
+/// may have more than that (`more` is then true), or waits for something that nobody announces, stays. A turn
+/// that finds no more room goes on with the next poll().
+std::size_t CompletionQueue::poll_listed(std::span<Wc> out, std::size_t share, bool* more) {
   std::size_t count = 0;
-  for (const QueuePair* last = last_; first_ != nullptr && count < out.size();) {
+  if (turn_left_ == 0) turn_left_ = listed_;
+  for (; turn_left_ != 0 && first_ != nullptr && count < out.size(); --turn_left_) {
     QueuePair& qp = *first_;
     unlist(qp);
-    const std::size_t room = out.size() - count;
-    const std::size_t got = poll(qp, out.subspan(count));
+    const std::size_t room = std::min(share, out.size() - count);
+    const std::size_t got = poll(qp, out.subspan(count, room));
     count += got;
     if (got != 0 && !qp.turns.watched) candidate_ = &qp;
+    if (got == room) *more = true;
     if (got == room || qp.wants_turns()) list(qp);
-    if (&qp == last) break;
   }
+  if (first_ == nullptr) turn_left_ = 0;
+  if (turn_left_ != 0) next_ = watched_.size() - 1;
   return count;
 }
 
@@ -147,6 +156,7 @@ void CompletionQueue::list(QueuePair& qp) {
   qp.turns.before = last_;
   (last_ == nullptr ? first_ : last_->turns.next) = &qp;
   last_ = &qp;
+  ++listed_;
 }
 
 void CompletionQueue::unlist(QueuePair& qp) {
@@ -154,6 +164,7 @@ void CompletionQueue::unlist(QueuePair& qp) {
   (at.before == nullptr ? first_ : at.before->turns.next) = at.next;
   (at.next == nullptr ? last_ : at.next->turns.before) = at.before;
   qp.turns.listed = false;
+  --listed_;
 }
 
 void CompletionQueue::watch(QueuePair& qp) {

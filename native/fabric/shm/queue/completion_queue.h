@@ -83,7 +83,7 @@ class CompletionQueue final : public fabric::CompletionQueue {
   };
   void note_cpu();
   std::size_t poll(QueuePair& qp, std::span<Wc> out);
-  std::size_t poll_listed(std::span<Wc> out);
+  std::size_t poll_listed(std::span<Wc> out, std::size_t share, bool* more);
   void unlist(QueuePair& qp);
   void watch(QueuePair& qp);
   void stop_watching(std::size_t index);
@@ -100,6 +100,8 @@ class CompletionQueue final : public fabric::CompletionQueue {
   std::size_t hand_ = 0;            ///< of those: who is looked at next, whether it is still active
   QueuePair* candidate_ = nullptr;  ///< active, and not watched
   QueuePair *first_ = nullptr, *last_ = nullptr;  ///< the list
+  std::size_t listed_ = 0;                        ///< how many are on it
+  std::size_t turn_left_ = 0;  ///< of those on it when its turn began: how many are still to be looked at
   std::uint64_t looked_at_ = 0;
   std::size_t apart_bytes_ = 0;  ///< of those given away since the last poll()
   std::array<std::byte, 32 * kInlineMax> apart_;

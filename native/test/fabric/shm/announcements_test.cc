@@ -67,6 +67,26 @@ class ShmMany : public testing::Test {
     to.receive();
   }
 
+  /// One of these has a single message, all others have as many as they may, and four are polled at a time.
+  /// How many completions come before that one's at most, whichever it is.
+  std::size_t longest_wait_of_one_among(std::size_t pairs) {
+    connect(pairs);
+    for (int i = 0; i < 2'000; ++i) to.receive();
+    std::size_t longest = 0;
+    for (std::size_t lone = 0; lone < pairs; ++lone) {
+      for (std::size_t pair = 0; pair < pairs; ++pair) {
+        for (std::uint32_t i = 0; i < (pair == lone ? 1 : kReceives); ++i) EXPECT_TRUE(from.send(pair));
+      }
+      std::vector<std::size_t> order;
+      for (std::vector<std::size_t> got; !(got = to.receive(4)).empty();)
+        order.insert(order.end(), got.begin(), got.end());
+      EXPECT_EQ(order.size(), (pairs - 1) * kReceives + 1);
+      const auto at = std::find(order.begin(), order.end(), lone);
+      longest = std::max(longest, static_cast<std::size_t>(at - order.begin()));
+    }
+    return longest;
+  }
+
   Side from, to;
 };
 
@@ -109,6 +129,14 @@ TEST_F(ShmMany, EachOfManyIsHeard) {
     EXPECT_EQ(std::count(heard.begin(), heard.end(), true), 200);
   }
 }
+
+/// What is done about one completion may take milliseconds: a peer that has sent many messages costs one that
+/// has sent a single one no more than an equal part of each batch.
+TEST_F(ShmMany, OneMessageWaitsForAPartOfABatchOfTheOtherOfTwo) {
+  EXPECT_LE(longest_wait_of_one_among(2), 2u);
+}
+TEST_F(ShmMany, OneMessageWaitsForOneOfEachOfAFew) { EXPECT_LE(longest_wait_of_one_among(4), 3u); }
+TEST_F(ShmMany, OneMessageWaitsForOneOfEachOfManyOnTheList) { EXPECT_LE(longest_wait_of_one_among(60), 60u); }
 
 TEST_F(ShmMany, AnyOfThemWakesASleeper) {
   connect(100);
