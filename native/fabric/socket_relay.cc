@@ -224,8 +224,9 @@ UniqueFd relayed_connection(int relayed) {
   const auto end = all.of_end.find(about.st_ino);
   if (end == all.of_end.end()) return {};
   Connection& found = *all.connections.at(end->second);
-  const std::unique_lock reading(found.reading, std::try_to_lock);
-  if (!reading) return {};
+  // The relay holds it for one system call that does not block. Who did not wait for that would take the end
+  // of the pair for the connection itself.
+  const std::lock_guard reading(found.reading);
   found.taken = true;
   return UniqueFd(::fcntl(found.far.get(), F_DUPFD_CLOEXEC, 0));
 }

@@ -16,7 +16,7 @@ namespace rdma_rpc::fabric {
 UniqueFd relay_bytes(ForeignFd connection);
 
 /// The connection that the end `relayed` of a pair leads to, as a descriptor of its own; nobody else reads
-/// from it any more. Nothing when `relayed` is no such end, or when its peer is sending at this very moment.
+/// from it any more. Nothing when `relayed` is no such end.
 UniqueFd relayed_connection(int relayed);
 
 }  // namespace rdma_rpc::fabric

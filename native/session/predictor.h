@@ -15,12 +15,10 @@ class ResponsePredictor {
     return entry.method == method ? entry.bytes : 0;
   }
   /// Somebody who knows says so before there was an answer to learn from; answers are learned from as ever.
-  void expect(std::uint32_t method, std::uint32_t bytes) {
-    entries_[method % entries_.size()] = {method, bytes};
-  }
+  void expect(std::uint32_t method, std::uint32_t bytes) { entries_[place_of(method)] = {method, bytes}; }
   /// A response of `bytes` came; `bulk`: it did not fit a slot.
   void learn(std::uint32_t method, std::uint32_t bytes, bool bulk) {
-    Entry& entry = entries_[method % entries_.size()];
+    Entry& entry = entries_[place_of(method)];
     if (entry.method != method) {
       if (!bulk) return;  // a method of small answers needs no entry
       entry = {method, 0};
@@ -45,8 +43,17 @@ class ResponsePredictor {
     std::uint32_t next = 0;     ///< the largest since an answer was as large as expected
     std::uint32_t smaller = 0;  ///< how many have come since then
   };
-  const Entry& at(std::uint32_t method) const { return entries_[method % entries_.size()]; }
-  std::array<Entry, 256> entries_;
+  /// Each method has two places, by parts of its number that have nothing to do with each other: numbers are
+  /// hashes, and two busy methods that meet in one place would make each other be forgotten with each answer.
+  static constexpr std::uint32_t kPlaces = 256;
+  std::uint32_t place_of(std::uint32_t method) const {
+    const std::uint32_t first = method % kPlaces, second = (method >> 16) % kPlaces;
+    const bool takes_second = entries_[second].method == method ||
+                              (entries_[first].method != method && entries_[first].method != 0);
+    return takes_second ? second : first;
+  }
+  const Entry& at(std::uint32_t method) const { return entries_[place_of(method)]; }
+  std::array<Entry, kPlaces> entries_;
 };
 
 }  // namespace rdma_rpc::session

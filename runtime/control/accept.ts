@@ -192,7 +192,8 @@ export async function acceptOver(
         checkProof(frame.proof, attempt.attach(frame.address), 'the queue pair of the client');
       let prepared: Prepared;
       try {
-        prepared = ahead.take(fabric) ?? prepare(fabric, attempt);
+        // The one made ahead has the keys of the first attempt.
+        prepared = (tries === 0 ? ahead.take(fabric) : undefined) ?? prepare(fabric, attempt);
       } catch (error) {
         skip(fabric, message(error));
         continue;

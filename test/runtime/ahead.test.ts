@@ -84,6 +84,18 @@ test('the second attempt at a fabric does not get the session of the first', asy
   expect(await attachedTo(link)).toBe(1);
 });
 
+test('a client that comes to its fabric only with its second attempt has one made for that: it has the keys of the first', async () => {
+  const link = await welcomed('shm', 'verbs');
+  native('verbs').connectError = 'not today';
+  attach(link, 'verbs');
+  expect(await link.receive()).toMatchObject({ type: 'unreachable' });
+  attach(link, 'shm');
+  expect(await attachedTo(link)).toBe(1);
+  link.send({ type: 'ready' });
+  await until(() => inVain('shm').length === 1);
+  expect(inVain('shm')).toEqual([0]);
+});
+
 test('one that cannot be made is made again when it is asked for', async () => {
   const create = vi.spyOn(native('shm'), 'createSession').mockImplementationOnce(() => {
     throw new Error('too many sessions');

@@ -164,5 +164,18 @@ TEST(SocketRelay, GivesAConnectionToWhoWantsTheConnectionItself) {
   EXPECT_FALSE(relayed_connection(there.get()));
 }
 
+/// The relay's thread reads what the peer says behind its greeting at the moment when the connection is
+/// wanted: in some of these rounds.
+TEST(SocketRelay, GivesAConnectionWhosePeerIsSendingAtThatMoment) {
+  for (int round = 0; round < 3000; ++round) {
+    auto [here, there] = unix_pair();
+    const UniqueFd end = relay_bytes(ForeignFd(std::move(here)));
+    ASSERT_TRUE(end);
+    tell(there, "hello");
+    for (int i = 0; i < round % 64; ++i) std::atomic_signal_fence(std::memory_order_seq_cst);
+    ASSERT_TRUE(relayed_connection(end.get())) << "round " << round;
+  }
+}
+
 }  // namespace
 }  // namespace rdma_rpc::fabric::test

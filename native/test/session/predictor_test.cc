@@ -51,6 +51,18 @@ TEST(Predictor, FollowsAnswersThatHaveBecomeSmallerAndForgetsThem) {
   EXPECT_EQ(predictor.expected(kMethod), 0u);
 }
 
+/// Numbers of methods are hashes.
+TEST(Predictor, KeepsTwoMethodsWhoseNumbersMeetInOnePlaceApart) {
+  constexpr std::uint32_t kOne = 0x00340012, kOther = 0x00560012;
+  ResponsePredictor predictor;
+  for (int i = 0; i < 10; ++i) {
+    predictor.learn(kOne, kMiB, true);
+    predictor.learn(kOther, 100'000, true);
+    EXPECT_EQ(predictor.expected(kOne), kMiB) << i;
+    EXPECT_EQ(predictor.expected(kOther), 100'000u) << i;
+  }
+}
+
 TEST(Predictor, LearnsFromWhatItHasBeenTold) {
   ResponsePredictor predictor;
   predictor.expect(kMethod, kMiB);
