@@ -5,6 +5,7 @@
 #include <poll.h>
 
 #include <cerrno>
+#include <chrono>
 #include <string>
 #include <thread>
 
@@ -164,15 +165,18 @@ TEST(SocketRelay, GivesAConnectionToWhoWantsTheConnectionItself) {
   EXPECT_FALSE(relayed_connection(there.get()));
 }
 
-/// The relay's thread reads what the peer says behind its greeting at the moment when the connection is
-/// wanted: in some of these rounds.
+/// The relay's thread is reading what the peer says when the connection is wanted, in some of these rounds: the
+/// peer has much to say, and each round waits a little longer.
 TEST(SocketRelay, GivesAConnectionWhosePeerIsSendingAtThatMoment) {
-  for (int round = 0; round < 3000; ++round) {
+  const std::string much(100 << 10, 'm');
+  for (int round = 0; round < 1000; ++round) {
     auto [here, there] = unix_pair();
     const UniqueFd end = relay_bytes(ForeignFd(std::move(here)));
     ASSERT_TRUE(end);
-    tell(there, "hello");
-    for (int i = 0; i < round % 64; ++i) std::atomic_signal_fence(std::memory_order_seq_cst);
+    ASSERT_GT(::send(there.get(), much.data(), much.size(), MSG_DONTWAIT), 0);
+    const auto begins = std::chrono::steady_clock::now() + std::chrono::microseconds(round % 250);
+    while (std::chrono::steady_clock::now() < begins) {
+    }
     ASSERT_TRUE(relayed_connection(end.get())) << "round " << round;
   }
 }
