@@ -165,8 +165,8 @@ TEST(SocketRelay, GivesAConnectionToWhoWantsTheConnectionItself) {
   EXPECT_FALSE(relayed_connection(there.get()));
 }
 
-/// The relay's thread is reading what the peer says when the connection is wanted, in some of these rounds: the
-/// peer has much to say, and each round waits a little longer.
+/// The relay's thread is reading what the peer says when the connection is wanted, in some of these rounds:
+/// the peer has much to say, and each round waits a little longer.
 TEST(SocketRelay, GivesAConnectionWhosePeerIsSendingAtThatMoment) {
   const std::string much(100 << 10, 'm');
   for (int round = 0; round < 1000; ++round) {
