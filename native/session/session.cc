@@ -167,15 +167,10 @@ void Session::on_receive(const fabric::Wc& wc) {
     maybe_down();
     return;
   }
-  // Before anything is copied: where receives are shared, only the credits bound how many frames a peer can
-  // have here, and there are as many slots for copies as it can have credits.
-  const std::optional<std::uint32_t> readable_slot =
-      send_->count_received() ? readable(slot, wc) : std::nullopt;
-  if (readable_slot) {
-    on_frame(*readable_slot, wc.bytes, wc.invalidated_rkey);
-  } else {
-    protocol_error("frame beyond the credits");
-  }
+  // Before anything is copied: where receives are shared only credits bound what a peer has here.
+  const auto copy = send_->count_received() ? readable(slot, wc) : std::nullopt;
+  if (!copy) return protocol_error("frame beyond the credits");
+  on_frame(*copy, wc.bytes, wc.invalidated_rkey);
   if (state_ == SessionState::draining) maybe_down();
 }
 

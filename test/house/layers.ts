@@ -74,21 +74,22 @@ export const nativeLayers: readonly LayerRule[] = [
   {
     files: /^native\/session\/link\//,
     mayUse:
-      /^native\/(session\/(link\/)?(?!(session|context)\.h$)[^/]+$|memory\/|seal\/|telemetry\/|fabric\/(fabric|prefetch|receive_queue)\.h$)/,
+      /^native\/(session\/(link\/)?(?!(session|context)\.h$)[^/]+$|memory\/|seal\/|telemetry\/|fabric\/(fabric|free_list|prefetch|receive_queue)\.h$)/,
   },
   {
     files: /^native\/session\/client\//,
     mayUse:
-      /^native\/(session\/((client|link)\/)?(?!(session|context)\.h$)[^/]+$|memory\/|seal\/|telemetry\/|fabric\/(fabric|prefetch|receive_queue)\.h$)/,
+      /^native\/(session\/((client|link)\/)?(?!(session|context)\.h$)[^/]+$|memory\/|seal\/|telemetry\/|fabric\/(fabric|free_list|prefetch|receive_queue)\.h$)/,
   },
   {
     files: /^native\/session\/server\//,
     mayUse:
-      /^native\/(session\/((server|link)\/)?(?!(session|context)\.h$)[^/]+$|memory\/|seal\/|telemetry\/|fabric\/(fabric|prefetch|receive_queue)\.h$)/,
+      /^native\/(session\/((server|link)\/)?(?!(session|context)\.h$)[^/]+$|memory\/|seal\/|telemetry\/|fabric\/(fabric|free_list|prefetch|receive_queue)\.h$)/,
   },
   {
     files: /^native\/session\//,
-    mayUse: /^native\/(session\/|memory\/|seal\/|telemetry\/|fabric\/(fabric|prefetch|receive_queue)\.h$)/,
+    mayUse:
+      /^native\/(session\/|memory\/|seal\/|telemetry\/|fabric\/(fabric|free_list|prefetch|receive_queue)\.h$)/,
   },
   // What `rdma-rpc perf` measures: devices, not sessions.
   {

@@ -263,8 +263,8 @@ export const sessionBugs = [
   {
     name: 'frames of a peer are not counted against its credits',
     file: 'session/session.cc',
-    from: '      send_->count_received() ? readable(slot, wc) : std::nullopt;',
-    to: '      readable(slot, wc);',
+    from: 'send_->count_received() ? readable(slot, wc) : std::nullopt;',
+    to: 'readable(slot, wc);',
     program,
     caughtBy: 'Of/FrameBeyondTheCredits.EndsTheSessionWhenFramesAreReadAtOnce/AClientOnSharedSealed',
   },
