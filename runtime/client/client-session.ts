@@ -45,6 +45,7 @@ export class ClientSession implements SessionOwner, CallPlace {
   parts: PartEvents | undefined;
   readonly tally: AnswerTally;
 
+  #lost = false;
   readonly #context: FabricContext;
   readonly #queue: CallQueue;
   readonly #listener: ClientSessionListener;
@@ -84,7 +85,7 @@ export class ClientSession implements SessionOwner, CallPlace {
 
   /**
    * Sends a call and takes over its promise. Its parts are arguments, since a record would be an object made for each call. False: there is
-   * no call slot or send slot, nothing has happened. `deadlineMs` is absolute on the clock of deadlines.ts, 0 for none.
+   * no call slot or send slot, or the session is gone; nothing has happened. `deadlineMs` is absolute on the clock of deadlines.ts, 0 for none.
    */
   start(
     method: ClientMethod,
@@ -121,15 +122,15 @@ export class ClientSession implements SessionOwner, CallPlace {
     if (result < 0) {
       this.#releaseCallSlot(row, result);
       if (result === noSlot) return false;
+      if (result === -Reason.sessionLost) {
+        this.#lose();
+        return false;
+      }
       const unsent = { method, request, deadlineMs, extras, resolve, reject };
       const { shortBytes } = this.#context.outgoing.bulk;
       if (result === -Reason.noMemory && this.#queue.awaitMemory(unsent, this.#context, shortBytes))
         return true;
       extras?.unwatch();
-      if (-result === Reason.sessionLost) {
-        this.#listener.onSessionLost();
-        if (this.#queue.requeue(unsent)) return true;
-      }
       const refusal = requestRefusal(this.#context, this.target, method.path, -result);
       refuseCall(reject, () => refusal);
       return true;
@@ -213,13 +214,14 @@ export class ClientSession implements SessionOwner, CallPlace {
     const reason = this.#events[at + Ev.reason]!;
     const processed = this.unserved ? 'no' : processedName(this.#events[at + Ev.processed]!);
     const held = this.#events[at + Ev.held]!;
+    // Before anything that runs code of the application, which may begin a call.
+    if (reason === Reason.sessionLost) this.#lose();
     const unsent = reason === Reason.sessionLost && processed === 'no' ? this.#unsent(row) : undefined;
     if ((held & Held.sink) !== 0) extras?.into?.lose();
     const short = this.#whyShort(row);
     this.#free(row, (held & Held.slot) !== 0);
     if (reason === Reason.deadline && processed !== 'no') this.tally.count(Status.DEADLINE_EXCEEDED);
     if (reason === Reason.sessionLost) {
-      this.#listener.onSessionLost();
       if (unsent !== undefined && this.#queue.requeue(unsent)) return;
       const why = this.#context.native.sessionError(this.target.session);
       failCall(resolve, failure(reason, method.path, processed, why));
@@ -246,6 +248,7 @@ export class ClientSession implements SessionOwner, CallPlace {
 
   onDown(reason: string): void {
     this.#deadlines.stop();
+    this.#lose();
     // Native code has failed every call that it knew when it made this batch. One that was begun since is staged, and is not sent any more.
     // Should another be left all the same, its caller must not wait for ever.
     for (const row of this.#rows) {
@@ -255,7 +258,6 @@ export class ClientSession implements SessionOwner, CallPlace {
       const staged = this.unserved || row.batch === this.#context.batch;
       const unsent = staged ? this.#unsent(row) : undefined;
       this.#free(row);
-      this.#listener.onSessionLost();
       if (unsent !== undefined && this.#queue.requeue(unsent)) continue;
       failCall(resolve, failure(Reason.sessionLost, path, staged ? 'no' : 'maybe', reason));
     }
@@ -268,6 +270,14 @@ export class ClientSession implements SessionOwner, CallPlace {
   }
 
   onCancelled(): void {}
+
+  /** It takes no more calls. First of all, since whoever hears of the end may begin a call at once. Does nothing the second time. */
+  #lose(): void {
+    if (this.#lost) return;
+    this.#lost = true;
+    this.target.gone = true;
+    this.#listener.onSessionLost();
+  }
 
   /** Undefined: each call slot has a call. */
   #takeRow(): CallRow | undefined {

@@ -3,7 +3,10 @@
 /** Told about what frees call slots and about the end. */
 export interface ClientSessionListener {
   onCallDone(): void;
-  /** The session is broken: it takes no more calls. `onSessionDown` follows. May come more than once. */
+  /**
+   * The session is broken: it takes no more calls. Comes before any caller is told, since callers may begin another call at
+   * once. `onSessionDown` follows. May come more than once.
+   */
   onSessionLost(): void;
   onSessionDown(reason: string): void;
   /** `strikesMax` bad answers have come in a row. */

@@ -115,7 +115,14 @@ export function prepareSession(
     const eagerBytes = Math.min(slotBytesOn(fabric), peerSlotBytes);
     const images = (features & feature.images) !== 0;
     const segmentedBytes = context.native.segmentedBytes(session);
-    const target = { session, eagerBytes, segmentedBytes, messageMaxBytes: peer.messageMaxBytes, images };
+    const target = {
+      session,
+      eagerBytes,
+      segmentedBytes,
+      messageMaxBytes: peer.messageMaxBytes,
+      images,
+      gone: false,
+    };
     return { context, target, inflightMax, streamsMax, guard };
   } catch (error) {
     releaseContext(context);

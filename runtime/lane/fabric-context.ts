@@ -377,6 +377,8 @@ export class FabricContext {
     if (owner === undefined) return;
     this.#sessions[session & sessionPlaces] = undefined;
     --this.#sessionCount;
+    // First: whoever hears of the end may begin a call at once, and no event would end it here.
+    owner.target.gone = true;
     owner.onDown(reason);
   }
 

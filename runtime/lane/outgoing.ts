@@ -64,12 +64,13 @@ export class Outgoing {
 
   /**
    * Sends `message` as `submission` says. 0: staged; above 0: bulk, the token of its SENT event; `noSlot`; otherwise a Reason, negated. What the
-   * message's encoder throws comes out, and nothing has then been sent.
+   * message's encoder throws comes out, and nothing has then been sent. For a session that is gone it is Reason.sessionLost.
    */
   submit<Init>(submission: Submission, type: MessageType<unknown, Init>, message: Init): number {
     // All of it now: a getter of the message may make a call itself, with the same submission.
     const { op, target, call, method, timeoutUs, metadata, sink, sinkOnly, use } = submission;
     if (metadata !== undefined) submission.metadata = undefined;
+    if (target.gone === true) return -Reason.sessionLost;
     const control = this.#control;
     if (control[Ctl.freeSlots]! <= this.#scarceSlots && !this.#mayTake(target.session)) return noSlot;
     const metadataBytes = metadata === undefined ? 0 : metadata.byteLength;
@@ -112,6 +113,7 @@ export class Outgoing {
   submitText(submission: Submission, message: string, textBytesMax: number): number {
     const { op, target, call, method, metadata } = submission;
     submission.metadata = undefined;
+    if (target.gone === true) return -Reason.sessionLost;
     const control = this.#control;
     if (control[Ctl.freeSlots]! <= this.#scarceSlots && !this.#mayTake(target.session)) return noSlot;
     const slot = this.#popSlot();

@@ -14,6 +14,8 @@ export interface Target {
   readonly messageMaxBytes: number;
   /** The peer takes messages as images (docs/WIRE.md §2.4). */
   readonly images?: boolean;
+  /** The session is broken or down: nothing is submitted for it any more, since no event would tell its end. */
+  gone?: boolean;
 }
 
 export class Submission {

@@ -334,7 +334,7 @@ describe('the end of the session', () => {
       [14, 'maybe'],
     ]);
     expect(errors[0]!.message).toContain('peer closed');
-    expect(bed.lost).toBe(2);
+    expect(bed.lost).toBe(1);
     expect(bed.down).toEqual(['peer closed']);
     expect(bed.allSettledOnce).toBe(true);
   });

@@ -21,6 +21,9 @@ const lateMs = 10;
 /** More than fit a connection at once, together with those under way. */
 const unheardCalls = 4;
 
+/** Most calls that begin in the last events of a session. */
+const lateCalls = 8;
+
 /** A call under way. */
 export interface Plan {
   readonly entry: Entry;
@@ -94,8 +97,18 @@ export class Life {
     if (entry.misfortune === 'cancel') giveUp.abort();
     if (entry.misfortune === 'deadline') passTime(timeoutMs + lateMs);
     if (entry.misfortune === 'loss') this.world.lose();
+    if (entry.misfortune === 'busy loss') this.#loseAmongCalls();
     if (entry.misfortune === 'drain') this.world.replace();
     if (entry.misfortune === 'deaf drain') this.#replaceUnheard();
+  }
+
+  /** Connections end while code of the application runs around each of the events that say so. */
+  #loseAmongCalls(): void {
+    const kinds = Object.keys(this.kinds).filter((name) => !name.startsWith('reverse'));
+    let left = lateCalls;
+    this.world.lose(() => {
+      if (left-- > 0) this.start(this.random.pick(kinds), 'none', 0);
+    });
   }
 
   /** The client learns that its server goes only from answers: calls that it makes in the meantime are turned away. */
@@ -126,6 +139,8 @@ export class Life {
     );
     await this.world.rest();
     this.#plans = [];
+    // Calls have begun in the last events of a session that came to its end behind them.
+    if (this.ledger.open > 0) await this.goOn();
   }
 
   async #stopServing(): Promise<void> {

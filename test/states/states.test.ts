@@ -1,5 +1,5 @@
 /**
- * Cancels, deadlines and lost connections at each step of each kind of call, on a simulated fabric whose every event is a step: first one call after
+ * Cancels, deadlines and lost connections, alone and with calls that begin in their last events, at each step of each kind of call, on a simulated fabric whose every event is a step: first one call after
  * the other, each struck one step later than the last, then many at once, where a seed decides what is called, what happens to it, when, and in
  * which order things arrive. RDMA_RPC_SEEDS=5000 for more of those. Then the same over TCP, where a turn of the event loop is a step.
  */
@@ -12,7 +12,7 @@ const given = Number(process.env['RDMA_RPC_SEEDS'] ?? 0);
 const seeds = given || 2000;
 const kinds = ['unary', 'one-way', 'server stream', 'client stream', 'bidirectional'];
 const reverseKinds = ['reverse', 'reverse one-way'];
-const misfortunes: readonly Misfortune[] = ['cancel', 'deadline', 'loss'];
+const misfortunes: readonly Misfortune[] = ['cancel', 'deadline', 'loss', 'busy loss'];
 /** Messages, sizes and pauses of the calls that are struck one after the other. */
 const courses = Array.from({ length: Math.max(2, Math.floor(given / 100)) }, (_, i) => i + 1);
 
@@ -27,7 +27,7 @@ async function atEachStep(
   const reverse = reverseKinds.includes(kind);
   let life = await Life.open(course, reverse, fabric);
   for (let step = 0, over = false; !over; ++step) {
-    if (reverse && misfortune === 'loss' && step > 0) {
+    if (reverse && misfortune.endsWith('loss') && step > 0) {
       // A client serves again only after a pause.
       expect(await life.end(), `course ${course}`).toEqual([]);
       life = await Life.open(course, reverse, fabric);
@@ -89,7 +89,7 @@ test.each<[number, Fabric]>([
     const all = reverse ? [...kinds, ...reverseKinds] : kinds;
     for (let i = 1 + random.below(8); i > 0; --i) {
       const misfortune = random.chance(30)
-        ? 'loss'
+        ? random.pick(['loss', 'busy loss'] as const)
         : random.pick(['none', 'cancel', 'cancel', 'deadline'] as const);
       life.start(random.pick(all), misfortune, random.below(random.pick(lastSteps)));
     }

@@ -56,6 +56,9 @@ export class SteppedWorld {
   /** Servers that are about to go. */
   readonly #going: Promise<void>[] = [];
   readonly #context: FabricContext;
+  /** Sessions that the test has ended, and what is run around the events that say so. */
+  #losing = new Set<number>();
+  #around: () => void = () => undefined;
   /** Numbers of the sessions made. */
   readonly #sessions: number[] = [];
 
@@ -72,6 +75,26 @@ export class SteppedWorld {
     this.#context = context;
     const { clock } = context.native;
     Object.defineProperty(context.native, 'clock', { value: follow(clock) });
+    // The last thing that is asked before a session is told of its end.
+    const sessionError = context.native.sessionError.bind(context.native);
+    const asked = (session: number): string => {
+      if (this.#losing.has(session)) this.#around();
+      return sessionError(session);
+    };
+    Object.defineProperty(context.native, 'sessionError', { value: asked, configurable: true });
+    const attach = context.attach;
+    context.attach = (owner) => {
+      attach.call(context, owner);
+      const { onDown, onFailed, target } = owner;
+      owner.onFailed = (at) => {
+        if (this.#losing.has(target.session)) this.#around();
+        onFailed.call(owner, at);
+      };
+      owner.onDown = (reason) => {
+        onDown.call(owner, reason);
+        if (this.#losing.delete(target.session)) this.#around();
+      };
+    };
     const create = context.createSession;
     context.createSession = (options) => {
       const number = create.call(context, options);
@@ -144,10 +167,11 @@ export class SteppedWorld {
     }
   }
 
-  /** Ends every connection, from below. */
-  lose(): void {
-    for (const session of this.#sessions.splice(0))
-      this.#context.native.closeSession(session, 'lost by the test');
+  /** Ends every connection, from below. `around`: run before and behind each event that says so, as code of the application may be. */
+  lose(around: () => void = () => undefined): void {
+    this.#around = around;
+    this.#losing = new Set(this.#sessions.splice(0));
+    for (const session of this.#losing) this.#context.native.closeSession(session, 'lost by the test');
   }
 
   /**

@@ -35,6 +35,8 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
   readonly #waiting: { readonly size: number };
   #streams: ClientStreams | undefined;
   #draining = false;
+  /** It has begun to end. */
+  #lost = false;
   #down = false;
   #pongTimer: NodeJS.Timeout | undefined;
 
@@ -52,7 +54,7 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
     this.session.tally.strikesMax = strikesMax;
     link.onEnd = (reason) => {
       if (this.#down) return;
-      owner.onRetired(this);
+      this.onSessionLost();
       connection.context.closeSession(connection.target.session, reason);
     };
     link.deliver((frame) => this.#onFrame(frame));
@@ -135,7 +137,12 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
     if (this.#draining && this.session.inFlight === 0) this.close('drained');
   }
 
+  /** The end of the connection, whichever part of it is noticed first. It takes no more calls before anybody is told. */
   onSessionLost(): void {
+    const { target } = this.connection;
+    if (this.#lost) return;
+    this.#lost = true;
+    target.gone = true;
     this.#owner.onRetired(this);
   }
 

@@ -188,13 +188,16 @@ export class ChannelQueue implements CallQueue, StreamHost, SlotWaiter {
   };
 
   /** On the connection whose turn it is, or one that has a place for it. */
-  readonly #openStream = ({ stream }: WaitingStream): boolean => {
+  readonly #openStream = (entry: WaitingStream): boolean => {
     const streams = this.openStreams;
     if (streams === undefined) return false;
+    const { stream } = entry;
     if (stream.open(streams)) {
       if (this.#connections.several) this.#connections.rotate();
       return true;
     }
+    // Another one may be ready, and nothing would say so later.
+    if (streams.target.gone === true && this.openStreams !== streams) return this.#openStream(entry);
     if (!streams.full) streams.context.awaitSlots(this);
     return false;
   };

@@ -33,7 +33,10 @@ export interface ClientStreamsListener {
   onTurnedAway(): void;
 }
 
-/** `sendPart`: there is no slot now; the stream hears of it. Other negative results are a Reason, negated. */
+/**
+ * `open`, `sendPart`: there is no slot now, and the stream hears of one; or the session is gone, and the stream hears of that. Other
+ * negative results are a Reason, negated.
+ */
 export const notNow = noSlot;
 
 const numberMax = 0xffff_ffff;
@@ -148,6 +151,10 @@ export class ClientStreams implements PartEvents, SlotWaiter {
     } finally {
       if (result < 0) this.#freeOpens.push(call);
     }
+    if (result === -Reason.sessionLost) {
+      this.#listener.onSessionLost();
+      return notNow;
+    }
     if (result < 0) return result;
     this.#stream[call - this.#base] = stream;
     this.#kind[call - this.#base] = PartKind.open;
@@ -197,7 +204,8 @@ export class ClientStreams implements PartEvents, SlotWaiter {
     }
     if (result < 0) {
       if (result === noSlot) this.#starve(stream);
-      return result;
+      // Its OPEN is under way, and fails with the session.
+      return result === -Reason.sessionLost ? notNow : result;
     }
     const row = call - this.#base;
     const bytes = result > 0 ? outgoing.bulk.submittedBytes : 0;

@@ -113,8 +113,8 @@ export class ServerStream implements PartPort, PushesOwner, ProducerOwner, Deadl
     message: unknown,
   ): boolean | typeof refused {
     const handle = this.#pulls.handleOf(sequence);
-    if (handle === undefined || this.#over) return false;
     const { context, target, responder, admission } = this.#streams.session;
+    if (handle === undefined || this.#over || responder.down) return false;
     const over = admission.exceeded();
     if (over !== undefined) {
       this.fault(over, Status.RESOURCE_EXHAUSTED);
