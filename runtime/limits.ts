@@ -48,6 +48,12 @@ export const backoffMs = { default: 50, min: 1, max: 600_000 } as const;
 export const backoffMaxMs = { default: 10_000, min: 1, max: 600_000 } as const;
 /** Pauses of connections from here on are 0 to twice as long: a server that was away for so long may have thousands of clients. */
 export const backoffAnyFromMs = 1000;
+/** Longest pause between attempts while somebody waits for a connection; chance makes it up to half as short. */
+export const awaitedPauseMs = 1000;
+/** Before a waiting call's deadline there is one more attempt, this long before it. */
+export const lastAttemptMs = 300;
+/** Least time between two attempts that are made because of deadlines. */
+export const attemptGapMs = 250;
 /** Tokens for calls that are made again: a failure costs one, a success brings a tenth, and there must be more than half. As gRPC suggests. */
 export const retryTokens = 10;
 export const retryTokenPerSuccess = 0.1;

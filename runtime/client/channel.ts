@@ -28,6 +28,7 @@ import { callExtras, callTimeoutMs } from './call-options.ts';
 import { type ChannelOptions, type CheckedChannelOptions, channelRules } from './channel-options.ts';
 import type { Channel, ChannelState, ChannelStateListener } from './channel-type.ts';
 import type { ClientMethod } from './client-method.ts';
+import type { Deadlines } from './connections/awaited-pause.ts';
 import {
   type AddressSummary,
   Connections,
@@ -122,7 +123,8 @@ export class ClientChannel
     if (this.#closed !== undefined) throw unavailable(`${this.address}: the channel is closed`);
     if (this.#connections.current !== undefined) return;
     const ready = this.#readyWaiters.wait(this.address, timeoutMs, signal, () => this.#connections.lastError);
-    this.#connections.seek(timeoutMs === undefined);
+    if (timeoutMs === undefined) this.#connections.seek(true);
+    else this.#connections.await(performance.now() + timeoutMs);
     try {
       await ready;
     } catch (error) {
@@ -212,6 +214,10 @@ export class ClientChannel
   /** Somebody waits for a connection, however long it takes. */
   get wanted(): boolean {
     return this.queue.size + this.#readyWaiters.size > 0;
+  }
+
+  get deadlines(): Deadlines {
+    return [...this.queue.deadlines(), ...this.#readyWaiters.deadlines()];
   }
 
   /** What this side offers in a handshake. */

@@ -6,9 +6,8 @@
 import type { Duplex } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
 import { unavailable } from '../core/errors/failure.ts';
-import { comeAgainIn } from '../core/errors/pushback.ts';
 import { RpcError } from '../core/errors/rpc-error.ts';
-import { errorCode, Status } from '../core/errors/status.ts';
+import { Status } from '../core/errors/status.ts';
 import { textOf } from '../core/foreign.ts';
 import { KnownPeer } from '../core/peer.ts';
 import type { FabricName } from '../lane/contexts.ts';
@@ -25,13 +24,12 @@ import {
   type Hello,
   magic,
   ownFeatures,
-  type Refusal,
   version,
   type Welcome,
 } from './frames.ts';
 import { onlyUnix } from './handoff.ts';
 import { hostIdentity } from './host.ts';
-import { Link } from './link.ts';
+import { Link, refused } from './link.ts';
 import { verifiedOf } from './peer-identity.ts';
 import { checkLevel, type Guard, guardOfClient, levelOf } from './security-level.ts';
 import {
@@ -58,14 +56,6 @@ async function expect<T extends FrameType>(link: Link, ...types: T[]): Promise<E
   if (frame.type === 'refusal') throw refused(frame);
   if (frame.type === 'bye') throw new Error(frame.reason);
   throw new Error(`the server sent ${frame.type} instead of ${types.join(' or ')}`);
-}
-
-function refused(refusal: Refusal): RpcError {
-  const { code, message, retryMs } = refusal;
-  return new RpcError(errorCode(code), `the server refused the connection: ${message}`, {
-    processed: 'no',
-    trailer: retryMs === undefined ? undefined : comeAgainIn(retryMs),
-  });
 }
 
 /**

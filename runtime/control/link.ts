@@ -4,6 +4,7 @@
  */
 import type { Duplex } from 'node:stream';
 import { Packr, Unpackr } from '#msgpackr';
+import { comeAgainIn } from '../core/errors/pushback.ts';
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { errorCode, Status } from '../core/errors/status.ts';
 import { closeTimeoutMs, controlFrameBytes } from '../limits.ts';
@@ -17,6 +18,15 @@ const packr = new Packr(plain);
 const unpackr = new Unpackr(plain);
 /** One for all: it is read by nobody, and a server has one for each session of the tcp fabric. */
 const handedOver = new Error('a connection of a session');
+
+/** For the client: why the server does not take it. */
+export function refused(refusal: Refusal): RpcError {
+  const { code, message, retryMs } = refusal;
+  return new RpcError(errorCode(code), `the server refused the connection: ${message}`, {
+    processed: 'no',
+    trailer: retryMs === undefined ? undefined : comeAgainIn(retryMs),
+  });
+}
 
 export function encodeFrame(frame: Frame): Buffer {
   const body = packr.pack(frame);
@@ -257,6 +267,9 @@ export class Link {
   /** For those who wait for frames. */
   #error(): Error {
     if (this.handedOver) return handedOver;
+    // It has been read and says more than the end of the connection behind it.
+    const { refusal } = this;
+    if (refusal !== undefined) return refused(refusal);
     const reason = this.#ended!;
     return this.#code === undefined ? new Error(reason) : new RpcError(errorCode(this.#code), reason);
   }

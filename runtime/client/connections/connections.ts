@@ -8,6 +8,7 @@ import type { RpcError } from '../../core/errors/rpc-error.ts';
 import type { FabricName } from '../../lane/contexts.ts';
 import { ejectedShareMax } from '../../limits.ts';
 import type { CallQueue } from '../queue/call-queue.ts';
+import type { Deadlines } from './awaited-pause.ts';
 import type { ClientLink } from './client-link.ts';
 import { Endpoint, type EndpointOwner, type EndpointSettings, type EndpointState } from './endpoint.ts';
 import { type OutlierSettings, Outliers } from './outliers.ts';
@@ -46,6 +47,8 @@ export interface ConnectionsOwner {
   /** Where its calls wait. */
   readonly queue: CallQueue;
   readonly wanted: boolean;
+  /** Of the calls that wait. */
+  readonly deadlines: Deadlines;
   side(): LocalSide;
   /** `state` is what the connections add up to. */
   onChange(state: EndpointState): void;
@@ -114,6 +117,10 @@ export class Connections implements EndpointOwner, ResolutionOwner {
     return this.#owner.wanted && !(this.#pickFirst && this.#picked);
   }
 
+  get deadlines(): Deadlines {
+    return this.#owner.deadlines;
+  }
+
   /** The next connection's turn. An address that is idle by now gets an attempt beside it. */
   rotate(): void {
     if (++this.#turn >= this.ready.length) {
@@ -143,6 +150,13 @@ export class Connections implements EndpointOwner, ResolutionOwner {
     for (const endpoint of this.#endpoints) {
       if (endpoint.state === 'idle' || (now && endpoint.state === 'failing')) endpoint.connect();
     }
+  }
+
+  /** Somebody waits for a connection from now on, until `deadlineMs`: begins to connect, or makes pauses shorter. */
+  await(deadlineMs: number): void {
+    this.seek(false);
+    if (!this.wanted) return;
+    for (const endpoint of this.#endpoints) endpoint.hurry([deadlineMs]);
   }
 
   /** One has been picked: it is connected, or about to be. */

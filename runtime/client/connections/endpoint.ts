@@ -13,6 +13,7 @@ import { Status } from '../../core/errors/status.ts';
 import type { FabricName } from '../../lane/contexts.ts';
 import { backoffAnyFromMs, closeTimeoutMs, ejectionMaxMs, verifyTimeoutMs } from '../../limits.ts';
 import type { CallQueue } from '../queue/call-queue.ts';
+import { awaitedPause, type Deadlines } from './awaited-pause.ts';
 import { Backoff } from './backoff.ts';
 import { ClientLink, type ClientLinkOwner } from './client-link.ts';
 import { FabricUpgrade } from './fabric-upgrade.ts';
@@ -36,6 +37,8 @@ export interface EndpointOwner {
   readonly queue: CallQueue;
   /** Somebody waits for a connection, however long it takes. */
   readonly wanted: boolean;
+  /** Of the calls that wait. */
+  readonly deadlines: Deadlines;
   /** Of attempts at its addresses. */
   readonly turns: Turns;
   side(): LocalSide;
@@ -64,6 +67,9 @@ export class Endpoint implements ClientLinkOwner, Watched {
   #attempt: Promise<void> | undefined;
   #abandon: AbortController | undefined;
   #timer: NodeJS.Timeout | undefined;
+  /** When the pause is over, and whether the server has asked for it. */
+  #pauseEndMs = 0;
+  #asked = false;
   /** When the last ejection was over. */
   #pardonedMs = 0;
   /** The last attempt has met a server that was about to go: another may be there already, so the next one is made without a pause. Once. */
@@ -94,6 +100,16 @@ export class Endpoint implements ClientLinkOwner, Watched {
     if (this.state !== 'failing') return;
     clearTimeout(this.#timer);
     this.state = 'idle';
+  }
+
+  /** Somebody waits from now on, until one of the deadlines: a pause that has grown is made shorter. */
+  hurry(deadlines: Deadlines): void {
+    if (this.state !== 'failing' || this.#asked) return;
+    const nowMs = performance.now();
+    const leftMs = this.#pauseEndMs - nowMs;
+    const { backoffMs } = this.#owner.settings;
+    const pauseMs = awaitedPause(leftMs, backoffMs, Math.random(), nowMs, deadlines);
+    if (pauseMs < leftMs) this.#pause(pauseMs);
   }
 
   /** Begins an attempt, whatever pause there is, unless there is a connection or an attempt already. */
@@ -259,18 +275,23 @@ export class Endpoint implements ClientLinkOwner, Watched {
       this.#set(this.link === undefined ? 'idle' : 'ready');
       return;
     }
+    // A server that has too many at once says when to come again: it will not be kept waiting by chance.
+    const asked = pushback(error);
+    this.#asked = typeof asked === 'number';
+    this.#pause(typeof asked === 'number' ? this.#backoff.asked(asked) : this.#backoff.next());
+    this.#set('failing');
+    // Calls that do not outlast a failed attempt have gone by now.
+    if (this.#owner.wanted) this.hurry(this.#owner.deadlines);
+  }
+
+  #pause(ms: number): void {
+    clearTimeout(this.#timer);
+    this.#pauseEndMs = performance.now() + ms;
     this.#timer = setTimeout(() => {
       if (this.#owner.wanted) this.connect();
       else this.#set('idle');
-    }, this.#pauseMs(error));
+    }, ms);
     this.#timer.unref();
-    this.#set('failing');
-  }
-
-  /** A server that has too many at once says when to come again: it will not be kept waiting by chance. */
-  #pauseMs(error: RpcError): number {
-    const asked = pushback(error);
-    return typeof asked === 'number' ? this.#backoff.asked(asked) : this.#backoff.next();
   }
 
   #leave(reason: string): void {

@@ -7,6 +7,8 @@ import { Status } from '../../core/errors/status.ts';
 interface Waiter {
   /** Waits through failed attempts until its time is over. */
   readonly waitForReady: boolean;
+  /** When its time is over, ms on the clock of performance.now(); Infinity for one attempt. */
+  readonly endMs: number;
   readonly resolve: () => void;
   readonly reject: (error: RpcError) => void;
 }
@@ -16,6 +18,11 @@ export class ReadyWaiters {
 
   get size(): number {
     return this.#waiters.size;
+  }
+
+  /** When those end that wait. */
+  *deadlines(): Generator<number> {
+    for (const { endMs } of this.#waiters) yield endMs;
   }
 
   /** `timeoutMs` undefined: for one attempt. `lastError` is asked when the time is over. */
@@ -40,6 +47,7 @@ export class ReadyWaiters {
       };
       const waiter: Waiter & Abortable = {
         waitForReady: timeoutMs !== undefined,
+        endMs: timeoutMs === undefined ? Infinity : performance.now() + timeoutMs,
         resolve: () => {
           leave();
           resolve();

@@ -75,6 +75,12 @@ export class ChannelQueue implements CallQueue, StreamHost, SlotWaiter {
     return (ready.find(({ streams }) => !streams.full) ?? current).streams;
   }
 
+  /** When those end that wait for a connection, ms; Infinity for no deadline. */
+  *deadlines(): Generator<number> {
+    for (const { endMs } of this.waiting) yield endMs;
+    for (const { endMs } of this.streams) yield endMs;
+  }
+
   /** A call of `waiting` that the connection whose turn it is has not taken. */
   enter(call: WaitingCall): void {
     // Nothing was staged, so nothing else would. Not at once: that reads the clock for each call of many that wait.
@@ -168,7 +174,7 @@ export class ChannelQueue implements CallQueue, StreamHost, SlotWaiter {
       entry.refuse(() => queueFull(path, owner.settings.queueMax, reason));
     } else {
       queue.push(entry);
-      if (this.#connections.current === undefined) this.#connections.seek(false);
+      if (this.#connections.current === undefined) this.#connections.await(entry.endMs);
     }
   }
 

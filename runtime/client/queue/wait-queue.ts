@@ -18,6 +18,8 @@ export abstract class Waiter {
   abstract readonly path: string;
   /** It outlasts failed attempts to connect. */
   abstract readonly waitForReady: boolean;
+  /** Its deadline, ms on the clock of performance.now(); Infinity for none. */
+  abstract readonly endMs: number;
   /** Lengths of its request now. */
   abstract measure(): Lengths | undefined;
   /** It stands in a queue from now on; or no longer, whatever becomes of it. */
@@ -45,6 +47,10 @@ export class WaitQueue<Entry extends Waiter> {
 
   get tail(): Entry | undefined {
     return this.#tail;
+  }
+
+  *[Symbol.iterator](): Generator<Entry> {
+    for (let entry = this.#head; entry !== undefined; entry = entry.next as Entry | undefined) yield entry;
   }
 
   push(entry: Entry): void {

@@ -50,6 +50,10 @@ export class WaitingCall extends Waiter implements Unsent, CallPlace {
     return this.method.path;
   }
 
+  get endMs(): number {
+    return this.deadlineMs === 0 ? Infinity : this.deadlineMs;
+  }
+
   get waitForReady(): boolean {
     return this.extras?.waitForReady ?? this.method.waitForReady;
   }

@@ -21,6 +21,10 @@ export class WaitingStream extends Waiter {
     return this.stream.method.path;
   }
 
+  get endMs(): number {
+    return this.stream.endMs;
+  }
+
   get waitForReady(): boolean {
     return this.stream.waitForReady;
   }

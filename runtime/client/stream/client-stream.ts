@@ -89,6 +89,11 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
     this.#outcome = new Outcome(method.path, extras, wrong);
   }
 
+  /** Its deadline, ms on the clock of performance.now(); Infinity for none. */
+  get endMs(): number {
+    return this.#deadlineMs === 0 ? Infinity : this.#deadlineMs;
+  }
+
   /** It outlasts failed attempts to connect. */
   get waitForReady(): boolean {
     return this.#extras?.waitForReady ?? this.method.waitForReady;
