@@ -3,6 +3,7 @@
  * The functions of `rdma-rpc/tensor`, and what generated code calls for fields with the option rdma_rpc.typed_array, on the thread of the call.
  */
 import { mismatch } from './error.ts';
+import { byteLengthOf, plainBytes } from './memory/intrinsic.ts';
 import type { Source } from './memory/source.ts';
 import { lowIndex } from './primitives/int64.ts';
 import { readBytes } from './primitives/read.ts';
@@ -66,13 +67,13 @@ export function arrayOver<A extends ArrayBufferView>(of: ArrayClass<A>, bytes: U
 
 /** The bytes of a typed array or DataView, over the same memory: what a `bytes` field takes. Throws a TypeError for all else. */
 export function bytesOf(array: ArrayBufferView): Uint8Array {
-  if (array instanceof Uint8Array) return array;
+  if (array instanceof Uint8Array) return plainBytes(array);
   // Of an ArrayBuffer or a plain array the line below would make an empty value, and its data would be lost.
   if (!ArrayBuffer.isView(array))
     throw new TypeError(
       'bytesOf: takes a typed array or a DataView; of an ArrayBuffer, give new Uint8Array(buffer)',
     );
-  return new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
+  return plainBytes(array);
 }
 
 const withArticle = (name: string): string => `${name.startsWith('I') ? 'an' : 'a'} ${name}`;
@@ -86,7 +87,7 @@ export function octets(array: ArrayBufferView, of: ArrayClass, field: string): U
 /** Whether such a field without presence is worth sending. */
 export function hasArray(array: ArrayBufferView, of: ArrayClass, field: string): boolean {
   if (!(array instanceof of)) mismatch(field, array, withArticle(of.name));
-  return array.byteLength !== 0;
+  return byteLengthOf(array) !== 0;
 }
 
 /** Decoding: a view of the memory where `bytes` would be one. What begins where no element can is copied. */

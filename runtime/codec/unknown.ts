@@ -2,6 +2,7 @@
  * Unknown fields kept on request: fields that a newer peer has sent and this version does not know, as the bytes they came in. Generated code calls this
  * only where the generator was asked to keep them.
  */
+import { lengthOf } from './memory/intrinsic.ts';
 import { noRoom, type Sink } from './memory/sink.ts';
 import type { Source } from './memory/source.ts';
 import { checkBytes } from './primitives/check.ts';
@@ -40,7 +41,8 @@ export function keepUnknown(message: UnknownFields, source: Source, start: numbe
 }
 
 export function boundUnknown(message: UnknownFields): number {
-  return message.$unknownFields?.length ?? 0;
+  const kept = message.$unknownFields;
+  return kept === undefined ? 0 : lengthOf(kept);
 }
 
 /** Behind all other fields. */
@@ -48,7 +50,8 @@ export function writeUnknown(sink: Sink, at: number, message: UnknownFields, lim
   const kept = message.$unknownFields;
   if (kept === undefined) return at;
   checkBytes(kept, '$unknownFields');
-  if (at + kept.length > limit) return noRoom(sink, at);
+  const length = lengthOf(kept);
+  if (at + length > limit) return noRoom(sink, at);
   sink.bytes.set(kept, at);
-  return at + kept.length;
+  return at + length;
 }

@@ -4,6 +4,7 @@
  * entries: those of the header have a colon in front of their keys, the others belong to the trailer.
  */
 import { Buffer } from 'node:buffer';
+import { lengthOf } from '../codec/memory/intrinsic.ts';
 import { metadataBytes, metadataEntries } from '../limits.ts';
 import { Metadata, type MetadataValue } from './metadata.ts';
 
@@ -33,7 +34,7 @@ export function encodeMetadata(metadata: Iterable<readonly [string, MetadataValu
     if (++entries > metadataEntries)
       throw new RangeError(`metadata has more than ${metadataEntries} entries`);
     const valueAt = at + entryBytes + key.length;
-    const bytes = typeof value === 'string' ? Buffer.byteLength(value) : value.byteLength;
+    const bytes = typeof value === 'string' ? Buffer.byteLength(value) : lengthOf(value);
     if (valueAt + bytes > metadataBytes) {
       throw new RangeError(
         `metadata is larger than ${metadataBytes} bytes: send large values in the message`,

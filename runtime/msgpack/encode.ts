@@ -4,6 +4,7 @@
  */
 import { CodecError } from '../codec/error.ts';
 import { nestingMax } from '../codec/limits.ts';
+import { lengthOf, plainBytes } from '../codec/memory/intrinsic.ts';
 import { holesMax, type Sink } from '../codec/memory/sink.ts';
 
 /** Where in a value something is: keys of objects, positions in arrays. */
@@ -36,6 +37,7 @@ export class Measure {
   readonly #typeName: string;
   #path: (string | number)[] = [];
   #sink: Sink | undefined;
+  #odd = false;
   /** Room for the list of what is lifted. */
   #listBytes = 0;
 
@@ -47,8 +49,14 @@ export class Measure {
   of(value: unknown, sink: Sink): number {
     this.#path = [];
     this.#sink = sink;
+    this.#odd = false;
     this.#listBytes = 0;
     return this.#bound(value) + this.#listBytes;
+  }
+
+  /** The value that was measured last has bytes that say something of themselves. */
+  get odd(): boolean {
+    return this.#odd;
   }
 
   #refuse(what: string): never {
@@ -113,21 +121,28 @@ export class Measure {
 
   #bytes(value: Uint8Array): number {
     const sink = this.#sink!;
-    if (value.byteLength < sink.gatherBytes || sink.planned >= holesMax) return headBytes + value.byteLength;
+    const length = lengthOf(value);
+    // What packs it would believe what it says of itself.
+    if (plainBytes(value) !== value) this.#odd = true;
+    if (length < sink.gatherBytes || sink.planned >= holesMax) return headBytes + length;
     ++sink.planned;
-    sink.gathered += value.byteLength;
-    if (value.byteLength < sink.apartBytes) sink.copied += value.byteLength;
+    sink.gathered += length;
+    if (length < sink.apartBytes) sink.copied += length;
     for (const key of this.#path) this.#listBytes += typeof key === 'string' ? stringBytes(key) : headBytes;
     this.#listBytes += 4 * headBytes;
     return 1;
   }
 }
 
-/** The value with null in the place of its large `Uint8Array`s, which go to `lifted`. Nothing of the original is changed. */
+/**
+ * The value with null in the place of its large `Uint8Array`s, which go to `lifted`, and with plain ones in the place of those that override something. Nothing of
+ * the original is changed.
+ */
 export function lift(value: unknown, atLeastBytes: number, lifted: Lifted[], path: Path = []): unknown {
   if (value instanceof Uint8Array) {
-    if (value.byteLength < atLeastBytes || lifted.length >= holesMax) return value;
-    lifted.push({ path, value });
+    const bytes = plainBytes(value);
+    if (bytes.byteLength < atLeastBytes || lifted.length >= holesMax) return bytes;
+    lifted.push({ path, value: bytes });
     return null;
   }
   if (Array.isArray(value)) return value.map((each, i) => lift(each, atLeastBytes, lifted, [...path, i]));

@@ -107,10 +107,11 @@ export function msgpackType<T>(typeName: string): MessageType<T, T> {
       const lifted: Lifted[] = [];
       const apart = sink.gatherBytes !== Number.POSITIVE_INFINITY;
       // Measuring costs less than packing something large for nothing. With binaries apart, the bound has been asked for.
-      if (!apart && at + new Measure(typeName).of(message, sink) > limit) return noRoom(sink, at);
-      const rest = apart ? lift(message, sink.gatherBytes, lifted) : message;
+      const measure = new Measure(typeName);
+      if (!apart && at + measure.of(message, sink) > limit) return noRoom(sink, at);
+      const rest = apart || measure.odd ? lift(message, sink.gatherBytes, lifted) : message;
       if (lifted.length === 0) {
-        const packed = pack(typeName, message);
+        const packed = pack(typeName, rest);
         // A getter may have given more now than when it was measured.
         if (packed.byteLength > limit - at) return noRoom(sink, at);
         sink.bytes.set(packed, at);

@@ -2,6 +2,7 @@
  * `bytes` fields with a threshold of their own (rdma_rpc.bulk_threshold), instead of the sink's. A sink that leaves nothing out notes that this message
  * has something to leave out: runtime/lane then takes one that does. Called by generated code.
  */
+import { byteLengthOf } from '../memory/intrinsic.ts';
 import type { Sink } from '../memory/sink.ts';
 import { writeBytes } from './write.ts';
 
@@ -27,7 +28,7 @@ export function leave(sink: Sink, usual: number): void {
 }
 
 export function note(sink: Sink, value: ArrayBufferView, threshold: number): void {
-  const length = value.byteLength;
+  const length = byteLengthOf(value);
   if (sink.gatherBytes === Number.POSITIVE_INFINITY && length >= threshold && length !== 0) sink.planned++;
 }
 

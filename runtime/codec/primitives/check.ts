@@ -4,6 +4,7 @@
  */
 import { CodecError, mismatch } from '../error.ts';
 import { nestingMax } from '../limits.ts';
+import { lengthOf } from '../memory/intrinsic.ts';
 import type { Sink } from '../memory/sink.ts';
 
 /** Of this module and not of another: V8 asks every time whether an import has its value yet. */
@@ -54,7 +55,7 @@ function refuseBytes(value: unknown, field: string): never {
 /** Whether a `bytes` field without presence is worth sending. */
 export function hasBytes(value: Uint8Array, field: string): boolean {
   checkBytes(value, field);
-  if (value.length !== 0) return true;
+  if (lengthOf(value) !== 0) return true;
   checkAttached(value, field);
   return false;
 }
@@ -63,7 +64,7 @@ export function hasBytes(value: Uint8Array, field: string): boolean {
 export function checkAttached(value: Uint8Array, field: string): void {
   try {
     // As every method of typed arrays it throws for a detached one, whose `buffer.detached` is not everywhere yet.
-    value.at(0);
+    Uint8Array.prototype.at.call(value, 0);
   } catch {
     const why =
       'its ArrayBuffer was transferred or detached: keep it until the call has ended, or give a copy';

@@ -4,6 +4,7 @@
  */
 
 import { nestingMax } from '../limits.ts';
+import { byteLengthOf } from '../memory/intrinsic.ts';
 import { holesMax, type Sink } from '../memory/sink.ts';
 import { enter, leave, note } from './bulk-field.ts';
 import { lengthBytes, stringRoom } from './room.ts';
@@ -27,7 +28,7 @@ export function sizeString(text: unknown): number {
 export function sizeBytes(value: unknown, sink: Sink): number {
   // Of a typed array, too: the encoder refuses one where it is none of the field's.
   if (!ArrayBuffer.isView(value)) return 0;
-  const length = value.byteLength;
+  const length = byteLengthOf(value);
   if (length >= sink.gatherBytes && length !== 0 && sink.planned < holesMax) {
     sink.planned++;
     sink.gathered += length;

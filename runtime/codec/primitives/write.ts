@@ -6,6 +6,7 @@
  */
 
 import { mismatch } from '../error.ts';
+import { lengthOf, plainBytes } from '../memory/intrinsic.ts';
 import { holesMax, noRoom, type Sink } from '../memory/sink.ts';
 import { writeWord } from '../memory/word.ts';
 import { checkAttached, checkBytes, checkList, checkString } from './check.ts';
@@ -237,18 +238,19 @@ export function putLength(bytes: Uint8Array, at: number, start: number, end: num
 
 /** Below this a loop beats one call of `set`. */
 const loopBytesMax = 12;
+const ownLength = lengthOf;
 
 /** Length and value; the value is left out when it is long enough for a hole. */
 export function writeBytes(sink: Sink, at: number, value: Uint8Array, limit: number, field: string): number {
   checkBytes(value, field);
   const bytes = sink.bytes;
-  const length = value.length;
+  const length = ownLength(value);
   if (length === 0) checkAttached(value, field);
   const apart = length >= sink.gatherBytes && length !== 0 && sink.holes < holesMax;
   if (at + lengthBytes + (apart ? 0 : length) > limit) return noRoom(sink, at);
   at = writeVarint(bytes, at, length);
   if (apart) {
-    sink.hole(at, value);
+    sink.hole(at, plainBytes(value));
     return at;
   }
   if (length <= loopBytesMax) for (let i = 0; i < length; i++) bytes[at + i] = value[i] as number;

@@ -4,6 +4,7 @@
  * the messages that people put in. Used where errors are made, sent and received.
  */
 import { Any } from '../../codec/google/protobuf/any.rdma.ts';
+import { lengthOf } from '../../codec/memory/intrinsic.ts';
 import { Sink } from '../../codec/memory/sink.ts';
 import { Source } from '../../codec/memory/source.ts';
 import { readEnd, readLength, readMessage, readTag, skipField } from '../../codec/primitives/read.ts';
@@ -42,7 +43,7 @@ const fieldBytes = 12;
 export function encodeDetails(code: number, message: string, details: readonly ErrorDetail[]): Uint8Array {
   let room = 2 * fieldBytes + 3 * message.length;
   for (const { type, value } of details) {
-    room += 3 * fieldBytes + 3 * (urlPrefix.length + type.length) + value.byteLength;
+    room += 3 * fieldBytes + 3 * (urlPrefix.length + type.length) + lengthOf(value);
   }
   const sink = new Sink();
   const bytes = new Uint8Array(room);
