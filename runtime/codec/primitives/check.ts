@@ -55,7 +55,8 @@ function refuseBytes(value: unknown, field: string): never {
 /** Whether a `bytes` field without presence is worth sending. */
 export function hasBytes(value: Uint8Array, field: string): boolean {
   checkBytes(value, field);
-  if (lengthOf(value) !== 0) return true;
+  // One that says more than it has is written as empty.
+  if (value.length !== 0 || lengthOf(value) !== 0) return true;
   checkAttached(value, field);
   return false;
 }
