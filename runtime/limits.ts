@@ -177,8 +177,10 @@ export const verbsGidIndex = { default: undefined, min: 0, max: 255 } as const;
 export const verbsDeviceBytes = 64;
 /** PATH_MAX. */
 export const traceFolderBytes = 4096;
-/** Of a thread. The first failures say the most, and a peer that makes sessions fail must not fill a disk. */
+/** Trace files of a thread that are kept, since a peer that makes sessions fail must not fill a disk. */
 export const traceFilesMax = 16;
+/** Once there are that many: between two files with the same reason. */
+export const tracePauseMs = 1_000;
 /** One attempt to connect a queue pair by rdma_cm. Less than `connectTimeoutMs`, so that the next fabric gets its turn. */
 export const verbsConnectTimeoutMs = { default: 4_000, min: 1, max: 600_000 } as const;
 /** A packet is sent again when no answer came for 4.096 us * 2^n. 14: 67 ms, longer than any switch holds a packet. */

@@ -3,13 +3,14 @@
  * recorder has of the session, for `rdma-rpc trace`. Used by FabricContext when a session goes down. Costs
  * the thread a copy of at most 128 KiB; the file is written beside it.
  */
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, unlink, writeFile } from 'node:fs/promises';
 import { isAbsolute, join } from 'node:path';
 import { threadId } from 'node:worker_threads';
 import { processWarning } from '../core/warnings.ts';
 import { eventMethodAt, eventRowBytes } from '../event-row.ts';
 import { traceFilesMax } from '../limits.ts';
 import type { NativeContext } from '../native.ts';
+import { KeptTraces } from './kept-traces.ts';
 import { methodName } from './method-names.ts';
 import { type TraceAbout, traceFile } from './trace-file.ts';
 
@@ -23,6 +24,9 @@ function program(): string {
 }
 
 let files = 0;
+const kept = new KeptTraces(traceFilesMax);
+/** Files are written one after the other, so that one which is replaced has been written. */
+let written: Promise<void> = Promise.resolve();
 let warned = false;
 
 function methodsIn(rows: Uint8Array): { id: number; name: string }[] {
@@ -39,10 +43,17 @@ function methodsIn(rows: Uint8Array): { id: number; name: string }[] {
   });
 }
 
-async function write(folder: string, path: string, bytes: Uint8Array): Promise<void> {
+async function write(
+  folder: string,
+  path: string,
+  bytes: Uint8Array,
+  replaced: string | undefined,
+): Promise<void> {
   try {
     await mkdir(folder, { recursive: true });
     await writeFile(path, bytes, { flag: 'wx', mode: 0o600 });
+    // Somebody may have moved it away.
+    if (replaced !== undefined) await unlink(replaced).catch(() => undefined);
   } catch (cause) {
     if (warned) return;
     warned = true;
@@ -54,7 +65,9 @@ async function write(folder: string, path: string, bytes: Uint8Array): Promise<v
 
 /** Called with the last event of a session. Does nothing for one that ended as it should. */
 export function saveTrace(folder: string, native: NativeContext, fabric: string, session: number): void {
-  if (files >= traceFilesMax) return;
+  const reason = native.sessionError(session);
+  const nowMs = performance.now();
+  if (!kept.wants(reason, nowMs)) return;
   const trace = native.sessionTrace(session);
   if (trace === undefined) return;
   const { rows, client, peer } = trace;
@@ -63,7 +76,7 @@ export function saveTrace(folder: string, native: NativeContext, fabric: string,
     command: program(),
     atNs: Number(process.hrtime.bigint()),
     wallMs: Date.now(),
-    reason: native.sessionError(session),
+    reason,
     contexts: [
       {
         fabric,
@@ -76,5 +89,7 @@ export function saveTrace(folder: string, native: NativeContext, fabric: string,
   };
   // With the time: where pids recur, as in containers, a name would be taken already.
   const path = join(folder, `rdma-rpc-${process.pid}-${threadId}-${about.wallMs}-${++files}.trace`);
-  void write(folder, path, traceFile(about, [rows]));
+  const bytes = traceFile(about, [rows]);
+  const replaced = kept.add(path, reason, nowMs);
+  written = written.then(() => write(folder, path, bytes, replaced));
 }

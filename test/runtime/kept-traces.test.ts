@@ -1,0 +1,48 @@
+/** Which trace files stay when sessions fail again and again: strangers use up none of the others. */
+import { expect, test } from 'vitest';
+import { KeptTraces } from '../../runtime/lane/kept-traces.ts';
+import { traceFilesMax, tracePauseMs } from '../../runtime/limits.ts';
+
+/** Files after these failures, each so many ms after the one before. */
+function filesAfter(failures: readonly string[], everyMs: number): string[] {
+  const kept = new KeptTraces(traceFilesMax);
+  const files = new Set<string>();
+  for (const [i, reason] of failures.entries()) {
+    const nowMs = i * everyMs;
+    if (!kept.wants(reason, nowMs)) continue;
+    const path = `${i} ${reason}`;
+    files.add(path);
+    const replaced = kept.add(path, reason, nowMs);
+    if (replaced !== undefined) expect(files.delete(replaced)).toBe(true);
+    expect(files.size).toBeLessThanOrEqual(traceFilesMax);
+  }
+  return [...files];
+}
+
+const flood = (count: number): string[] =>
+  Array.from(
+    { length: count },
+    (_, i) => `the peer 'stranger ${'x'.repeat(i % 7)}' sent frame ${i} of kind 9`,
+  );
+
+test('a failure after a flood of others leaves its trace, and keeps it through the next flood', () => {
+  const files = filesAfter([...flood(1000), 'transport retry exceeded', ...flood(1000)], tracePauseMs);
+  expect(files).toHaveLength(traceFilesMax);
+  expect(files).toContain('1000 transport retry exceeded');
+  // The newest of the flood is there, too.
+  expect(files.at(-1)).toMatch(/^2000 /);
+});
+
+test('a flood writes no more than one file in its pause once there are so many', () => {
+  const files = filesAfter(flood(1000), tracePauseMs / 1000);
+  expect(files.map((file) => Number(file.split(' ')[0]))).toEqual(
+    Array.from({ length: traceFilesMax }, (_, i) => i),
+  );
+});
+
+test('of more reasons than files the newest stay', () => {
+  const reasons = Array.from({ length: 26 }, (_, i) => `reason ${String.fromCharCode(97 + i)}`);
+  expect(filesAfter(reasons, 0)).toEqual(
+    reasons.slice(-traceFilesMax).map((reason, i) => `${i + 10} ${reason}`),
+  );
+});
