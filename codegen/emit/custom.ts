@@ -1,5 +1,6 @@
 /** Custom options and explicit defaults as source text: inside definitions, and of messages as consts of their own, which bundlers drop when nobody looks. */
 import type { Message, Plain } from '../model/model.ts';
+import { numberText } from '../model/quoted.ts';
 import { quote } from './scalar.ts';
 import type { Scope } from './scope.ts';
 import { exportedConst, type Statement } from './statement.ts';
@@ -9,6 +10,7 @@ const isList = (value: Plain): value is readonly Plain[] => Array.isArray(value)
 /** A literal. */
 export function plainText(value: Plain): string {
   if (typeof value === 'string') return quote(value);
+  if (typeof value === 'number') return numberText(value);
   if (typeof value !== 'object' || value === null) return String(value);
   if (isList(value)) return `[${value.map(plainText).join(', ')}]`;
   // `__proto__: …` in a literal would not be a property.

@@ -3,12 +3,13 @@
 import { bytesOfQuoted } from '../../runtime/codec/textformat/escape.ts';
 import type { FieldDescriptorProto } from '../descriptor/descriptor.rdma.ts';
 import type { FieldType } from './model.ts';
-import { quoted } from './quoted.ts';
+import { numberText, quoted } from './quoted.ts';
 
 const numbers: Readonly<Record<string, string>> = {
   inf: 'Number.POSITIVE_INFINITY',
   '-inf': 'Number.NEGATIVE_INFINITY',
   nan: 'Number.NaN',
+  '-nan': 'Number.NaN',
 };
 
 /** Why TypeScript cannot have the default; empty when it can. */
@@ -33,7 +34,7 @@ export function defaultLiteral({ defaultValue }: FieldDescriptorProto, type: Fie
       return defaultValue;
     case 'float':
     case 'double':
-      return numbers[defaultValue] ?? String(Number(defaultValue));
+      return numbers[defaultValue] ?? numberText(Number(defaultValue));
     default:
       if (!type.scalar.endsWith('64')) return defaultValue;
       return type.jstype === 'bigint'

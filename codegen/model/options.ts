@@ -2,6 +2,7 @@
  * Options that reach generated code: those of proto/rdma_rpc/options.proto, which change what is generated, and all other custom options, which are
  * passed on as plain data in protobuf's JSON form. Called while the model is built.
  */
+import { shortFloat } from '../../runtime/codec/float.ts';
 import { labels, typeName } from '../descriptor/types.ts';
 import type { Schema } from '../link/schema.ts';
 import { type OptionField, OptionTree, type TreeValue } from '../options/tree.ts';
@@ -124,9 +125,12 @@ function plainField(schema: Schema, field: OptionField, list: readonly TreeValue
 function plain(schema: Schema, { descriptor }: OptionField, value: TreeValue): Plain {
   if (value instanceof OptionTree) return plainMessage(schema, value);
   if (value instanceof Uint8Array) return Buffer.from(value).toString('base64');
-  if (typeof value === 'number') return Number.isFinite(value) ? value : String(value);
-  if (typeof value !== 'bigint') return value;
   const type = typeName(descriptor.type) ?? '';
+  if (typeof value === 'number') {
+    if (!Number.isFinite(value)) return String(value);
+    return type === 'float' ? shortFloat(value) : value;
+  }
+  if (typeof value !== 'bigint') return value;
   if (type !== 'enum') return type.endsWith('64') ? String(value) : Number(value);
   const found = schema.get(descriptor.typeName ?? '');
   const named =

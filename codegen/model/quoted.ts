@@ -1,4 +1,4 @@
-/** Text of a string literal, for everything that ends up in generated files. */
+/** Text of literals, for everything that ends up in generated files. */
 
 const escapes: Readonly<Record<string, string>> = {
   '\n': '\\n',
@@ -6,6 +6,11 @@ const escapes: Readonly<Record<string, string>> = {
   '\u2028': '\\u2028',
   '\u2029': '\\u2029',
 };
+
+/** Of a finite number. `String` would lose the sign of -0. */
+export function numberText(value: number): string {
+  return Object.is(value, -0) ? '-0' : String(value);
+}
 
 export function quoted(text: string): string {
   const inside = text

@@ -6,6 +6,7 @@
 import { CodecError, mismatch } from '../codec/error.ts';
 import { fieldNumbers } from '../codec/extension.ts';
 import { type Field, fieldsOf, fieldValue, isUnset } from '../codec/fields.ts';
+import { checkFloat } from '../codec/float.ts';
 import { whole, wide } from '../codec/integer-range.ts';
 import { newMap } from '../codec/message.ts';
 import {
@@ -48,7 +49,9 @@ function scalar(field: Field, value: unknown, origin: Origin, path: string): unk
     case 'float':
     case 'double':
       if (typeof value !== 'number') mismatch(path, value, 'a number');
-      return field.scalar === 'float' ? Math.fround(value) : value;
+      if (field.scalar === 'double') return value;
+      checkFloat(value, path);
+      return Math.fround(value);
     case 'int32':
     case 'sint32':
     case 'sfixed32':

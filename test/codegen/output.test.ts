@@ -311,3 +311,19 @@ test('200 messages are emitted in bulk', async () => {
   const text = await outputOf({ 'a.proto': proto3(messages.join('\n')) });
   expect(text.match(/export interface M\d+ /g)).toHaveLength(200);
 });
+
+test('the sign of a default of -0, and the short form of floats in options', async () => {
+  const text = await outputOf({
+    'a.proto': `syntax = "proto2";
+import "google/protobuf/descriptor.proto";
+message O { optional float f = 1; optional double d = 2; }
+extend google.protobuf.FieldOptions { optional O o = 50000; }
+message M {
+  optional double d = 1 [default = -0.0];
+  optional float f = 2 [default = -0, (o) = { f: 0.1 d: -0.0 }];
+}
+`,
+  });
+  expect(text).toContain('{\n  d: -0,\n  f: -0,\n}');
+  expect(text).toContain("'o': { 'f': 0.1, 'd': -0 }");
+});

@@ -1,5 +1,6 @@
 /** Scalars, enums and map keys to JSON and back, by the rules of protobuf's JSON mapping. Called by write.ts, read.ts and the well-known types. */
 import { mismatch } from '../error.ts';
+import { checkFloat, shortFloat } from '../float.ts';
 import { whole, wide } from '../integer-range.ts';
 import type { EnumObject, Scalar } from '../types.ts';
 
@@ -10,9 +11,6 @@ const loneSurrogate = /\p{Surrogate}/u;
 /** A number of JSON, which Number() is stricter about than it needs to be and laxer elsewhere. */
 const jsonNumber = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 const wholeNumber = /^-?\d{1,20}$/;
-const floatMax = 3.4028234663852886e38;
-/** Anything above rounds to infinity: half a step beyond the largest float. */
-const floatRoundsAway = 3.4028235677973366e38;
 
 function bigintOf(value: unknown, path: string): bigint {
   if (typeof value === 'bigint') return value;
@@ -38,7 +36,10 @@ export function scalarToJson(scalar: Scalar, value: unknown, path: string): bool
     case 'float':
     case 'double':
       if (typeof value !== 'number') mismatch(path, value, 'a number');
-      return Number.isFinite(value) ? value : String(value);
+      if (!Number.isFinite(value)) return String(value);
+      if (scalar === 'double') return value;
+      checkFloat(value, path);
+      return shortFloat(value);
     case 'int32':
     case 'sint32':
     case 'sfixed32':
@@ -68,7 +69,7 @@ function floating(value: unknown, path: string, single: boolean): number {
   if (typeof number !== 'number' || !Number.isFinite(number))
     mismatch(path, value, 'a number, "NaN", "Infinity" or "-Infinity"');
   if (!single) return number;
-  if (Math.abs(number) >= floatRoundsAway) mismatch(path, value, `a number of at most ±${floatMax}`);
+  checkFloat(number, path);
   // As a decoder would give it.
   return Math.fround(number);
 }

@@ -4,6 +4,7 @@
  */
 
 import { mismatch } from '../error.ts';
+import { checkFloat, floatRoundsAway } from '../float.ts';
 import { noRoom, type Sink } from '../memory/sink.ts';
 import { lowIndex, manyHalves, manySigned, manyUnsigned, splitSigned, splitUnsigned } from './int64.ts';
 import { lengthBytes } from './room.ts';
@@ -18,6 +19,9 @@ import {
   writeVarint,
   writeVarint64,
 } from './write.ts';
+
+/** Of this module, as V8 asks of an import whether it has its value yet. */
+const floatLimit = floatRoundsAway;
 
 /** Of this module and not of another: V8 asks every time whether an import has its value yet, and whether it is the function that it was. */
 const prefixMax = lengthBytes;
@@ -266,6 +270,7 @@ export function writePackedFloat(
   for (let i = 0; i < list.length; i++) {
     const value = list[i] as number;
     if (typeof value !== 'number') mismatch(field, value, 'a number');
+    if (!(Math.abs(value) < floatLimit)) checkFloat(value, field);
     view.setFloat32(at, value, true);
     at += 4;
   }

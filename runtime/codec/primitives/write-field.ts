@@ -5,6 +5,7 @@
  */
 
 import { mismatch } from '../error.ts';
+import { checkFloat, floatRoundsAway } from '../float.ts';
 import type { Sink } from '../memory/sink.ts';
 import { writeBulk } from './bulk-field.ts';
 import { highHalf, lowHalf, splitSigned, splitUnsigned } from './int64.ts';
@@ -25,6 +26,9 @@ import {
   writeVarint,
   writeVarint64,
 } from './write.ts';
+
+/** Of this module, as V8 asks of an import whether it has its value yet. */
+const floatLimit = floatRoundsAway;
 
 /** Of this module and not of another: V8 asks every time whether an import has its value yet, and whether it is the function that it was. */
 const putVarint = writeVarint;
@@ -215,6 +219,7 @@ export function writeSfixed64Field(
 
 export function writeFloatField(sink: Sink, at: number, tag: number, value: number, field: string): number {
   if (typeof value !== 'number') mismatch(field, value, 'a number');
+  if (!(Math.abs(value) < floatLimit)) checkFloat(value, field);
   sink.bytes[at] = tag;
   sink.view.setFloat32(at + 1, value, true);
   return at + 5;

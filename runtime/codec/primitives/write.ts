@@ -6,6 +6,7 @@
  */
 
 import { mismatch } from '../error.ts';
+import { checkFloat, floatRoundsAway } from '../float.ts';
 import { lengthOf, plainBytes } from '../memory/intrinsic.ts';
 import { holesMax, noRoom, type Sink } from '../memory/sink.ts';
 import { writeWord } from '../memory/word.ts';
@@ -14,6 +15,9 @@ import { highHalf, lowHalf, splitSigned, splitUnsigned, zigzag } from './int64.t
 import { bigintOfNumber } from './jstype.ts';
 import { lengthBytes, stringRoom } from './room.ts';
 import { loopCharsMax, writeShort, writeUtf8 } from './text.ts';
+
+/** Of this module, as V8 asks of an import whether it has its value yet. */
+const floatLimit = floatRoundsAway;
 
 /** Bytes of a length as a varint. Lengths stay below 2^32. */
 export function varintSize(value: number): number {
@@ -158,6 +162,7 @@ export function writeSfixed64(bytes: Uint8Array, at: number, value: bigint, fiel
 
 export function writeFloat(sink: Sink, at: number, value: number, field: string): number {
   if (typeof value !== 'number') mismatch(field, value, 'a number');
+  if (!(Math.abs(value) < floatLimit)) checkFloat(value, field);
   sink.view.setFloat32(at, value, true);
   return at + 4;
 }

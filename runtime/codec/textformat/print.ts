@@ -2,6 +2,7 @@
 import { CodecError, mismatch } from '../error.ts';
 import { type AnyExtension, codecOf, fieldNumbers } from '../extension.ts';
 import { type Field, fieldsOf, fieldValue, isMap, isUnset } from '../fields.ts';
+import { shortFloat } from '../float.ts';
 import { enumToJson, scalarToJson } from '../json/scalar.ts';
 import { nestingMax } from '../limits.ts';
 import { arrays, octets } from '../typed-array.ts';
@@ -17,13 +18,7 @@ function floatText(value: number, single: boolean): string {
   if (Number.isNaN(value)) return 'nan';
   if (!Number.isFinite(value)) return value < 0 ? '-inf' : 'inf';
   if (Object.is(value, -0)) return '-0';
-  if (!single) return String(value);
-  // The shortest digits that are this float.
-  for (let digits = 6; digits < 9; digits++) {
-    const text = String(Number(value.toPrecision(digits)));
-    if (Math.fround(Number(text)) === Math.fround(value)) return text;
-  }
-  return String(Number(value.toPrecision(9)));
+  return String(single ? shortFloat(value) : value);
 }
 
 /** One value that is no message. */
