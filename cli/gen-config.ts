@@ -9,9 +9,10 @@ export interface GenConfig {
   readonly include?: readonly string[];
   readonly out?: string;
   readonly target?: 'ts' | 'js';
-  readonly importExtension?: 'ts' | 'js';
+  readonly importExtension?: 'ts' | 'js' | 'none';
   readonly unknownFields?: 'keep' | 'drop';
   readonly int64?: 'bigint' | 'string' | 'number';
+  readonly enums?: 'open' | 'closed';
 }
 
 /** How each key must look, and how people are told. */
@@ -20,12 +21,13 @@ const keys: Readonly<Record<keyof GenConfig, readonly [string, (value: unknown) 
   include: ['a list of texts', isTexts],
   out: ['a text', (value) => typeof value === 'string'],
   target: ['"ts" or "js"', (value) => value === 'ts' || value === 'js'],
-  importExtension: ['"ts" or "js"', (value) => value === 'ts' || value === 'js'],
+  importExtension: ['"ts", "js" or "none"', (value) => value === 'ts' || value === 'js' || value === 'none'],
   unknownFields: ['"keep" or "drop"', (value) => value === 'keep' || value === 'drop'],
   int64: [
     '"bigint", "string" or "number"',
     (value) => value === 'bigint' || value === 'string' || value === 'number',
   ],
+  enums: ['"open" or "closed"', (value) => value === 'open' || value === 'closed'],
 };
 
 function isTexts(value: unknown): boolean {

@@ -14,9 +14,10 @@ interface GenFlags {
   readonly out?: string;
   readonly include: string[];
   readonly target?: 'ts' | 'js';
-  readonly importExtension?: 'ts' | 'js';
+  readonly importExtension?: 'ts' | 'js' | 'none';
   readonly unknownFields?: 'keep' | 'drop';
   readonly int64?: 'bigint' | 'string' | 'number';
+  readonly enums?: 'open' | 'closed';
   readonly check?: true;
   readonly watch?: true;
 }
@@ -46,6 +47,7 @@ export function addGenCommand(program: Command): void {
       new Option('--import-extension <ext>', 'extension of imports between generated files').choices([
         'ts',
         'js',
+        'none',
       ]),
     )
     .addOption(
@@ -59,6 +61,12 @@ export function addGenCommand(program: Command): void {
         '--int64 <type>',
         'what 64-bit integers are in TypeScript where jstype does not say it',
       ).choices(['bigint', 'string', 'number']),
+    )
+    .addOption(
+      new Option('--enums <types>', 'whether types of enums have all numbers or their values only').choices([
+        'open',
+        'closed',
+      ]),
     )
     .option('--check', 'write nothing; fail when the output is not up to date')
     .option('--watch', 'generate again whenever a .proto changes')
@@ -147,6 +155,7 @@ async function runGen(patterns: string[], flags: GenFlags): Promise<void> {
     const importExtension = flags.importExtension ?? config.importExtension;
     const unknownFields = flags.unknownFields ?? config.unknownFields;
     const int64 = flags.int64 ?? config.int64;
+    const enums = flags.enums ?? config.enums;
     const wrong = conflict({ target, importExtension });
     if (wrong !== '') throw new CommanderError(2, 'rdma-rpc.conflict', wrong);
     if (out === undefined)
@@ -160,6 +169,7 @@ async function runGen(patterns: string[], flags: GenFlags): Promise<void> {
       ...(importExtension && { importExtension }),
       ...(unknownFields && { unknownFields }),
       ...(int64 && { int64 }),
+      ...(enums && { enums }),
     };
   };
   let first: GenerateOptions;

@@ -1,5 +1,5 @@
 /** `rdma-rpc scaffold`: a class with every method of a service, made or completed. */
-import type { Command } from '#commander';
+import { type Command, Option } from '#commander';
 import pc from '#picocolors';
 import { GenerateError } from '../codegen/diagnostic.ts';
 import type { Scaffolded } from '../codegen/scaffold/index.ts';
@@ -9,7 +9,7 @@ interface ScaffoldFlags {
   readonly gen: string;
   readonly into: string;
   readonly include: string[];
-  readonly importExtension?: 'ts' | 'js';
+  readonly importExtension?: 'ts' | 'js' | 'none';
 }
 
 export function addScaffoldCommand(program: Command): void {
@@ -20,7 +20,13 @@ export function addScaffoldCommand(program: Command): void {
     .requiredOption('--gen <dir>', 'directory with the output of gen')
     .requiredOption('--into <file>', 'TypeScript file for the handlers')
     .option('-I, --include <dir>', 'as for gen', (value, previous: string[]) => [...previous, value], [])
-    .option('--import-extension <ext>', 'ts or js, as for gen')
+    .addOption(
+      new Option('--import-extension <ext>', 'of imports of generated files, as for gen').choices([
+        'ts',
+        'js',
+        'none',
+      ]),
+    )
     .action(runScaffold);
 }
 

@@ -40,9 +40,9 @@ export interface GenerateOptions {
   readonly target?: 'ts' | 'js';
   /**
    * Extension of imports between generated files, for the target `ts`; the other one has `js`. Default `ts`: what Node's type stripping and
-   * `rewriteRelativeImportExtensions` want.
+   * `rewriteRelativeImportExtensions` want. `none` is for bundlers and `moduleResolution: 'bundler'`; Node finds no such file.
    */
-  readonly importExtension?: 'ts' | 'js';
+  readonly importExtension?: 'ts' | 'js' | 'none';
   /** Module that the output imports instead of `rdma-rpc/generated/v1`; it must have all that this has. */
   readonly codecModule?: string;
   /** Generate the well-known types like any other file instead of importing them from the runtime. Default false. */
@@ -57,6 +57,11 @@ export interface GenerateOptions {
    * `bigint`. Well-known types are in the runtime, and always have bigints.
    */
   readonly int64?: 'bigint' | 'string' | 'number';
+  /**
+   * `closed`: the type of an enum has its values and nothing else, so that a `switch` can be exhaustive and values of other enums are errors. Messages are the same: a
+   * number that a newer peer sends is decoded as it is, and meets a type that does not know it. Default `open`: the type has all numbers.
+   */
+  readonly enums?: 'open' | 'closed';
 }
 
 export interface Generated {

@@ -10,7 +10,7 @@ import {
 import { editions } from './descriptor/types.ts';
 import { type Diagnostic, formatDiagnostic, GenerateError, Reporter } from './diagnostic.ts';
 import { emitSchema } from './emit/schema.ts';
-import { conflict } from './emit/target.ts';
+import { conflict, type ImportExtension } from './emit/target.ts';
 import { checkDescriptor } from './link/check-descriptor.ts';
 import { addExtensions } from './link/linked.ts';
 import { Schema, type SchemaFile } from './link/schema.ts';
@@ -32,13 +32,14 @@ export interface PluginResult {
 
 type Options = {
   target?: 'ts' | 'js';
-  importExtension?: 'ts' | 'js';
+  importExtension?: ImportExtension;
   unknownFields?: 'keep' | 'drop';
   int64?: Int64;
+  enums?: 'open' | 'closed';
 };
 
 const parameters =
-  'target=ts|js, import_extension=ts|js, unknown_fields=keep|drop and int64=bigint|string|number';
+  'target=ts|js, import_extension=ts|js|none, unknown_fields=keep|drop, int64=bigint|string|number and enums=open|closed';
 
 /** `target=js,unknown_fields=keep`; what is wrong with it as text. */
 function parseParameter(parameter: string): Options | string {
@@ -46,12 +47,13 @@ function parseParameter(parameter: string): Options | string {
   for (const part of parameter.split(',').filter((each) => each !== '')) {
     const [name = '', value = ''] = part.split('=');
     if (name === 'target' && (value === 'ts' || value === 'js')) options.target = value;
-    else if (name === 'import_extension' && (value === 'ts' || value === 'js'))
+    else if (name === 'import_extension' && (value === 'ts' || value === 'js' || value === 'none'))
       options.importExtension = value;
     else if (name === 'unknown_fields' && (value === 'keep' || value === 'drop'))
       options.unknownFields = value;
     else if (name === 'int64' && (value === 'bigint' || value === 'string' || value === 'number'))
       options.int64 = value;
+    else if (name === 'enums' && (value === 'open' || value === 'closed')) options.enums = value;
     else return `${part}: there are ${parameters}`;
   }
   return conflict(options) || options;

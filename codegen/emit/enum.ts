@@ -34,7 +34,9 @@ export function emitEnum(type: Enum, scope: Scope): Statement[] {
       scope,
     ),
     exportedType(
-      `/** One of the values of ${id}, or a number that a newer peer knows. */\nexport type ${id} = (typeof ${id})[keyof typeof ${id}] | (number & {});`,
+      scope.closesEnums
+        ? `/** One of the values of ${id}. A newer peer may send other numbers, which are decoded all the same. */\nexport type ${id} = (typeof ${id})[keyof typeof ${id}];`
+        : `/** One of the values of ${id}, or a number that a newer peer knows. */\nexport type ${id} = (typeof ${id})[keyof typeof ${id}] | (number & {});`,
       scope,
     ),
     exportedConst(

@@ -8,15 +8,16 @@ import type { File, Int64 } from '../model/model.ts';
 import { bundledDirectory, descriptorPath, isCompilers } from '../source/files.ts';
 import { emitFile, type Output } from './file.ts';
 import { outputPath } from './scope.ts';
-import type { Target } from './target.ts';
+import type { ImportExtension, Target } from './target.ts';
 
 export interface SchemaOutputOptions {
   readonly target?: Target | undefined;
-  readonly importExtension?: 'ts' | 'js' | undefined;
+  readonly importExtension?: ImportExtension | undefined;
   readonly codecModule?: string | undefined;
   readonly runtimeApart: boolean;
   readonly unknownFields?: 'keep' | 'drop' | undefined;
   readonly int64?: Int64 | undefined;
+  readonly enums?: 'open' | 'closed' | undefined;
 }
 
 function version(): string {
@@ -67,6 +68,7 @@ export function emitSchema(
     runtimeApart,
     unknownFields = 'drop',
     int64,
+    enums = 'open',
   } = options;
   // Also when something is wrong already: it finds what else is.
   const files = buildModel(schema, { runtimeApart, unknownFields, int64 });
@@ -74,5 +76,5 @@ export function emitSchema(
   checkPaths(schema, emitted);
   refuse();
   const now = version();
-  return emitted.flatMap((file) => emitFile(file, now, { target, importExtension, codecModule }));
+  return emitted.flatMap((file) => emitFile(file, now, { target, importExtension, codecModule, enums }));
 }

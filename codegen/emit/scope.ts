@@ -7,15 +7,17 @@ import { posix } from 'node:path';
 import type { Enum, Field, File, Message } from '../model/model.ts';
 import { quoted as quote } from '../model/quoted.ts';
 import { descriptorPath } from '../source/files.ts';
-import type { Target } from './target.ts';
+import type { ImportExtension, Target } from './target.ts';
 
 export interface EmitOptions {
   /** TypeScript, or JavaScript with declarations beside it. */
   readonly target: Target;
   /** Extension of imports between generated files. */
-  readonly importExtension: 'ts' | 'js';
+  readonly importExtension: ImportExtension;
   /** Module with the primitives. */
   readonly codecModule: string;
+  /** Types of enums: with all numbers, or with their values only. */
+  readonly enums: 'open' | 'closed';
 }
 
 /** Node reads an import as an URL, compilers read it as a path: of a file with one of these in its name they never find the same. */
@@ -180,6 +182,11 @@ export class Scope {
     return type.file !== this.file || this.#holed.has(type);
   }
 
+  /** Types of enums have nothing but their values. */
+  get closesEnums(): boolean {
+    return this.#options.enums === 'closed';
+  }
+
   /** The code is JavaScript; types are apart. */
   get erases(): boolean {
     return this.#options.target === 'js';
@@ -221,7 +228,9 @@ export class Scope {
 
   #modulePath(file: File): string {
     const from = posix.dirname(outputPath(this.file.path));
-    return specifierOf(posix.relative(from, outputPath(file.path, this.#options.importExtension)));
+    const { importExtension } = this.#options;
+    const path = posix.relative(from, outputPath(file.path, importExtension === 'js' ? 'js' : 'ts'));
+    return specifierOf(importExtension === 'none' ? path.replace(/\.ts$/, '') : path);
   }
 
   /** Import and export statements of a part of the output, to be asked for when everything else has been emitted. */

@@ -19,7 +19,7 @@ export interface ScaffoldOptions {
   /** The TypeScript file that gets the handlers; made when missing. */
   readonly into: string;
   /** Extension of its imports of generated files. Default `ts`. */
-  readonly importExtension?: 'ts' | 'js';
+  readonly importExtension?: 'ts' | 'js' | 'none';
 }
 
 /** Throws GenerateError with everything that is wrong with the input. Nothing that the file has is changed. */
@@ -33,7 +33,8 @@ export function scaffold(options: ScaffoldOptions): readonly Scaffolded[] {
   const into = resolve(options.into);
   const moduleOf = (output: string): string => {
     const path = relative(dirname(into), resolve(options.out, output)).split(sep).join('/');
-    return specifierOf(path.replace(/\.ts$/, `.${options.importExtension ?? 'ts'}`));
+    const { importExtension = 'ts' } = options;
+    return specifierOf(path.replace(/\.ts$/, importExtension === 'none' ? '' : `.${importExtension}`));
   };
   const before = textOf(into) ?? '';
   const { text, classes } = scaffoldHandlers(before, services, moduleOf);

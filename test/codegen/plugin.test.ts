@@ -75,9 +75,12 @@ describe('under protoc', () => {
   test.each([
     [
       'frobnicate=1',
-      'frobnicate=1: there are target=ts|js, import_extension=ts|js, unknown_fields=keep|drop and int64=bigint|string|number',
+      'frobnicate=1: there are target=ts|js, import_extension=ts|js|none, unknown_fields=keep|drop, int64=bigint|string|number and enums=open|closed',
     ],
-    ['target=jsx', 'target=jsx: there are target=ts|js, import_extension=ts|js, unknown_fields=keep|drop'],
+    [
+      'target=jsx',
+      'target=jsx: there are target=ts|js, import_extension=ts|js|none, unknown_fields=keep|drop',
+    ],
     ['int64=long', 'int64=long: there are target=ts|js'],
     [
       'target=js,import_extension=ts',
