@@ -9,6 +9,7 @@
  */
 
 import { addonPath, namedAddon } from './addon-path.ts';
+import { clockMs } from './clock.ts';
 import { contextNeeds, type RuntimeNeeds } from './js-runtime.ts';
 import { glibcVersion, whyNoAddon, whyNotNamed } from './native-remedy.ts';
 import type { NativeSockets } from './native-sockets.ts';
@@ -90,6 +91,8 @@ export interface NativeOptions extends RuntimeNeeds {
   stagingBytes?: number;
   /** Application buffers are registered on demand where the device can (explicit ODP): nothing of them is pinned. */
   onDemand?: boolean;
+  /** The time on the clock of JS (clock.ts), from which `clock` goes on. Default: that of now. */
+  nowMs?: number;
   /** sim only: seed of its scheduler. */
   seed?: number;
   /** sim only: nothing happens by itself, only in `stepSim()`. For tests that do something at each step of a call. */
@@ -146,7 +149,7 @@ export interface NativeContext {
   readonly textRoom: ArrayBuffer;
   /** No block of the arena is larger. */
   readonly arenaBytes: number;
-  /** [0]: monotonic time in ms (`performance.now()` clock) as of the current turn. */
+  /** [0]: the time on the clock of JS (clock.ts) as of the current turn. */
   readonly clock: Float64Array;
   /** All send slots: slot i starts at i * slotStride, its payload at + slotPayloadOffset, room for slotBytes. */
   readonly sendSlab: ArrayBuffer;
@@ -308,6 +311,8 @@ export interface NativeModule extends NativeSockets {
   collectionWaitMs(): number;
   /** It has been made to collect, which took so long. */
   collectionDone(ms: number): void;
+  /** Calls `fn` in the root async context, in which no AsyncLocalStorage has a store, and gives what it gives. */
+  runInRoot<T>(fn: () => T): T;
   /** The constants as the addon was compiled with, for the test that compares them. */
   boundary(): Record<string, Record<string, number>>;
 }
@@ -333,6 +338,9 @@ export function loadNative(): NativeModule {
     throw new Error(`rdma-rpc: ${path} is of another version of rdma-rpc; copy or build it again`);
   }
   if (addon.whyUnusable !== '') throw new Error(`rdma-rpc: ${addon.whyUnusable}`);
-  loaded = { ...addon, createContext: (options) => addon.createContext({ ...needs, ...options }) };
+  loaded = {
+    ...addon,
+    createContext: (options) => addon.createContext({ ...needs, nowMs: clockMs(), ...options }),
+  };
   return loaded;
 }

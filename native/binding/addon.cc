@@ -8,6 +8,7 @@
 
 #include "binding/event_loop/clock.h"
 #include "binding/event_loop/collections.h"
+#include "binding/event_loop/root_context.h"
 #include "binding/file_lock.h"
 #include "binding/freed_memory.h"
 #include "binding/native_context.h"
@@ -60,6 +61,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   exports.Set("keepFreedMemory", Napi::Function::New(env, keep_freed_memory));
   exports.Set("collectionWaitMs", Napi::Function::New(env, collection_wait));
   exports.Set("collectionDone", Napi::Function::New(env, collection_done));
+  exports.Set("runInRoot", Napi::Function::New(env, rdma_rpc::binding::run_in_root));
   exports.Set("handOff", Napi::Function::New(env, hand_off));
   exports.Set("lockFile", Napi::Function::New(env, rdma_rpc::binding::lock_file));
   rdma_rpc::binding::define_unix_sockets(env, exports);

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "binding/event_loop/root_context.h"
 #include "binding/objects/counters.h"
 #include "fabric/shm/shm.h"
 #include "fabric/sim/sim.h"
@@ -100,19 +101,17 @@ Engine* Engine::open(Napi::Env env, const EngineOptions& options, std::string* e
     engine->detach_slab(slab->second);
     engine->receive_slabs_.erase(slab);
   });
-  engine->resource_ = Napi::Persistent(Napi::Object::New(env));
-  napi_async_init(env, engine->resource_.Value(), Napi::String::New(env, "rdma-rpc"), &engine->async_);
+  engine->receiver_ = Napi::Persistent(Napi::Object::New(env));
   if (engine->stepped_ != nullptr) {
     engine->pump_->set_clock([world = engine->stepped_] { return world->now_ns(); });
   }
   engine->pump_->on_report([engine] { engine->report(); });
   engine->describe();
   engine->blocks_->on_collected([engine] { engine->pump_->kick(); });
-  // performance.now() of this thread, as a distance from the clock that we read.
-  const auto performance = env.Global().Get("performance").As<Napi::Object>();
-  const double now_ms = performance.Get("now").As<Napi::Function>().Call(performance, {}).As<Napi::Number>();
-  engine->clock_origin_ns_ = monotonic_ns() - static_cast<std::uint64_t>(now_ms * 1e6);
-  engine->clock_[0] = now_ms;
+  // The origin of JS's clock, on the clock that we read. JS says what time it is there: what we would find at
+  // performance.now() may be a function of fake timers.
+  engine->clock_origin_ns_ = monotonic_ns() - static_cast<std::uint64_t>(options.now_ms * 1e6);
+  engine->clock_[0] = options.now_ms;
   napi_add_async_cleanup_hook(
       env, [](napi_async_cleanup_hook_handle, void* data) { static_cast<Engine*>(data)->thread_ends(); },
       engine, &engine->cleanup_);
@@ -154,7 +153,7 @@ bool Engine::deliver(std::uint32_t count, std::uint64_t now_ns) {
   napi_value result = nullptr;  // nobody's, but Deno writes it without looking whether it is wanted
   napi_create_uint32(env, count, &argument);
   const napi_status status =
-      napi_make_callback(env, async_, resource_.Value(), callback_.Value(), 1, &argument, &result);
+      napi_make_callback(env, kRootContext, receiver_.Value(), callback_.Value(), 1, &argument, &result);
   if (status == napi_ok) return true;
   bool pending = false;
   napi_is_exception_pending(env, &pending);
@@ -262,7 +261,6 @@ void Engine::close(bool thread_ends) {
   detach_slab(shared_receives_);
   for (auto& [number, slab] : receive_slabs_) detach_slab(slab);
   blocks_->close(thread_ends);
-  napi_async_destroy(env_, std::exchange(async_, nullptr));
   end();
 }
 
@@ -284,7 +282,7 @@ void Engine::end() {
   context_->arena().on_retire(nullptr);
   context_->on_session_gone(nullptr);
   callback_.Reset();
-  resource_.Reset();
+  receiver_.Reset();
   // The descriptor that it watches belongs to the device: let go of before that closes it.
   if (!left_device_) pump_->close([this] { delete this; });
   context_.reset();

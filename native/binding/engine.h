@@ -26,6 +26,7 @@ struct EngineOptions {
   Polling polling = Polling::adaptive;
   LoopKind loop = LoopKind::libuv;
   Collected collected = Collected::memory;
+  double now_ms = 0;  ///< the time on JS's clock (runtime/clock.ts)
   std::uint64_t seed = 1;
   bool stepped = false;  ///< sim: nothing happens but in step()
   fabric::VerbsOptions verbs;
@@ -101,8 +102,7 @@ class Engine {
   std::unique_ptr<Pump> pump_;
   std::shared_ptr<fabric::SimWorld> stepped_;  ///< null: no stepped simulation
   Napi::FunctionReference callback_;
-  napi_async_context async_ = nullptr;
-  Napi::ObjectReference resource_;
+  Napi::ObjectReference receiver_;  ///< `this` of the callback
   napi_async_cleanup_hook_handle cleanup_ = nullptr;
   bool closed_ = false;
   bool left_device_ = false, pump_closed_ = false;

@@ -9,6 +9,7 @@ import { heard } from '../core/foreign.ts';
 import type { BlockLease } from '../core/lease.ts';
 import type { Metadata } from '../core/metadata.ts';
 import type { ResponseMetadata } from '../core/metadata-wire.ts';
+import { Scope } from '../core/scopes.ts';
 import { Reason } from '../native.ts';
 
 /** Where a call is just now: in a queue, or on a session. */
@@ -45,6 +46,8 @@ export class CallExtras implements Abortable {
   cause: unknown;
   /** It has been made again already, since no handler had seen it. */
   retried = false;
+  /** Of the caller, in which the callbacks run. */
+  readonly #scope: Scope | undefined;
   #place: CallPlace | undefined;
   #token = 0;
 
@@ -57,6 +60,7 @@ export class CallExtras implements Abortable {
     this.onHeader = wishes.onHeader;
     this.onTrailer = wishes.onTrailer;
     this.waitForReady = wishes.waitForReady;
+    if (this.listens) this.#scope = new Scope();
   }
 
   /** The signal that has fired, if one has. */
@@ -72,8 +76,18 @@ export class CallExtras implements Abortable {
 
   /** Hands over what a response has brought. What a callback throws comes out. */
   tell({ header, trailer }: ResponseMetadata): void {
-    if (header !== undefined) heard('onHeader', this.onHeader?.(header));
-    if (trailer !== undefined) heard('onTrailer', this.onTrailer?.(trailer));
+    if (header !== undefined) this.tellHeader(header);
+    if (trailer !== undefined) this.tellTrailer(trailer);
+  }
+
+  tellHeader(header: Metadata): void {
+    const { onHeader } = this;
+    if (onHeader !== undefined) heard('onHeader', this.#scope?.run(onHeader, undefined, header));
+  }
+
+  tellTrailer(trailer: Metadata): void {
+    const { onTrailer } = this;
+    if (onTrailer !== undefined) heard('onTrailer', this.#scope?.run(onTrailer, undefined, trailer));
   }
 
   /** From now on the signal cancels `token` of `place`: at once, if it has fired. */

@@ -2,6 +2,7 @@
  * Time limit and signals of a call with interceptors, which the calls that those make know as well: here for an interceptor that does not come
  * back. Each intercepted call of a client has one.
  */
+import { clockMs } from '../clock.ts';
 import { type Abortable, listen, unlisten } from '../core/abort-listeners.ts';
 import { failure, reasonOf } from '../core/errors/failure.ts';
 import { type Processed, RpcError } from '../core/errors/rpc-error.ts';
@@ -12,7 +13,7 @@ import { Reason } from '../native.ts';
 const order: readonly Processed[] = ['no', 'maybe', 'yes'];
 
 export class CallGuard implements Abortable {
-  readonly startedMs: number = performance.now();
+  readonly startedMs: number = clockMs();
   readonly #path: string;
   readonly #signals: readonly AbortSignal[];
   #deadlineMs = Number.POSITIVE_INFINITY;
@@ -79,7 +80,7 @@ export class CallGuard implements Abortable {
   #limit(deadlineMs: number): void {
     this.#deadlineMs = deadlineMs;
     clearTimeout(this.#timer);
-    const leftMs = deadlineMs - performance.now();
+    const leftMs = deadlineMs - clockMs();
     if (leftMs <= timerMaxMs) this.#timer = setTimeout(() => this.#give(Reason.deadline, undefined), leftMs);
   }
 

@@ -13,6 +13,7 @@ import { type Reject, type Resolve, refusedCall } from '../core/errors/failing.t
 import { failure, intoLent, unavailable } from '../core/errors/failure.ts';
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status } from '../core/errors/status.ts';
+import { guardedInRoot } from '../core/foreign.ts';
 import type { Interceptor } from '../core/interceptor.ts';
 import { fabricLog, logged } from '../core/log.ts';
 import { encodeMetadata } from '../core/metadata-wire.ts';
@@ -275,7 +276,13 @@ export class ClientChannel
     if (this.listenerCount('state') === 0) return;
     const error = state === 'failing' ? this.#connections.lastError : undefined;
     // Later, so that a listener cannot call into the middle of a change.
-    queueMicrotask(() => this.emit('state', state, error));
+    queueMicrotask(() => this.#tellState(state, error));
+  }
+
+  /** Each on its own: what one throws is a warning, and the others hear of the state all the same. */
+  #tellState(state: ChannelState, error: RpcError | undefined): void {
+    for (const listener of this.rawListeners('state'))
+      guardedInRoot("a listener of channel.on('state')", () => listener.call(this, state, error));
   }
 
   unconnected(path: string): RpcError {

@@ -2,12 +2,14 @@
  * Tokens that a client shows: metadata for the server's `authenticate`, once per connection, or for its handlers, with each call. From functions of the
  * application, kept until shortly before they expire. Used by a channel.
  */
+
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status } from '../core/errors/status.ts';
 import { textOf } from '../core/foreign.ts';
 import type { Interceptor } from '../core/interceptor.ts';
 import { Metadata, type MetadataInit } from '../core/metadata.ts';
 import { encodeMetadata } from '../core/metadata-wire.ts';
+import { inRoot } from '../core/scopes.ts';
 import { credentialsMarginMs, credentialsMs } from '../limits.ts';
 
 export interface GivenCredentials {
@@ -15,7 +17,10 @@ export interface GivenCredentials {
   /** Until then they are used again, less 30 s; as `Date.now()` counts. Default: asked for each time. */
   expiresAtMs?: number;
 }
-/** Gets credentials from wherever they are. */
+/**
+ * Gets credentials from wherever they are. Calls and connections share what it gives, so it is called for none of them: it sees no store of an
+ * `AsyncLocalStorage`. What differs from user to user belongs into `metadata` of the call, or into an interceptor.
+ */
 export type CredentialsSource = () => GivenCredentials | Promise<GivenCredentials>;
 
 /** Option `credentials` of a channel. */
@@ -52,7 +57,7 @@ export class KeptCredentials {
   /** Rejects with UNAUTHENTICATED when the source fails, with UNAVAILABLE when it hangs. */
   async metadata(): Promise<Metadata> {
     if (this.#kept !== undefined && Date.now() < this.#until) return this.#kept;
-    this.#asking ??= inTime(this.#ask()).finally(() => {
+    this.#asking ??= inTime(inRoot(this.#ask, this)).finally(() => {
       this.#asking = undefined;
     });
     return this.#asking;

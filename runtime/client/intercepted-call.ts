@@ -2,7 +2,7 @@
  * A client's method with interceptors around it: makes the request that they see out of what the caller gives, and of their response what the caller gets.
  * Made by `createClient` for methods that have some.
  */
-
+import { clockMs } from '../clock.ts';
 import type { MethodDefinition, ServiceDefinition } from '../codec/types.ts';
 import { ContextValues } from '../core/context-values.ts';
 import { refusedCall } from '../core/errors/failing.ts';
@@ -87,7 +87,7 @@ function leftMs(request: Stateful): number | undefined {
   const { timeoutMs } = request;
   const startedMs = request[state]?.guard.startedMs;
   if (timeoutMs === undefined || startedMs === undefined) return timeoutMs;
-  return Math.max(0, timeoutMs - (performance.now() - startedMs));
+  return Math.max(0, timeoutMs - (clockMs() - startedMs));
 }
 
 /** Notes what becomes of a call of an interceptor. */

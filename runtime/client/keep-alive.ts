@@ -2,6 +2,9 @@
  * Keeps the process alive while a channel has calls under way, and only then. The socket is unreferenced; instead a timer runs from the first
  * call until it finds none, so that starting a call costs one comparison. The first call after a silence is known by it, too.
  */
+
+import { clockMs } from '../clock.ts';
+import { inRoot } from '../core/scopes.ts';
 import { keepAliveCheckMs } from '../limits.ts';
 
 export class KeepAlive {
@@ -20,15 +23,16 @@ export class KeepAlive {
   /** Returns how long there was nothing under way, ms; 0 for the first call. */
   start(): number {
     if (this.#timer !== undefined) return 0;
-    this.#timer = setInterval(() => {
+    const look = (): void => {
       if (!this.#busy()) this.stop();
-    }, keepAliveCheckMs);
-    return Math.max(0, performance.now() - this.#silentSinceMs);
+    };
+    this.#timer = inRoot(() => setInterval(look, keepAliveCheckMs));
+    return Math.max(0, clockMs() - this.#silentSinceMs);
   }
 
   stop(): void {
     clearInterval(this.#timer);
     this.#timer = undefined;
-    this.#silentSinceMs = performance.now();
+    this.#silentSinceMs = clockMs();
   }
 }

@@ -5,6 +5,7 @@
  */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
+import { clockMs } from '../clock.ts';
 import { collectPauseMs } from '../limits.ts';
 import { loadNative } from '../native.ts';
 
@@ -90,13 +91,13 @@ export function findDropped(places: StreamPlaces): void {
 function schedule(places: StreamPlaces): void {
   if (collect === 'not looked up') collect = collector();
   if (timer !== undefined || collect === undefined) return;
-  timer = setTimeout(look, Math.max(1, nextMs - performance.now()), places, collect).unref();
+  timer = setTimeout(look, Math.max(1, nextMs - clockMs()), places, collect).unref();
 }
 
 function look(places: StreamPlaces, now: () => void): void {
   timer = undefined;
   if (places.streams.size === 0 || open === 0) return;
-  const began = performance.now();
+  const began = clockMs();
   // What is collected meanwhile for somebody else finds dropped streams, too.
   const waitMs = loadNative().collectionWaitMs();
   if (waitMs > 0) nextMs = began + waitMs;
@@ -104,7 +105,7 @@ function look(places: StreamPlaces, now: () => void): void {
     pauseMs = found > 0 ? collectPauseMs.first : Math.min(collectPauseMs.max, 2 * pauseMs);
     found = 0;
     now();
-    const ended = performance.now();
+    const ended = clockMs();
     loadNative().collectionDone(ended - began);
     nextMs = ended + pauseMs;
   }

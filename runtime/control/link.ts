@@ -4,6 +4,7 @@
  */
 import type { Duplex } from 'node:stream';
 import { Packr, Unpackr } from '#msgpackr';
+import { clockMs } from '../clock.ts';
 import { comeAgainIn } from '../core/errors/pushback.ts';
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { errorCode, Status } from '../core/errors/status.ts';
@@ -62,7 +63,7 @@ export class Link {
 
   #spoke = false;
   /** When this side began to wait for what the peer does next. */
-  #awaitedSinceMs = performance.now();
+  #awaitedSinceMs = clockMs();
   #opening: Uint8Array[] | undefined = [];
   #handoff: Handoff | undefined;
   #securing = false;
@@ -93,7 +94,7 @@ export class Link {
   /** How long the peer has been waited for by now, ms; 0 while it waits for this side. */
   get awaitedMs(): number {
     const awaits = this.#securing || this.#waiter !== undefined;
-    return awaits ? performance.now() - this.#awaitedSinceMs : 0;
+    return awaits ? clockMs() - this.#awaitedSinceMs : 0;
   }
 
   /** Hello and welcome, as they have passed. Once. */
@@ -115,7 +116,7 @@ export class Link {
     const frame = this.#ready.shift();
     if (frame !== undefined) return Promise.resolve(frame);
     if (this.#ended !== undefined) return Promise.reject(this.#error());
-    this.#awaitedSinceMs = performance.now();
+    this.#awaitedSinceMs = clockMs();
     return new Promise((resolve, reject) => {
       this.#waiter = { resolve, reject };
     });
@@ -228,7 +229,7 @@ export class Link {
   #secure(secure: NonNullable<Handoff['secure']>): void {
     const { duplex } = this;
     this.#securing = true;
-    this.#awaitedSinceMs = performance.now();
+    this.#awaitedSinceMs = clockMs();
     this.#handoff = undefined;
     duplex.off('data', this.#onData).off('end', this.#onFinish).pause();
     duplex.unshift(this.#pending);

@@ -1,5 +1,7 @@
 /** Listens for sideband connections on TCP or a unix socket, where nobody can send descriptors (unix-socket.ts). Used by a server, one per address. */
+
 import { createServer, type Server, type Socket } from 'node:net';
+import { inRoot } from '../core/scopes.ts';
 import { tcpKeepAliveMs } from '../limits.ts';
 import { type Address, boundAddress, formatAddress, parseAddress } from './address.ts';
 import { type SocketFile, UnixPath } from './unix-path.ts';
@@ -34,7 +36,8 @@ export class Listener {
     const server = this.#made(address);
     this.#server = server;
     try {
-      await this.#bind(server, address);
+      // In the root: its connections are not for whoever has called this.
+      await inRoot(this.#bind, this, server, address);
     } catch (error) {
       this.#release();
       throw error;

@@ -3,6 +3,7 @@
  * in vain makes room. Whoever would wait too long is told when to come again: such appointments are as far apart as places have come free of late, so that a
  * crowd comes back as it can be served. Used by servers and worker groups.
  */
+import { clockMs } from '../clock.ts';
 import { comeAgainIn } from '../core/errors/pushback.ts';
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status } from '../core/errors/status.ts';
@@ -26,7 +27,7 @@ class Pace {
   #sinceMs = 0;
 
   freed(crowded: boolean): void {
-    const nowMs = performance.now();
+    const nowMs = clockMs();
     if (!crowded) this.#freed = 0;
     else if (this.#freed++ === 0) this.#sinceMs = nowMs;
     else if (nowMs - this.#sinceMs >= handshakeStallMs) {
@@ -61,7 +62,7 @@ export class Places<T> {
   enter(one: T): Promise<void> | undefined {
     if (this.#served.has(one)) return undefined;
     if (this.#served.size < this.#max) {
-      this.#served.set(one, performance.now());
+      this.#served.set(one, clockMs());
       return undefined;
     }
     this.#checkCrowd();
@@ -78,7 +79,7 @@ export class Places<T> {
     this.#pace.freed(this.#waiting.size > 0);
     for (const [next, resolve] of this.#waiting) {
       this.#waiting.delete(next);
-      this.#served.set(next, performance.now());
+      this.#served.set(next, clockMs());
       resolve();
       return;
     }
@@ -88,7 +89,7 @@ export class Places<T> {
     const { perMs } = this.#pace;
     const waitMs = this.#waiting.size / perMs;
     if (waitMs < handshakeWaitMs && this.#waiting.size < this.#max * handshakesCrowd) return;
-    const nowMs = performance.now();
+    const nowMs = clockMs();
     const nextMs = Math.max(this.#appointmentMs, nowMs + waitMs) + 1 / (hurry * perMs);
     // Past the longest they begin anew: those who never come must not send the others into the far future.
     this.#appointmentMs = nextMs - nowMs > comeAgainMsMax ? nowMs : nextMs;
@@ -106,7 +107,7 @@ export class Places<T> {
     while (this.#waiting.size > 0) {
       let longest: T | undefined;
       let longestMs = 0;
-      const nowMs = performance.now();
+      const nowMs = clockMs();
       for (const [one, sinceMs] of this.#served) {
         const ms = Math.min(nowMs - sinceMs, this.#owner.awaitedMs(one));
         if (ms <= longestMs) continue;

@@ -3,6 +3,7 @@
  * which stay keep nobody away, however many come. But each has time first: of a thousand that come in one turn of the event loop none has been listened to. Used
  * by servers, worker groups and the health port.
  */
+import { clockMs } from '../clock.ts';
 import { handshakeGraceMs, handshakesCrowd } from '../limits.ts';
 
 export class Silent<T> {
@@ -25,7 +26,7 @@ export class Silent<T> {
   }
 
   add(one: T): void {
-    this.#cameMs.set(one, performance.now());
+    this.#cameMs.set(one, clockMs());
     if (this.#timer === undefined) this.#trim();
     else if (this.size > this.#max * handshakesCrowd) this.#dropOldest();
   }
@@ -39,7 +40,7 @@ export class Silent<T> {
     this.#timer = undefined;
     while (this.size > this.#max) {
       const [cameMs] = this.#cameMs.values();
-      const leftMs = cameMs! + this.#graceMs - performance.now();
+      const leftMs = cameMs! + this.#graceMs - clockMs();
       if (leftMs > 0) {
         this.#timer = setTimeout(() => this.#trim(), leftMs).unref();
         return;

@@ -6,6 +6,7 @@ import { constants, X509Certificate } from 'node:crypto';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { createServer, type Server, type TLSSocket } from 'node:tls';
+import { wallMs } from '../clock.ts';
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status } from '../core/errors/status.ts';
 import { oneLine } from '../core/log.ts';
@@ -53,8 +54,8 @@ function troubleOf(cert: Pem | undefined): string {
   if (cert === undefined) return '';
   const { validFrom, validTo } = new X509Certificate(bufferOf(cert));
   const [begin, end] = [new Date(validFrom), new Date(validTo)];
-  if (end.getTime() < Date.now()) return `has expired on ${end.toISOString()}`;
-  return begin.getTime() > Date.now() ? `is not valid before ${begin.toISOString()}` : '';
+  if (end.getTime() < wallMs()) return `has expired on ${end.toISOString()}`;
+  return begin.getTime() > wallMs() ? `is not valid before ${begin.toISOString()}` : '';
 }
 
 interface Waiting {

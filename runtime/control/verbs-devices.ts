@@ -1,4 +1,5 @@
 /** Whether the verbs fabric is worth offering: what the RDMA devices of this machine say. Used by channels and servers when they connect. */
+import { clockMs } from '../clock.ts';
 import { firstSessionBytes } from '../lane/contexts.ts';
 import { missingDeviceMs } from '../limits.ts';
 import { loadNative, type VerbsReport } from '../native.ts';
@@ -27,7 +28,7 @@ export function whyNoDevice({ devices, whyNone }: VerbsReport, name = ''): strin
 export function whyNoVerbs(name = ''): string {
   if (usable.has(name)) return '';
   const known = missing.get(name);
-  const nowMs = performance.now();
+  const nowMs = clockMs();
   if (known !== undefined && nowMs < known.untilMs) return known.why;
   const why = whyNoDevice(loadNative().verbsDevices(firstSessionBytes()), name);
   if (why === '') usable.add(name);

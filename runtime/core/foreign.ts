@@ -2,8 +2,11 @@
  * Values and functions of the application, which may do anything when they are looked at or called: getters that throw, proxies, thenables, functions that
  * reject. What goes wrong in them must stay with the call that they belong to, or with nothing at all. Used wherever user code is called.
  */
+
 import { inspect } from 'node:util';
+import { clockMs } from '../clock.ts';
 import { logLinesPerSecond } from '../limits.ts';
+import { inRoot } from './scopes.ts';
 
 export { disown } from '../codec/disown.ts';
 
@@ -37,6 +40,11 @@ export function guarded(what: string, call: () => unknown): void {
   }
 }
 
+/** The same for a function of a server, a channel or the process: it is nobody's, whoever has made it run. */
+export function guardedInRoot(what: string, call: () => unknown): void {
+  guarded(what, () => inRoot(call));
+}
+
 /** The same for what a call has to do with: what it throws comes out, and only a rejection, which comes too late for that, is shown. */
 export function heard(what: string, result: unknown): void {
   guarded(what, () => result);
@@ -48,7 +56,7 @@ let second = 0;
 
 /** Peers can make functions fail as often as they like, so only so many a second are shown of each. */
 function show(what: string, fault: unknown): void {
-  const now = Math.floor(performance.now() / 1000);
+  const now = Math.floor(clockMs() / 1000);
   if (now !== second) failed.clear();
   second = now;
   const times = (failed.get(what) ?? 0) + 1;

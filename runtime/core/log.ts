@@ -2,10 +2,10 @@
  * Where the runtime's few log lines go. Without a `log` option, what deserves attention is a warning of Node's; the rest is for
  * NODE_DEBUG=rdma-rpc. None is written per call.
  */
-
 import { debuglog } from 'node:util';
+import { clockMs } from '../clock.ts';
 import { logLinesPerSecond, logPeersMax } from '../limits.ts';
-import { guarded } from './foreign.ts';
+import { guardedInRoot } from './foreign.ts';
 import type { Warn } from './warnings.ts';
 
 export type Log = (line: string) => void;
@@ -45,7 +45,7 @@ export class LimitedLog {
 
   /** `peer`: whom the line is about, such as its address. */
   write(line: string, peer: string): void {
-    const now = Math.floor(performance.now() / 1000);
+    const now = Math.floor(clockMs() / 1000);
     if (now !== this.#second) {
       this.#second = now;
       this.#lines.clear();
@@ -56,7 +56,7 @@ export class LimitedLog {
     if (lines > logLinesPerSecond) return;
     const whole = oneLine(line);
     const text = lines === logLinesPerSecond ? `${whole} (further lines of this second are left out)` : whole;
-    guarded('the function `log`', () => this.#log(text));
+    guardedInRoot('the function `log`', () => this.#log(text));
   }
 }
 
@@ -71,7 +71,7 @@ const debug = debuglog('rdma-rpc');
  */
 export function fabricLog(log: Log | undefined): (line: () => string, skipped: boolean) => void {
   // The other side has said some of it.
-  if (log !== undefined) return (line) => guarded('the function `log`', () => log(oneLine(line())));
+  if (log !== undefined) return (line) => guardedInRoot('the function `log`', () => log(oneLine(line())));
   return (line, skipped) => {
     if (skipped) warn(line());
     else if (debug.enabled) debug('%s', line());
@@ -84,5 +84,5 @@ export function fabricLog(log: Log | undefined): (line: () => string, skipped: b
  */
 export function logged(log: Log): Warn {
   return (text, detail) =>
-    guarded('the function `log`', () => log(detail === undefined ? text : `${text}\n${detail}`));
+    guardedInRoot('the function `log`', () => log(detail === undefined ? text : `${text}\n${detail}`));
 }

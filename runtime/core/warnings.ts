@@ -5,7 +5,7 @@
 
 import { inspect } from 'node:util';
 import { handlerErrorKinds, handlerErrorSumMs, handlerErrorText } from '../limits.ts';
-import { guarded, textOf } from './foreign.ts';
+import { guardedInRoot, textOf } from './foreign.ts';
 
 /** `detail`: further lines, such as a stack. */
 export type Warn = (text: string, detail?: string) => void;
@@ -92,7 +92,7 @@ export class HandlerErrors {
 
   /** Never throws: what a listener throws is shown, and no more. */
   report(error: unknown, method: string): void {
-    guarded(`${method}: onHandlerError`, () =>
+    guardedInRoot(`${method}: onHandlerError`, () =>
       this.#listener === undefined ? this.#show(error, method) : this.#listener(error, method),
     );
   }

@@ -12,6 +12,7 @@ import {
   readlinkSync,
   readSync,
 } from 'node:fs';
+import { systemNs } from '../clock.ts';
 import { type ContextCounters, contextIn, frontBytesMax, pageBytesMax } from './page.ts';
 
 export interface ProcessCounters {
@@ -145,7 +146,7 @@ export function readCounters(pid: number): ProcessCounters {
     startTicks: Number(fields[19]),
     cpuMs: (Number(fields[11]) + Number(fields[12])) * clockTicksMs,
     rssBytes: 1024 * Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1] ?? 0),
-    atNs: Number(process.hrtime.bigint()),
+    atNs: systemNs(),
     contexts,
   };
 }

@@ -2,6 +2,9 @@
  * The one timer wheel of this JS thread, driven by a Node timer that never keeps the process alive by itself, and the time that deadlines are
  * computed from. A turn is the JS that runs from one entry by native code, timer or event to the next.
  */
+
+import { clockMs } from '../clock.ts';
+import { inRoot } from '../core/scopes.ts';
 import { TimerWheel } from './timer-wheel.ts';
 
 /** The wire has 32 bits for the time left; a longer one is clamped, and ends at the caller. */
@@ -13,14 +16,17 @@ let open = false;
 /** A microtask will close the turn. */
 let closing = false;
 
-export const deadlines: TimerWheel = new TimerWheel(performance.now(), (delayMs) => {
+export const deadlines: TimerWheel = new TimerWheel(clockMs(), (delayMs) => {
   clearTimeout(timer);
-  timer = setTimeout(() => {
-    open = false;
-    deadlines.run(performance.now());
-  }, delayMs);
+  // Whoever asks for it now, it is for the deadlines of all.
+  timer = inRoot(() => setTimeout(onTimer, delayMs));
   timer.unref();
 });
+
+function onTimer(): void {
+  open = false;
+  deadlines.run(clockMs());
+}
 
 /** Native code has entered JS and read the clock. */
 export function newTurn(nowMs: number): void {
@@ -33,7 +39,7 @@ export function closeTurn(): void {
   closing = false;
   if (!open) return;
   open = false;
-  deadlines.endTurn(performance.now());
+  deadlines.endTurn(clockMs());
 }
 
 /** Ends the turn, if one is open, when the JS that runs now has: what waits is looked at by nobody who would. */
@@ -47,7 +53,7 @@ export function closeTurnSoon(): void {
 export function turnNow(): number {
   if (!open) {
     open = true;
-    deadlines.refresh(performance.now());
+    deadlines.refresh(clockMs());
   } else {
     closeTurnSoon();
   }

@@ -6,6 +6,7 @@
 import { mkdir, unlink, writeFile } from 'node:fs/promises';
 import { isAbsolute, join } from 'node:path';
 import { threadId } from 'node:worker_threads';
+import { systemNs, wallMs } from '../clock.ts';
 import { processWarning } from '../core/warnings.ts';
 import { eventMethodAt, eventRowBytes } from '../event-row.ts';
 import { traceFilesMax } from '../limits.ts';
@@ -74,8 +75,8 @@ export function saveTrace(folder: string, native: NativeContext, fabric: string,
   const about: TraceAbout = {
     pid: process.pid,
     command: program(),
-    atNs: Number(process.hrtime.bigint()),
-    wallMs: Date.now(),
+    atNs: systemNs(),
+    wallMs: wallMs(),
     reason,
     contexts: [
       {

@@ -5,6 +5,7 @@
 
 import type { Channel } from '../client/channel-type.ts';
 import { createClient } from '../client/client.ts';
+import { clockMs } from '../clock.ts';
 import type { ServiceDefinition } from '../codec/types.ts';
 import { failure, tooLarge } from '../core/errors/failure.ts';
 import { abortCode, RpcError } from '../core/errors/rpc-error.ts';
@@ -14,6 +15,7 @@ import { leaseOf } from '../core/lease.ts';
 import { encodeResponseMetadata, metadataFault } from '../core/metadata-wire.ts';
 import { checkNames } from '../core/options.ts';
 import { KnownPeer } from '../core/peer.ts';
+import { inRoot } from '../core/scopes.ts';
 import type { Client, Handlers } from '../core/types.ts';
 import { HandlerErrors } from '../core/warnings.ts';
 import { reverseCalls, reverseQueueBytes, reverseRetryMs, reverseTakenMs } from '../limits.ts';
@@ -100,7 +102,8 @@ class RpcReverseServer implements ReverseServer {
       return;
     }
     servers.set(channel, this);
-    this.#ended = this.#run();
+    // In the root: it serves whoever calls, not only whoever has called this.
+    this.#ended = inRoot(this.#run, this);
   }
 
   add<D extends ServiceDefinition>(definition: D, handlers: Partial<Handlers<D>>): this {
@@ -142,9 +145,9 @@ class RpcReverseServer implements ReverseServer {
         }
       } catch (error) {
         const code = error instanceof RpcError ? error.code : undefined;
-        if (code === Status.ALREADY_EXISTS) takenSinceMs = Math.min(takenSinceMs, performance.now());
+        if (code === Status.ALREADY_EXISTS) takenSinceMs = Math.min(takenSinceMs, clockMs());
         else takenSinceMs = Number.POSITIVE_INFINITY;
-        const taken = performance.now() - takenSinceMs > reverseTakenMs;
+        const taken = clockMs() - takenSinceMs > reverseTakenMs;
         if (code === Status.UNIMPLEMENTED || taken || this.#channel.state === 'closed') {
           this.#failed?.(error);
           this.#leave();
@@ -211,7 +214,7 @@ class RpcReverseServer implements ReverseServer {
       refuse(undecodable(path, error));
       return;
     }
-    const deadlineMs = timeoutUs === 0n ? 0 : performance.now() + Number(timeoutUs) / 1000;
+    const deadlineMs = timeoutUs === 0n ? 0 : clockMs() + Number(timeoutUs) / 1000;
     const call = new ServerCall(serving, number, method, deadlineMs, metadata.slice());
     serving.running.set(number, call);
     void this.#handle(serving, call, method, request);
@@ -230,7 +233,7 @@ class RpcReverseServer implements ReverseServer {
     let answer: AnswerInit;
     try {
       if (method.oneWay) serving.answers.push({ number });
-      const response = await method.handler.call(method.self, request, call);
+      const response = await inRoot(method.handler, method.self, request, call);
       if (method.check.left > 0 && !method.oneWay) method.check.look(response);
       const metadata = encodeResponseMetadata(call.givenHeader, call.givenTrailer) ?? nothing;
       const message = method.oneWay ? nothing : method.responseType.encode(response);

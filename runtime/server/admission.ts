@@ -2,6 +2,7 @@
  * Which requests of a session are run: before anything of them is decoded, so that a flood costs little and their
  * callers may try elsewhere at once. For unary calls and streams; owned by a ServerSession, on its JS thread.
  */
+import { clockMs } from '../clock.ts';
 import type { FabricContext } from '../lane/fabric-context.ts';
 import { Ev } from '../native.ts';
 import { exhausted, leaving, type Refusal, startsLate } from './call-faults.ts';
@@ -72,7 +73,7 @@ export class Admission {
     if (timeoutUs === 0) return undefined;
     // Counted from the batch's start, as native code did; handlers of the same batch may have taken long since.
     this.deadlineMs = this.#context.batchMs + timeoutUs / 1000;
-    const late = this.#mayBeLate(timeoutUs) && performance.now() >= this.deadlineMs;
+    const late = this.#mayBeLate(timeoutUs) && clockMs() >= this.deadlineMs;
     return late ? startsLate(path) : undefined;
   }
 
@@ -88,7 +89,7 @@ export class Admission {
 
   /** Why nothing more is sent in a stream; undefined when it may be. */
   exceeded(): string | undefined {
-    return this.#account?.exceeded(performance.now());
+    return this.#account?.exceeded(clockMs());
   }
 
   #bytesOf(at: number): number {

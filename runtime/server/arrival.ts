@@ -8,7 +8,7 @@ import type { Prepared } from '../control/session-setup.ts';
 import type { SessionSummary } from '../control/session-summary.ts';
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status, type StatusCode } from '../core/errors/status.ts';
-import { guarded } from '../core/foreign.ts';
+import { guardedInRoot } from '../core/foreign.ts';
 import { KnownPeer, type PeerInfo } from '../core/peer.ts';
 import { reasonOf } from './allowed.ts';
 import type { Account } from './quotas.ts';
@@ -82,6 +82,6 @@ export class Arrival {
 
   #say(session: AcceptedSession | RefusedSession): void {
     const tell = this.#tell;
-    if (tell !== undefined) guarded('the function `onSession`', () => tell(session));
+    if (tell !== undefined) guardedInRoot('the function `onSession`', () => tell(session));
   }
 }

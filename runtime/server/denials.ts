@@ -2,7 +2,7 @@
  * Calls that `authorize` has denied, for the log and for the application's audit. Used by a server on its JS
  * thread.
  */
-import { guarded } from '../core/foreign.ts';
+import { guardedInRoot } from '../core/foreign.ts';
 import type { LimitedLog } from '../core/log.ts';
 import type { DeniedCall } from './authorize.ts';
 import type { ServerOptions } from './server-options.ts';
@@ -20,6 +20,6 @@ export function denialsTo(log: LimitedLog | undefined, { onDenied }: Pick<Server
     const { identity, address } = peer;
     const who = identity === undefined ? `${address}, of whom nothing is known` : `${identity} at ${address}`;
     log?.write(`authorize has denied ${method} to ${who}`, identity ?? withoutPort(address));
-    if (onDenied !== undefined) guarded('the function `onDenied`', () => onDenied(call));
+    if (onDenied !== undefined) guardedInRoot('the function `onDenied`', () => onDenied(call));
   };
 }

@@ -9,6 +9,7 @@ import type { Link } from '../control/link.ts';
 import { verifiedOf } from '../control/peer-identity.ts';
 import { checkLevel, type SecurityLevel } from '../control/security-level.ts';
 import { KnownPeer } from '../core/peer.ts';
+import { inRoot } from '../core/scopes.ts';
 import { Allowed, type Authenticate, authenticated, checkVerified } from './allowed.ts';
 import type { Arrival } from './arrival.ts';
 import type { PeerCounts } from './peer-counts.ts';
@@ -50,7 +51,8 @@ export class Gate {
     // Looked at before the application is asked for nothing.
     const full = this.#peers.full(peerAddress(link.duplex));
     if (full !== undefined) throw full;
-    const asked = authenticated(this.#authenticate, peer, hello);
+    const authenticate = this.#authenticate;
+    const asked = inRoot(() => authenticated(authenticate, peer, hello));
     return this.#handshakes.whileAsked(link, asked).then((known) => {
       arrival.peer = known;
       this.#enter(arrival, link);

@@ -2,7 +2,7 @@
  * The signal of a handler's context. What its listeners throw, or reject with, would end the process: that is what an EventTarget does with it, and this package
  * is who fires the signal. So each listener is called as every function of the application is. Made by the contexts of handlers, here and over gRPC.
  */
-import { guarded } from '../core/foreign.ts';
+import { guardedInRoot } from '../core/foreign.ts';
 
 type Listener = Parameters<AbortSignal['addEventListener']>[1];
 type Args = Parameters<AbortSignal['addEventListener']>;
@@ -17,7 +17,7 @@ function wrapped(listener: Listener): Listener {
   let wrapper = wrappers.get(listener);
   if (wrapper === undefined) {
     wrapper = function (this: unknown, event: Event): void {
-      guarded('a listener of context.signal', () =>
+      guardedInRoot('a listener of context.signal', () =>
         typeof listener === 'function'
           ? listener.call(this as AbortSignal, event)
           : listener.handleEvent(event),

@@ -2,6 +2,7 @@
  * A handler with interceptors around it, in the shape of a handler: the rest of the server does not know of them. Made by `server.add` for services that
  * have some.
  */
+
 import type { MethodDefinition, ServiceDefinition } from '../codec/types.ts';
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status } from '../core/errors/status.ts';
@@ -14,6 +15,7 @@ import {
   type RpcRequest,
   type RpcResponse,
 } from '../core/interceptor.ts';
+import { iteratedIn, Scope } from '../core/scopes.ts';
 import { ServerCall } from './server-call.ts';
 import type { AnyHandler } from './server-method.ts';
 
@@ -48,9 +50,11 @@ export function interceptedHandler(
       }
     }
     const argument = method.requestStream ? request.message : await onlyMessage(request.message, noMessage);
+    // What interceptors have entered is there when a generator of the handler runs, too.
+    const scope = new Scope();
     const result = handler.call(self, argument, call);
     const message = method.responseStream
-      ? asyncIterable(await result, `${method.fullName}: what the handler returned`)
+      ? iteratedIn(scope, asyncIterable(await result, `${method.fullName}: what the handler returned`))
       : iterableOfOne(result);
     return { stream: true, service, method, message, header, trailer };
   });

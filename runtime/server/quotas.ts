@@ -2,12 +2,15 @@
  * What each identity may use of a server: option `quotas`. An identity has an account, which all its sessions share, so that it harms nobody but itself. Kept by
  * a server, on its JS thread.
  */
+
 import type { Duplex } from 'node:stream';
+import { clockMs } from '../clock.ts';
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status } from '../core/errors/status.ts';
 import { promiseOf, textOf } from '../core/foreign.ts';
 import { checkedOptions, type OptionRules } from '../core/options.ts';
 import type { PeerInfo } from '../core/peer.ts';
+import { inRoot } from '../core/scopes.ts';
 import * as limits from '../limits.ts';
 import { NotAdmitted } from './allowed.ts';
 import { exhausted, type Refusal } from './call-faults.ts';
@@ -99,7 +102,7 @@ export class Accounts {
   readonly #closed = new Map<string | undefined, Account>();
 
   /** Throws for quotas that cannot be meant. */
-  constructor(given: Quotas | QuotasOf, now: () => number = () => performance.now()) {
+  constructor(given: Quotas | QuotasOf, now: () => number = () => clockMs()) {
     this.#now = now;
     if (typeof given === 'function') {
       this.#quotasOf = given;
@@ -135,7 +138,7 @@ export class Accounts {
 
   #ask(peer: PeerInfo): Quotas {
     try {
-      const given: unknown = this.#quotasOf(peer);
+      const given: unknown = inRoot(this.#quotasOf, undefined, peer);
       const later = promiseOf(given);
       later?.catch(() => undefined);
       if (later !== undefined) throw new TypeError('it has returned a promise');

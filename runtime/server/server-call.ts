@@ -2,7 +2,7 @@
  * One request on the server, from its event to its response. It is also the `context` that the handler gets: what a handler does not ask for
  * (metadata, signal, trailer) is not made. Owned by its ServerSession, on its JS thread.
  */
-
+import { clockMs } from '../clock.ts';
 import { ContextValues } from '../core/context-values.ts';
 import type { RpcError } from '../core/errors/rpc-error.ts';
 import type { HandlerContext } from '../core/handler-context.ts';
@@ -176,7 +176,7 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
   }
 
   timeoutMs(): number | undefined {
-    return this.deadlineMs === 0 ? undefined : Math.max(0, this.deadlineMs - performance.now());
+    return this.deadlineMs === 0 ? undefined : Math.max(0, this.deadlineMs - clockMs());
   }
 
   sendHeader(): void {

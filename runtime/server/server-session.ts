@@ -7,6 +7,7 @@ import type { RpcError } from '../core/errors/rpc-error.ts';
 import { promiseOf } from '../core/foreign.ts';
 import { leaseOf } from '../core/lease.ts';
 import type { KnownPeer } from '../core/peer.ts';
+import { inRoot } from '../core/scopes.ts';
 import type { FabricContext, SessionOwner } from '../lane/fabric-context.ts';
 import { Incoming } from '../lane/incoming.ts';
 import type { Target } from '../lane/submission.ts';
@@ -251,7 +252,7 @@ export class ServerSession implements SessionOwner, CallOwner {
     let result: unknown;
     let promise: Promise<unknown> | undefined;
     try {
-      result = handler.call(self, request, call);
+      result = inRoot(handler, self, request, call);
       promise = promiseOf(result);
     } catch (error) {
       this.#responder.fail(call, error);

@@ -21,7 +21,7 @@ import { type SessionSummary, summaryOf } from '../control/session-summary.ts';
 import { handoffOf, TlsAcceptor } from '../control/tls-server.ts';
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status } from '../core/errors/status.ts';
-import { guarded } from '../core/foreign.ts';
+import { guardedInRoot } from '../core/foreign.ts';
 import { checkedInterceptors, type Interceptor } from '../core/interceptor.ts';
 import { fabricLog, LimitedLog, type Log, logged } from '../core/log.ts';
 import { checkCallSlots, checkedOptions, checkedTimeMs, checkNames } from '../core/options.ts';
@@ -137,13 +137,13 @@ export class RpcServer implements Server, ServerSessionListener {
     const graceMs = checkedTimeMs('shutdown: graceMs', options.graceMs ?? limits.graceMs.default);
     if (this.#shutdown === undefined) {
       this.#shutdown = this.#end(Math.min(graceMs, limits.graceMs.max));
-      for (const listener of this.#shutdownListeners.splice(0)) guarded('a listener of onShutdown', listener);
+      for (const each of this.#shutdownListeners.splice(0)) guardedInRoot('a listener of onShutdown', each);
     }
     return this.#shutdown;
   }
 
   onShutdown(listener: () => void): void {
-    if (this.stopping) guarded('a listener of onShutdown', listener);
+    if (this.stopping) guardedInRoot('a listener of onShutdown', listener);
     else this.#shutdownListeners.push(listener);
   }
 

@@ -2,11 +2,13 @@
  * Health over plain HTTP on a port of its own, for probes that speak nothing else (Kubernetes, load balancers): `/healthz` tells that
  * the process is alive, `/readyz` whether it wants calls.
  */
+
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { Silent } from '../control/silent.ts';
 import { disown } from '../core/foreign.ts';
 import { checkedOptions, type OptionRules } from '../core/options.ts';
+import { inRoot } from '../core/scopes.ts';
 import { healthHttpConnections, healthHttpTimeoutMs, tcpPort } from '../limits.ts';
 import type { HealthSource, ServingStatus } from './health-source.ts';
 
@@ -42,7 +44,7 @@ function answer(health: HealthSource, { method, url = '' }: IncomingMessage): [n
 /** A source that cannot say is the application's mistake, and no reason to end its process. */
 function statusOf(health: HealthSource, service: string): ServingStatus | undefined {
   try {
-    const status: unknown = disown(health.statusOf(service));
+    const status: unknown = disown(inRoot(() => health.statusOf(service)));
     if (status === undefined || status === 'SERVING' || status === 'NOT_SERVING') return status;
   } catch {
     // It does not know.

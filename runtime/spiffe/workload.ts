@@ -4,6 +4,7 @@
  */
 import { setTimeout } from 'node:timers/promises';
 import { Client, credentials, type Client as GrpcClient } from '@grpc/grpc-js';
+import { wallMs } from '../clock.ts';
 import type { ChannelTls, ServerTls } from '../control/tls-options.ts';
 import { textOf } from '../core/foreign.ts';
 import { logged, warn } from '../core/log.ts';
@@ -114,7 +115,7 @@ class AgentWorkload implements Workload {
       if (this.#closing.signal.aborted) throw new Error(`the workload was closed: ${this.#trouble}`);
       await new Promise<void>((resolve) => this.#waiting.push(resolve));
     }
-    if (this.#svid.expiresAtMs <= Date.now())
+    if (this.#svid.expiresAtMs <= wallMs())
       throw new Error(`the certificate of ${this.#svid.id} has expired: ${this.#trouble}`);
     return this.#svid;
   }

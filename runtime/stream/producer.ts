@@ -2,6 +2,7 @@
  * Takes messages out of an application's iterable and gives them to a stream's writer, as fast as the writer takes them. Used by both ends: requests of
  * a client, responses of a handler. Errors of the application come out through the owner, never as rejections that nobody handles.
  */
+import type { Scope } from '../core/scopes.ts';
 import type { StreamWriter } from './stream-writer.ts';
 
 export interface ProducerOwner {
@@ -31,18 +32,21 @@ function iteratorOf(iterable: unknown): { iterator: AnyIterator; sync: boolean }
 export class Producer {
   readonly #owner: ProducerOwner;
   readonly #writer: StreamWriter;
+  readonly #scope: Scope;
   #iterator: AnyIterator | undefined;
   #sync = false;
 
-  constructor(owner: ProducerOwner, writer: StreamWriter) {
+  /** `scope`: the async context of whoever has given the iterable, in which it runs. */
+  constructor(owner: ProducerOwner, writer: StreamWriter, scope: Scope) {
     this.#owner = owner;
     this.#writer = writer;
+    this.#scope = scope;
   }
 
   /** Begins. `what`: for the error when `iterable` is none. */
   start(iterable: unknown, what: string): void {
     try {
-      const found = iteratorOf(iterable);
+      const found = this.#scope.run(iteratorOf, undefined, iterable);
       if (found === undefined) throw new TypeError(`${what} is not iterable`);
       this.#iterator = found.iterator;
       this.#sync = found.sync;
@@ -57,8 +61,8 @@ export class Producer {
   resume(): void {
     const iterator = this.#iterator;
     if (iterator === undefined) return;
-    if (this.#sync) this.#runSync(iterator as Iterator<unknown>);
-    else this.#ask(iterator as AsyncIterator<unknown>);
+    // What follows a promise of it runs there, too.
+    this.#scope.run(this.#sync ? this.#runSync : this.#ask, this, iterator);
   }
 
   /** Takes no more; the iterable gets its `return()`. What this gives resolves when it has come to its end, which a generator that awaits something does later. */
@@ -67,7 +71,7 @@ export class Producer {
     if (iterator === undefined) return undefined;
     this.#iterator = undefined;
     try {
-      const left: unknown = iterator.return?.();
+      const left: unknown = iterator.return && this.#scope.run(iterator.return as () => unknown, iterator);
       if (!this.#sync) return Promise.resolve(left).catch(this.#onLateError);
     } catch (error) {
       // The stream has ended already, with a reason that matters more.

@@ -21,6 +21,7 @@ import {
   type TracerProvider,
   trace,
 } from '@opentelemetry/api';
+import { clockMs } from '../clock.ts';
 import { type ContextKey, createContextKey } from '../core/context-values.ts';
 import { RpcError } from '../core/errors/rpc-error.ts';
 import type { StatusName } from '../core/errors/status.ts';
@@ -96,7 +97,7 @@ class ObservedSpan implements Observer {
   readonly #context: Context;
   readonly #duration: Histogram;
   readonly #attributes: Attributes;
-  readonly #startedMs = performance.now();
+  readonly #startedMs = clockMs();
 
   constructor(request: RpcRequest, span: Span, active: Context, duration: Histogram, attributes: Attributes) {
     this.#request = request;
@@ -121,7 +122,7 @@ class ObservedSpan implements Observer {
       if (error instanceof Error && !(error instanceof RpcError)) span.recordException(error);
     }
     span.setAttributes(ended);
-    const seconds = (performance.now() - this.#startedMs) / 1000;
+    const seconds = (clockMs() - this.#startedMs) / 1000;
     this.#duration.record(seconds, { ...this.#attributes, ...ended }, this.#context);
     disown<unknown>(span.end());
   }

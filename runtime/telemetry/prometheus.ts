@@ -2,8 +2,8 @@
  * `rdma-rpc/prometheus`: calls counted and timed by method and status, and the counters of the native layers, for prom-client, which is an optional peer
  * dependency. One interceptor for clients and servers.
  */
-
 import { Counter, Gauge, Histogram, type Registry, register } from 'prom-client';
+import { clockMs } from '../clock.ts';
 import { stats } from '../control/configure.ts';
 import { disown } from '../core/foreign.ts';
 import type { Interceptor, RpcRequest } from '../core/interceptor.ts';
@@ -82,13 +82,13 @@ export function prometheus(options: PrometheusOptions = {}): Interceptor {
     }
     const { started, handled, seconds } = metrics;
     const labels = { service: service.fullName, method: method.name, type: kindOf(request) };
-    const startedMs = performance.now();
+    const startedMs = clockMs();
     started.inc(labels);
     return {
       run: (part) => part(),
       done(code) {
         handled.inc({ ...labels, code });
-        seconds.observe(labels, (performance.now() - startedMs) / 1000);
+        seconds.observe(labels, (clockMs() - startedMs) / 1000);
       },
     };
   }
@@ -113,8 +113,8 @@ function statsOf(pid: number): () => Stats {
   let all = stats();
   let readMs = Number.NEGATIVE_INFINITY;
   return () => {
-    if (performance.now() - readMs < readingMs) return all;
-    readMs = performance.now();
+    if (clockMs() - readMs < readingMs) return all;
+    readMs = clockMs();
     all = Object.fromEntries(names.map((name) => [name, 0])) as unknown as Stats;
     for (const { counters } of contextsOf(pid)) addStats(all, counters);
     return all;

@@ -2,6 +2,7 @@
  * Several worker threads behind one address. The main thread listens and hands each connection to the worker with the fewest of those that answer; handshake, queue
  * pair and calls are the worker's own. Used on the main thread, by serveWorkers().
  */
+
 import type { Socket } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { parseAddress } from '../control/address.ts';
@@ -11,6 +12,7 @@ import { TlsAcceptor } from '../control/tls-server.ts';
 import { socketRules } from '../control/unix-path.ts';
 import { LimitedLog, type Log, logged, warn } from '../core/log.ts';
 import { checkedOptions, checkedTimeMs, checkNames, type OptionRules } from '../core/options.ts';
+import { inRoot } from '../core/scopes.ts';
 import { processWarning, type Warn } from '../core/warnings.ts';
 import * as limits from '../limits.ts';
 import { serverRules } from '../server/server-options.ts';
@@ -133,8 +135,9 @@ class RpcWorkerGroup implements WorkerGroup, WorkerThreadOwner {
   onWorkerError(error: Error): void {
     const text = `serveWorkers: a worker ended and is started again: ${error.message}`;
     try {
-      if (this.#onError === undefined) this.#warn(text);
-      else this.#onError(error);
+      const onError = this.#onError;
+      if (onError === undefined) this.#warn(text);
+      else inRoot(() => onError(error));
     } catch (fault) {
       // It is called where nobody would catch it.
       this.#warn(`${text}; and onWorkerError has failed: ${String(fault)}`);

@@ -4,6 +4,7 @@
  */
 import type { Socket } from 'node:net';
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads';
+import { clockMs } from '../clock.ts';
 import { tlsSecretOf } from '../control/binding.ts';
 import { handoffRefusals } from '../control/handoff.ts';
 import { verifiedOf } from '../control/peer-identity.ts';
@@ -107,7 +108,7 @@ export class WorkerThread implements Place {
         if (!this.#up) return;
         clearTimeout(timer);
         listened = true;
-        this.#upSinceMs = performance.now();
+        this.#upSinceMs = clockMs();
         resolve();
       });
     });
@@ -173,7 +174,7 @@ export class WorkerThread implements Place {
 
   #restart(error: Error): void {
     this.#owner.onWorkerError(error);
-    const wentWell = performance.now() - this.#upSinceMs > workerRestartMs.max;
+    const wentWell = clockMs() - this.#upSinceMs > workerRestartMs.max;
     this.#pauseMs = wentWell
       ? 0
       : Math.min(workerRestartMs.max, Math.max(workerRestartMs.first, 2 * this.#pauseMs));

@@ -1,6 +1,8 @@
 /** The life of a connection as a channel shows it: states, pauses, calls that wait and calls that do not, and the check after a silence. */
+
 import { type ChannelOptions, type ChannelState, createClient, type RpcError, Status } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { replaceClock } from '../../runtime/clock.ts';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
 import { Bed, caught, turn, until } from './bed.ts';
 
@@ -38,21 +40,39 @@ describe('states', () => {
     expect(channel.addresses[0]?.error).toBe(failures[0]);
   });
 
-  test('a listener that throws is an uncaught exception of its own, not a fault of the channel', async () => {
+  test('a listener that throws is a warning, and the others hear of the state', async () => {
     bed.start('a');
     const channel = bed.channel(['a']);
-    const uncaught: unknown[] = [];
-    const others = process.listeners('uncaughtException');
-    process.removeAllListeners('uncaughtException');
-    process.once('uncaughtException', (error) => uncaught.push(error));
+    const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
+    const seen: ChannelState[] = [];
     channel.once('state', () => {
       throw new Error('listener');
     });
+    channel.once('state', async () => {
+      throw new Error('listener, later');
+    });
+    channel.on('state', (state) => seen.push(state));
     await channel.ready();
-    await until(() => uncaught.length === 1);
-    for (const listener of others) process.on('uncaughtException', listener);
+    await until(() => warned.mock.calls.length === 2);
+    for (const [text] of warned.mock.calls) expect(text).toBe("a listener of channel.on('state') has failed");
+    warned.mockRestore();
     expect(channel.state).toBe('ready');
+    expect(seen).toEqual(['connecting', 'ready']);
   });
+});
+
+test('closed in the turn of its first call, a channel dials nobody and does not wait for an answer', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  try {
+    bed.mute.add('a');
+    const channel = bed.channel(['a']);
+    const call = caught(createClient(EchoDefinition, channel).echo({}));
+    await channel.close();
+    expect(await call).toMatchObject({ code: Status.UNAVAILABLE, processed: 'no' });
+    expect(bed.dialled).toEqual([]);
+  } finally {
+    vi.useRealTimers();
+  }
 });
 
 describe('while a channel is failing', () => {
@@ -169,8 +189,12 @@ describe('after a silence', () => {
     vi.useFakeTimers({
       toFake: ['setInterval', 'clearInterval', 'setTimeout', 'clearTimeout', 'performance'],
     });
+    replaceClock(() => performance.now());
   });
-  afterEach(() => vi.useRealTimers());
+  afterEach(() => {
+    replaceClock(undefined);
+    vi.useRealTimers();
+  });
 
   /** A channel that has made a call and then none for a second. */
   async function silent(options: ChannelOptions) {

@@ -20,37 +20,37 @@ function part(folder: string, below: string, files: string): LayerRule {
 export const typescriptLayers: readonly LayerRule[] = [
   {
     files:
-      /^runtime\/(event-row|limits|native-remedy|native-sockets|native-stats|native-words|security-levels|verbs-report)\.ts$/,
+      /^runtime\/(clock|event-row|limits|native-remedy|native-sockets|native-stats|native-words|security-levels|verbs-report)\.ts$/,
     mayUse: /^$/,
   },
   {
     files: /^runtime\/(native|js-runtime|addon-path)\.ts$/,
     mayUse:
-      /^runtime\/(native|addon-path|js-runtime|native-remedy|native-sockets|native-stats|native-words|verbs-report)\.ts$/,
+      /^runtime\/(clock|native|addon-path|js-runtime|native-remedy|native-sockets|native-stats|native-words|verbs-report)\.ts$/,
   },
   // What client and server share, from below; neither of the two knows the other.
   part('codec', '', ''),
-  part('core', 'codec', 'limits native'),
-  part('lane', 'core codec', 'event-row limits native'),
-  part('control', 'lane core codec', 'limits native security-levels'),
+  part('core', 'codec', 'clock limits native'),
+  part('lane', 'core codec', 'clock event-row limits native'),
+  part('control', 'lane core codec', 'clock limits native security-levels'),
   part('stream', 'lane core codec', 'limits native'),
-  part('client', 'stream control lane core codec', 'limits native'),
-  part('server', 'stream control lane core codec', 'limits native'),
+  part('client', 'stream control lane core codec', 'clock limits native'),
+  part('server', 'stream control lane core codec', 'clock limits native'),
   // Entry points of their own, which know no more than what they are for.
-  part('counters', '', 'event-row native-stats security-levels'),
+  part('counters', '', 'clock event-row native-stats security-levels'),
   part('details', 'codec', ''),
   part('msgpack', 'codec', 'limits'),
   part('tensor', 'codec', ''),
   part('validate', 'details core codec', ''),
-  part('telemetry', 'counters control core', 'native'),
-  part('connect', 'client core codec', 'limits native'),
-  part('services', 'server control core codec', 'limits'),
-  part('workers', 'server control core', 'limits'),
+  part('telemetry', 'counters control core', 'clock native'),
+  part('connect', 'client core codec', 'clock limits native'),
+  part('services', 'server control core codec', 'clock limits'),
+  part('workers', 'server control core', 'clock limits'),
   // Both sides at once: nothing else is built on these.
   part('grpc', 'client server core codec', ''),
-  part('spiffe', 'grpc client control core codec', ''),
+  part('spiffe', 'grpc client control core codec', 'clock'),
   part('kubernetes', 'client server core', ''),
-  part('reverse', 'client server stream lane core codec', 'limits native'),
+  part('reverse', 'client server stream lane core codec', 'clock limits native'),
   {
     files: /^runtime\/(index|in-process)\.ts$/,
     mayUse: /^runtime\/((client|server|control|core|codec)\/|(native|in-process)\.ts$)/,

@@ -1,4 +1,5 @@
 /** What one call to a client, one listener or one client may cost the others: nothing. */
+import { replaceClock } from '../../runtime/clock.ts';
 import {
   type Channel,
   type ChannelOptions,
@@ -166,7 +167,8 @@ test('a second serveReverse on a channel says so; when the first is closed, anot
 test('a server that goes on saying that another serves is believed in the end', async () => {
   let attempts = 0;
   const now = performance.now.bind(performance);
-  vi.spyOn(performance, 'now').mockImplementation(() => now() + attempts * 3000);
+  replaceClock(() => now() + attempts * 3000);
+  closing.push(async () => replaceClock(undefined));
   const server = createServer().add(ReverseDefinition, {
     // biome-ignore lint/correctness/useYield: it never has anything to say
     serve: async function* () {

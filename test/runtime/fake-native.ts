@@ -2,6 +2,7 @@
  * A NativeContext made of arrays: keeps the contract of runtime/native.ts, carries nothing anywhere. Tests look at what was submitted
  * and say which events come, in any order; `deliver` enters the runtime as native code does.
  */
+import { clockMs } from '../../runtime/clock.ts';
 import { piecesMax, sessionPlaces } from '../../runtime/limits.ts';
 import {
   Ctl,
@@ -84,7 +85,7 @@ export class FakeNative implements NativeContext {
     this.sendSlab = new ArrayBuffer(slots * this.slotStride);
     this.#arenaLeft = arenaBytes;
     this.arenaBytes = arenaBytes;
-    this.clock[0] = performance.now();
+    this.clock[0] = clockMs();
   }
 
   get freeSlotCount(): number {
@@ -127,7 +128,7 @@ export class FakeNative implements NativeContext {
   /** Enters the runtime with a batch of events. */
   deliver(...events: FakeEvent[]): void {
     for (const [i, event] of events.entries()) this.#write(i * Ev.words, event, i);
-    if (this.clockFromPerformance) this.clock[0] = performance.now();
+    if (this.clockFromPerformance) this.clock[0] = clockMs();
     this.control[Ctl.inCallback] = 1;
     this.#callback?.(events.length);
     this.control[Ctl.inCallback] = 0;

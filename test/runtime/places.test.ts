@@ -1,5 +1,7 @@
 /** Handshakes under a crowd: who goes on is sent away for nobody, who keeps others waiting is, and who is too many is told when to come again. */
+
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { replaceClock } from '../../runtime/clock.ts';
 import { Places } from '../../runtime/control/places.ts';
 import { Silent } from '../../runtime/control/silent.ts';
 import { pushback } from '../../runtime/core/errors/pushback.ts';
@@ -15,8 +17,10 @@ import { turn } from '../outcomes.ts';
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+  replaceClock(() => performance.now());
 });
 afterEach(() => {
+  replaceClock(undefined);
   vi.useRealTimers();
 });
 

@@ -1,5 +1,7 @@
 /** Whether this machine has an RDMA device is asked of native code by each connection, but not of each one. */
+
 import { afterEach, expect, test, vi } from 'vitest';
+import { replaceClock } from '../../runtime/clock.ts';
 import { whyNoVerbs } from '../../runtime/control/verbs-devices.ts';
 
 let asked = 0;
@@ -13,20 +15,21 @@ vi.mock('../../runtime/native.ts', async (original) => ({
     },
   }),
 }));
-afterEach(() => vi.restoreAllMocks());
+afterEach(() => replaceClock(undefined));
 
 test('that there is none is believed for a second, and a device that has come for good', () => {
-  const now = vi.spyOn(performance, 'now').mockReturnValue(5000);
+  let nowMs = 5000;
+  replaceClock(() => nowMs);
   expect(whyNoVerbs()).toBe('there is none');
   devices = [{ name: 'mlx5_0', whyNot: '' }];
-  now.mockReturnValue(5999);
+  nowMs = 5999;
   expect(whyNoVerbs()).toBe('there is none');
   expect(asked).toBe(1);
   expect(whyNoVerbs('mlx5_0')).toBe('');
-  now.mockReturnValue(6000);
+  nowMs = 6000;
   expect(whyNoVerbs()).toBe('');
   devices = [];
-  now.mockReturnValue(9000);
+  nowMs = 9000;
   expect(whyNoVerbs()).toBe('');
   expect(asked).toBe(3);
 });

@@ -2,22 +2,22 @@
  * A clock that a test of this folder moves on at once by as much as a call's time limit, so that a deadline passes at the step where the test wants it,
  * however slow the machine is, and nowhere else. Every part of the runtime is told the same time: JS code and what native code hands to it.
  */
-import { vi } from 'vitest';
+import { clockMs, replaceClock } from '../../runtime/clock.ts';
 import { deadlines } from '../../runtime/lane/deadlines.ts';
 import type { NativeContext } from '../../runtime/native.ts';
 
 const real = performance.now.bind(performance);
 let aheadMs = 0;
 
-vi.spyOn(performance, 'now').mockImplementation(() => real() + aheadMs);
+replaceClock(() => real() + aheadMs);
 
 /** Moves on by so much, and ends what is due by then. */
 export function passTime(ms: number): void {
   aheadMs += ms;
-  deadlines.run(performance.now());
+  deadlines.run(clockMs());
 }
 
-/** `clock` of a context that was just made, on this clock: native code has read performance.now() once, then. */
+/** `clock` of a context that was just made, on this clock: native code was told the time once, then. */
 export function follow(clock: NativeContext['clock']): NativeContext['clock'] {
   const knownMs = aheadMs;
   const nowMs = (): number => clock[0]! + aheadMs - knownMs;

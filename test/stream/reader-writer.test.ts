@@ -4,6 +4,7 @@
  */
 import { CodecError, type MessageType } from 'rdma-rpc/codec';
 import { describe, expect, test } from 'vitest';
+import { Scope } from '../../runtime/core/scopes.ts';
 import { FabricContext } from '../../runtime/lane/fabric-context.ts';
 import { streamParts } from '../../runtime/limits.ts';
 import { EvKind } from '../../runtime/native.ts';
@@ -109,7 +110,7 @@ describe('from writer to reader', () => {
       }
     };
     const failed = (error: unknown): never => expect.fail(String(error));
-    const producer = new Producer({ onSourceError: failed, onMessageFault: failed }, writer);
+    const producer = new Producer({ onSourceError: failed, onMessageFault: failed }, writer, new Scope());
     port.onWritable = () => producer.resume();
     const consumed: number[] = [];
     const reader = readerOf(consumed);

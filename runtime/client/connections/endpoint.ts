@@ -3,6 +3,7 @@
  * while when its answers are bad. Nothing happens by itself: somebody must want a connection. Owned by a channel.
  */
 
+import { clockMs } from '../../clock.ts';
 import { type Opened, openConnection } from '../../control/connect.ts';
 import type { Dial } from '../../control/dial.ts';
 import type { LocalSide } from '../../control/session-setup.ts';
@@ -10,6 +11,7 @@ import { unavailable } from '../../core/errors/failure.ts';
 import { pushback } from '../../core/errors/pushback.ts';
 import { RpcError } from '../../core/errors/rpc-error.ts';
 import { Status } from '../../core/errors/status.ts';
+import { inRoot } from '../../core/scopes.ts';
 import type { FabricName } from '../../lane/contexts.ts';
 import { backoffAnyFromMs, closeTimeoutMs, ejectionMaxMs, verifyTimeoutMs } from '../../limits.ts';
 import type { CallQueue } from '../queue/call-queue.ts';
@@ -117,7 +119,8 @@ export class Endpoint implements ClientLinkOwner, Watched {
     if (this.#gone !== undefined || this.#attempt !== undefined || this.link !== undefined) return;
     clearTimeout(this.#timer);
     // Not at once: what goes wrong before the first wait must not end the attempt before it is stored.
-    this.#attempt = Promise.resolve().then(() => this.#connect());
+    // In the root: the connection, with all that it hears and all its timers, is not only for whoever calls now.
+    this.#attempt = inRoot(() => Promise.resolve().then(() => this.#connect()));
     this.#set('connecting');
   }
 
@@ -181,9 +184,9 @@ export class Endpoint implements ClientLinkOwner, Watched {
     const { link } = this;
     if (link === undefined || this.state !== 'ready' || !this.#owner.mayEject()) return false;
     // One that has behaved for long begins with the short pause again.
-    if (performance.now() - this.#pardonedMs > ejectionMaxMs) this.#ejection.reset();
+    if (clockMs() - this.#pardonedMs > ejectionMaxMs) this.#ejection.reset();
     this.#timer = setTimeout(() => {
-      this.#pardonedMs = performance.now();
+      this.#pardonedMs = clockMs();
       link.session.tally.forgive();
       link.session.tally.take();
       this.#set('ready');
@@ -201,6 +204,8 @@ export class Endpoint implements ClientLinkOwner, Watched {
     let error: RpcError | undefined;
     try {
       const { settings } = this.#owner;
+      // The channel may have been closed in the turn that has asked for the attempt, and before there was anything to abandon.
+      if (this.#gone !== undefined) throw unavailable(this.#gone);
       const turn = this.#owner.turns.enter(this.address, settings.connectTimeoutMs, abandon.signal);
       if (turn !== undefined) await turn;
       begun = true;

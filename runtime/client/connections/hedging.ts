@@ -2,6 +2,7 @@
  * Makes a call several times, each a while after the one before, and takes the first answer; the others are cancelled. Used by repeat.ts for
  * calls that ask for it.
  */
+import { clockMs } from '../../clock.ts';
 import { failCall } from '../../core/errors/failing.ts';
 import { pushback } from '../../core/errors/pushback.ts';
 import { RpcError } from '../../core/errors/rpc-error.ts';
@@ -50,7 +51,7 @@ export async function hedged(
     budget.failed();
     const asked = pushback(known);
     const pauseMs = asked === 'never' ? Number.POSITIVE_INFINITY : (asked ?? 0);
-    if (performance.now() + pauseMs >= call.endMs) begun = policy.attemptsMax;
+    if (clockMs() + pauseMs >= call.endMs) begun = policy.attemptsMax;
     later(pauseMs);
     if (running.size === 0 && takeBack === undefined) end(() => failCall(resolve, error));
   };

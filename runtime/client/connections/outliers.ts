@@ -2,6 +2,7 @@
  * Looks now and then which addresses of a channel give far fewer good answers than the others, as gRPC's outlier detection does (A50, success rate). Owned
  * by the connections of a channel. Its timer runs only while calls are made.
  */
+import { inRoot } from '../../core/scopes.ts';
 import { outlierHostsMin, outlierStdevs } from '../../limits.ts';
 
 /** What an address has answered since the last look. */
@@ -59,7 +60,7 @@ export class Outliers {
   wake(): void {
     const { intervalMs } = this.#settings.outlierDetection;
     if (this.#timer === undefined && intervalMs > 0) {
-      this.#timer = setTimeout(this.#look, intervalMs).unref();
+      this.#timer = inRoot(() => setTimeout(this.#look, intervalMs)).unref();
     }
   }
 

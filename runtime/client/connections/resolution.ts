@@ -3,10 +3,12 @@
  * than `resolveMinMs`. A failure leaves the addresses known so far in use. Owned by a channel.
  */
 
+import { clockMs } from '../../clock.ts';
 import { unavailable } from '../../core/errors/failure.ts';
 import { RpcError } from '../../core/errors/rpc-error.ts';
 import { Status } from '../../core/errors/status.ts';
-import { guarded } from '../../core/foreign.ts';
+import { guardedInRoot } from '../../core/foreign.ts';
+import { inRoot } from '../../core/scopes.ts';
 import { Backoff } from './backoff.ts';
 import { checkedAddresses, type Resolver } from './resolver.ts';
 
@@ -48,15 +50,15 @@ export class Resolution {
     this.#settings = settings;
     this.#owner = owner;
     this.#backoff = new Backoff(settings.backoffMs, settings.backoffMaxMs);
-    this.#unwatch = resolver.watch?.(() => this.#changed());
+    this.#unwatch = inRoot(() => resolver.watch?.(() => this.#changed()));
   }
 
   /** Asks now, or as soon as `resolveMinMs` allows. */
   refresh(): void {
     if (this.#closed || this.#abandon !== undefined || this.#timer !== undefined) return;
-    const waitMs = this.#lastMs + this.#settings.resolveMinMs - performance.now();
-    if (waitMs <= 0) void this.#ask();
-    else this.#later(waitMs, () => void this.#ask());
+    const waitMs = this.#lastMs + this.#settings.resolveMinMs - clockMs();
+    if (waitMs <= 0) this.#begin();
+    else this.#later(waitMs, () => this.#begin());
   }
 
   /** Asks now, whatever pause there is. */
@@ -64,14 +66,14 @@ export class Resolution {
     if (this.#closed || this.#abandon !== undefined) return;
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    void this.#ask();
+    this.#begin();
   }
 
   close(): void {
     this.#closed = true;
     clearTimeout(this.#timer);
     this.#abandon?.abort(new Error('the channel was closed'));
-    guarded('what `watch` of the resolver returned', () => this.#unwatch?.());
+    guardedInRoot('what `watch` of the resolver returned', () => this.#unwatch?.());
   }
 
   #changed(): void {
@@ -80,11 +82,17 @@ export class Resolution {
   }
 
   #later(ms: number, then: () => void): void {
-    this.#timer = setTimeout(() => {
+    const fire = (): void => {
       this.#timer = undefined;
       then();
-    }, ms);
+    };
+    this.#timer = inRoot(() => setTimeout(fire, ms));
     this.#timer.unref();
+  }
+
+  /** In the root: the answer is not only for whoever calls now. */
+  #begin(): void {
+    void inRoot(this.#ask, this);
   }
 
   async #ask(): Promise<void> {
@@ -96,7 +104,7 @@ export class Resolution {
       if (this.#closed) return;
       this.error = undefined;
       this.#backoff.reset();
-      this.#lastMs = performance.now();
+      this.#lastMs = clockMs();
       this.state = 'idle';
       this.#owner.onAddresses(addresses);
     } catch (cause) {
@@ -104,7 +112,7 @@ export class Resolution {
       const { rawMessage } = RpcError.from(cause, Status.UNAVAILABLE);
       this.error = unavailable(`cannot resolve ${this.#name}: ${rawMessage}`, 'no', cause);
       this.#later(this.#backoff.next(), () => {
-        if (this.#owner.wanted) void this.#ask();
+        if (this.#owner.wanted) this.#begin();
         else this.#set('idle');
       });
       this.#set('failing');

@@ -2,6 +2,7 @@
  * Makes a call again after it failed: with pauses that grow, within one deadline, as long as the budget allows. Used by repeat.ts for calls that ask
  * for it.
  */
+import { clockMs } from '../../clock.ts';
 import { pushback } from '../../core/errors/pushback.ts';
 import { RpcError } from '../../core/errors/rpc-error.ts';
 import { Status, type StatusCode } from '../../core/errors/status.ts';
@@ -23,7 +24,7 @@ export const retryDefaults: RetryPolicy = {
 export interface Repeatable {
   /** Errors of any kind allow another attempt; otherwise only those with `processed: 'no'`. */
   readonly idempotent: boolean;
-  /** On the clock of performance.now(); Infinity for none. */
+  /** On the clock of clock.ts; Infinity for none. */
   readonly endMs: number;
   /** Gives all attempts up. */
   readonly signal: AbortSignal | undefined;
@@ -61,7 +62,7 @@ export async function retried(
       const asked = pushback(cause);
       const pauseMs = asked ?? backoff.next();
       if (attempt >= policy.attemptsMax || pauseMs === 'never' || !budget.allows) throw cause;
-      if (performance.now() + pauseMs >= call.endMs) throw cause;
+      if (clockMs() + pauseMs >= call.endMs) throw cause;
       // When the signal fires meanwhile, the next attempt ends before it begins.
       await new Promise<void>((resolve) => pauses.begin(pauseMs, call.signal, resolve));
     }

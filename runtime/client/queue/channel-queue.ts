@@ -3,9 +3,11 @@
  * their own, so that neither holds up the other, and so have calls whose request finds no memory. Owned by a channel, handed down to its connections,
  * on its JS thread.
  */
+
 import { failCall } from '../../core/errors/failing.ts';
 import { queueFull, unavailable } from '../../core/errors/failure.ts';
 import { lengthsOf } from '../../core/lengths.ts';
+import { inRoot } from '../../core/scopes.ts';
 import type { SlotWaiter } from '../../lane/after-batch.ts';
 import { closeTurnSoon } from '../../lane/deadlines.ts';
 import type { FabricContext } from '../../lane/fabric-context.ts';
@@ -97,7 +99,12 @@ export class ChannelQueue implements CallQueue, StreamHost, SlotWaiter {
     this.streams.forget(stream);
   }
 
+  /** In the root: another's call, or an event, may have made room, and a getter of a request belongs to neither. */
   pump(): void {
+    if (this.size !== 0) inRoot(this.#pump, this);
+  }
+
+  #pump(): void {
     if (this.streams.size !== 0) this.streams.startAll(this.#openStream);
     this.waiting.startAll(this.#startCall);
   }

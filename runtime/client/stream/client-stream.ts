@@ -2,10 +2,12 @@
  * A stream on the client, from the application's first look to the last part: requests out of an iterable, responses into an async iterator, and its
  * end, which comes once nothing of it is on its way any more. Made by a channel, on its JS thread.
  */
+
 import { failure, processedName, reasonOf } from '../../core/errors/failure.ts';
 import { RpcError } from '../../core/errors/rpc-error.ts';
 import { Status } from '../../core/errors/status.ts';
 import type { ResponseMetadata } from '../../core/metadata-wire.ts';
+import { Scope } from '../../core/scopes.ts';
 import { deadlines, turnNow } from '../../lane/deadlines.ts';
 import type { DeadlineOwner } from '../../lane/timer-wheel.ts';
 import { partLingerMs } from '../../limits.ts';
@@ -50,6 +52,8 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
   readonly #timeoutMs: number;
   readonly #extras: CallExtras | undefined;
   readonly #outcome: Outcome;
+  /** Of the caller: requests are taken in it. */
+  readonly #scope = new Scope();
   #state: State = 'new';
   #streams: ClientStreams | undefined;
   #requests: Requests | undefined;
@@ -159,7 +163,7 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
     this.#responses = new Responses(this, streams, this.#outcome, this.#extras);
     this.#responses.pull();
     if (opening === 'begun') {
-      this.#requests = new Requests(this, streams);
+      this.#requests = new Requests(this, streams, this.#scope);
       this.#requests.start(this.request);
     }
     return true;

@@ -5,7 +5,6 @@
 import { failure, responseFault } from '../../core/errors/failure.ts';
 import { type Processed, RpcError } from '../../core/errors/rpc-error.ts';
 import { Status } from '../../core/errors/status.ts';
-import { heard } from '../../core/foreign.ts';
 import type { Metadata } from '../../core/metadata.ts';
 import type { ResponseMetadata } from '../../core/metadata-wire.ts';
 import type { CallExtras } from '../call-extras.ts';
@@ -38,7 +37,7 @@ export class Outcome {
     const header = metadata?.header;
     if (header === undefined || this.#toldHeader) return;
     this.#toldHeader = true;
-    heard('onHeader', this.#extras?.onHeader?.(header));
+    this.#extras?.tellHeader(header);
   }
 
   /** What came with the answer that ends the stream. */
@@ -58,7 +57,7 @@ export class Outcome {
       this.error = new RpcError(Status.INTERNAL, text, { processed: 'yes' });
     }
     try {
-      if (this.#trailer !== undefined) heard('onTrailer', this.#extras?.onTrailer?.(this.#trailer));
+      if (this.#trailer !== undefined) this.#extras?.tellTrailer(this.#trailer);
     } catch (cause) {
       this.error ??= responseFault(this.#path, cause);
     }

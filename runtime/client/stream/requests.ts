@@ -4,6 +4,7 @@
  */
 import { keepStack } from '../../core/errors/failing.ts';
 import { requestFault } from '../../core/errors/failure.ts';
+import type { Scope } from '../../core/scopes.ts';
 import { Reason } from '../../native.ts';
 import { Producer, type ProducerOwner } from '../../stream/producer.ts';
 import { tookBack } from '../../stream/refused.ts';
@@ -21,13 +22,14 @@ export class Requests implements PartPort, ProducerOwner {
   readonly #producer: Producer;
   readonly #pushes: Pushes;
 
-  constructor(stream: OpenStream, streams: ClientStreams) {
+  /** `scope`: of the caller. */
+  constructor(stream: OpenStream, streams: ClientStreams, scope: Scope) {
     const { requestType } = stream.method;
     this.#stream = stream;
     this.#streams = streams;
     this.#pushes = new Pushes(stream);
     this.#writer = new StreamWriter(requestType, packedCapacity(streams.target), this);
-    this.#producer = new Producer(this, this.#writer);
+    this.#producer = new Producer(this, this.#writer, scope);
   }
 
   /** `request`: what the application has given, an iterable or one message as the method takes it. Whoever made this must be able to stop it by now. */

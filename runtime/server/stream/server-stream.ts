@@ -8,6 +8,7 @@ import { RpcError } from '../../core/errors/rpc-error.ts';
 import { Status, type StatusCode } from '../../core/errors/status.ts';
 import { promiseOf, textOf } from '../../core/foreign.ts';
 import { encodeResponseMetadata } from '../../core/metadata-wire.ts';
+import { newScope } from '../../core/scopes.ts';
 import { deadlines } from '../../lane/deadlines.ts';
 import { noSlot } from '../../lane/outgoing.ts';
 import type { DeadlineOwner } from '../../lane/timer-wheel.ts';
@@ -36,6 +37,8 @@ export class ServerStream implements PartPort, PushesOwner, ProducerOwner, Deadl
   readonly #writer: StreamWriter;
   readonly #producer: Producer;
   readonly #pulls = new Pulls();
+  /** Of the handler, also when its iterable is asked for the next message. */
+  readonly #scope = newScope();
   #timer = noTimer;
   /** What the handler threw: it is answered behind what came before. */
   #failed = false;
@@ -55,7 +58,7 @@ export class ServerStream implements PartPort, PushesOwner, ProducerOwner, Deadl
     this.#pushes = new Pushes(streams, method.requestType, this);
     const capacity = packedCapacity(streams.session.target);
     this.#writer = new StreamWriter(method.responseType, capacity, this);
-    this.#producer = new Producer(this, this.#writer);
+    this.#producer = new Producer(this, this.#writer, this.#scope);
   }
 
   /** Starts the handler. `messages`: what the OPEN brought. */
@@ -237,7 +240,7 @@ export class ServerStream implements PartPort, PushesOwner, ProducerOwner, Deadl
     let result: unknown;
     let promise: Promise<unknown> | undefined;
     try {
-      result = handler.call(self, argument, this.call);
+      result = this.#scope.run(handler, self, argument, this.call);
       promise = promiseOf(result);
     } catch (error) {
       this.onSourceError(error);

@@ -1,4 +1,5 @@
 /** Several worker threads behind one address: all serve, one that crashes comes back, all of them end. */
+
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
@@ -16,6 +17,7 @@ import {
 } from 'rdma-rpc';
 import { listenInWorker, serveWorkers, type WorkerGroup, type WorkersOptions } from 'rdma-rpc/workers';
 import { afterEach, describe, expect, test, vi } from 'vitest';
+import { replaceClock } from '../../../runtime/clock.ts';
 import { handshakes, workerStartTimeoutMs } from '../../../runtime/limits.ts';
 import { caught, until } from '../../outcomes.ts';
 import { Authority } from '../../security/certificates.ts';
@@ -203,7 +205,7 @@ describe('a worker that cannot be started again', () => {
     await client.echo({});
     // It has been up for an hour.
     const now = performance.now.bind(performance);
-    const clock = vi.spyOn(performance, 'now').mockImplementation(() => now() + 3_600_000);
+    replaceClock(() => now() + 3_600_000);
     const pauses: number[] = [];
     const timeout = globalThis.setTimeout;
     const timer = vi.spyOn(globalThis, 'setTimeout').mockImplementation(((then: () => void, ms: number) => {
@@ -213,7 +215,7 @@ describe('a worker that cannot be started again', () => {
     workerData.secret = () => undefined;
     await caught(client.behave({ text: 'crash' }, { timeoutMs: 86_400_000 }));
     await vi.waitFor(() => expect(errors.length).toBeGreaterThan(3), { timeout: 60_000 });
-    clock.mockRestore();
+    replaceClock(undefined);
     timer.mockRestore();
     expect(pauses.slice(0, 4)).toEqual([0, 100, 200, 400]);
   });

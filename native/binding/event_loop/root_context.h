@@ -1,0 +1,24 @@
+// The async context in which native code enters JS: the root, which belongs to nobody, so that no store of an
+// AsyncLocalStorage is current there. A context of our own (napi_async_init) would keep the stores of the
+// caller for whom it was made, show them to every later call and hold them in memory for as long as it lives.
+// Used by the engine for each batch of events and by the runtime for its own root scope
+// (runtime/core/scopes.ts), on the JS thread.
+#pragma once
+
+#include <napi.h>
+
+namespace rdma_rpc::binding {
+
+/// What Node-API takes for "no async context".
+inline constexpr napi_async_context kRootContext = nullptr;
+
+/// For JS: calls its argument in the root context, whatever context it is called in, and returns what that
+/// returns.
+inline Napi::Value run_in_root(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  napi_value result = nullptr;
+  napi_make_callback(env, kRootContext, Napi::Object::New(env), info[0], 0, nullptr, &result);
+  return {env, result};
+}
+
+}  // namespace rdma_rpc::binding

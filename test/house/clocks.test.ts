@@ -1,0 +1,34 @@
+/** One clock for the runtime (runtime/clock.ts): any other may be a fake one, or has another origin. */
+import { expect, test } from 'vitest';
+import { projectFiles, read } from './tree.ts';
+
+/** What reads a clock. */
+const CLOCK = /\bperformance\b|\bDate\.now\b|\bnew Date\(\)|\bhrtime\b/;
+/** Files that need another one, with the reason. */
+const OTHERS: Readonly<Record<string, string>> = {
+  'runtime/clock.ts': 'it is the module that all others read',
+  'runtime/codec/wkt/timestamp.ts':
+    "a Timestamp of now is the application's own Date.now(), also where a test has set that",
+  'runtime/client/credentials.ts':
+    'the application says in terms of Date.now() how long its credentials are good',
+  'runtime/grpc/client-call.ts': 'grpc-js takes a deadline as a Date',
+  'runtime/grpc/grpc-js.ts': 'grpc-js gives a deadline as a Date',
+};
+
+/** Without comments and texts, which may speak of clocks. */
+const code = (file: string): string =>
+  read(file)
+    .replace(/\/\*[\s\S]*?\*\/|\/\/.*/g, '')
+    .replace(/'[^'\n]*'/g, "''");
+
+test('no file of the runtime reads another clock, but those that are listed', () => {
+  const files = projectFiles().filter((file) => /^runtime\/.*\.ts$/.test(file));
+  const readers = files.filter((file) => CLOCK.test(code(file)));
+  expect(readers.sort()).toEqual(Object.keys(OTHERS).sort());
+});
+
+test('the addon takes its origin from that clock, and asks JS for no other', () => {
+  const native = projectFiles().filter((file) => /^native\/binding\/.*\.(h|cc)$/.test(file));
+  const asked = native.filter((file) => /Get\("(performance|Date|now)"\)/.test(read(file)));
+  expect(asked).toEqual([]);
+});
