@@ -5,7 +5,7 @@
  * common, so that there is one copy of it in a process, and what an application does not use can still be
  * left out of its own bundle.
  */
-import { readFileSync, rmSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { build } from 'esbuild';
 import { root } from './command.mjs';
@@ -37,3 +37,17 @@ await build({
   tsconfigRaw: {},
   logLevel: 'warning',
 });
+
+// esbuild writes `var Name = class _Name` for a class that names itself, and stack traces, inspect() and
+// `constructor.name` would show that. Within the class `Name` means the same. (keepNames would call a function
+// for each closure that has a name, on hot paths too.)
+for (const file of readdirSync(outdir)) {
+  const path = join(outdir, file);
+  const text = readFileSync(path, 'utf8');
+  const classes = [...text.matchAll(/\bvar (\w+) = class _\1\b/g)].map(([, name]) => name);
+  const renamed = classes.reduce(
+    (all, name) => all.replaceAll(new RegExp(`\\b_${name}\\b`, 'g'), name),
+    text,
+  );
+  if (renamed !== text) writeFileSync(path, renamed);
+}

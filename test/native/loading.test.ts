@@ -38,6 +38,23 @@ test('a file that is named as the addon and is none: the error names the variabl
   expect(stderr).not.toMatch(/build-addon/);
 });
 
+const permission =
+  Number(process.versions.node.split('.')[0]) < 23 ? '--experimental-permission' : '--permission';
+
+test.each([
+  { flags: ['--no-addons'], says: /Node runs with --no-addons/ },
+  { flags: [permission, '--allow-fs-read=*'], says: /Node runs with --permission.*--allow-addons/ },
+  { flags: [permission, '--allow-fs-read=*', '--allow-addons'], says: /^fine$/m },
+])('under $flags', ({ flags, says }) => {
+  const script = "import { loadNative } from './dist/runtime/native.js'; loadNative(); console.log('fine');";
+  const { stdout, stderr } = spawnSync(process.execPath, [...flags, '--input-type=module', '-e', script], {
+    cwd: root,
+    encoding: 'utf8',
+  });
+  expect(stdout + stderr).toMatch(says);
+  expect(stderr).not.toMatch(/build-addon/);
+});
+
 test('RDMA_RPC_ADDON may be a bare name in the working directory', () => {
   const script = `import { addonPath } from '${root}dist/runtime/addon-path.js'; console.log(addonPath());`;
   const { stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', script], {
