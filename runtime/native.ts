@@ -91,8 +91,8 @@ export interface NativeOptions extends RuntimeNeeds {
   stagingBytes?: number;
   /** Application buffers are registered on demand where the device can (explicit ODP): nothing of them is pinned. */
   onDemand?: boolean;
-  /** The time on the clock of JS (clock.ts), from which `clock` goes on. Default: that of now. */
-  nowMs?: number;
+  /** The clock of JS, whose time the context's `clock` has. Default: that of clock.ts. */
+  clock?: () => number;
   /** sim only: seed of its scheduler. */
   seed?: number;
   /** sim only: nothing happens by itself, only in `stepSim()`. For tests that do something at each step of a call. */
@@ -340,7 +340,7 @@ export function loadNative(): NativeModule {
   if (addon.whyUnusable !== '') throw new Error(`rdma-rpc: ${addon.whyUnusable}`);
   loaded = {
     ...addon,
-    createContext: (options) => addon.createContext({ ...needs, nowMs: clockMs(), ...options }),
+    createContext: (options) => addon.createContext({ ...needs, clock: clockMs, ...options }),
   };
   return loaded;
 }

@@ -26,7 +26,7 @@ struct EngineOptions {
   Polling polling = Polling::adaptive;
   LoopKind loop = LoopKind::libuv;
   Collected collected = Collected::memory;
-  double now_ms = 0;  ///< the time on JS's clock (runtime/clock.ts)
+  Napi::Function clock;  ///< JS's (runtime/clock.ts), in ms; valid while the options are read
   std::uint64_t seed = 1;
   bool stepped = false;  ///< sim: nothing happens but in step()
   fabric::VerbsOptions verbs;

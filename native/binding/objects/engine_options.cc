@@ -50,7 +50,7 @@ EngineOptions read_options(const Napi::Object& given) {
     return found.IsString() && found.As<Napi::String>().Utf8Value() == value;
   };
   if (is("loop", "thread")) options.loop = LoopKind::thread;
-  options.now_ms = given.Get("nowMs").As<Napi::Number>().DoubleValue();
+  options.clock = given.Get("clock").As<Napi::Function>();
   if (is("collected", "object")) options.collected = Collected::object;
   options.context.publish_counters = given.Get("countersPage").ToBoolean();
   options.context.slot_bytes = u32(given, "slotBytes");
