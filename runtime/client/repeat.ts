@@ -2,7 +2,7 @@
  * Calls with more than the fast path knows: that are made again or several times over, or whose client has metadata for them. Checks
  * these options, too. Used by channels and when a client is made.
  */
-
+import { clockMs } from '../clock.ts';
 import { refusedCall } from '../core/errors/failing.ts';
 import { requestFault, responseFault } from '../core/errors/failure.ts';
 import { Status, type StatusCode } from '../core/errors/status.ts';
@@ -162,7 +162,7 @@ export async function repeated(
   const { retry, hedging, timeoutMs } = policies;
   if (retry === undefined && hedging === undefined) return channel.attempt(method, request, options);
 
-  const endMs = timeoutMs < 0 ? Number.POSITIVE_INFINITY : performance.now() + timeoutMs;
+  const endMs = timeoutMs < 0 ? Number.POSITIVE_INFINITY : clockMs() + timeoutMs;
   const lengths = lengthsOf(method.requestType, request);
   let told: Told | undefined;
   const call: Repeatable = {
@@ -176,7 +176,7 @@ export async function repeated(
         return refusedCall(requestFault(method.path, cause));
       }
       const mine = new Told(options);
-      const left = timeoutMs < 0 ? {} : { timeoutMs: Math.max(0, endMs - performance.now()) };
+      const left = timeoutMs < 0 ? {} : { timeoutMs: Math.max(0, endMs - clockMs()) };
       const signal = anyOf([options.signal, also]);
       const attempt = channel.attempt(method, request, { ...options, ...left, ...mine.listeners, signal });
       // That of the winner: losers are cancelled, and settle later.
@@ -188,11 +188,21 @@ export async function repeated(
   };
   const result =
     hedging === undefined ? retried(call, retry!, channel.repeats) : hedged(call, hedging, channel.repeats);
-  return result.finally(() => {
+  let response: unknown;
+  try {
+    response = await result;
+  } catch (error) {
     try {
       told?.tell();
-    } catch (cause) {
-      throw responseFault(method.path, cause);
+    } catch {
+      // The caller learns of the call's own error, which comes first.
     }
-  });
+    throw error;
+  }
+  try {
+    told?.tell();
+  } catch (cause) {
+    throw responseFault(method.path, cause);
+  }
+  return response;
 }

@@ -35,6 +35,8 @@ export function dialledPath(duplex: Duplex): string | undefined {
 
 function opened(address: Address, signal: AbortSignal): Promise<Socket> {
   return new Promise((resolve, reject) => {
+    // One that has fired already would not be heard below.
+    signal.throwIfAborted();
     const dialled = (socket: Socket): void => {
       // An idle channel does not keep the process alive; calls in flight do (client/keep-alive.ts).
       socket.unref();

@@ -73,6 +73,29 @@ describe('a call that no handler has seen', () => {
   });
 });
 
+describe('an onTrailer or onHeader that throws', () => {
+  const ways = [{}, { retry: quick }, { hedging: { delayMs: 0 } }];
+  const bad = (): never => {
+    throw new Error('mine');
+  };
+  test.each(ways)('does not hide the error of a call, and fails one that would succeed: %j', async (way) => {
+    const { client } = scripted(({ number }, { header, trailer }) => {
+      header.set('header', 'h');
+      trailer.set('why', 'x');
+      return number === 1 ? fail(Status.NOT_FOUND) : {};
+    });
+    const options = { ...way, onTrailer: bad, onHeader: bad };
+    const error = await caught(client.behave({ number: 1 }, options));
+    expect(error).toMatchObject({ code: Status.NOT_FOUND, rawMessage: 'as planned' });
+    const fault = await caught(client.behave({ number: 2 }, options));
+    expect(fault).toMatchObject({
+      code: Status.INTERNAL,
+      processed: 'yes',
+      rawMessage: expect.stringContaining('mine'),
+    });
+  });
+});
+
 describe('retry', () => {
   test('makes the call again until it succeeds', async () => {
     const { client, seen } = scripted((_, _context, call) => (call < 3 ? fail() : { number: call }));

@@ -1,7 +1,10 @@
 // See pump.h.
 #include "binding/event_loop/pump.h"
 
+#include <algorithm>
 #include <utility>
+
+#include "binding/event_loop/turn_length.h"
 
 namespace rdma_rpc::binding {
 namespace {
@@ -13,8 +16,6 @@ constexpr std::uint64_t kSpinAfterTrafficNs = 50'000;
 constexpr std::uint64_t kSpinPerTurnNs = 5'000;
 /// A clock costs more than a poll that finds nothing.
 constexpr std::uint32_t kPollsPerClock = 8;
-/// Then the event loop gets a chance to serve sockets and timers.
-constexpr std::uint64_t kTurnNs = 100'000;
 /// For what no completion announces: the timeouts of cancelled calls and of calls that wait for memory, ...
 constexpr std::uint64_t kTickMs = 5;
 /// ... the timeout of a peer that does not let go of such a call, ...
@@ -30,7 +31,11 @@ constexpr std::uint64_t kSlowTickMs = 1000;
 
 Pump::Pump(session::Context& context, Polling polling,
            std::function<bool(std::uint32_t, std::uint64_t)> deliver, std::function<bool()> collect)
-    : context_(&context), polling_(polling), deliver_(std::move(deliver)), collect_(std::move(collect)) {}
+    : context_(&context),
+      polling_(polling),
+      deliver_(std::move(deliver)),
+      collect_(std::move(collect)),
+      left_ns_(monotonic_ns()) {}
 
 bool Pump::open(LoopKind kind, napi_env env, std::string* error) {
   loop_ = open_event_loop(kind, env, context_->cq().fd(), *this, error);
@@ -117,7 +122,9 @@ bool Pump::work_and_spin() {
   std::uint64_t now = monotonic_ns();
   if (turn_ended_ns_ != 0) note_lag(now - turn_ended_ns_);
   context_->page().turn(now, true);
-  const std::uint64_t turn_ends = now + kTurnNs;
+  // From the end of the last turn, also when this has slept since: a thread that is busy elsewhere wakes
+  // late.
+  const std::uint64_t turn_ends = now + turn_max_ns(now - std::min(now, left_ns_));
   std::uint64_t spin_ends = now + kSpinPerTurnNs;
   while (now < turn_ends) {
     if (work(now)) {
@@ -142,7 +149,7 @@ void Pump::turn() {
   const bool traffic = work_and_spin();
   in_turn_ = false;
   if (context_ == nullptr) return;
-  const std::uint64_t now = turn_ended_ns_ = monotonic_ns();
+  const std::uint64_t now = turn_ended_ns_ = left_ns_ = monotonic_ns();
   if (traffic) unreported_ = true;
   run_periodic(now);
   if (polling_ == Polling::busy) return;

@@ -74,6 +74,7 @@ class Pump final : private EventLoop::Listener {
   std::uint64_t checked_ns_ = 0;  ///< when run_periodic() has done something last
   PumpCounters counters_;
   std::uint64_t turn_ended_ns_ = 0;  ///< 0: it has slept since
+  std::uint64_t left_ns_ = 0;        ///< when the last turn ended, or this was made
   std::uint64_t lag_ns_ = 0, lag_since_ns_ = 0, lag_before_ns_ = 0;
   std::uint64_t reported_ns_ = 0;
   bool unreported_ = true;
