@@ -3,6 +3,7 @@
  * gives calls to them in turn. The path of each call begins here; everything that happens to an address is in runtime/client/connections.
  */
 import { EventEmitter } from 'node:events';
+import { clockMs } from '../clock.ts';
 import { parseAddress } from '../control/address.ts';
 import { patient, socketDial } from '../control/dial.ts';
 import { type FabricPlan, fabricPlan, offers } from '../control/fabric-options.ts';
@@ -125,7 +126,7 @@ export class ClientChannel
     if (this.#connections.current !== undefined) return;
     const ready = this.#readyWaiters.wait(this.address, timeoutMs, signal, () => this.#connections.lastError);
     if (timeoutMs === undefined) this.#connections.seek(true);
-    else this.#connections.await(performance.now() + timeoutMs);
+    else this.#connections.await(clockMs() + timeoutMs);
     try {
       await ready;
     } catch (error) {

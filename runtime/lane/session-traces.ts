@@ -6,7 +6,7 @@
 import { mkdir, unlink, writeFile } from 'node:fs/promises';
 import { isAbsolute, join } from 'node:path';
 import { threadId } from 'node:worker_threads';
-import { systemNs, wallMs } from '../clock.ts';
+import { clockMs, systemNs, wallMs } from '../clock.ts';
 import { processWarning } from '../core/warnings.ts';
 import { eventMethodAt, eventRowBytes } from '../event-row.ts';
 import { traceFilesMax } from '../limits.ts';
@@ -67,7 +67,7 @@ async function write(
 /** Called with the last event of a session. Does nothing for one that ended as it should. */
 export function saveTrace(folder: string, native: NativeContext, fabric: string, session: number): void {
   const reason = native.sessionError(session);
-  const nowMs = performance.now();
+  const nowMs = clockMs();
   if (!kept.wants(reason, nowMs)) return;
   const trace = native.sessionTrace(session);
   if (trace === undefined) return;

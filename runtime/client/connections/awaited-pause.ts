@@ -6,7 +6,7 @@
  */
 import { attemptGapMs, awaitedPauseMs, lastAttemptMs } from '../../limits.ts';
 
-/** When the calls that wait end, ms on the clock of performance.now(). Infinity for those without a deadline. */
+/** When the calls that wait end, ms on the clock of `clockMs()`. Infinity for those without a deadline. */
 export type Deadlines = Iterable<number>;
 
 /**

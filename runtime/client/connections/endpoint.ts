@@ -107,7 +107,7 @@ export class Endpoint implements ClientLinkOwner, Watched {
   /** Somebody waits from now on, until one of the deadlines: a pause that has grown is made shorter. */
   hurry(deadlines: Deadlines): void {
     if (this.state !== 'failing' || this.#asked) return;
-    const nowMs = performance.now();
+    const nowMs = clockMs();
     const leftMs = this.#pauseEndMs - nowMs;
     const { backoffMs } = this.#owner.settings;
     const pauseMs = awaitedPause(leftMs, backoffMs, Math.random(), nowMs, deadlines);
@@ -291,7 +291,7 @@ export class Endpoint implements ClientLinkOwner, Watched {
 
   #pause(ms: number): void {
     clearTimeout(this.#timer);
-    this.#pauseEndMs = performance.now() + ms;
+    this.#pauseEndMs = clockMs() + ms;
     this.#timer = setTimeout(() => {
       if (this.#owner.wanted) this.connect();
       else this.#set('idle');

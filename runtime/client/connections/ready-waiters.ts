@@ -1,4 +1,5 @@
 /** Those who wait in `channel.ready()`. Owned by a channel. */
+import { clockMs } from '../../clock.ts';
 import { type Abortable, listen, unlisten } from '../../core/abort-listeners.ts';
 import { unavailable } from '../../core/errors/failure.ts';
 import { RpcError } from '../../core/errors/rpc-error.ts';
@@ -7,7 +8,7 @@ import { Status } from '../../core/errors/status.ts';
 interface Waiter {
   /** Waits through failed attempts until its time is over. */
   readonly waitForReady: boolean;
-  /** When its time is over, ms on the clock of performance.now(); Infinity for one attempt. */
+  /** When its time is over, ms on the clock of `clockMs()`; Infinity for one attempt. */
   readonly endMs: number;
   readonly resolve: () => void;
   readonly reject: (error: RpcError) => void;
@@ -47,7 +48,7 @@ export class ReadyWaiters {
       };
       const waiter: Waiter & Abortable = {
         waitForReady: timeoutMs !== undefined,
-        endMs: timeoutMs === undefined ? Infinity : performance.now() + timeoutMs,
+        endMs: timeoutMs === undefined ? Infinity : clockMs() + timeoutMs,
         resolve: () => {
           leave();
           resolve();

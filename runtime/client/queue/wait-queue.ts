@@ -18,7 +18,7 @@ export abstract class Waiter {
   abstract readonly path: string;
   /** It outlasts failed attempts to connect. */
   abstract readonly waitForReady: boolean;
-  /** Its deadline, ms on the clock of performance.now(); Infinity for none. */
+  /** Its deadline, ms on the clock of `clockMs()`; Infinity for none. */
   abstract readonly endMs: number;
   /** Lengths of its request now. */
   abstract measure(): Lengths | undefined;

@@ -93,7 +93,7 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
     this.#outcome = new Outcome(method.path, extras, wrong);
   }
 
-  /** Its deadline, ms on the clock of performance.now(); Infinity for none. */
+  /** Its deadline, ms on the clock of `clockMs()`; Infinity for none. */
   get endMs(): number {
     return this.#deadlineMs === 0 ? Infinity : this.#deadlineMs;
   }
