@@ -247,9 +247,9 @@ std::size_t Context::poll(std::size_t most) {
 }
 
 /// JS may have been busy for long, and its answers are staged: a CANCEL of one lies in the queue, perhaps,
-/// and then its bytes need not be moved. What comes of this poll waits for the next turn, and no more is polled
-/// than the next batch holds: behind that events wait in the order in which they came, and a client with
-/// hundreds of requests would have its turns before all others.
+/// and then its bytes need not be moved. What comes of this poll waits for the next turn, and no more is
+/// polled than the next batch holds: behind that events wait in the order in which they came, and a client
+/// with hundreds of requests would have its turns before all others.
 void Context::drain_completions() {
   for (std::uint32_t i = 0; i < kDrainPollsMax && shared_->whole.free() >= completions_.size(); ++i) {
     const std::size_t room = std::min<std::size_t>(completions_.size(), events_->room() / 2);

@@ -268,4 +268,12 @@ export const sessionBugs = [
     program,
     caughtBy: 'Of/FrameBeyondTheCredits.EndsTheSessionWhenFramesAreReadAtOnce/AClientOnSharedSealed',
   },
+  {
+    name: 'behind JS as many completions are taken as there are',
+    file: 'session/context.cc',
+    from: 'std::min<std::size_t>(completions_.size(), events_->room() / 2);',
+    to: 'completions_.size();',
+    program,
+    caughtBy: 'DrainedEvents.AreNoMoreThanTheNextBatchHolds',
+  },
 ];

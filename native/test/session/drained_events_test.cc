@@ -1,0 +1,52 @@
+// What a turn takes behind JS while bulk data waits: no more than the next batch of events holds. All of it
+// would be handed to JS in the order in which it came, so whoever has sent much would have its turns first.
+#include <gtest/gtest.h>
+
+#include "session/sides/pair.h"
+
+namespace rdma_rpc::session::test {
+namespace {
+
+TEST(DrainedEvents, AreNoMoreThanTheNextBatchHolds) {
+  constexpr std::uint32_t kCalls = 200;
+  PairOptions options;
+  options.inflight_max = 2 * kCalls;
+  options.context.send_slots = 2 * kCalls;
+  options.context.read_bytes_max = 1;  // one READ at a time
+  options.sim.read_extra_max_ns = std::uint64_t{1} << 50;
+  Pair pair(options);
+  const auto turn = [&](Side& side) {
+    pair.world.advance(20'000);
+    side.turn(pair.world.now_ns());
+  };
+  for (int i = 0; i < 20; ++i) {
+    turn(pair.client);
+    turn(pair.server);
+  }
+  // Two READs: the second one waits for the first, which takes its time.
+  ASSERT_NE(pair.start({.request_bytes = kChunkBytes + 1000}), 0u);
+  for (int i = 0; i < 20; ++i) {
+    turn(pair.client);
+    turn(pair.server);
+  }
+  ASSERT_TRUE(pair.server.context->flow().waits());
+  for (std::uint32_t i = 0; i < kCalls; ++i) {
+    ASSERT_NE(pair.start({.answer = Answer::later}), 0u);
+    pair.client.flush();
+    turn(pair.client);
+  }
+  pair.world.advance(1'000'000);
+  for (std::uint32_t seen = 0; seen < kCalls;) {
+    const std::uint64_t before = pair.server.context->stats().completions;
+    pair.server.turn(pair.world.now_ns());
+    const std::uint64_t taken = pair.server.context->stats().completions - before;
+    EXPECT_LE(taken, std::uint64_t{2 * kEventsMax});
+    ASSERT_NE(taken, 0u);
+    seen += static_cast<std::uint32_t>(taken);
+  }
+  pair.abandon_client();
+  pair.abandon_server();
+}
+
+}  // namespace
+}  // namespace rdma_rpc::session::test
