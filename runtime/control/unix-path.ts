@@ -2,6 +2,7 @@
  * A path of the file system that a server listens on. It removes nothing but a socket whose owner is dead and, in the end, what it has made itself; a lock
  * beside the path decides between servers that begin at once. Used by listener.ts.
  */
+import cluster from 'node:cluster';
 import { randomBytes } from 'node:crypto';
 import {
   chmodSync,
@@ -36,6 +37,10 @@ export const socketRules: OptionRules = {
   uid: { kind: 'integer', range: limits.userId },
   gid: { kind: 'integer', range: limits.userId },
 };
+
+/** The lock, the file and its rights belong to one server; Node would share the socket among workers only under the name that it is bound to, which is a temporary one. */
+const clusterHint =
+  '. Workers of node:cluster (PM2) cannot share a unix path: listen on host:port, give each worker a path of its own, or use serveWorkers of rdma-rpc/workers instead of processes';
 
 type SystemError = NodeJS.ErrnoException;
 
@@ -73,7 +78,11 @@ function lock(path: string): FileLock {
     const { code, message } = cause as SystemError;
     switch (code) {
       case 'EWOULDBLOCK':
-        throw failed('EADDRINUSE', path, `${holderOf(lockPath)} listens there (it holds ${lockPath})`);
+        throw failed(
+          'EADDRINUSE',
+          path,
+          `${holderOf(lockPath)} listens there (it holds ${lockPath})${cluster.isWorker ? clusterHint : ''}`,
+        );
       case 'EEXIST':
         throw failed(
           'EEXIST',

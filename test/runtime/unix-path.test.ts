@@ -1,5 +1,5 @@
 /** What `listen('unix:PATH')` finds at its path, and what of it is there afterwards: nothing of others is ever removed, and one server has the address. */
-import { fork } from 'node:child_process';
+import { execFile, fork } from 'node:child_process';
 import { once } from 'node:events';
 import {
   existsSync,
@@ -17,6 +17,7 @@ import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { Listener } from '../../runtime/control/listener.ts';
 import { isBound } from '../../runtime/control/unix-path.ts';
@@ -133,6 +134,20 @@ describe('one server has the address', () => {
         if (end.status === 'rejected') expect(String(end.reason)).toMatch(/EADDRINUSE: process \d+ listens/);
       expect(await answerAt(at)).toBe('hello');
     }
+  });
+
+  test('workers of node:cluster share a port, and the second one at a unix path is told what to do', async () => {
+    const program = fileURLToPath(new URL('process/cluster.mjs', import.meta.url));
+    const both = async (address: string): Promise<string[]> => {
+      const { stdout } = await promisify(execFile)(process.execPath, [program, address]);
+      return (JSON.parse(stdout) as string[]).sort();
+    };
+    expect(await both('127.0.0.1:0')).toEqual(['listens', 'listens']);
+    const [one, other] = await both(`unix:${path}`);
+    expect(one).toMatch(
+      /EADDRINUSE: process \d+ listens there .+ Workers of node:cluster \(PM2\) cannot share a unix path: listen on host:port/,
+    );
+    expect(other).toBe('listens');
   });
 
   test('a process that is killed leaves the address to the next one, and processes that begin at once share nothing', async () => {
