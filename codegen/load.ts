@@ -128,7 +128,9 @@ class Loader {
     this.files.push(file);
     let text: string;
     try {
-      text = readInput(file).toString('utf8');
+      const bytes = readInput(file);
+      if (isUtf16(bytes)) throw new Error('it is UTF-16 text: save it as UTF-8');
+      text = bytes.toString('utf8');
     } catch (error) {
       this.#complain(file, `cannot be read: ${(error as Error).message}`);
       this.#lost.add(path);
@@ -208,6 +210,16 @@ class Loader {
     const { files, diagnostics } = this;
     return { schema, paths: asked, named: [...this.#asked], directories, files, diagnostics };
   }
+}
+
+/** By its mark, or by the zeros beside ASCII letters where an editor has left the mark out. */
+function isUtf16(bytes: Uint8Array): boolean {
+  const [first, second] = bytes;
+  return (
+    (first === 0xff && second === 0xfe) ||
+    (first === 0xfe && second === 0xff) ||
+    (bytes.length > 1 && (first === 0) !== (second === 0))
+  );
 }
 
 /** `runtimeApart`: well-known types are taken from the runtime, whatever copies of their .proto files lie about. */

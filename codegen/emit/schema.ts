@@ -40,6 +40,49 @@ function checkPaths(schema: Schema, files: readonly File[]): void {
   }
 }
 
+/** What the module of a file exports: its own names, and those of its public imports that it does not have itself. */
+function exportsOf(file: File, known: Map<File, Set<string>>): Set<string> {
+  let names = known.get(file);
+  if (names !== undefined) return names;
+  names = new Set([
+    file.descriptor,
+    ...file.messages.flatMap(({ identifier, init, options, defaults }) => [
+      identifier,
+      init,
+      options,
+      defaults,
+    ]),
+    ...file.enums.flatMap(({ identifier, names }) => [identifier, names]),
+    ...file.services.flatMap(({ definition, client, handlers }) => [definition, client, handlers]),
+    ...file.extensions.map(({ identifier }) => identifier),
+  ]);
+  known.set(file, names);
+  for (const each of file.publicImports) for (const name of exportsOf(each, known)) names.add(name);
+  names.delete('');
+  return names;
+}
+
+/** `export *` of two modules that have one name exports it from neither. */
+function warnOfHidden(schema: Schema, files: readonly File[]): void {
+  const known = new Map<File, Set<string>>();
+  for (const file of files) {
+    const met = new Map<string, File>();
+    for (const each of file.publicImports) {
+      for (const name of exportsOf(each, known)) {
+        const other = met.get(name);
+        const source = schema.files.get(file.path);
+        if (other !== undefined && source !== undefined)
+          source.reporter.report(
+            placeOf(source, ''),
+            `${other.path} and ${each.path}, both imported publicly, have the name ${name}: import it from its own module`,
+            'warning',
+          );
+        met.set(name, each);
+      }
+    }
+  }
+}
+
 /** Those asked for, and of the files that no one else generates those that they refer to. The descriptor of descriptor.proto is in the runtime. */
 function emittedFiles(files: readonly File[], paths: ReadonlySet<string>): File[] {
   const wanted = new Set(files.filter(({ path }) => paths.has(path)));
@@ -74,6 +117,7 @@ export function emitSchema(
   const files = buildModel(schema, { runtimeApart, unknownFields, int64 });
   const emitted = emittedFiles(files, paths);
   checkPaths(schema, emitted);
+  warnOfHidden(schema, emitted);
   refuse();
   const now = version();
   return emitted.flatMap((file) => emitFile(file, now, { target, importExtension, codecModule, enums }));

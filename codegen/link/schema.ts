@@ -163,9 +163,12 @@ export class Schema {
           : other.file === file
             ? `is declared twice in this file`
             : `is declared in ${other.file.path} too`;
+      const entry = [declared, other].some(isMapEntry);
+      // Nobody has written the name of what a map is made of.
+      const subject = entry ? `a map needs the name ${fullName} for its entries, which` : fullName;
       file.reporter.report(
         placeOf(file, path),
-        `${fullName} ${where}${other.kind === 'value' || declared.kind === 'value' ? '; values of enums share the scope of their enum' : ''}`,
+        `${subject} ${where}${entry ? ': rename the field' : ''}${other.kind === 'value' || declared.kind === 'value' ? '; values of enums share the scope of their enum' : ''}`,
       );
     }
   }
@@ -286,6 +289,11 @@ export class Schema {
 /** `a message or an enum` */
 const listed = (kinds: readonly string[]): string =>
   kinds.map((kind) => `${/^[aeo]/.test(kind) ? 'an' : 'a'} ${kind}`).join(' or ');
+
+/** MessageOptions.map_entry is what our parser sets on it, and nothing else. */
+function isMapEntry(declared: Declared): boolean {
+  return declared.kind === 'message' && declared.descriptor.options?.[0] === 0x38;
+}
 
 /** Whether names can be looked up inside of what `declared` names, as far as these files know it. */
 function isScope({ kind, fullName, file }: Declared, visible: ReadonlySet<SchemaFile>): boolean {

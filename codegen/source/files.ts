@@ -58,7 +58,12 @@ export function readInput(file: string): Buffer {
 }
 
 export function isFile(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isFile() === true;
+  try {
+    return statSync(path).isFile();
+  } catch {
+    // It is not there, or no file system has such a name (ENAMETOOLONG).
+    return false;
+  }
 }
 
 /** Whether two paths lead to one file, perhaps by links. */

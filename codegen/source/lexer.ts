@@ -26,6 +26,7 @@ const numberStart = /\d|\.\d/y;
 const numberPart = /[\w.]+/y;
 const sign = /[+-]/y;
 const lineComment = /\/\/([^\n]*\n?)/y;
+const hashComment = /#[^\n]*/y;
 const blockComment = /\/\*([\s\S]*?)\*\//y;
 const integer = /^(?:0[xX][\da-fA-F]+|0[0-7]*|[1-9]\d*)$/;
 const decimal = /^(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/;
@@ -34,6 +35,8 @@ class Lexer {
   #at: number;
   #line = 1;
   #lineStart: number;
+  /** Open braces of an option's value. It is text format, which has comments with `#` as well. */
+  #braces = 0;
   readonly #source: string;
   readonly tokens: Token[] = [];
 
@@ -183,12 +186,15 @@ class Lexer {
       while (
         this.#take(blank) ||
         this.#take(lineComment) !== undefined ||
+        (this.#braces > 0 && this.#take(hashComment) !== undefined) ||
         this.#take(blockComment) !== undefined ||
         this.#newline()
       );
       const token = this.#token();
       if (leading !== undefined) token.leading = leading;
       this.tokens.push(token);
+      if (token.text === '{' && (this.#braces > 0 || previous?.text === '=')) this.#braces++;
+      else if (token.text === '}' && this.#braces > 0) this.#braces--;
       previous = token;
       if (token.kind === 'end') return this.tokens;
     }

@@ -26,8 +26,8 @@ export interface Surroundings {
 
 export const join = (scope: string, name: string): string => (scope === '' ? name : `${scope}.${name}`);
 
-/** Messages in messages at most: what protoc allows, about. */
-const nestingMax = 100;
+/** Messages in messages at most, as protoc and buf have it. */
+const nestingMax = 31;
 
 const visibilities: Readonly<Record<string, number>> = { local: 1, export: 2 };
 
@@ -88,8 +88,9 @@ export class MessageParser {
   body(message: DescriptorProto, path: string, scope: string): void {
     const state = this.#state;
     const { stream } = state;
-    if (++this.#depth > nestingMax)
+    if (this.#depth >= nestingMax)
       stream.fail(stream.last, `messages are nested more than ${nestingMax} deep`);
+    this.#depth++;
     const options: OptionStatement[] = [];
     const inside = {
       scope,

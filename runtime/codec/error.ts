@@ -5,6 +5,22 @@
 import { brand } from './brand.ts';
 import { disown } from './disown.ts';
 
+const textMax = 512;
+const wordMax = 80;
+
+/** Names in JSON and text format may be as long as a peer wants; an error says where they begin. */
+function brief(text: string): string {
+  if (text.length <= textMax) return text;
+  const cut = (word: string) => (word.length <= wordMax ? word : `${word.slice(0, wordMax - 1)}…`);
+  const words = text
+    .slice(0, textMax * 4)
+    .split(' ')
+    .map(cut)
+    .join(' ');
+  const rest = text.length > textMax * 4 ? text.slice(-textMax).split(' ').slice(1).map(cut).join(' ') : '';
+  return rest === '' ? words : `${words} ${rest}`;
+}
+
 /** A message that cannot be encoded, or bytes that are not a valid encoding. */
 export class CodecError extends Error {
   override readonly name = 'CodecError';
@@ -16,6 +32,8 @@ export class CodecError extends Error {
   readonly reason: string;
 
   constructor(path: string, reason: string, offset?: number) {
+    path = brief(path);
+    reason = brief(reason);
     super(offset === undefined ? `${path}: ${reason}` : `${path}: ${reason} (at byte ${offset})`);
     this.path = path;
     this.reason = reason;

@@ -100,12 +100,14 @@ function attempt(run) {
     return { refused: error.message, error };
   }
 }
-/** Through text, as JSON travels; in any order of members. */
+/** Through text, as JSON travels; in any order of members. The others write all digits of a float; that no digit of a double is lost is seen when JSON is read again. */
 const canonical = (json) =>
   JSON.stringify(json, (_, value) =>
-    typeof value === 'object' && value !== null && !Array.isArray(value)
-      ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : value,
+    typeof value === 'number'
+      ? Math.fround(value)
+      : typeof value === 'object' && value !== null && !Array.isArray(value)
+        ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
+        : value,
   );
 
 /** Each throws with what differs. */
