@@ -1,0 +1,37 @@
+/** A table of files that keep a rule of the language or break it, as tests: of our generator, and of protoc where its version knows the syntax. */
+import { spawnSync } from 'node:child_process';
+import { describe, expect, test } from 'vitest';
+import { needs } from '../needs.ts';
+import { diagnosticsOf, workspace } from './workspace.ts';
+
+/** Of one file after its syntax: what is wrong with it, undefined when nothing is. */
+export type Rule = [what: string, body: string, wrong: string | undefined];
+
+export const byErrors = (all: readonly string[]) => all.filter((each) => each.includes(': error: '));
+
+/** `syntax` is the first line of each file. */
+export function testRules(syntax: string, rules: readonly Rule[]): void {
+  test.each(rules)('%s: %s', async (_what, body, wrong) => {
+    const found = byErrors(await diagnosticsOf({ 'a.proto': `${syntax}\n${body}` }));
+    if (wrong === undefined) expect(found).toEqual([]);
+    else {
+      expect(found).toHaveLength(1);
+      expect(found[0]).toContain(wrong);
+      expect(found[0]).toMatch(/^a\.proto:[234]:\d+: error: /);
+    }
+  });
+
+  if (!syntax.startsWith('syntax')) return; // protoc 3.21 does not know editions
+  describe('protoc', () => {
+    needs('protoc');
+
+    test.each(rules)('of %s', (_what, body, wrong) => {
+      const directory = workspace({ 'a.proto': `${syntax}\n${body}` });
+      const { status, stderr } = spawnSync('protoc', ['-I.', '--descriptor_set_out=/dev/null', 'a.proto'], {
+        cwd: directory,
+        encoding: 'utf8',
+      });
+      expect(status === 0, stderr).toBe(wrong === undefined);
+    });
+  });
+}
