@@ -1,14 +1,17 @@
 /** Pauses between attempts to connect while calls wait: how soon a server that is back is noticed, and how often it is asked. */
+
 import { createClient } from 'rdma-rpc';
 import { afterEach, expect, test, vi } from 'vitest';
 import { awaitedPause } from '../../runtime/client/connections/awaited-pause.ts';
 import { Backoff } from '../../runtime/client/connections/backoff.ts';
+import { replaceClock } from '../../runtime/clock.ts';
 import * as limits from '../../runtime/limits.ts';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
 import { Random } from '../states/random.ts';
 import { Bed } from './bed.ts';
 
 afterEach(() => {
+  replaceClock(undefined);
   vi.useRealTimers();
 });
 
@@ -60,6 +63,7 @@ test('the recipe of the guide, 10 s: each of 1,000 clients asks its server at le
 /** A channel whose attempts have failed so often that its pauses are the longest. */
 async function longPaused(bed: Bed) {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+  replaceClock(() => performance.now());
   const channel = bed.channel(['a:1'], { backoffMs: 600_000, backoffMaxMs: 600_000 });
   await channel.ready().catch(() => undefined);
   expect(channel.state).toBe('failing');
@@ -85,6 +89,7 @@ test.each([
 ])('%s that comes in the middle of a long pause makes it shorter', async (_, call) => {
   const bed = new Bed();
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+  replaceClock(() => performance.now());
   const channel = bed.channel(['a:1']);
   for (let i = 0; i < 16; ++i) await channel.ready().catch(() => undefined);
   const before = bed.dialled.length;

@@ -1,5 +1,5 @@
 /** What one call to a client, one listener or one client may cost the others: nothing. */
-import { replaceClock } from '../../runtime/clock.ts';
+
 import {
   type Channel,
   type ChannelOptions,
@@ -14,6 +14,7 @@ import {
 } from 'rdma-rpc';
 import { type Peers, peersOf, type ReverseServer, serveReverse } from 'rdma-rpc/reverse';
 import { afterEach, expect, test, vi } from 'vitest';
+import { replaceClock } from '../../runtime/clock.ts';
 import { KnownPeer } from '../../runtime/core/peer.ts';
 import { reverseCalls, reverseQueueBytes } from '../../runtime/limits.ts';
 import { ReverseDefinition } from '../../runtime/reverse/gen/reverse.rdma.ts';

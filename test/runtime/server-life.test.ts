@@ -1,4 +1,5 @@
 /** How a server ends single connections and itself: age, idleness, drain, and limits on who may come in. */
+
 import { duplexPair } from 'node:stream';
 import {
   type Channel,
@@ -13,6 +14,7 @@ import {
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { clientMethod } from '../../runtime/client/client-method.ts';
 import { ClientSession } from '../../runtime/client/client-session.ts';
+import { replaceClock } from '../../runtime/clock.ts';
 import { connectOver } from '../../runtime/control/connect.ts';
 import { Link } from '../../runtime/control/link.ts';
 import { LimitedLog } from '../../runtime/core/log.ts';
@@ -271,8 +273,11 @@ describe('who may come in', () => {
 });
 
 describe('log lines', () => {
+  afterEach(() => replaceClock(undefined));
+
   test('each peer has ten a second, the tenth says that there are more', () => {
-    const now = vi.spyOn(performance, 'now').mockReturnValue(5_000);
+    let nowMs = 5_000;
+    replaceClock(() => nowMs);
     const lines: string[] = [];
     const log = new LimitedLog((line) => lines.push(line));
     for (let i = 1; i <= 100; ++i) log.write(`loud ${i}`, '10.0.0.1');
@@ -280,13 +285,13 @@ describe('log lines', () => {
     expect(lines).toHaveLength(11);
     expect(lines[9]).toBe('loud 10 (further lines of this second are left out)');
     expect(lines[10]).toBe('quiet');
-    now.mockReturnValue(6_000);
+    nowMs = 6_000;
     log.write('loud again', '10.0.0.1');
     expect(lines.at(-1)).toBe('loud again');
   });
 
   test('too many peers share theirs', () => {
-    vi.spyOn(performance, 'now').mockReturnValue(7_000);
+    replaceClock(() => 7_000);
     let lines = 0;
     const log = new LimitedLog(() => ++lines);
     for (let i = 0; i < 10 * limits.logPeersMax; ++i) log.write('line', `peer ${i}`);

@@ -292,11 +292,11 @@ export class Endpoint implements ClientLinkOwner, Watched {
   #pause(ms: number): void {
     clearTimeout(this.#timer);
     this.#pauseEndMs = clockMs() + ms;
-    this.#timer = setTimeout(() => {
+    const over = (): void => {
       if (this.#owner.wanted) this.connect();
       else this.#set('idle');
-    }, ms);
-    this.#timer.unref();
+    };
+    this.#timer = inRoot(() => setTimeout(over, ms).unref());
   }
 
   #leave(reason: string): void {
