@@ -34,7 +34,17 @@ export class CallGuard implements Abortable {
     if (timeoutMs >= 0) this.#limit(this.startedMs + timeoutMs);
     const fired = this.#signals.find(({ aborted }) => aborted);
     if (fired !== undefined) this.onAbort();
-    else for (const each of this.#signals) listen(each, this);
+    else this.#listen();
+  }
+
+  /** A signal of another library may throw: then neither the others nor the timer may keep the call. */
+  #listen(): void {
+    try {
+      for (const each of this.#signals) listen(each, this);
+    } catch (error) {
+      this.end();
+      throw error;
+    }
   }
 
   /** What the caller is to wait for: settles as `step` does, but not much later than the call may take. One step at a time. */
