@@ -62,9 +62,13 @@ export class ServerConnection {
     this.#onLeaving = (calls) => this.#cut(reason, calls);
   }
 
-  /** The client has read that, and will have made so many calls. False: nobody has asked. */
+  /**
+   * The client has read that, and says how many calls it will have made. Those that are yet to come are under way by now, so there
+   * are no more than may be in flight: a client that names a larger number is turned away all the same. Returns false when nobody has asked.
+   */
   leaving(calls: number): boolean {
-    this.#onLeaving?.(calls);
+    const { inflightMax, streamsMax } = this.prepared;
+    this.#onLeaving?.(Math.min(calls, this.session.calls + inflightMax + streamsMax));
     return this.#leaving;
   }
 

@@ -111,7 +111,8 @@ export class WaitQueue<Entry extends Waiter> {
     }
     const fate = this.#fate;
     this.#fate = undefined;
-    // Who has taken it over knows of its signal, and tells its caller.
+    // A fate that came while it was sent is dropped then: whoever takes an entry looks at its signal and deadline once more, and a
+    // channel that is closed ends the connection as well.
     if (started) this.remove(entry);
     else if (fate !== undefined) this.fail(entry, fate);
     return started || fate !== undefined;
