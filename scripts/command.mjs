@@ -35,18 +35,29 @@ export class CommandFailed extends Error {
 /**
  * Runs `command` in the project's root, or in `cwd`, without stdin. Resolves to what it printed; rejects with CommandFailed.
  * `live: true` passes the output through as well. After `limitMs` it gets SIGTERM,
- * and later SIGKILL; processes of its own that live on, with its output open, are not waited for.
+ * and later SIGKILL; processes of its own that live on, with its output open, are not waited for. `group: true` puts it and its
+ * processes into a group of their own, of which nothing is left when the command has ended: a worker in an endless loop would run for ever.
  */
-export function run(command, { cwd = root, env = {}, live = false, limitMs = LIMIT_MS } = {}) {
+export function run(command, { cwd = root, env = {}, live = false, limitMs = LIMIT_MS, group = false } = {}) {
   return new Promise((resolve, reject) => {
     const child = spawn(command[0], command.slice(1), {
       cwd,
       env: { ...process.env, ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
+      detached: group,
     });
     let output = '';
+    const endGroup = () => {
+      if (!group || child.pid === undefined) return;
+      try {
+        process.kill(-child.pid, 'SIGKILL');
+      } catch {
+        // Nothing of it is left.
+      }
+    };
     const abandon = () => {
       child.kill('SIGKILL');
+      endGroup();
       child.stdout.destroy();
       child.stderr.destroy();
     };
@@ -64,6 +75,7 @@ export function run(command, { cwd = root, env = {}, live = false, limitMs = LIM
       clearTimeout(timer);
       reject(new CommandFailed(command, error.message, ''));
     });
+    child.on('exit', endGroup);
     child.on('close', (code, signal) => {
       clearTimeout(timer);
       if (code === 0) resolve(output);

@@ -1,10 +1,17 @@
 /** What tests of calls wait for: a turn of the event loop, a condition, the error that a call ends with. */
 import type { RpcError } from 'rdma-rpc';
+import { expect } from 'vitest';
+
+/** Before the time limit of a test, which says nothing but that it is over. Taken here, since tests fake the clock. */
+const waitMs = Number(process.env.RDMA_RPC_UNTIL_MS ?? 100_000);
+const now = performance.now.bind(performance);
 
 export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
+/** Fails, with the condition, when it has not come true for long. */
 export async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await turn();
+  for (const endMs = now() + waitMs; !condition(); await turn())
+    if (now() > endMs) expect.fail(`still not true after ${waitMs} ms: ${condition}`);
 }
 
 /** The error that a call ends with. */

@@ -17,4 +17,18 @@ export const controlBugs = [
     to: 'update(joined(opening.slice(0, 1))).digest()',
     caughtBy: ['test/security/bound.test.ts', 'are those of WIRE.md: the proof of an attach frame'],
   },
+  {
+    name: 'a handshake that leaves the line still gets a place, which nobody gives back',
+    file: 'places.ts',
+    from: '  leave(one: T): void {\n    this.#waiting.delete(one);\n',
+    to: '  leave(one: T): void {\n',
+    caughtBy: ['test/runtime/places.test.ts', 'are given in order, as they come free'],
+  },
+  {
+    name: 'only the first crowd of silent connections is sent away',
+    file: 'silent.ts',
+    from: '  #trim(): void {\n    this.#timer = undefined;\n',
+    to: '  #trim(): void {\n',
+    caughtBy: ['test/runtime/places.test.ts', 'are sent away the second time, too, when a crowd comes later'],
+  },
 ];

@@ -45,4 +45,79 @@ export const serverBugs = [
       'what was written before the other side was destroyed is read, even when that begins afterwards',
     ],
   },
+  {
+    name: 'a connection that closes takes the others of its address out of the count',
+    file: 'peer-counts.ts',
+    from: `    if (left === 0) this.#counts.delete(address);
+    else this.#counts.set(address, left);`,
+    to: '    this.#counts.delete(address);',
+    caughtBy: [
+      'test/runtime/peer-counts.test.ts',
+      'one that closes makes room for one, and leaves the others counted',
+    ],
+  },
+  {
+    name: 'a client that comes anew with another quota owes nothing any more',
+    file: 'quotas.ts',
+    from: 'if (bucket === undefined) return',
+    to: 'if (bucket === undefined || bucket.perSecond !== perSecond) return',
+    caughtBy: ['test/security/quotas.test.ts', 'who comes anew with another quota still owes what it did'],
+  },
+  {
+    name: 'a stream that is left after its end is counted twice',
+    file: 'observed-call.ts',
+    from: '    if (this.#over) return;\n',
+    to: '',
+    caughtBy: ['test/telemetry/observed-call.test.ts', 'a stream that is read to its end and left ends once'],
+  },
+  {
+    name: 'the counters of a process are added to those of the scrape before',
+    file: 'prometheus.ts',
+    from: '    all = Object.fromEntries(names.map((name) => [name, 0])) as unknown as Stats;\n',
+    to: '',
+    caughtBy: [
+      'test/telemetry/prometheus.test.ts',
+      'native counters of a process by its number are those of now, however often they are read',
+    ],
+  },
+  {
+    name: 'a worker that is started again is not asked for what was offered to it before',
+    file: 'unplaced.ts',
+    from: '    for (const one of asked?.waiting ?? []) one.asked.delete(place);\n',
+    to: '',
+    caughtBy: [
+      'test/runtime/unplaced.test.ts',
+      'one that goes and is started again gets what was offered to it before',
+    ],
+  },
+  {
+    name: 'calls that were taken by a client are counted as waiting for ever',
+    file: 'message-queue.ts',
+    from: '    this.#bytes -= bytesOf(message);\n    this.#tellDrained();',
+    to: '    this.#tellDrained();',
+    caughtBy: [
+      'test/reverse/message-queue.test.ts',
+      'messages that are taken by the stream are counted no more',
+    ],
+  },
+  {
+    name: 'a server that says between other errors that another serves is believed too soon',
+    file: 'reverse-server.ts',
+    from: '        else takenSinceMs = Number.POSITIVE_INFINITY;\n',
+    to: '',
+    caughtBy: [
+      'test/reverse/limits.test.ts',
+      'what it says between other answers, or after it has served, is not believed for what it said before',
+    ],
+  },
+  {
+    name: 'what a server said before it served a client counts once it has left it',
+    file: 'reverse-server.ts',
+    from: 'for await (const call of calls) {\n          takenSinceMs = Number.POSITIVE_INFINITY;\n',
+    to: 'for await (const call of calls) {\n',
+    caughtBy: [
+      'test/reverse/limits.test.ts',
+      'what it says between other answers, or after it has served, is not believed for what it said before',
+    ],
+  },
 ];

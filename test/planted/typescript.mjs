@@ -74,7 +74,7 @@ export class TypeScript {
     const env = planted === undefined ? {} : { RDMA_RPC_PLANTED: JSON.stringify(planted) };
     let ending = 'vitest ended with 0';
     try {
-      await run([...vitest, ...flags, ...files], { cwd: this.root, env, limitMs: this.limitMs });
+      await run([...vitest, ...flags, ...files], { cwd: this.root, env, limitMs: this.limitMs, group: true });
     } catch (error) {
       // Failures are in the report.
       if (!(error instanceof CommandFailed)) throw error;

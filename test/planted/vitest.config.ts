@@ -24,5 +24,8 @@ const plugin: Plugin = {
 export default mergeConfig(
   base,
   // A bug that makes a test hang has not been found.
-  defineConfig({ plugins: [plugin], test: { testTimeout: 30_000, hookTimeout: 30_000 } }),
+  defineConfig({
+    plugins: [plugin],
+    test: { testTimeout: 30_000, hookTimeout: 30_000, env: { RDMA_RPC_UNTIL_MS: '20000' } },
+  }),
 );

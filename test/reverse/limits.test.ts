@@ -16,7 +16,7 @@ import { type Peers, peersOf, type ReverseServer, serveReverse } from 'rdma-rpc/
 import { afterEach, expect, test, vi } from 'vitest';
 import { replaceClock } from '../../runtime/clock.ts';
 import { KnownPeer } from '../../runtime/core/peer.ts';
-import { reverseCalls, reverseQueueBytes } from '../../runtime/limits.ts';
+import { reverseCalls, reverseQueueBytes, reverseTakenMs } from '../../runtime/limits.ts';
 import { ReverseDefinition } from '../../runtime/reverse/gen/reverse.rdma.ts';
 import { RpcPeer } from '../../runtime/reverse/peer.ts';
 import { RpcPeers } from '../../runtime/reverse/peers.ts';
@@ -183,6 +183,30 @@ test('a server that goes on saying that another serves is believed in the end', 
   const serving = serveReverse(channel);
   expect(await caught(() => serving.ready)).toMatchObject({ code: Status.ALREADY_EXISTS });
   expect(attempts).toBeGreaterThan(1);
+});
+
+test('what it says between other answers, or after it has served, is not believed for what it said before', async () => {
+  // Between two attempts passes a little less than is needed to believe it.
+  const answers = ['taken', 'unavailable', 'taken', 'serves', 'taken', 'serves'];
+  let attempts = 0;
+  const now = performance.now.bind(performance);
+  vi.spyOn(performance, 'now').mockImplementation(() => now() + attempts * 0.75 * reverseTakenMs);
+  const server = createServer().add(ReverseDefinition, {
+    serve: async function* () {
+      const answer = answers[attempts++];
+      if (answer === 'taken') throw new RpcError(Status.ALREADY_EXISTS, 'this connection serves already');
+      if (answer === 'unavailable') throw new RpcError(Status.UNAVAILABLE, 'not now');
+      // Greets its client and leaves it.
+      yield { number: 0 };
+    },
+  });
+  closing.push(() => server.shutdown({ graceMs: 0 }));
+  const channel = createChannel(await server.listen(`unix:${socketPath()}`));
+  closing.push(() => channel.close());
+  const serving = serveReverse(channel);
+  closing.push(() => serving.close());
+  await serving.ready;
+  await vi.waitFor(() => expect(attempts).toBeGreaterThanOrEqual(answers.length), { timeout: 10_000 });
 });
 
 test('with its channel closed it serves no more, and says so', async () => {

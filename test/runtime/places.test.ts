@@ -165,6 +165,17 @@ describe('connections that have said nothing', () => {
     expect(silent.size).toBe(4);
   });
 
+  test('are sent away the second time, too, when a crowd comes later', async () => {
+    const gone: number[] = [];
+    const silent = new Silent<number>(4, (one) => gone.push(one));
+    for (let round = 0; round < 3; ++round) {
+      for (let one = 0; one < 6; ++one) silent.add(10 * round + one);
+      await vi.advanceTimersByTimeAsync(handshakeGraceMs);
+      expect([round, silent.size]).toEqual([round, 4]);
+      expect(gone.splice(0)).toHaveLength(round === 0 ? 2 : 6);
+    }
+  });
+
   test('are never more than a crowd: then the oldest goes at once', () => {
     const gone: number[] = [];
     const silent = new Silent<number>(4, (one) => gone.push(one));

@@ -303,6 +303,22 @@ describe('accounts', () => {
     expect(accounts.enter(peer('bob'), three).refusal('a/B', nowMs)).toBeUndefined();
   });
 
+  test('who comes anew with another quota still owes what it did', async () => {
+    const quotas = { callsPerSecondMax: 1, bytesPerSecondMax: 1000 };
+    const accounts = new Accounts(
+      () => quotas,
+      () => 0,
+    );
+    const account = accounts.enter(peer('ann'), duplexPair()[0]);
+    account.spend(10_000);
+    quotas.bytesPerSecondMax = 2000;
+    quotas.callsPerSecondMax = 5;
+    expect(accounts.enter(peer('ann'), duplexPair()[0])).toBe(account);
+    expect(account.exceeded(0)).toEqual(expect.stringContaining('its 2000 bytes a second'));
+    // 9,000 bytes more than it had, at the new rate; and then a call of those five.
+    expect([4400, 4600].map((nowMs) => account.refusal('a/B', nowMs) === undefined)).toEqual([false, true]);
+  });
+
   test('those of whom nothing is known have one together', () => {
     let nowMs = 0;
     const accounts = new Accounts({ callsPerSecondMax: 1 }, () => nowMs);

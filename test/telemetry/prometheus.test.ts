@@ -2,7 +2,7 @@
 import { Registry } from 'prom-client';
 import { createClient, RpcError, Status, stats } from 'rdma-rpc';
 import { collectNativeStats, prometheus } from 'rdma-rpc/prometheus';
-import { afterEach, expect, test } from 'vitest';
+import { afterEach, expect, test, vi } from 'vitest';
 import { openPair, type Pair } from '../runtime/pair.ts';
 import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
 import { collect } from '../stream/stream-world.ts';
@@ -77,4 +77,27 @@ test('native counters are gauges with the values of now', async () => {
   expect(gauges).toHaveLength(Object.keys(stats()).length);
   expect(gauges).toContain(`rdma_rpc_native_sessions ${stats().sessions}`);
   expect(stats().sessions).toBeGreaterThan(0);
+});
+
+test('native counters of a process by its number are those of now, however often they are read', async () => {
+  const registry = new Registry();
+  const client = await open(registry);
+  await collect(client.echo([]));
+  collectNativeStats(registry, process.pid);
+  let aheadMs = 0;
+  const now = performance.now.bind(performance);
+  vi.spyOn(performance, 'now').mockImplementation(() => now() + aheadMs);
+  try {
+    for (let round = 0; round < 3; ++round) {
+      // A reading is kept for a scrape, and no longer.
+      aheadMs += 1000;
+      const gauges = await lines(registry, 'rdma_rpc_native_');
+      expect([round, gauges]).toEqual([
+        round,
+        expect.arrayContaining([`rdma_rpc_native_sessions ${stats().sessions}`]),
+      ]);
+    }
+  } finally {
+    vi.restoreAllMocks();
+  }
 });
