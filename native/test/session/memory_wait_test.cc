@@ -140,6 +140,33 @@ TEST(MemoryWait, OfALargeRequestThatEndsLetsTheSmallerOnesBehindItGoOn) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
+TEST(MemoryWait, OfALargeRequestIsNotPassedByASmallOneOfAnotherSession) {
+  Pair pair(immediate());
+  std::uint32_t second = 0, second_server = 0;
+  connect(pair.client, second, pair.server, second_server, immediate());
+  pair.run();
+  memory::Arena& arena = pair.server.context->arena();
+  memory::BlockId hog = arena.alloc(8 << 20);
+  const std::uint64_t large = pair.start({.request_bytes = 4 << 20});
+  pair.run();
+  const std::uint64_t small = pair.client.start(second, {.request_bytes = 2000});
+  pair.run();
+  EXPECT_EQ(pair.server.context->memory_waiters(), 2u);
+  // Enough for the small one now, and not for the large one, which came first.
+  arena.release(hog);
+  hog = arena.alloc(6 << 20);
+  pass(pair, kMemoryWaitNs / 2);
+  EXPECT_FALSE(pair.call(small).ended());
+  EXPECT_FALSE(pair.call(large).ended());
+  arena.release(hog);
+  pair.run();
+  EXPECT_TRUE(pair.call(large).answered());
+  EXPECT_TRUE(pair.call(small).answered());
+  pair.client.session(second).close("over");
+  pair.server.session(second_server).close("over");
+  EXPECT_EQ(pair.finish(), Violations{});
+}
+
 TEST(MemoryWait, ThatEndsWithItsSessionIsNobodysTurnAnyMore) {
   Crowd crowd(Crowd::options());
   Pair& pair = crowd.pair;

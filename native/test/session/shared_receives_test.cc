@@ -105,6 +105,40 @@ TEST(SharedReceives, ThatOneSessionHoldsAreNotThoseOfOthers) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
+/// Requests of two sessions that waited for memory go on at one time: each has its metadata in a slot of its
+/// own.
+TEST(SharedReceives, HaveOtherSlotsForWhatWaitedInEachSession) {
+  fabric::SimWorld world;
+  const auto device = world.open_device();
+  const auto cq = device->create_cq(1024);
+  SharedReceives receives(*device, *cq, SendSlots::stride_for(PairOptions{}.context.slot_bytes));
+  std::vector<SharedReceives::Member> members(3);
+  const auto slots = [&](const SharedReceives::Member& member) {
+    return std::pair(member.spill, member.spill + kSpillSlots);
+  };
+  const auto apart = [&] {
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> all;
+    for (const auto& member : members)
+      if (member.account.most != 0) all.push_back(slots(member));
+    std::sort(all.begin(), all.end());
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (all[i].first < receives.first_spill()) return false;
+      if (i > 0 && all[i - 1].second > all[i].first) return false;
+    }
+    return true;
+  };
+  for (auto& member : members) ASSERT_TRUE(receives.join(member, 64));
+  EXPECT_TRUE(apart());
+  // The second time: whoever comes takes those of one that has gone.
+  for (std::size_t round = 0; round < 3 * members.size(); ++round) {
+    auto& member = members[round % members.size()];
+    receives.leave(member, static_cast<std::uint32_t>(round % members.size()));
+    ASSERT_TRUE(receives.join(member, 64));
+    EXPECT_TRUE(apart());
+  }
+  for (std::uint32_t i = 0; i < members.size(); ++i) receives.leave(members[i], i);
+}
+
 TEST(SharedReceives, OfSessionsThatEndAtAnyTimeAreAllPostedAgain) {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
