@@ -77,7 +77,7 @@ export const Ev = {
   processed: 10,
   /** REQUEST, PART_WAITS: 1 for a part of a stream, else 0. */
   part: 10,
-  /** Plus 1: where in the session's receive slab, or from `briefSlots` on in `briefMessages`, the frame is. */
+  /** Plus 1: which of the session's receive slots the frame is in, or from `briefSlots` on, which place of `briefMessages`. */
   receiveSlot: 11,
   words: 12,
 } as const;
@@ -126,6 +126,11 @@ export const receiveSlab = -1;
 export const wholeMessage = -2;
 /** Receive slots from here on are places of `briefMessages`. */
 export const briefSlots = 1 << 24;
+/** The first window of a session's receives has 2 to this power slots, and each further one as many as all before it. */
+export const firstWindowBits = 2;
+/** The number of the window that a receive slot is in. */
+export const receiveWindow = (slot: number): number =>
+  32 - firstWindowBits - Math.clz32(slot | ((1 << firstWindowBits) - 1));
 /** Int32 words of a piece in `pieces`, which lies in a block of the arena. `lent`: 1, the application has that, too. */
 export const Piece = { block: 0, offset: 1, bytes: 2, lent: 3, words: 4 } as const;
 /** In `keys` of `submitBulk`: the piece lies in an arena block that the application has, too. */

@@ -23,12 +23,14 @@ export {
   Ctl,
   Ev,
   EvKind,
+  firstWindowBits,
   Held,
   leasedMemory,
   notRun,
   Piece,
   Reason,
   receiveSlab,
+  receiveWindow,
   Slots,
   Sub,
   SubOp,
@@ -195,8 +197,11 @@ export interface NativeContext {
     port?: number,
     words?: Uint8Array,
   ): string;
-  /** Receive slab of a session, for events with another receive slot. Detached after the session is closed. */
-  receiveSlab(session: number): ArrayBuffer;
+  /**
+   * The window of a session's receives that a slot is in (`receiveWindow`), for events with another receive slot: their offsets count from its start.
+   * V8 counts its bytes as external memory, so it is asked for when it is needed. Detached after the session is closed.
+   */
+  receiveWindow(session: number, slot: number): ArrayBuffer;
   /** Ends the session: queue pair to ERR, every call gets its FAILED event, then SESSION_DOWN. The number is free for reuse after that event. */
   closeSession(session: number, reason: string): void;
   sessionError(session: number): string;

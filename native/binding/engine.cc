@@ -112,10 +112,10 @@ Engine* Engine::open(Napi::Env env, const EngineOptions& options, std::string* e
         return engine->registrations_->start(key, std::move(registration));
       });
   engine->context_->on_session_gone([engine](std::uint32_t session) {
-    const auto slab = engine->receive_slabs_.find(session);
-    if (slab == engine->receive_slabs_.end()) return;
-    engine->detach_slab(slab->second);
-    engine->receive_slabs_.erase(slab);
+    const auto windows = engine->receive_windows_.find(session);
+    if (windows == engine->receive_windows_.end()) return;
+    windows->second.detach(engine->env_);
+    engine->receive_windows_.erase(windows);
   });
   engine->receiver_ = Napi::Persistent(Napi::Object::New(env));
   if (engine->stepped_ != nullptr) {
@@ -216,32 +216,12 @@ Napi::Value Engine::text_room_buffer() {
   return share(text_room_, sizeof text_room_, shared_arrays_.emplace_back());
 }
 
-Napi::Value Engine::receive_slab(std::uint32_t number) {
-  session::Session* session = context_->find(number);
-  if (session == nullptr) return env_.Undefined();
-  Napi::Reference<Napi::ArrayBuffer>& slab =
-      session->slab_is_shared() ? shared_receives_ : receive_slabs_[number];
-  if (!slab.IsEmpty()) return slab.Value();
-  const auto value = share(session->receive_slab(), session->receive_slab_bytes(), slab);
-  count_slab(slab, -1);
-  return value;
-}
-
-/// V8 takes the bytes of such a buffer for what a collection may free, and with a small heap a few sessions
-/// that come and go make it collect everything, again and again; with many sessions each collection looks at
-/// all of them. This memory ends with its session, collected or not. `sign`: -1 tells V8 that the bytes are
-/// not there, 1 that they are, before it takes them off itself.
-void Engine::count_slab(const Napi::Reference<Napi::ArrayBuffer>& slab, int sign) {
-  // Bun only ever adds, and in Deno a slab may go without being detached.
-  if (loop_ != LoopKind::libuv) return;
-  const Napi::HandleScope scope(env_);
-  std::int64_t now = 0;
-  napi_adjust_external_memory(env_, sign * static_cast<std::int64_t>(slab.Value().ByteLength()), &now);
-}
-
-void Engine::detach_slab(Napi::Reference<Napi::ArrayBuffer>& slab) {
-  if (!slab.IsEmpty()) count_slab(slab, 1);
-  detach(slab);
+Napi::Value Engine::receive_window(const session::Session& session, std::uint32_t receive_slot) {
+  const std::span<std::byte> memory = session.receive_window(receive_slot);
+  if (memory.empty()) return env_.Undefined();
+  ReceiveWindows& windows =
+      session.windows_are_shared() ? shared_windows_ : receive_windows_[session.number()];
+  return windows.buffer(env_, session::boundary::receive_window(receive_slot), memory);
 }
 
 Napi::Value Engine::int32_array(std::int32_t* words, std::size_t count) {
@@ -261,8 +241,8 @@ void Engine::thread_ends() {
   if (closed_ || loop_ == LoopKind::libuv) return close(true);
   for (auto& array : shared_arrays_) array.Reset();
   send_slab_.Reset();
-  shared_receives_.Reset();
-  for (auto& [number, slab] : receive_slabs_) slab.Reset();
+  shared_windows_.forget();
+  for (auto& [number, windows] : receive_windows_) windows.forget();
   blocks_->forget();
   end();
 }
@@ -272,8 +252,8 @@ void Engine::close(bool thread_ends) {
   const Napi::HandleScope scope(env_);
   for (auto& array : shared_arrays_) detach(array);
   detach(send_slab_);
-  detach_slab(shared_receives_);
-  for (auto& [number, slab] : receive_slabs_) detach_slab(slab);
+  shared_windows_.detach(env_);
+  for (auto& [number, windows] : receive_windows_) windows.detach(env_);
   blocks_->close(thread_ends);
   end();
 }

@@ -13,6 +13,7 @@
 
 #include "binding/buffers/background_registrations.h"
 #include "binding/buffers/block_buffers.h"
+#include "binding/buffers/receive_windows.h"
 #include "binding/buffers/watched_buffers.h"
 #include "binding/event_loop/pump.h"
 #include "fabric/sim/sim.h"
@@ -69,7 +70,8 @@ class Engine {
   Napi::Value send_slab();
   Napi::Value whole_messages();
   Napi::Value brief_messages();
-  Napi::Value receive_slab(std::uint32_t session);
+  /// The window of that session's receives that the slot is in, see boundary::receive_window.
+  Napi::Value receive_window(const session::Session& session, std::uint32_t receive_slot);
   Napi::Value int32_array(std::int32_t* words, std::size_t count);
   Napi::Value clock();
   /// Words of the pieces of a bulk submission, as many as it may have.
@@ -88,8 +90,6 @@ class Engine {
   void end();
   Napi::Value share(void* data, std::size_t bytes, Napi::Reference<Napi::ArrayBuffer>& kept);
   static void detach(Napi::Reference<Napi::ArrayBuffer>& buffer);
-  void count_slab(const Napi::Reference<Napi::ArrayBuffer>& slab, int sign);
-  void detach_slab(Napi::Reference<Napi::ArrayBuffer>& slab);
 
   Napi::Env env_;
   WatchedBuffers watched_;
@@ -114,8 +114,8 @@ class Engine {
   std::uint64_t clock_origin_ns_ = 0;
   std::vector<Napi::Reference<Napi::ArrayBuffer>> shared_arrays_;
   Napi::Reference<Napi::ArrayBuffer> send_slab_;
-  std::unordered_map<std::uint32_t, Napi::Reference<Napi::ArrayBuffer>> receive_slabs_;
-  Napi::Reference<Napi::ArrayBuffer> shared_receives_;  ///< of all sessions that share theirs
+  std::unordered_map<std::uint32_t, ReceiveWindows> receive_windows_;  ///< of sessions that have some
+  ReceiveWindows shared_windows_;  ///< of all sessions that share their receives
 };
 
 }  // namespace rdma_rpc::binding

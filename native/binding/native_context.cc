@@ -32,7 +32,7 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
                            InstanceMethod<&NativeContext::create_session>("createSession"),
                            InstanceMethod<&NativeContext::session_address>("sessionAddress"),
                            InstanceMethod<&NativeContext::connect_session>("connectSession"),
-                           InstanceMethod<&NativeContext::receive_slab>("receiveSlab"),
+                           InstanceMethod<&NativeContext::receive_window>("receiveWindow"),
                            InstanceMethod<&NativeContext::close_session>("closeSession"),
                            InstanceMethod<&NativeContext::session_error>("sessionError"),
                            InstanceMethod<&NativeContext::session_info>("sessionInfo"),
@@ -168,9 +168,9 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
     return Napi::String::New(info.Env(), why);
   }
 
-  Napi::Value receive_slab(const Napi::CallbackInfo& info) {
-    return session(info) == nullptr ? Napi::Value()
-                                    : engine_->receive_slab(info[0].As<Napi::Number>().Uint32Value());
+  Napi::Value receive_window(const Napi::CallbackInfo& info) {
+    session::Session* found = session(info);
+    return found == nullptr ? Napi::Value() : engine_->receive_window(*found, info[1].As<Napi::Number>());
   }
 
   void close_session(const Napi::CallbackInfo& info) {

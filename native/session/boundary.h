@@ -2,6 +2,7 @@
 // where each is described. A test compares the two files through NativeModule.boundary().
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
 namespace rdma_rpc::session::boundary {
@@ -116,8 +117,26 @@ enum : int { held, wanted, words };
 
 /// A receive slot from here on is a place of the context's brief messages.
 inline constexpr std::uint32_t kBriefSlots = 1u << 24;
-/// `region` of an event whose bytes lie where its receive slot is: the session's receive slab, or the
-/// context's brief messages.
+/// JS has receive slots in windows, each of which is an ArrayBuffer that is made when JS first reads in it:
+/// V8 counts the bytes of such buffers, and starts a collection when enough of them have been made. So it
+/// counts what sessions have used, not what they may use. The first window has 4 slots, and each further one
+/// as many as all before it.
+inline constexpr std::uint32_t kFirstWindowBits = 2;
+constexpr std::uint32_t receive_window(std::uint32_t receive_slot) {
+  constexpr std::uint32_t first = (1u << kFirstWindowBits) - 1;
+  return static_cast<std::uint32_t>(std::bit_width(receive_slot | first)) - kFirstWindowBits;
+}
+/// The first slot of the window that `receive_slot` is in.
+constexpr std::uint32_t window_start(std::uint32_t receive_slot) {
+  const std::uint32_t window = receive_window(receive_slot);
+  return window == 0 ? 0 : 1u << (window + kFirstWindowBits - 1);
+}
+/// Behind the last slot of that window, as far as there are so many.
+constexpr std::uint32_t window_end(std::uint32_t receive_slot) {
+  return 1u << (receive_window(receive_slot) + kFirstWindowBits);
+}
+/// `region` of an event whose bytes lie where its receive slot is: in its window of the session's receives,
+/// or in the context's brief messages.
 inline constexpr std::int32_t kReceiveSlab = -1;
 /// The same where the message came in segments: it lies in the memory of whole messages, its metadata where
 /// the receive slot is.

@@ -10,7 +10,7 @@ import type { MessageType } from '../codec/types.ts';
 import { BlockLease, setLease } from '../core/lease.ts';
 import { decodeResponseMetadata, metadataFault, type ResponseMetadata } from '../core/metadata-wire.ts';
 import { leaseBytes } from '../limits.ts';
-import { briefSlots, Ev, type NativeContext, wholeMessage } from '../native.ts';
+import { briefSlots, Ev, type NativeContext, receiveWindow, wholeMessage } from '../native.ts';
 import { blockMemory } from './block-stamps.ts';
 import type { FabricContext } from './fabric-context.ts';
 import type { LeaseHabit } from './lease-habit.ts';
@@ -23,11 +23,14 @@ export class Incoming {
   readonly #native: NativeContext;
   readonly #events: Int32Array;
   readonly #memory: ReceiveMemory;
+  readonly #session: number;
   /**
-   * Of the session's receive slab. Made with the session, though most never need it: with a thousand sessions that
+   * Of the window of the session's receives that was read first. Made with the session, though most never need it: with a thousand sessions that
    * had none V8 promoted a quarter of all garbage in two of five runs, which took half of the calls/s.
    */
-  readonly #slab: Source;
+  readonly #first: Source = copiedSource();
+  /** By window, of those that have been read (`receiveWindow`). */
+  readonly #windows: (Source | undefined)[] = [];
   readonly #habit: LeaseHabit | undefined;
   readonly #onRelease: (() => void) | undefined;
 
@@ -36,14 +39,28 @@ export class Incoming {
     this.#native = native;
     this.#events = native.events;
     this.#memory = receiveMemory;
-    this.#slab = copiedSource(native.receiveSlab(session));
+    this.#session = session;
     this.#habit = habit;
     this.#onRelease = habit === undefined ? undefined : () => habit.released();
   }
 
   /** Where the event at `at` has its receive slot: its metadata, and its message unless that has a region. */
   slotOf(at: number): Source {
-    return this.#events[at + Ev.receiveSlot]! > briefSlots ? this.#memory.brief : this.#slab;
+    const slot = this.#events[at + Ev.receiveSlot]!;
+    if (slot > briefSlots) return this.#memory.brief;
+    return this.#windows[receiveWindow(slot - 1)] ?? this.#open(slot - 1);
+  }
+
+  /** `slot`: -1 in an event that has none, whose message is empty. */
+  #open(slot: number): Source {
+    if (slot < 0) return this.#first;
+    const window = receiveWindow(slot);
+    const source = this.#windows.length === 0 ? this.#first : copiedSource();
+    source.reset(new Uint8Array(this.#native.receiveWindow(this.#session, slot)));
+    // Filled up, since V8 reads an array with holes more slowly.
+    while (this.#windows.length < window) this.#windows.push(undefined);
+    this.#windows[window] = source;
+    return source;
   }
 
   /**

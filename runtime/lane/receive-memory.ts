@@ -10,9 +10,9 @@ import type { NativeContext } from '../native.ts';
 import { copyValue } from './value-memory.ts';
 
 /** Of memory whose messages are valid during the callback only, so that everything is copied out. */
-export function copiedSource(memory: ArrayBuffer): Source {
+export function copiedSource(memory?: ArrayBuffer): Source {
   const source = new Source();
-  source.reset(new Uint8Array(memory));
+  if (memory !== undefined) source.reset(new Uint8Array(memory));
   source.copyOut = copyValue;
   return source;
 }

@@ -5,6 +5,7 @@ import {
   Ctl,
   Ev,
   EvKind,
+  firstWindowBits,
   Held,
   leasedMemory,
   loadNative,
@@ -30,6 +31,7 @@ test('both sides of the boundary have the same constants', () => {
     receiveSlab,
     wholeMessage,
     briefSlots,
+    firstWindowBits,
   };
   expect(loadNative().boundary()).toEqual({
     Slots,

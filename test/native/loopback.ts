@@ -162,8 +162,9 @@ export class Loopback {
   #slotMemory(at: number): ArrayBuffer {
     const { native } = this;
     const { events } = native;
-    if (events[at + Ev.receiveSlot]! > briefSlots) return native.briefMessages;
-    return native.receiveSlab(events[at + Ev.session]!);
+    const slot = events[at + Ev.receiveSlot]!;
+    if (slot > briefSlots) return native.briefMessages;
+    return native.receiveWindow(events[at + Ev.session]!, slot - 1);
   }
 
   #onEvents(count: number): void {

@@ -44,7 +44,7 @@ describe('a call', () => {
       call: 0,
       message: EchoMessage.encode({ payload: Uint8Array.of(1, 2) }),
     });
-    new Uint8Array(native.receiveSlab(0)).fill(0xee);
+    new Uint8Array(native.receiveWindow(0)).fill(0xee);
     expect((await promise).payload).toEqual(Uint8Array.of(1, 2));
     expect(bed.done).toBe(1);
     expect(session.inFlight).toBe(0);

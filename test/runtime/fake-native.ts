@@ -169,7 +169,8 @@ export class FakeNative implements NativeContext {
 
   releaseLongSlot(): void {}
 
-  receiveSlab(session: number): ArrayBuffer {
+  /** One buffer for all windows of a session: events name slots of the first one. */
+  receiveWindow(session: number): ArrayBuffer {
     let slab = this.#slabs.get(session);
     if (slab === undefined) {
       slab = new ArrayBuffer(slabBytes);
@@ -342,7 +343,7 @@ export class FakeNative implements NativeContext {
     const session = event.session ?? 0;
     const metadata = event.metadata ?? new Uint8Array(0);
     const message = event.message ?? new Uint8Array(0);
-    const slab = new Uint8Array(this.receiveSlab(session));
+    const slab = new Uint8Array(this.receiveWindow(session));
     const slot = index * 16384;
     slab.set(metadata, slot);
     const words = this.events;
@@ -355,6 +356,7 @@ export class FakeNative implements NativeContext {
     words[at + Ev.messageBytes] = message.byteLength;
     words[at + Ev.timeoutUs] = event.timeoutUs ?? event.reason ?? event.beyondSink ?? 0;
     words[at + Ev.processed] = event.processed ?? event.part ?? 0;
+    words[at + Ev.receiveSlot] = 1;
     if (event.block !== undefined) {
       const known = this.blocks.get(event.block)!;
       ++known.references;

@@ -239,7 +239,7 @@ describe('the context', () => {
       kept = context;
     });
     native.deliver(request({ metadata: encodeMetadata(new Metadata({ k: 'v' })) }));
-    new Uint8Array(native.receiveSlab(0)).fill(0);
+    new Uint8Array(native.receiveWindow(0)).fill(0);
     await turn();
     expect(kept?.metadata.get('k')).toBe('v');
   });

@@ -101,6 +101,28 @@ const programs = {
   'threads-terminated': 'terminated',
   'leases-collected': 'collected',
 };
+/** Cells of the table of ends (test/ends) that need no server outside of their process. */
+const openThings = ['a server with a session', 'an in-process channel'];
+/** By the end: the exit code, and what a worker's thread has been seen to end with. */
+const ends = {
+  'by itself': [0, ''],
+  'process.exit': [7, ''],
+  'worker: by itself': [0, '{"code":0,"error":""}\n'],
+  'worker: process.exit': [0, '{"code":7,"error":""}\n'],
+};
+
+/** Ends a process in one way with one thing open. */
+function endWith(command, thing, end) {
+  const [code, output] = ends[end];
+  const [program, ...args] = [...command, dist('test/ends/cell.js'), thing, end];
+  const { status, signal, stdout, stderr } = spawnSync(program, args, {
+    encoding: 'utf8',
+    timeout: LIMIT_MS,
+  });
+  if (status !== code || stdout !== output)
+    throw new Error(`it ended with ${signal ?? status} and ${JSON.stringify(stdout)}: ${stderr}`);
+}
+
 const answers = 'Hello, Ada!\nHello from a worker, Grace!\n';
 
 async function tryRuntimes(found, app) {
@@ -120,6 +142,10 @@ async function tryRuntimes(found, app) {
     await check(`a thread and a worker: ${name}`, async () => {
       expect(await run([...command, ...app], { limitMs: LIMIT_MS }), answers);
     });
+    for (const thing of openThings) {
+      for (const end of Object.keys(ends))
+        await check(`${end} with ${thing}: ${name}`, async () => endWith(command, thing, end));
+    }
     for (const [program, text] of Object.entries(programs)) {
       await check(`${program}: ${name}`, async () => {
         const output = await run([...command, dist('test/native/programs.js'), program], {

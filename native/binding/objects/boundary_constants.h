@@ -110,7 +110,8 @@ inline Napi::Object boundary_constants(Napi::Env env) {
                   {"leasedMemory", boundary::kLeasedMemory},
                   {"receiveSlab", boundary::kReceiveSlab},
                   {"wholeMessage", boundary::kWholeMessage},
-                  {"briefSlots", static_cast<int>(boundary::kBriefSlots)}});
+                  {"briefSlots", static_cast<int>(boundary::kBriefSlots)},
+                  {"firstWindowBits", static_cast<int>(boundary::kFirstWindowBits)}});
   return result;
 }
 

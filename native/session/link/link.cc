@@ -61,8 +61,8 @@ std::string Link::open_receives() {
   if (capabilities_.peers_keep_access || options_.seal) {
     copies_.reset(new std::byte[copies_bytes()]);
   }
-  first_spill_ = slab_is_shared() ? shared_.shared_receives.first_spill() : receive_depth_;
-  const std::uint32_t spill = slab_is_shared() ? member_->spill : receive_depth_;
+  first_spill_ = windows_are_shared() ? shared_.shared_receives.first_spill() : receive_depth_;
+  const std::uint32_t spill = windows_are_shared() ? member_->spill : receive_depth_;
   for (std::uint32_t i = 0; i < kSpillSlots; ++i) spill_slots_.give(spill + i);
   return "";
 }

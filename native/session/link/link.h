@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -101,30 +102,34 @@ class Link {
   void emit_sent(std::uint32_t& token);
 
   // --- receives
-  /// What has been received, for JS. Where peers can go on writing to receives this is a copy.
-  std::byte* receive_slab() const { return copies_ != nullptr ? copies_.get() : received_at(); }
-  std::size_t receive_slab_bytes() const {
-    return copies_ != nullptr ? copies_bytes()
-           : shares()         ? shared_.shared_receives.size()
-                              : receive_memory_.size();
+  /// The memory of the window that the receive slot is in (boundary::receive_window), for JS. Empty when the
+  /// session has no such slot.
+  std::span<std::byte> receive_window(std::uint32_t receive_slot) const {
+    const std::size_t bytes = readable_bytes();
+    if (std::size_t{receive_slot} * receive_stride_ >= bytes) return {};
+    const std::size_t start = std::size_t{boundary::window_start(receive_slot)} * receive_stride_;
+    const std::size_t end = std::size_t{boundary::window_end(receive_slot)} * receive_stride_;
+    return {readable_at() + start, std::min(end, bytes) - start};
   }
-  /// That slab is the one of all sessions that share receives.
-  bool slab_is_shared() const { return shares() && copies_ == nullptr; }
+  /// Those windows are the ones of all sessions that share receives.
+  bool windows_are_shared() const { return shares() && copies_ == nullptr; }
   /// Its receives are shared with other sessions.
   bool shares() const { return member_.has_value(); }
   /// Frames that its peer may still send to shared receives.
   std::uint32_t granted() const { return shares() && is_open() ? send_->granted() : 0; }
   std::uint32_t receive_depth() const { return receive_depth_; }
-  std::uint32_t receive_stride() const { return receive_stride_; }
   /// Frames that have come in, counting on.
   std::uint32_t received() const { return received_; }
-  /// Where the bytes of a frame in that receive slot are.
+  /// The memory that the bytes of a frame in that receive slot are in, as JS has it, and where in it.
   std::byte* memory_of(std::uint32_t receive_slot) const {
-    return BriefMessages::has(receive_slot) ? shared_.brief.data() : receive_slab();
+    return BriefMessages::has(receive_slot)
+               ? shared_.brief.data()
+               : readable_at() + std::size_t{boundary::window_start(receive_slot)} * receive_stride_;
   }
   std::uint32_t offset_of(std::uint32_t receive_slot) const {
-    return BriefMessages::has(receive_slot) ? BriefMessages::offset_of(receive_slot)
-                                            : receive_slot * receive_stride_;
+    return BriefMessages::has(receive_slot)
+               ? BriefMessages::offset_of(receive_slot)
+               : (receive_slot - boundary::window_start(receive_slot)) * receive_stride_;
   }
   /// A receive slot that JS has read: posted again with the next finish_turn().
   void recycle(std::uint32_t receive_slot) {
@@ -251,6 +256,13 @@ class Link {
   SendQueue::Tail spread(std::uint32_t slot, std::uint32_t call, std::uint32_t bytes);
   std::byte* received_at() const {
     return shares() ? shared_.shared_receives.data() : receive_memory_.data();
+  }
+  /// What has been received, as it is read. Where peers can go on writing to receives this is a copy.
+  std::byte* readable_at() const { return copies_ != nullptr ? copies_.get() : received_at(); }
+  std::size_t readable_bytes() const {
+    return copies_ != nullptr ? copies_bytes()
+           : shares()         ? shared_.shared_receives.size()
+                              : receive_memory_.size();
   }
   std::size_t copies_bytes() const { return std::size_t{receive_depth_ + kSpillSlots} * receive_stride_; }
   bool post_shared();

@@ -54,8 +54,8 @@ void ServerHalf::spill_metadata(ServerBulk& bulk) {
 
 /// Its metadata goes where JS looks for it, into this slot behind the receives.
 void ServerHalf::restore_metadata(ServerBulk& bulk, std::uint32_t slot) {
-  const std::uint32_t offset = slot * link_.receive_stride();
-  std::copy(bulk.metadata.begin(), bulk.metadata.end(), link_.receive_slab() + offset);
+  const std::uint32_t offset = link_.offset_of(slot);
+  std::copy(bulk.metadata.begin(), bulk.metadata.end(), link_.memory_of(slot) + offset);
   bulk.held_receive = static_cast<std::int32_t>(slot);
   bulk.request.word[ev::metadata_offset] = static_cast<std::int32_t>(offset);
   bulk.request.word[ev::receive_slot] = static_cast<std::int32_t>(slot + 1);

@@ -1,0 +1,46 @@
+// The ArrayBuffers that JS reads the receives of one session through: one for each window
+// (boundary::receive_window), made when JS first reads in it. V8 counts them like any other external memory,
+// which is why there is not one for all of a session's receives, however few it uses. Owned by Engine, on the
+// JS thread.
+#pragma once
+
+#include <napi.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace rdma_rpc::binding {
+
+class ReceiveWindows {
+ public:
+  Napi::Value buffer(Napi::Env env, std::uint32_t window, std::span<std::byte> memory) {
+    if (window >= windows_.size()) windows_.resize(window + 1);
+    Napi::Reference<Napi::ArrayBuffer>& kept = windows_[window];
+    if (!kept.IsEmpty()) return kept.Value();
+    const auto made = Napi::ArrayBuffer::New(env, memory.data(), memory.size());
+    kept = Napi::Reference<Napi::ArrayBuffer>::New(made, 1);
+    return made;
+  }
+
+  /// The memory goes: no view shows what becomes of it.
+  void detach(Napi::Env env) {
+    const Napi::HandleScope scope(env);
+    for (Napi::Reference<Napi::ArrayBuffer>& each : windows_) {
+      if (!each.IsEmpty()) each.Value().Detach();
+    }
+    forget();
+  }
+
+  /// The thread ends, and nobody can look into them any more.
+  void forget() {
+    for (Napi::Reference<Napi::ArrayBuffer>& each : windows_) each.Reset();
+    windows_.clear();
+  }
+
+ private:
+  std::vector<Napi::Reference<Napi::ArrayBuffer>> windows_;
+};
+
+}  // namespace rdma_rpc::binding

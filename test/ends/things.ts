@@ -1,0 +1,134 @@
+/**
+ * What a process or a worker of the table of ends has open when it ends, by name. Each opens its thing and gives what
+ * ends whatever holds a process up by design (a server that listens, calls under way): with that called, and nothing
+ * closed, the process ends by itself. Used by cell.ts, in processes of their own.
+ */
+import {
+  type Channel,
+  type ChannelOptions,
+  createChannel,
+  createClient,
+  createInProcessChannel,
+  createServer,
+  leaseOf,
+  type Server,
+} from 'rdma-rpc';
+import { serveWorkers } from 'rdma-rpc/workers';
+import { echoHandlers } from '../runtime/echo-service.ts';
+import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
+import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
+
+/** Addresses of the server of the table: by port and by path. */
+export interface Addresses {
+  readonly port: string;
+  readonly path: string;
+}
+
+/** Undefined: nothing of it holds a process up. */
+type Finish = (() => unknown) | undefined;
+
+/** Nothing here is collected before the end. */
+const kept: unknown[] = [];
+
+function open(address: string, options: ChannelOptions = {}): Channel {
+  const channel = createChannel(address, options);
+  kept.push(channel);
+  return channel;
+}
+
+/** Small calls, one in segments and one through the arena: each uses memory that the others do not. */
+async function calls(channel: Channel): Promise<void> {
+  const { echo } = createClient(EchoDefinition, channel);
+  for (const bytes of [10, 5000, 20_000, 300_000]) kept.push(await echo({ payload: new Uint8Array(bytes) }));
+}
+
+async function listening(): Promise<{ server: Server; address: string }> {
+  const server = createServer().add(EchoDefinition, echoHandlers({ started: 0, aborted: [] }));
+  kept.push(server);
+  return { server, address: await server.listen('127.0.0.1:0') };
+}
+
+export const things: Readonly<Record<string, (to: Addresses) => Promise<Finish>>> = {
+  'an idle channel': async ({ port }) => {
+    await open(port).ready();
+    return undefined;
+  },
+  'a channel that has been used': async ({ port }) => {
+    await calls(open(port));
+    return undefined;
+  },
+  'a channel that connects': async ({ port }) => {
+    const ready = open(port).ready();
+    ready.catch(() => undefined);
+    return () => ready;
+  },
+  'calls under way': async ({ port }) => {
+    const channel = open(port);
+    await calls(channel);
+    const { behave, echo } = createClient(EchoDefinition, channel);
+    const cancelled = new AbortController();
+    const options = { signal: cancelled.signal };
+    for (let i = 0; i < 8; i += 1) behave({ text: 'hang' }, options).catch(() => undefined);
+    for (let i = 0; i < 4; i += 1)
+      echo({ payload: new Uint8Array(3_000_000) }, options).catch(() => undefined);
+    return () => cancelled.abort();
+  },
+  streams: async ({ port }) => {
+    const cancelled = new AbortController();
+    const options = { signal: cancelled.signal };
+    const { count, echo } = createClient(StreamsDefinition, open(port));
+    const counted = count({ count: 10_000_000, bytes: 3000 }, options)[Symbol.asyncIterator]();
+    await counted.next();
+    async function* once() {
+      yield { number: 1 };
+      await new Promise((resolve) => cancelled.signal.addEventListener('abort', resolve));
+    }
+    const echoed = echo(once(), options)[Symbol.asyncIterator]();
+    await echoed.next();
+    kept.push(counted, echoed);
+    return () => cancelled.abort();
+  },
+  'a server': async () => {
+    const { server } = await listening();
+    return () => server.shutdown();
+  },
+  'a server with a session': async () => {
+    const { server, address } = await listening();
+    await calls(open(address));
+    return () => server.shutdown();
+  },
+  'a group of workers': async () => {
+    const group = await serveWorkers(new URL('./served.js', import.meta.url), {
+      address: '127.0.0.1:0',
+      workers: 1,
+    });
+    kept.push(group);
+    await calls(open(group.address));
+    return () => group.shutdown({ graceMs: 100 });
+  },
+  'an in-process channel': async () => {
+    const log = { started: 0, aborted: [] };
+    const channel = createInProcessChannel((server) => server.add(EchoDefinition, echoHandlers(log)));
+    kept.push(channel);
+    await calls(channel);
+    return undefined;
+  },
+  tcp: async ({ port }) => {
+    await calls(open(port, { fabric: 'tcp' }));
+    return undefined;
+  },
+  'shm-fd': async ({ path }) => {
+    await calls(open(path, { fabric: 'shm-fd' }));
+    return undefined;
+  },
+  'a sealed channel': async ({ path }) => {
+    await calls(open(path, { security: { require: 'sealed' } }));
+    return undefined;
+  },
+  'a lease that is kept': async ({ port }) => {
+    const { fetch } = createClient(EchoDefinition, open(port));
+    const reply = await fetch({ number: 300_000 });
+    kept.push(reply, leaseOf(reply));
+    return undefined;
+  },
+};
