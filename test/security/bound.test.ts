@@ -1,5 +1,5 @@
 /** `bound`: queue pairs belong to the peer of their handshake. Attackers who have stolen, changed or replayed a part of one; and what a side may require. */
-import { hkdfSync, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
 import { createServer as listenSecure, connect as secureConnect, type TLSSocket } from 'node:tls';
 import { type ChannelOptions, createInProcessChannel, type ServerOptions, Status, stats } from 'rdma-rpc';
@@ -9,7 +9,6 @@ import {
   Binding,
   type BoundAttempt,
   bindingOffer,
-  hkdf,
   tlsSecretOf,
 } from '../../runtime/control/binding.ts';
 import { type Attach, type Attached, type Frame, feature, version } from '../../runtime/control/frames.ts';
@@ -369,66 +368,5 @@ describe('a session that promises less than is required is refused', () => {
     expect(error.message).toMatch(told);
     expect(server.sessionCount).toBe(0);
     await until(() => stats().queuePairs === 0);
-  });
-});
-
-describe('keys', () => {
-  // Made from WIRE.md by another program (Python's hmac): two sides that are built from one source agree on anything.
-  const secret = Uint8Array.from({ length: 32 }, (_, i) => i);
-  const [hello, welcome] = [Buffer.from('hello'), Buffer.from('welcome')];
-  const [client, server] = [Buffer.from('client'), Buffer.from('server')];
-  const bound = new Binding(secret, [hello, welcome]).attempt(3, 'tcp');
-  const [first, second] = ['83b39f794639e1f8e727dd20c825f0cf', 'fca68e07f1b3b0df3c5bf1384643fe1c'];
-  const frames = {
-    client: 'b23f5b5abecef91a2f04032a293296995434c2d821617f97476ef64ba8e885bb',
-    server: 'a64994dbd9427306abecfd8491f376dd55d36fdbdfacbece631a8223e96820f8',
-  };
-  const bulk = {
-    client: '1442bdbaa6d491dbff998dc795af171947866098ef65229ffca03273663a5d87',
-    server: '6a8d239181b1a486345aa9f6263d9e7e4bb2f5f0eada21343e5b6140f88ae7a4',
-  };
-  test.each<[string, () => Buffer | Uint8Array, string]>([
-    [
-      'the proof of an attach frame',
-      () => bound.attach(client),
-      '0596dc5b53e0db2f9fb4a0c7776af7fff6b72b0c6c09b5e9f4fd7f5c036d0ede',
-    ],
-    [
-      'the proof of its answer',
-      () => bound.attached(client, server),
-      '8682ead89340f5b354658f515c6961c0b7f388f9afb083ba2a7697e59ba5e33b',
-    ],
-    ['the first words, at the client', () => bound.firstWords('client', client, server), first + second],
-    ['the first words, at the server', () => bound.firstWords('server', client, server), second + first],
-    [
-      'the keys of sealing, at the client',
-      () => bound.sealKeys('client'),
-      frames.client + frames.server + bulk.client + bulk.server,
-    ],
-    [
-      'the keys of sealing, at the server',
-      () => bound.sealKeys('server'),
-      frames.server + frames.client + bulk.server + bulk.client,
-    ],
-  ])('are those of WIRE.md: %s', (_, made, golden) => {
-    expect(Buffer.from(made()).toString('hex')).toBe(golden);
-  });
-
-  test('are those of HKDF, RFC 5869', () => {
-    const hex = (text: string): Buffer => Buffer.from(text, 'hex');
-    // Its test cases 1 and 3, as far as one block goes.
-    expect(
-      hkdf(hex('0b'.repeat(22)), hex('000102030405060708090a0b0c'), hex('f0f1f2f3f4f5f6f7f8f9')).toString(
-        'hex',
-      ),
-    ).toBe('3cb25f25faacd57a90434f64d0362f2a2d2d0a90cf1a5a4c5db02d56ecc4c5bf');
-    expect(hkdf(hex('0b'.repeat(22)), '', Buffer.alloc(0)).toString('hex')).toBe(
-      '8da4e775a563c18f715f802a063c5a31b8a11f5c5ee1879ec3454e5f3c738d2d',
-    );
-    // Salts longer than a block of the hash, too.
-    for (const saltBytes of [1, 32, 64, 65, 200]) {
-      const [secret, salt, info] = [randomBytes(32), randomBytes(saltBytes), randomBytes(saltBytes)];
-      expect(hkdf(secret, salt, info)).toEqual(Buffer.from(hkdfSync('sha256', secret, salt, info, 32)));
-    }
   });
 });
