@@ -182,7 +182,7 @@ export const runtimeBugs = [
     file: 'stream-reader.ts',
     from: '(sequence - this.#next) >>> 0 >= streamParts',
     to: '(sequence - this.#next) >>> 0 > streamParts',
-    caughtBy: ['test/stream/reader-writer.test.ts', 'a part too far ahead, 1 read'],
+    caughtBy: ['test/stream/window.test.ts', 'a part from too far ahead, with 1 read'],
   },
   {
     name: 'a policy for retries is read again after it was checked',

@@ -190,7 +190,8 @@ test('what it says between other answers, or after it has served, is not believe
   const answers = ['taken', 'unavailable', 'taken', 'serves', 'taken', 'serves'];
   let attempts = 0;
   const now = performance.now.bind(performance);
-  vi.spyOn(performance, 'now').mockImplementation(() => now() + attempts * 0.75 * reverseTakenMs);
+  replaceClock(() => now() + attempts * 0.75 * reverseTakenMs);
+  closing.push(async () => replaceClock(undefined));
   const server = createServer().add(ReverseDefinition, {
     serve: async function* () {
       const answer = answers[attempts++];

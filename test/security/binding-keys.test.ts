@@ -1,4 +1,4 @@
-/** The keys and proofs of `bound` sessions, as WIRE.md describes them: compared with values that another program has made. */
+/** The keys and proofs of a binding, by values that were made elsewhere: those of RFC 5869, and those of WIRE.md by another program. */
 import { hkdfSync, randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { Binding, hkdf } from '../../runtime/control/binding.ts';

@@ -269,21 +269,6 @@ describe('the reader', () => {
     expect(reader.arrive(sequence, part(sequence))).toBe(good);
   });
 
-  // A part beyond the window would lie where the next one belongs, which has not come: only the window refuses it.
-  test.each([0, 1, streamParts, 3 * streamParts + 5])('a part too far ahead, %d read', async (read) => {
-    const reader = readerOf([]);
-    for (let sequence = 0; sequence < read; ++sequence) {
-      expect(reader.arrive(sequence, part(sequence))).toBe(true);
-      expect(await reader.next()).toEqual({ value: sequence * 10, done: false });
-    }
-    const beyond = read + streamParts;
-    for (const sequence of [beyond, beyond + 1, beyond + 2 ** 31, read - 1])
-      expect([sequence, reader.arrive(sequence >>> 0, part(sequence))]).toEqual([sequence, false]);
-    for (const sequence of [beyond - 1, read]) expect(reader.arrive(sequence, part(sequence))).toBe(true);
-    expect(await reader.next()).toEqual({ value: read * 10, done: false });
-    expect(reader.arrive(beyond, part(beyond))).toBe(true);
-  });
-
   test('reports a part when its last message has been taken', async () => {
     const consumed: number[] = [];
     const reader = readerOf(consumed);
