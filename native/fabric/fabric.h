@@ -93,7 +93,8 @@ struct Capabilities {
   /// else of that thread gets on.
   bool copies_when_posted = false;
   /// This process's CPU reads what is sent, turns after the post, and nothing is pinned: what its owner can
-  /// take away meanwhile (Presence) must be copied to memory that lasts. QueuePair::withdraw() works.
+  /// take away meanwhile (Presence) must be copied to memory that lasts. QueuePair::withdraw() and
+  /// abandon_reads() work.
   bool reads_memory_late = false;
   /// A message of so many bytes at most costs less in several SENDs, each copied twice, than by READ or WRITE
   /// of memory that is shown for it. 0: none does, or nobody has measured.
@@ -273,6 +274,9 @@ class QueuePair {
   /// Of the WRITEs that have been posted, the bytes that are still here, so that a SEND posted now would wait
   /// for them. A device cannot tell: then it may be all that have not completed.
   virtual std::uint64_t unsent_write_bytes() const { return UINT64_MAX; }
+  /// Bytes that READs have brought so far, counting on, those of READs under way included. A device tells
+  /// only of READs that are over, by their completions: then it is 0.
+  virtual std::uint64_t read_bytes_arrived() const { return 0; }
   /// Takes the memory behind a window of this queue pair away from the peer's READs, at once and without the
   /// peer: when this returns no byte of it is read any more. READs that come, or are under way, complete at
   /// the peer as Wc::vanished, and the queue pair goes on; the window is bound until it is invalidated.
@@ -280,6 +284,14 @@ class QueuePair {
   /// Capabilities::reads_memory_late can.
   virtual bool withdraw(std::uint32_t rkey) {
     static_cast<void>(rkey);
+    return false;
+  }
+  /// Gives up this side's READs into [addr, addr + bytes) that have not completed. When it returns true, no
+  /// byte is written there any more, whatever the peer does, and each of those READs completes as
+  /// Wc::vanished when its answer has come. Returns false where a device writes by itself; nothing has
+  /// changed then. Only fabrics with Capabilities::reads_memory_late can.
+  virtual bool abandon_reads(std::uint64_t addr, std::uint64_t bytes) {
+    static_cast<void>(addr), static_cast<void>(bytes);
     return false;
   }
   /// Moves to ERR: outstanding work flushes; see the last rule above for what that promises.

@@ -73,7 +73,7 @@ WcStatus SimQueuePair::begin(SendSlot& slot) {
   const bool remote_write = device_.capabilities().read_sink_needs_remote_write;
   const std::uint32_t access = access_local_write | (remote_write ? access_remote_write : 0u);
   for (const Sge& sge : wr.sges) {
-    if (!world_.keys.local_ok(sge, device_.id(), access)) return WcStatus::loc_prot_err;
+    if (!slot.abandoned && !world_.keys.local_ok(sge, device_.id(), access)) return WcStatus::loc_prot_err;
   }
   std::uint32_t bytes = 0;
   for (const Sge& sge : wr.sges) bytes += sge.length;
@@ -182,7 +182,7 @@ WcStatus SimQueuePair::read_from_peer(SendSlot& slot) {
     peer_->enter_error();
     return WcStatus::rem_access_err;
   }
-  slot.vanished = !world_.keys.present(wr.rkey);
+  slot.vanished = slot.abandoned || !world_.keys.present(wr.rkey);
   if (slot.vanished) return fault;
   std::uint64_t from = wr.remote_addr;
   for (const Sge& sge : wr.sges) {
@@ -221,6 +221,18 @@ WcStatus SimQueuePair::bind_window(const SendSlot& slot) {
 
 bool SimQueuePair::withdraw(std::uint32_t rkey) {
   return device_.capabilities().reads_memory_late && world_.keys.withdraw(rkey, device_.id(), qp_num_);
+}
+
+bool SimQueuePair::abandon_reads(std::uint64_t addr, std::uint64_t bytes) {
+  if (!device_.capabilities().reads_memory_late) return false;
+  for (std::uint64_t i = sends_retired_; i != sends_posted_; ++i) {
+    SendSlot& slot = send_slot(i);
+    if (slot.wr.opcode != Opcode::rdma_read || slot.phase == Phase::done) continue;
+    for (const Sge& sge : slot.wr.sges) {
+      if (sge.addr < addr + bytes && addr < sge.addr + sge.length) slot.abandoned = true;
+    }
+  }
+  return true;
 }
 
 WcStatus SimQueuePair::invalidate_window(std::uint32_t key) {

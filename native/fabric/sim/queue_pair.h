@@ -29,6 +29,7 @@ class SimQueuePair final : public QueuePair {
   std::size_t post_send(std::span<const SendWr> requests) override;
   std::size_t post_recv(std::span<const RecvWr> requests) override;
   bool withdraw(std::uint32_t rkey) override;
+  bool abandon_reads(std::uint64_t addr, std::uint64_t bytes) override;
   void to_error() override;
   std::string error() const override { return error_; }
 
@@ -65,7 +66,8 @@ class SimQueuePair final : public QueuePair {
                   region_key = 0;         // bind_mw: keys, since the objects may be gone when its turn comes
     WcStatus status = WcStatus::success;  // queued: why it will fail, when that was plain at post
     Phase phase = Phase::queued;
-    bool vanished = false;  // rdma_read: see Wc
+    bool vanished = false;   // rdma_read: see Wc
+    bool abandoned = false;  // rdma_read: its bytes are thrown away
   };
 
   // queue_pair.cc

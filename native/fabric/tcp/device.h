@@ -14,6 +14,7 @@
 #include "fabric/tcp/memory/keys.h"
 #include "fabric/tcp/memory/memory.h"
 #include "fabric/tcp/tcp.h"
+#include "fabric/tcp/wire.h"
 
 namespace rdma_rpc::fabric::tcp {
 
@@ -48,7 +49,7 @@ class Device final : public fabric::Device {
   void forget(const QueuePair& qp) { std::erase(queue_pairs_, &qp); }
   /// What comes is read into it first: headers, and what is small. Nothing stays in it between two reads.
   std::span<std::byte> prefetch() { return prefetch_; }
-  /// For bytes that nobody wants.
+  /// For bytes that nobody wants: as many as a frame has.
   std::span<std::byte> scrap() { return scrap_; }
 
  private:
@@ -66,7 +67,7 @@ class Device final : public fabric::Device {
   std::vector<QueuePair*> queue_pairs_;
   std::uint32_t last_qp_num_ = 0;
   std::array<std::byte, 16 << 10> prefetch_;
-  std::array<std::byte, 64 << 10> scrap_;
+  std::array<std::byte, kFrameBytesMax> scrap_;
 };
 
 }  // namespace rdma_rpc::fabric::tcp

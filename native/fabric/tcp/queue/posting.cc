@@ -123,7 +123,7 @@ void QueuePair::complete_send(const SendSlot& slot, WcStatus status) {
               .opcode = slot.opcode,
               .qp_num = qp_num_,
               .bytes = slot.bytes,
-              .vanished = slot.vanished};
+              .vanished = slot.vanished || slot.abandoned};
   cq_.push({wc, this, false, sends_.retired()});
 }
 

@@ -36,7 +36,12 @@ class QueuePair final : public fabric::QueuePair {
   std::size_t post_send(std::span<const SendWr> requests) override;
   std::size_t post_recv(std::span<const RecvWr> requests) override;
   bool withdraw(std::uint32_t rkey) override;
+  bool abandon_reads(std::uint64_t addr, std::uint64_t bytes) override {
+    sends_.abandon_reads(addr, bytes);
+    return true;
+  }
   std::uint64_t unsent_write_bytes() const override { return sends_.unsent_write_bytes(); }
+  std::uint64_t read_bytes_arrived() const override { return read_bytes_arrived_; }
   void to_error() override;
 
   const Token& token() const { return address_.token; }
@@ -198,6 +203,7 @@ class QueuePair final : public fabric::QueuePair {
   Header header_;
   Current current_;
   std::uint32_t written_ = 0;  ///< bytes of the current request in frames before this one
+  std::uint64_t read_bytes_arrived_ = 0;
 };
 
 }  // namespace rdma_rpc::fabric::tcp

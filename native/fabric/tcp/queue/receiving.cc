@@ -97,6 +97,10 @@ std::size_t QueuePair::landing(iovec* to) {
   const std::uint64_t done = header_.bytes - left_;
   switch (header_.op) {
     case Op::data:
+      if (sends_.reading()->abandoned) {
+        to[0] = {device_.scrap().data(), left_};
+        return 1;
+      }
       return sends_.reading()->pieces(sends_.reading()->moved, static_cast<std::uint32_t>(left_), to);
     case Op::send:
       to[0] = {reinterpret_cast<void*>(receives_.oldest().sge.addr + header_.addr + done), left_};
@@ -112,7 +116,10 @@ std::size_t QueuePair::landing(iovec* to) {
 }
 
 void QueuePair::landed(std::size_t bytes) {
-  if (header_.op == Op::data) sends_.reading()->moved += static_cast<std::uint32_t>(bytes);
+  if (header_.op == Op::data) {
+    sends_.reading()->moved += static_cast<std::uint32_t>(bytes);
+    read_bytes_arrived_ += bytes;
+  }
   left_ -= bytes;
   if (left_ == 0) frame_ends();
 }

@@ -71,7 +71,7 @@ void SendQueue::post(const SendWr& wr) {
   slot.signaled = wr.signaled;
   slot.fence = wr.fence;
   slot.inlined = wr.inline_data;
-  slot.begun = slot.asked = slot.vanished = false;
+  slot.begun = slot.asked = slot.vanished = slot.abandoned = false;
   slot.bytes = slot.status == WcStatus::success ? static_cast<std::uint32_t>(bytes) : 0;
   if (is_write(slot.opcode)) unsent_write_bytes_ += slot.bytes;
   slot.sge_count = 0;
@@ -137,6 +137,17 @@ void SendQueue::read_done() {
   const std::uint32_t number = reading()->number;
   if (static_cast<std::int32_t>(number - acked_) > 0) acked_ = number;
   ++reads_head_;
+}
+
+void SendQueue::abandon_reads(std::uint64_t addr, std::uint64_t bytes) {
+  for (std::uint64_t i = retired_; i != posted_; ++i) {
+    SendSlot& slot = at(i);
+    if (slot.opcode != Opcode::rdma_read) continue;
+    for (std::size_t at = 0; at < slot.sge_count; ++at) {
+      const std::uint64_t from = slot.sges[at].addr;
+      if (from < addr + bytes && addr < from + slot.sges[at].length) slot.abandoned = true;
+    }
+  }
 }
 
 bool SendQueue::is_over(const SendSlot& slot) const {

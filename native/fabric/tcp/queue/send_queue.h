@@ -47,8 +47,9 @@ struct SendSlot {
   Opcode opcode;
   WcStatus status;  ///< how it will fail, when that is known before its turn
   bool signaled, fence, inlined, begun;
-  bool asked;     ///< for an ack of those before it, since it is to fail behind them
-  bool vanished;  ///< READ: the memory is not there any more
+  bool asked;      ///< for an ack of those before it, since it is to fail behind them
+  bool vanished;   ///< READ: the memory is not there any more
+  bool abandoned;  ///< READ: its bytes are thrown away when they come
   std::uint8_t sge_count;
   union {
     std::array<Sge, kMaxSge> sges;
@@ -96,6 +97,8 @@ class SendQueue {
   SendSlot* reading();
   /// All of its bytes have come.
   void read_done();
+  /// READs into that memory which are not over write there no more.
+  void abandon_reads(std::uint64_t addr, std::uint64_t bytes);
   /// The peer refuses this request. False: it cannot.
   bool refused(std::uint32_t number, WcStatus status);
   /// The oldest request that the peer has not carried out fails; it will not be. False: there is none.

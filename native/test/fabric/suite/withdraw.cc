@@ -1,5 +1,6 @@
 // Windows whose memory is withdrawn: where the owner's CPU serves READs it can stop at any time, and the peer
-// is told instead of refused. Elsewhere nothing changes.
+// is told instead of refused. And READs that are abandoned: where the reader's CPU writes what they bring, it
+// can throw that away. Elsewhere nothing changes.
 #include "fabric/suite/fabric_suite.h"
 
 namespace rdma_rpc::fabric::test {
@@ -86,6 +87,65 @@ TEST_P(FabricSuite, AWindowMayBeWithdrawnBeforeItsBindIsCarriedOut) {
   EXPECT_TRUE(expect(server_, 1).vanished);
   EXPECT_TRUE(local.untouched(0xcc));
   expect_quiet();
+}
+
+TEST_P(FabricSuite, ReadsThatAreAbandonedWriteNoByteMoreAndTheQueuePairGoesOn) {
+  RDMA_RPC_NEEDS(reads_memory_late);
+  connect();
+  Memory& exposed = memory(client_, kBytes, access_remote_read);
+  Memory& local = memory(server_, kBytes, kLocal);
+  exposed.fill(0, kBytes, 3);
+  int abandoned = 0;
+  for (int polls = 0; polls < 40; ++polls) {
+    SCOPED_TRACE(polls);
+    const Sge sges[] = {local.sge(0, kBytes / 2), local.sge(kBytes / 2, kBytes / 2)};
+    for (const std::uint64_t id : {0u, 1u})
+      post(server_, request(Opcode::rdma_read, id, {&sges[id], 1}, exposed.addr(id * kBytes / 2),
+                            exposed.region->rkey()));
+    Wc wc;
+    for (int i = 0; i < polls; ++i) {
+      settle_without_polling();
+      EXPECT_EQ(client_.cq->poll({&wc, 1}), 0u);
+    }
+    // Only the first of the two.
+    ASSERT_TRUE(server_.qp->abandon_reads(sges[0].addr, sges[0].length));
+    std::memset(local.data(), 0xcc, kBytes / 2);
+    abandoned += expect(server_, 0).vanished ? 1 : 0;
+    EXPECT_FALSE(expect(server_, 1).vanished);
+    EXPECT_TRUE(local.all(0, kBytes / 2, 0xcc));
+    EXPECT_EQ(std::memcmp(local.data() + kBytes / 2, exposed.data() + kBytes / 2, kBytes / 2), 0);
+    // The memory is as good as any other.
+    post(server_, request(Opcode::rdma_read, 2, {&sges[0], 1}, exposed.addr(), exposed.region->rkey()));
+    EXPECT_FALSE(expect(server_, 2).vanished);
+    EXPECT_TRUE(local.holds(0, kBytes, 3));
+  }
+  EXPECT_GT(abandoned, 0);
+  expect_quiet();
+}
+
+TEST_P(FabricSuite, TheMemoryOfReadsThatAreAbandonedMayGo) {
+  RDMA_RPC_NEEDS(reads_memory_late);
+  connect();
+  Memory& exposed = memory(client_, kBytes, access_remote_read);
+  auto target = server_.device->alloc_memory(kBytes, "test");
+  ASSERT_NE(target, nullptr);
+  std::string error;
+  auto region = server_.device->reg_mr(target->data(), kBytes, access_local_write, &error);
+  ASSERT_NE(region, nullptr) << error;
+  const Sge sge{reinterpret_cast<std::uint64_t>(target->data()), kBytes, region->lkey()};
+  post(server_, request(Opcode::rdma_read, 1, {&sge, 1}, exposed.addr(), exposed.region->rkey()));
+  ASSERT_TRUE(server_.qp->abandon_reads(sge.addr, sge.length));
+  region.reset();
+  target.reset();
+  EXPECT_TRUE(expect(server_, 1).vanished);
+  expect_quiet();
+}
+
+TEST_P(FabricSuite, ADeviceThatWritesByItselfAbandonsNothing) {
+  if (caps().reads_memory_late) GTEST_SKIP() << "not run: this one can";
+  connect();
+  Memory& local = memory(server_, 4096, kLocal);
+  EXPECT_FALSE(server_.qp->abandon_reads(local.addr(), 4096));
 }
 
 }  // namespace rdma_rpc::fabric::test
