@@ -122,8 +122,10 @@ export interface SessionOptions {
   peerTakesSegments?: boolean;
   /** It takes short pieces of a large request that come in its frame. */
   peerTakesCarried?: boolean;
-  /** Of a server: arena memory that large requests of this session may hold at once. Default: as much as its share. */
+  /** Of a server: arena memory that large requests of this session may hold at once, and as much again for large answers. Default: as much as its share. */
   arenaBytesMax?: number;
+  /** Of a server, microseconds: the deadline of calls whose clients set none, and the latest one that there may be. Default: none. */
+  timeLimits?: { readonly defaultUs?: number; readonly maxUs?: number };
   /** Seals all that leaves the session. `keys`, 32 bytes each: of frames sent, frames received, bulk sent, bulk received; for this session alone. */
   seal?: { readonly cipher: string; readonly keys: Uint8Array };
 }

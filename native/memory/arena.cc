@@ -75,7 +75,7 @@ bool Arena::within_share(std::size_t bytes, Use use) const {
   return held <= options_.budget_bytes / 8 * kShareOfUse[index];
 }
 
-OwnerId Arena::add_owner(std::size_t requests_max) {
+OwnerId Arena::add_owner(std::size_t own_max) {
   OwnerId owner = 1;
   const auto taken = [](const Owner& each) {
     return each.present ||
@@ -84,7 +84,7 @@ OwnerId Arena::add_owner(std::size_t requests_max) {
   while (owner < owners_.size() && taken(owners_[owner])) ++owner;
   if (owner == owners_.size()) owners_.emplace_back();
   owners_[owner].present = true;
-  owners_[owner].requests_max = requests_max;
+  owners_[owner].own_max = own_max;
   ++owners_present_;
   return owner;
 }
@@ -95,11 +95,24 @@ void Arena::remove_owner(OwnerId owner) {
 }
 
 bool Arena::beyond_own_limit(std::size_t bytes, Use use, OwnerId owner) const {
-  const auto& [held, requests_max, present] = owners_[owner];
-  if (requests_max == 0 || (use != Use::ahead && use != Use::fetch)) return false;
-  const std::size_t ahead = held[static_cast<std::size_t>(Use::ahead)];
-  if (use == Use::ahead) return ahead + bytes > requests_max / kAheadOfRequests;
-  return ahead + held[static_cast<std::size_t>(Use::fetch)] + bytes > requests_max;
+  const Owner& limited = owners_[owner];
+  const auto held = [&limited](Use of) { return limited.held[static_cast<std::size_t>(of)]; };
+  const std::size_t most = limited.own_max;
+  if (most == 0) return false;
+  switch (use) {
+    case Use::ahead:
+      return held(Use::ahead) + bytes > most / kAheadOfRequests;
+    case Use::fetch:
+      return held(Use::ahead) + held(Use::fetch) + bytes > most;
+    case Use::part:
+    case Use::response: {
+      // Nothing would come free for one that is larger by itself.
+      const std::size_t out = held(Use::part) + held(Use::response);
+      return out != 0 && out + bytes > most;
+    }
+    default:
+      return false;
+  }
 }
 
 /// A greedy owner may all the same have one block for each use, so that no step of its calls waits for ever

@@ -91,9 +91,10 @@ class Arena {
   /// A block with one reference, or kNoBlock when the budget (or the system, or the share of this use or
   /// owner) has no room: wait for a release, or refuse the call.
   BlockId alloc(std::size_t bytes, Use use = Use::application, OwnerId owner = kNobody);
-  /// Somebody who has a share: where there is only one, it is everything. `requests_max`: bytes of requests
-  /// that it may hold all the same; 0: no such limit.
-  OwnerId add_owner(std::size_t requests_max = 0);
+  /// Somebody who has a share: where there is only one, it is everything. `own_max`: bytes that requests
+  /// which it reads may hold all the same, and bytes that answers which it sends may hold, of which one alone
+  /// may be larger; 0: no such limit.
+  OwnerId add_owner(std::size_t own_max = 0);
   /// It asks for nothing any more. What it holds counts for it until it is released.
   void remove_owner(OwnerId owner);
   /// Its share is what keeps this owner from a block of that size: others may be given one.
@@ -147,7 +148,7 @@ class Arena {
 
   struct Owner {
     std::array<std::size_t, kUses> held{};  // bytes leased, by use
-    std::size_t requests_max = 0;           // 0: none
+    std::size_t own_max = 0;                // 0: none
     bool present = false;
   };
 

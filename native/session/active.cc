@@ -60,6 +60,7 @@ void Context::expect_completions(std::size_t count) {
 void Context::check_held() {
   if (shared_->now_ns - held_ns_ < kHoldCheckNs) return;
   held_ns_ = shared_->now_ns;
+  unfinished_ = true;  // READs that have stopped counting leave room for others
   const auto visit = [this](Session& session) {
     session.check_held();
     keep(session);

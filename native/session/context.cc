@@ -309,7 +309,7 @@ bool Context::finish_turn() {
   consume_submissions();
   if (was_in_js && shared_->flow.waits()) drain_completions();
   bool more = !shared_->fetched.empty();
-  holds_ = stats_.held_now != 0;
+  holds_ = !shared_->sets.holding.empty();
   const auto visit = [this, &more](Session& session) {
     if (session.finish_turn()) more = true;
     keep(session);

@@ -35,6 +35,7 @@ class Flow {
   template <class Move>
   bool move(std::uint64_t now_ns, Move&& session) {
     begin_turn(now_ns);
+    reads_full_ = false;
     writes_first_ = !writes_first_;
     const Bulk first = writes_first_ ? Bulk::write : Bulk::read;
     for (const Bulk kind : {first, first == Bulk::read ? Bulk::write : Bulk::read}) {
@@ -56,16 +57,22 @@ class Flow {
   }
 
   // --- READs under way
-  /// Whether a session that has `own` bytes of them may have so many more: it gets no more than it leaves to
-  /// the others. So N sessions whose peers have stopped answering leave one part in N + 1. One READ that is
-  /// larger than all that may be goes alone.
-  Moved may_read(std::uint64_t own, std::uint32_t bytes) const {
-    if (read_bytes_ == 0) return Moved::all;
+  /// How many bytes a READ may have that a session wants `bytes` for, with `own` bytes of its READs under
+  /// way. Returns 0 when it has to wait. It gets no more than it leaves to the others, so one session has
+  /// half of what there is at most; and one without READs under way can always have one, if only a short one,
+  /// so nobody waits for the peers of others.
+  std::uint32_t may_read(std::uint64_t own, std::uint32_t bytes) {
+    if (read_bytes_ == 0) return bytes;
     const std::uint64_t free = read_bytes_max_ - std::min(read_bytes_, read_bytes_max_);
-    if (bytes > free) return Moved::halt;
-    return own + bytes > free ? Moved::stuck : Moved::all;
+    if (own == 0) {
+      return static_cast<std::uint32_t>(
+          std::min<std::uint64_t>(bytes, std::max<std::uint64_t>(free, kReadLeastBytes)));
+    }
+    // The room that is left is kept for the first session that needs more of it.
+    if (bytes > free) reads_full_ = true;
+    return reads_full_ || own + bytes > free ? 0 : bytes;
   }
-  void read_began(std::uint32_t bytes) { read_bytes_ += bytes; }
+  void read_began(std::uint64_t bytes) { read_bytes_ += bytes; }
   void read_ended(std::uint64_t bytes) { read_bytes_ -= bytes; }
   std::uint64_t read_bytes() const { return read_bytes_; }
 
@@ -82,7 +89,8 @@ class Flow {
   bool writes_first_ = false;  ///< they share what a turn may move
   const bool copies_;
   const std::uint64_t read_bytes_max_;
-  std::uint64_t read_bytes_ = 0;
+  std::uint64_t read_bytes_ = 0;  ///< without those of slow sessions, see ReadsUnderWay
+  bool reads_full_ = false;       ///< in this turn of the loop
   std::int64_t left_ = 0;
   std::uint64_t small_answers_ = 0, small_seen_ = 0, small_until_ns_ = 0;
 };

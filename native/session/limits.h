@@ -99,6 +99,23 @@ inline constexpr std::uint32_t kWriteSignalBytes = kWriteAheadBytes / 4;
 /// READs of all sessions of a context: what peers have been asked to send at once. A session has half of it
 /// at most.
 inline constexpr std::uint64_t kReadBytesMax = std::uint64_t{16} << 20;
+/// A session without READs under way gets one of this size although others have them all. A small frame waits
+/// for one of each session at most.
+inline constexpr std::uint32_t kReadLeastBytes = 64 * 1024;
+/// READs whose peer sends less than kChunkBytes of them in this time count for their session alone, which has
+/// one at a time then.
+inline constexpr std::uint64_t kReadSlowNs = 2'000'000'000;
+/// A peer must move bulk data on: in this time all that is under way, or this much of it. Else its session
+/// ends. Both are counted on the awake clock (kAwakeStepNs).
+inline constexpr std::uint64_t kBulkStillNs = 30'000'000'000;
+inline constexpr std::uint64_t kBulkLeastBytes = 1024 * 1024;
+/// Of answers one part in this number is due in each period, if that is more: what a session has at one time
+/// has been taken after as many, however much it is.
+inline constexpr std::uint64_t kBulkPeriods = 16;
+/// How long a client may take to grant memory for an answer, where the call has no deadline. One whose thread
+/// is blocked or stopped for less is only slow.
+inline constexpr std::uint64_t kSinkWaitNs = 120'000'000'000;
+
 /// READs and WRITEs that all sessions post in one turn of the loop, ...
 inline constexpr std::uint32_t kPostedBytesPerTurn = 4 * 1024 * 1024;
 /// ... and where the post is a copy by this thread: some 400 us, by arithmetic, ...

@@ -308,7 +308,9 @@ void Session::check_timeouts() {
 }
 
 void Session::check_held() {
-  if (is_open() && client_ != nullptr) client_->check_held();
+  if (!is_open()) return;
+  touch();
+  client_ != nullptr ? client_->check_held() : server_->check_bulk();
 }
 
 bool Session::deliver(const Shared::Fetched& fetched, bool queue_was_empty) {

@@ -81,9 +81,9 @@ class Session final : public Link {
   }
   /// Timeouts of cancelled calls, and of a peer that returns no credits.
   void check_timeouts();
-  /// Calls are held that their callers have given up, see check_held().
-  bool holds() const { return client_ != nullptr && client_->holds(); }
-  /// Ends the session when the peer has not let go of one for too long.
+  /// Calls are held that their callers have given up, or the peer is to move bulk data: see check_held().
+  bool holds() const { return client_ != nullptr ? client_->holds() : server_->moves_bulk(); }
+  /// Ends the session when the peer has not let go of such a call for too long, or moves nothing.
   void check_held();
   /// Its turn among the sessions of the context: posts READs or WRITEs as far as they fit the credit.
   Moved move(Bulk kind, std::int64_t& credit);

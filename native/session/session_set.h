@@ -65,9 +65,9 @@ inline constexpr SetBits kTouched = 1, kTimed = 2, kHolding = 4, kConnecting = 8
 ///
 /// Context::forgotten() is this rule as a check, which tests make after each turn.
 struct SessionSets {
-  SessionSet touched{kTouched};        ///< finish_turn() is to look at them: something has happened, or waits
-  SessionSet timed{kTimed};            ///< a time limit of theirs is running, see Session::has_timeouts()
-  SessionSet holding{kHolding};        ///< they may hold calls that their callers have given up
+  SessionSet touched{kTouched};  ///< finish_turn() is to look at them: something has happened, or waits
+  SessionSet timed{kTimed};      ///< a time limit of theirs is running, see Session::has_timeouts()
+  SessionSet holding{kHolding};  ///< they may hold calls that their callers have given up, or move bulk data
   SessionSet connecting{kConnecting};  ///< they are connecting
 
   void put(SetBits due, SetBits& in, std::uint32_t number) {

@@ -97,9 +97,12 @@ struct SessionOptions {
   /// Both sides begin with kCertainReceives credits and take what more they get (WIRE §4): receives may be
   /// shared.
   bool grants = false;
-  /// Arena memory that large requests of a client may hold at once, read or not yet let go of by handlers.
-  /// 0: as much as its share.
+  /// Arena memory that large requests of a client may hold at once, read or not yet let go of by handlers;
+  /// and as much again for large answers to it. 0: as much as its share.
   std::size_t arena_max_bytes = 0;
+  /// Of a server: the deadline of calls whose clients set none, and the latest one that there may be. 0:
+  /// none.
+  std::uint64_t timeout_default_us = 0, timeout_max_us = 0;
   /// Frames and bulk messages are sealed; without: sent as they are.
   std::optional<SealOptions> seal{};
   /// What the peer's receives hold; 0: as much as those of this side.

@@ -11,7 +11,7 @@ import {
 import type { FabricContext, Through } from '../lane/fabric-context.ts';
 import type { Target } from '../lane/submission.ts';
 import { slotsPerStream } from '../limits.ts';
-import type { VerbsOptions } from '../native.ts';
+import type { SessionOptions, VerbsOptions } from '../native.ts';
 import { type FabricReason, feature, ownFeatures, type PeerLimits } from './frames.ts';
 import type { Guard, Guarded, SecurityLevel } from './security-level.ts';
 
@@ -39,8 +39,10 @@ export interface LocalSide {
   /** Each session has a context of its own. */
   readonly isolated: boolean;
   readonly identity: string;
-  /** Of a server: arena memory that large requests of the session may hold, when it is known who the client is. */
+  /** Of a server: arena memory that large requests of the session may hold, and its answers as much again, when it is known who the client is. */
   readonly arenaBytesMax?: () => number | undefined;
+  /** Of a server: how long calls may take. */
+  readonly timeLimits?: SessionOptions['timeLimits'];
   /** The choice of fabric; `skipped`: one that both sides wanted did not connect. */
   readonly log: (line: () => string, skipped: boolean) => void;
 }
@@ -110,6 +112,7 @@ export function prepareSession(
       peerSlotBytes,
       ...peerTakes(features),
       ...(arenaBytesMax !== undefined && { arenaBytesMax }),
+      ...(side.timeLimits !== undefined && { timeLimits: side.timeLimits }),
       ...(seal !== undefined && { seal }),
     });
     const eagerBytes = Math.min(slotBytesOn(fabric), peerSlotBytes);

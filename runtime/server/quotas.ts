@@ -27,7 +27,11 @@ export interface Quotas {
    * passes once; the calls after it wait until it is paid off.
    */
   bytesPerSecondMax?: number;
-  /** Arena memory that large requests of one session may hold: until their handlers are done with them, and have released or forgotten what they kept. */
+  /**
+   * Arena memory that large requests of one session may hold: until their handlers are done with them, and have
+   * released or forgotten what they kept. Its large answers may hold as much again, until the client has taken
+   * them; one that is larger goes alone.
+   */
   arenaBytesMax?: number;
 }
 

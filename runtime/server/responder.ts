@@ -169,10 +169,17 @@ export class Responder implements SlotWaiter, Answering {
   giveUp(call: ServerCall, why: string, status: StatusCode): void {
     const text =
       status === Status.RESOURCE_EXHAUSTED
-        ? `${call.method}: no memory for the response on the server: ${why}`
+        ? `${call.method}: no memory for the response on the server: ${why}${this.#ofQuota()}`
         : `${call.method}: the deadline passed on the server: ${why}`;
     this.#send({ handle: call.handle, status, text, metadata: undefined });
     call.over();
+  }
+
+  /** What the client's quota may have to do with it. */
+  #ofQuota(): string {
+    const most = this.#account?.limits.arenaBytesMax;
+    if (most === undefined) return '';
+    return `; large answers of this session may hold ${most} bytes (option quotas: arenaBytesMax of the server), until it has taken them`;
   }
 
   onSlotsFree(): void {

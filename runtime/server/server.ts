@@ -324,7 +324,8 @@ export class RpcServer implements Server, ServerSessionListener {
 
   #side(address: string | undefined, log: Log | undefined): LocalSide {
     const { inflightMax, streamsMax, messageMaxBytes, identity, security } = this.#options;
-    const own = { inflightMax, streamsMax, messageMaxBytes, identity, ...security };
+    const timeLimits = this.#handlers.limits.native;
+    const own = { inflightMax, streamsMax, messageMaxBytes, identity, timeLimits, ...security };
     const side = { ...own, log: fabricLog(log), ...offers(this.#plan) };
     return address === undefined ? { role: 'server', ...side } : { role: 'server', ...side, address };
   }

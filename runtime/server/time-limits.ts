@@ -3,6 +3,8 @@
  * the client waits for longer, or for ever.
  */
 
+import type { SessionOptions } from '../native.ts';
+
 export class TimeLimits {
   readonly #defaultUs: number;
   readonly #maxUs: number;
@@ -13,6 +15,14 @@ export class TimeLimits {
     const defaultUs = defaultMs === undefined ? this.#maxUs : defaultMs * 1000;
     const least = Math.min(defaultUs, this.#maxUs);
     this.#defaultUs = least === Infinity ? 0 : least;
+  }
+
+  /** The same for native code, which ends large messages that their clients keep waiting. */
+  get native(): NonNullable<SessionOptions['timeLimits']> {
+    return {
+      ...(this.#defaultUs !== 0 && { defaultUs: this.#defaultUs }),
+      ...(this.#maxUs !== Infinity && { maxUs: this.#maxUs }),
+    };
   }
 
   /** The limit of a call, in microseconds, from what its client gave; 0 is none. A different one is the server's own. */

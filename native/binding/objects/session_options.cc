@@ -49,6 +49,11 @@ session::SessionOptions read_session_options(const Napi::Object& given, std::str
     options.peer_takes_carried = given.Get("peerTakesCarried").As<Napi::Boolean>();
   if (given.Has("arenaBytesMax"))
     options.arena_max_bytes = static_cast<std::size_t>(u64(given, "arenaBytesMax"));
+  if (const Napi::Value limits = given.Get("timeLimits"); limits.IsObject()) {
+    const auto times = limits.As<Napi::Object>();
+    if (times.Has("defaultUs")) options.timeout_default_us = u64(times, "defaultUs");
+    if (times.Has("maxUs")) options.timeout_max_us = u64(times, "maxUs");
+  }
   const Napi::Value seal = given.Get("seal");
   if (seal.IsObject()) options.seal = read_seal(seal.As<Napi::Object>(), error);
   return options;

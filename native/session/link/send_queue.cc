@@ -205,6 +205,8 @@ void SendQueue::write(std::span<const Sge> from, std::uint64_t remote_addr, std:
     unsignaled_write_bytes_ += bytes;
     signaled = unsignaled_write_bytes_ >= kWriteSignalBytes;
     if (signaled) unsignaled_write_bytes_ = 0;
+  } else {
+    write_bytes_completed_ += bytes;
   }
   SendWr& wr = prepare(Opcode::rdma_write, signaled, done);
   wr.remote_addr = remote_addr;

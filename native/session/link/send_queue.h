@@ -134,6 +134,11 @@ class SendQueue {
            may_write_on(bytes);
   }
 
+  /// Bytes of WRITEs that are posted and have not completed, ...
+  std::uint32_t write_bytes_ahead() const { return writes_ahead_; }
+  /// ... and of those that have, counting on.
+  std::uint64_t write_bytes_completed() const { return write_bytes_completed_; }
+
   /// Posts what is prepared, and nothing that waits.
   void ring() { post_prepared(); }
   /// Rings the doorbell for all that was prepared, after moving waiting frames up. Returns true while
@@ -188,6 +193,7 @@ class SendQueue {
       if (record.then == Then::nothing) continue;
       if (record.then == Then::chunk_written) {
         writes_ahead_ -= record.ref;
+        write_bytes_completed_ += record.ref;
         continue;
       }
       f(Done{record.then, record.ref});
@@ -294,6 +300,7 @@ class SendQueue {
   std::uint64_t frames_sent_ = 0, bytes_sent_ = 0;
   std::uint32_t writes_ahead_ = 0;  ///< bytes of WRITEs that have not completed
   std::uint32_t unsignaled_write_bytes_ = 0;
+  std::uint64_t write_bytes_completed_ = 0;
   bool open_ = false;
   // Before the arrays, with what else each post looks at.
   BoundedQueue<Outgoing> waiting_;

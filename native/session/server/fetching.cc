@@ -74,7 +74,7 @@ bool ServerHalf::start_fetch(std::uint32_t slot, memory::Use use) {
     return false;
   }
   if (spill) restore_metadata(bulk, *spill);
-  call.state = ServerState::fetching;
+  enter(call, ServerState::fetching);
   join(Bulk::read, slot);
   return true;
 }

@@ -40,6 +40,7 @@ void ServerHalf::on_request(const wire::Frame& frame, const std::byte* data, std
     shared_.stats.stream_messages_received += part.count;
   }
   call.method = header.method;
+  call.timeout_us = header.timeout_us;
   call.arrived_ns = shared_.now_ns;
   ++under_way_;
   if (call.is_call()) {
@@ -71,7 +72,6 @@ void ServerHalf::on_request(const wire::Frame& frame, const std::byte* data, std
     return refuse_size(slot, frame.message_bytes);
   }
   call.state = ServerState::waiting;  // JS knows nothing of it yet
-  call.timeout_us = header.timeout_us;
   call.bulk = std::make_unique<ServerBulk>();
   call.bulk->request = event;
   on_bulk_request(slot, frame, data, receive_slot);
@@ -145,17 +145,12 @@ void ServerHalf::on_bulk_request(std::uint32_t slot, const wire::Frame& frame, c
 
 void ServerHalf::on_chunk_read(ReadRef read, bool vanished) {
   const std::uint32_t slot = read.slot;
-  --reads_outstanding_;
-  read_bytes_ -= read.bytes;
-  shared_.flow.read_ended(read.bytes);
+  reads_.ended(read.bytes);
   if (staging_ != nullptr) land();
   ServerCall& call = calls_[slot];
   ServerBulk& bulk = *call.bulk;
   if (vanished && !call.cancelled) {
-    call.cancelled = true;
-    call.cancel_status = kInternal;
-    bulk.turn.leave();
-    bulk.refusal = "the client's memory of the request was gone before it had been read";
+    stop_fetching(slot, kInternal, "the client's memory of the request was gone before it had been read");
   }
   if (--bulk.reads_outstanding != 0) return;
   if (call.cancelled) return deliver_fetched(slot);
@@ -195,7 +190,7 @@ void ServerHalf::deliver_fetched(std::uint32_t slot) {
     if (message_bytes == 0) return link_.protocol_error("a large message that it has not sealed");
   }
   event.word[ev::message_bytes] = static_cast<std::int32_t>(message_bytes);
-  call.state = ServerState::running;
+  enter(call, ServerState::running);
   call.bulk.reset();  // block and receive slot now belong to the event
   shared_.events.emit(event);
 }
@@ -214,12 +209,7 @@ void ServerHalf::on_cancel(const wire::Header& header) {
       link_.forget_waiters(header.call);
       return refuse(slot, header.method, false, header.method == kDeadlineExceeded ? why_waiting(slot) : "");
     case ServerState::fetching:
-      call.cancelled = true;
-      call.cancel_status = static_cast<std::uint8_t>(header.method);
-      call.bulk->refusal = "";
-      call.bulk->turn.leave();
-      if (call.bulk->reads_outstanding == 0) deliver_fetched(slot);
-      return;
+      return stop_fetching(slot, header.method, "");
     case ServerState::asking:
       return refuse(slot, header.method, true, "");
     case ServerState::running: {

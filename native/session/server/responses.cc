@@ -84,10 +84,10 @@ std::int32_t ServerHalf::submit_bulk(const BulkSubmission& submission) {
   bulk->metadata_bytes = submission.metadata_bytes;
   call.bulk = std::move(bulk);
   if (call.has_sink && call.sink.length >= call.bulk->total) {
-    call.state = ServerState::writing;
-    join(Bulk::write, slot);
+    start_writing(slot);
   } else {
-    call.state = ServerState::asking;
+    call.bulk->asked_ns = shared_.awake_ns;
+    enter(call, ServerState::asking);
     link_.control(wire::FrameType::sink_request, submission.call, call.bulk->total);
   }
   return result;
@@ -111,8 +111,7 @@ void ServerHalf::on_sink(const wire::Frame& frame) {
   call.sink = frame.sink;
   const bool lasting = (frame.header.flags & wire::lasting) != 0;
   if (call.invalidate_rkey == 0 && capabilities_.windows && !lasting) call.invalidate_rkey = frame.sink.rkey;
-  call.state = ServerState::writing;
-  join(Bulk::write, slot);
+  start_writing(slot);
 }
 
 /// Behind the WRITEs on the same queue pair, so that they are in place when it arrives.

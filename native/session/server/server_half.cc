@@ -9,7 +9,8 @@ using boundary::Event;
 using boundary::EvKind;
 namespace ev = boundary::ev;
 
-ServerHalf::ServerHalf(Link& link) : Half(link), calls_(link.options().call_slots) {}
+ServerHalf::ServerHalf(Link& link)
+    : Half(link), calls_(link.options().call_slots), reads_(link.shared().flow) {}
 
 ServerHalf::~ServerHalf() { end_all(); }
 
@@ -31,7 +32,7 @@ void ServerHalf::end_unposted() {
 
 void ServerHalf::end_all() {
   // Their flush has been polled, or the queue pair is about to go.
-  shared_.flow.read_ended(std::exchange(read_bytes_, 0));
+  reads_.clear();
   calls_.for_each([this](std::uint32_t slot, ServerCall& call) { end_call(slot, call); });
   for (auto& response : finishing_) {
     if (response != nullptr) end_response(*response);

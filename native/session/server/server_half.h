@@ -13,6 +13,7 @@
 #include "session/call_table.h"
 #include "session/flow.h"
 #include "session/link/link.h"
+#include "session/server/reads_under_way.h"
 #include "session/server/server_call.h"
 
 namespace rdma_rpc::session {
@@ -59,6 +60,12 @@ class ServerHalf final : Half {
   bool out_of_line() const {
     return (!reading_calls_.empty() && !reading_.waits()) || (!writing_calls_.empty() && !writing_.waits());
   }
+  /// Peers must move bulk data on: there is some under way, which check_bulk() is to look at.
+  bool moves_bulk() const {
+    return waiting_for_peer_ != 0 || reads_.count() != 0 || send_.write_bytes_ahead() != 0;
+  }
+  /// Ends calls whose deadline has passed meanwhile, and the session when its peer moves nothing.
+  void check_bulk();
   /// Hands a request over whose READs are over. False: a CANCEL may still lie in the completion queue that
   /// was there before the READs were (see Context::deliver_fetched).
   bool deliver(const Shared::Fetched& fetched, bool queue_was_empty);
@@ -81,6 +88,8 @@ class ServerHalf final : Half {
   /// The call is over, and its slot free.
   void set_idle(std::uint32_t slot, ServerCall& call, bool good) {
     if (call.state == ServerState::idle) return;
+    if (call.state == ServerState::writing) writing_left_ -= call.bulk->total - call.bulk->moved;
+    if (call.waits_for_peer()) --waiting_for_peer_;
     call.state = ServerState::idle;
     --under_way_;
     if (!call.is_call()) --parts_under_way_;
@@ -97,6 +106,16 @@ class ServerHalf final : Half {
     shared_.stats.stream_messages_sent +=
         wire::messages_answered(shared_.slots.payload(send_slot), metadata_bytes, status);
   }
+
+  /// A call that is under way goes on to that state.
+  void enter(ServerCall& call, ServerState state);
+
+  // overdue.cc
+  std::uint64_t deadline_ns(const ServerCall& call) const;
+  std::uint64_t end_ns(const ServerCall& call) const;
+  bool answers_move();
+  void end_overdue();
+  void end_late(std::uint32_t slot, ServerCall& call);
 
   // requests.cc
   void on_bulk_request(std::uint32_t slot, const wire::Frame& frame, const std::byte* data,
@@ -126,6 +145,8 @@ class ServerHalf final : Half {
 
   // transfers.cc
   void land();
+  void stop_fetching(std::uint32_t slot, std::uint32_t status, std::string why);
+  void start_writing(std::uint32_t slot);
   void stop_writing(std::uint32_t slot, std::uint32_t status, const std::string& text = "");
   /// Bytes of this call can be moved.
   void join(Bulk kind, std::uint32_t slot);
@@ -141,7 +162,6 @@ class ServerHalf final : Half {
     }
   };
   Moved may_post(Turn& turn) const;
-  Moved give_up(std::uint32_t slot, std::string why);
   Moved move_read(std::uint32_t slot, Turn& turn);
   Moved move_write(std::uint32_t slot, Turn& turn);
   void charge(Turn& turn, std::uint32_t bytes);
@@ -152,8 +172,11 @@ class ServerHalf final : Half {
   FairQueue::Member reading_, writing_;      ///< this session among those of the context
   CallTable<ServerCall> calls_;
   std::uint32_t under_way_ = 0, parts_under_way_ = 0;
-  std::uint32_t reads_outstanding_ = 0;
-  std::uint64_t read_bytes_ = 0;  ///< that those bring
+  ReadsUnderWay reads_;
+  std::uint32_t waiting_for_peer_ = 0;      ///< calls, see ServerCall::waits_for_peer()
+  std::uint64_t next_end_ns_ = UINT64_MAX;  ///< none of them is overdue before
+  std::uint64_t writing_left_ = 0;          ///< bytes of answers that no WRITE has been made for
+  Pace writing_pace_{kBulkStillNs};
   /// READs under way into staging memory, in order: they complete in order, and are copied from there.
   struct Landing {
     memory::BlockId block;

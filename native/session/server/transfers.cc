@@ -50,16 +50,6 @@ void ServerHalf::charge(Turn& turn, std::uint32_t bytes) {
   shared_.flow.moved(bytes);
 }
 
-/// The call is refused when its READs are over.
-Moved ServerHalf::give_up(std::uint32_t slot, std::string why) {
-  ServerCall& call = calls_[slot];
-  call.cancelled = true;
-  call.cancel_status = kResourceExhausted;
-  call.bulk->refusal = std::move(why);
-  if (call.bulk->reads_outstanding == 0) deliver_fetched(slot);
-  return Moved::all;
-}
-
 /// Moved::all when every READ of the call is prepared.
 Moved ServerHalf::move_read(std::uint32_t slot, Turn& turn) {
   ServerBulk& bulk = *calls_[slot].bulk;
@@ -71,34 +61,36 @@ Moved ServerHalf::move_read(std::uint32_t slot, Turn& turn) {
       continue;
     }
     if (const Moved moved = may_post(turn); moved != Moved::all) return moved;
-    if (reads_outstanding_ >= capabilities_.max_rd_atomic) return turn.halt(Moved::stuck);
+    if (reads_.count() >= capabilities_.max_rd_atomic) return turn.halt(Moved::stuck);
     if (bulk.piece_offset == 0) {
       const std::string why = link_.queue_pair().reach(piece.rkey, piece.addr, piece.length);
-      if (!why.empty()) return give_up(slot, "the server cannot reach the memory of the request: " + why);
+      if (!why.empty()) {
+        stop_fetching(slot, kResourceExhausted, "the server cannot reach the memory of the request: " + why);
+        return Moved::all;
+      }
     }
     std::uint32_t chunk = shared_.flow.chunk(capabilities_.max_msg_bytes);
     if (staging_ != nullptr)
       chunk = static_cast<std::uint32_t>(std::min<std::size_t>(chunk, staging_->largest()));
     const std::uint64_t from = piece.addr + bulk.piece_offset;
-    const std::uint32_t bytes =
-        capabilities_.read_bytes(from, std::min(piece.length - bulk.piece_offset, chunk));
-    if (const Moved moved = shared_.flow.may_read(read_bytes_, bytes); moved != Moved::all)
-      return turn.halt(moved);
+    const std::uint32_t wanted = std::min(piece.length - bulk.piece_offset, chunk);
+    const std::uint32_t bytes = capabilities_.read_bytes(from, reads_.may_begin(wanted));
+    if (bytes == 0) return turn.halt(Moved::stuck);
     fabric::Sge into{reinterpret_cast<std::uint64_t>(block.data) + bulk.moved, bytes, block.region->lkey()};
     if (staging_ != nullptr) {
       const memory::BlockId range = staging_->take(bytes);
       if (range == memory::kNoBlock && !staging_->empty()) return turn.halt(Moved::stuck);
-      if (range == memory::kNoBlock)
-        return give_up(slot, "the server has no staging memory: " + staging_->refusal());
+      if (range == memory::kNoBlock) {
+        stop_fetching(slot, kResourceExhausted, "the server has no staging memory: " + staging_->refusal());
+        return Moved::all;
+      }
       const memory::Block& landing = staging_->at(range);
       landings_.push_back({range, block.data + bulk.moved, bytes});
       into = {reinterpret_cast<std::uint64_t>(landing.data), bytes, landing.region->lkey()};
     }
     send_.read(into, from, piece.rkey, {Then::chunk_read, ReadRef{slot, bytes}.word()});
-    ++reads_outstanding_;
+    reads_.began(bytes);
     ++bulk.reads_outstanding;
-    read_bytes_ += bytes;
-    shared_.flow.read_began(bytes);
     bulk.moved += bytes;
     bulk.piece_offset += bytes;
     if (bulk.piece_offset == piece.length) next_piece(bulk);
@@ -135,6 +127,29 @@ void ServerHalf::land() {
   landings_.pop_front();
   std::memcpy(landing.to, staging_->at(landing.block).data, landing.bytes);
   staging_->release(landing.block);
+}
+
+/// No more READs of the request: the call is refused when those under way are over. Where they are carried
+/// out by a CPU of this side they leave its memory alone from now on, so that others can have it at once.
+void ServerHalf::stop_fetching(std::uint32_t slot, std::uint32_t status, std::string why) {
+  ServerCall& call = calls_[slot];
+  ServerBulk& bulk = *call.bulk;
+  call.cancelled = true;
+  call.cancel_status = static_cast<std::uint8_t>(status);
+  bulk.refusal = std::move(why);
+  bulk.turn.leave();
+  if (bulk.reads_outstanding == 0) return deliver_fetched(slot);
+  if (staging_ != nullptr || bulk.block == memory::kNoBlock) return;
+  const memory::Block& block = shared_.arena.at(bulk.block);
+  if (link_.queue_pair().abandon_reads(reinterpret_cast<std::uint64_t>(block.data), block.capacity))
+    shared_.arena.release(std::exchange(bulk.block, memory::kNoBlock));
+}
+
+void ServerHalf::start_writing(std::uint32_t slot) {
+  ServerCall& call = calls_[slot];
+  enter(call, ServerState::writing);
+  writing_left_ += call.bulk->total;
+  join(Bulk::write, slot);
 }
 
 /// Moved::all when every WRITE of the call is prepared, and the response behind them.
@@ -174,6 +189,7 @@ Moved ServerHalf::move_write(std::uint32_t slot, Turn& turn) {
       bulk.piece_offset += take;
       if (bulk.piece_offset == piece.length) next_piece(bulk);
     }
+    writing_left_ -= bulk.moved - start;
     send_.write({sges, count}, to, call.sink.rkey);
     charge(turn, bytes);
   }

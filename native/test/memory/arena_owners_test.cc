@@ -81,7 +81,7 @@ TEST(ArenaOwners, TheOnlyBlockOfAStepMayComeOutOfTheReserve) {
   EXPECT_EQ(arena.alloc(4 * MiB, Use::fetch, server), kNoBlock);
 }
 
-TEST(ArenaOwners, OneWithALimitOfItsOwnKeepsItForRequestsAlone) {
+TEST(ArenaOwners, OneWithALimitOfItsOwnKeepsItForItsRequests) {
   FakeDevice device;
   Arena arena(device, {.budget_bytes = 64 * MiB});
   const OwnerId limited = arena.add_owner(4 * MiB);
@@ -92,6 +92,26 @@ TEST(ArenaOwners, OneWithALimitOfItsOwnKeepsItForRequestsAlone) {
   const OwnerId other = arena.add_owner();
   EXPECT_FALSE(arena.beyond_own_limit(8 * MiB, Use::fetch, other));
   EXPECT_NE(arena.alloc(8 * MiB, Use::fetch, other), kNoBlock);
+}
+
+/// Answers have as much again, so that they never wait for what their own requests hold; and one that is
+/// larger goes alone.
+TEST(ArenaOwners, AnAnswerCountsForTheLimitOfItsOwnerBesideRequests) {
+  FakeDevice device;
+  Arena arena(device, {.budget_bytes = 64 * MiB});
+  const OwnerId limited = arena.add_owner(4 * MiB);
+  ASSERT_NE(arena.alloc(4 * MiB, Use::fetch, limited), kNoBlock);
+  const BlockId large = arena.alloc(8 * MiB, Use::response, limited);
+  ASSERT_NE(large, kNoBlock) << "nothing would come free for it";
+  EXPECT_TRUE(arena.beyond_own_limit(1, Use::response, limited));
+  EXPECT_EQ(arena.alloc(KiB, Use::response, limited), kNoBlock);
+  EXPECT_EQ(arena.alloc(KiB, Use::part, limited), kNoBlock);
+  arena.release(large);
+  for (const Use use : {Use::response, Use::part, Use::part, Use::response})
+    EXPECT_NE(arena.alloc(MiB, use, limited), kNoBlock);
+  EXPECT_EQ(arena.alloc(MiB, Use::response, limited), kNoBlock);
+  EXPECT_EQ(arena.alloc(MiB, Use::part, limited), kNoBlock);
+  EXPECT_NE(arena.alloc(MiB, Use::sink, limited), kNoBlock);
 }
 
 TEST(ArenaOwners, ThePlaceOfOneWithALimitIsGivenToOneWithout) {

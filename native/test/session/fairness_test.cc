@@ -197,12 +197,12 @@ TEST(Reads, OfAllSessionsTogetherHaveABound) {
   }
   hosts.run();
   for (const std::uint64_t id : ids) EXPECT_TRUE(hosts.ledger.at(id).answered());
-  EXPECT_LE(hosts.meter.reads_most, kMost);
+  EXPECT_LE(hosts.meter.reads_most, kMost + 4 * kReadLeastBytes) << "and each session has one in any case";
   EXPECT_GT(hosts.meter.reads_most, kMost - 2 * kChunkBytes) << "it is used";
   EXPECT_EQ(hosts.finish(), Violations{});
 }
 
-TEST(Reads, LargerThanTheBoundGoAlone) {
+TEST(Reads, LargerThanTheBoundGoWithOneShortOneOfEachOtherSession) {
   PairOptions options;
   options.context.read_bytes_max = 1;
   Hosts hosts(2, options);
@@ -211,7 +211,7 @@ TEST(Reads, LargerThanTheBoundGoAlone) {
   hosts.run();
   EXPECT_TRUE(hosts.ledger.at(a).answered());
   EXPECT_TRUE(hosts.ledger.at(b).answered());
-  EXPECT_EQ(hosts.meter.reads_most, kChunkBytes);
+  EXPECT_EQ(hosts.meter.reads_most, kChunkBytes + kReadLeastBytes);
   EXPECT_EQ(hosts.finish(), Violations{});
 }
 
@@ -370,14 +370,14 @@ TEST(FairnessSeeds, BoundsHoldAndBudgetsComeBack) {
         if (Session* open = hosts.server.context->find(hosts.at_server[any(3)])) open->close("a random end");
       }
       for (std::uint64_t steps = any(6); steps > 0; --steps) hosts.step();
-      EXPECT_LE(hosts.server.context->flow().read_bytes(), kMost);
+      EXPECT_LE(hosts.server.context->flow().read_bytes(), kMost + 3 * kReadLeastBytes);
     }
     for (int round = 0; round < 100 && hosts.ledger.open() != 0; ++round) {
       hosts.run();
       while (hosts.server.answer()) {
       }
     }
-    EXPECT_LE(hosts.meter.reads_most, kMost);
+    EXPECT_LE(hosts.meter.reads_most, kMost + 3 * kReadLeastBytes);
     // A copy is over when it is posted.
     EXPECT_LE(hosts.meter.writes_ahead_most, copies ? kCopiedBytesPerTurn : kWriteAheadBytes);
     for (const std::uint64_t id : ids) answered += hosts.ledger.at(id).answered() ? 1u : 0u;

@@ -98,6 +98,8 @@ void connect(Side& client, std::uint32_t& client_session, Side& server, std::uin
   client_session = client.open(session);
   session.client = false;
   session.arena_max_bytes = options.arena_max_bytes;
+  session.timeout_default_us = options.timeout_default_us;
+  session.timeout_max_us = options.timeout_max_us;
   if (session.seal) {
     std::swap(session.seal->send_frames, session.seal->receive_frames);
     std::swap(session.seal->send_bulk, session.seal->receive_bulk);

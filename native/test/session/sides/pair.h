@@ -34,7 +34,8 @@ struct PairOptions {
   std::uint32_t max_message_bytes = 4 << 20;
   std::size_t staging_bytes = std::size_t{16} << 20;
   std::uint32_t call_slots = 0;
-  std::size_t arena_max_bytes = 0;  ///< of the server's session
+  std::size_t arena_max_bytes = 0;                           ///< of the server's session
+  std::uint64_t timeout_default_us = 0, timeout_max_us = 0;  ///< of the server's session
   bool sealed = false;
   /// What is no longer goes in segments; 0: nothing does.
   std::uint32_t segmented_bytes = 0;
