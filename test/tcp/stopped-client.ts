@@ -1,0 +1,21 @@
+/**
+ * A client process that stops in the middle of its calls, as a debugger or a suspended machine stops it: argv
+ * has the address, the kind of call, how many of them, the bytes of each and its time limit in ms (0: none).
+ * With requests it stops itself when they are on their way; with answers whoever started it does.
+ */
+import { createChannel, createClient } from 'rdma-rpc';
+import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
+
+const [, , address = '', kind, count, bytes, timeoutMs] = process.argv;
+const client = createClient(EchoDefinition, createChannel(address, { fabric: 'tcp' }));
+await client.echo({});
+
+const options = Number(timeoutMs) === 0 ? {} : { timeoutMs: Number(timeoutMs) };
+const payload = new Uint8Array(Number(bytes));
+for (let i = 0; i < Number(count); ++i) {
+  const call =
+    kind === 'request' ? client.echo({ payload }, options) : client.fetch({ number: Number(bytes) }, options);
+  call.catch(() => undefined);
+}
+// The requests go at the end of this turn, and what asks for their bytes comes later than the next one.
+if (kind === 'request') setImmediate(() => process.kill(process.pid, 'SIGSTOP'));

@@ -1,0 +1,123 @@
+/**
+ * Clients that are stopped in the middle of large messages, as a debugger or a suspended machine stops them:
+ * they cost their own calls and the memory that is their share, for a bounded time, and nobody else anything.
+ */
+import { type ChildProcess, fork } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { createChannel, createClient, createServer, leaseOf, type ServerOptions, stats } from 'rdma-rpc';
+import { afterEach, expect, test } from 'vitest';
+import { until } from '../outcomes.ts';
+import { EchoDefinition, type EchoMessageInit } from '../runtime/gen/echo.rdma.ts';
+import { compiled } from '../runtime/process/processes.ts';
+
+const MiB = 1 << 20;
+
+const closing: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close();
+});
+
+interface Held {
+  /** Requests that handlers have got; with `pause` they wait for it. */
+  fetches: number;
+  go: () => void;
+}
+
+async function serve(options: ServerOptions = {}) {
+  let go: () => void = () => undefined;
+  const goes = new Promise<void>((resolve) => {
+    go = resolve;
+  });
+  const held: Held = { fetches: 0, go };
+  const server = createServer({ fabric: 'tcp', log: () => undefined, ...options }).add(EchoDefinition, {
+    echo: (request) => {
+      const number = request.payload.byteLength;
+      leaseOf(request)?.release();
+      return { number };
+    },
+    fetch: async ({ number }): Promise<EchoMessageInit> => {
+      ++held.fetches;
+      await goes;
+      return { payload: new Uint8Array(number) };
+    },
+  });
+  const address = await server.listen('127.0.0.1:0');
+  closing.push(() => server.shutdown({ graceMs: 0 }));
+  const channel = createChannel(address, { fabric: 'tcp' });
+  closing.push(() => channel.close());
+  return { address, held, client: createClient(EchoDefinition, channel) };
+}
+
+type Kind = 'request' | 'answer';
+function start(address: string, kind: Kind, count: number, bytes: number, timeoutMs: number): ChildProcess {
+  const args = [address, kind, count, bytes, timeoutMs].map(String);
+  const child = fork(compiled('stopped-client', 'tcp'), args, { silent: true });
+  closing.push(() => child.kill('SIGKILL'));
+  return child;
+}
+
+/** Third word behind the name, which stands in parentheses. */
+const isStopped = ({ pid }: ChildProcess): boolean =>
+  readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ')[1]?.startsWith('T') === true;
+
+test('six clients that are stopped in the middle of their requests keep nobody from sending large ones', async () => {
+  const { address, client } = await serve();
+  await client.echo({});
+  for (let i = 0; i < 6; ++i) {
+    const child = start(address, 'request', 1, 12 * MiB, 0);
+    await until(() => isStopped(child));
+    // None of the others comes to an end before 30 s.
+    const payload = new Uint8Array(4 * MiB);
+    expect(await client.echo({ payload }, { timeoutMs: 20_000 })).toMatchObject({ number: 4 * MiB });
+  }
+});
+
+test('a request that is announced and not sent gives its memory back at its deadline', async () => {
+  const { address, client } = await serve();
+  const before = stats().arenaLeasedBytes;
+  const child = start(address, 'request', 1, 60 * MiB, 2000);
+  await until(() => isStopped(child));
+  await until(() => stats().arenaLeasedBytes === before);
+  expect(child.exitCode).toBeNull();
+  expect(await client.echo({ payload: new Uint8Array(60 * MiB) })).toMatchObject({ number: 60 * MiB });
+});
+
+test('of the server as well, where that comes first', async () => {
+  const { address } = await serve({ timeoutMaxMs: 2000 });
+  const before = stats().arenaLeasedBytes;
+  const child = start(address, 'request', 1, 60 * MiB, 0);
+  await until(() => isStopped(child));
+  await until(() => stats().arenaLeasedBytes === before);
+});
+
+test('answers that nobody grants memory for give theirs back at their deadline', async () => {
+  const { address, held, client } = await serve();
+  const child = start(address, 'answer', 4, 8 * MiB, 3000);
+  await until(() => held.fetches === 4);
+  child.kill('SIGSTOP');
+  await until(() => isStopped(child));
+  const before = stats().arenaLeasedBytes;
+  held.go();
+  await until(() => stats().arenaLeasedBytes >= before + 4 * 8 * MiB);
+  await until(() => stats().arenaLeasedBytes === before);
+  expect((await client.fetch({ number: 8 * MiB })).payload.byteLength).toBe(8 * MiB);
+});
+
+test('answers of a session hold no more than its quota, and other sessions go on', async () => {
+  const { address, held, client } = await serve({ quotas: { arenaBytesMax: 2 * MiB } });
+  // Of which two fit, in blocks of 1 MiB each.
+  const child = start(address, 'answer', 8, 900 << 10, 3000);
+  await until(() => held.fetches === 8);
+  child.kill('SIGSTOP');
+  await until(() => isStopped(child));
+  const before = stats().arenaLeasedBytes;
+  held.go();
+  await until(() => stats().arenaLeasedBytes > before);
+  let most = 0;
+  await until(() => {
+    most = Math.max(most, stats().arenaLeasedBytes - before);
+    return stats().arenaLeasedBytes === before;
+  });
+  expect(most).toBe(2 * MiB);
+  expect((await client.fetch({ number: 3 * MiB })).payload.byteLength).toBe(3 * MiB);
+});
