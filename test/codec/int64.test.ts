@@ -90,7 +90,11 @@ test('the bytes are those of protobuf-es and protobufjs, whose values are not ma
     unsigned: fc.bigInt(0n, 2n ** 64n - 1n),
     list: fc.array(fc.bigInt(-(2n ** 63n), 2n ** 63n - 1n), { minLength: 1, maxLength: 4 }),
   });
-  const long = (value: bigint) => protobuf.util.Long.fromString(String(value), false);
+  // The types of protobufjs do not know the library's static functions.
+  const { Long } = protobuf.util as unknown as {
+    readonly Long: { fromString(text: string, unsigned: boolean): object };
+  };
+  const long = (value: bigint) => Long.fromString(String(value), false);
   const longs = fc.oneof(
     wide,
     values.filter(({ list }) => list.length > 0),
@@ -105,9 +109,9 @@ test('the bytes are those of protobuf-es and protobufjs, whose values are not ma
     const rest = theirs
       .encode({
         signed: long(signed),
-        unsigned: protobuf.util.Long.fromString(String(unsigned), true),
+        unsigned: Long.fromString(String(unsigned), true),
         zigzag: long(signed),
-        fixed: protobuf.util.Long.fromString(String(unsigned), true),
+        fixed: Long.fromString(String(unsigned), true),
         sfixed: long(signed),
         packed: list.map(long),
       })
