@@ -49,7 +49,7 @@ function shown(text: string): string {
 }
 
 /** Whether `text` is the default of a field of this type in the form that compilers write. Values of enums are names, which the caller looks up. */
-export function isDefault(text: string, type: number | undefined): boolean {
+function isDefault(text: string, type: number | undefined): boolean {
   const name = typeName(type);
   switch (name) {
     case undefined:
