@@ -90,8 +90,8 @@ const plainCodes = new Set(['ERR_SSL_WRONG_VERSION_NUMBER', 'ERR_SSL_PACKET_LENG
 const endedText = 'the server ended the connection in the TLS handshake; its log may say why';
 /** Whether it lacks the name or has another key it does not say. */
 const noKey = 'the server has not this key by this name (option tls: psk of the channel)';
-/** The server's own word that it does not go on, in OpenSSL's spelling. */
-const alertCode = /^ERR_SSL_\w+_ALERT_/;
+/** The server's own word that it does not go on, in OpenSSL's spelling, which has `SSL/TLS_ALERT` for some from 3.5 on. */
+const alertCode = /^ERR_SSL_[\w/]+_ALERT_/;
 const alertText =
   'the server refuses the TLS handshake: it has no certificate that this channel can use, such as with its option tls: psk; its log may say why';
 /** What the system says when nobody is there, or goes. */

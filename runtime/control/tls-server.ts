@@ -30,8 +30,11 @@ import { tlsClosed } from './tls-records.ts';
 const placeOf = ({ remoteAddress, remotePort, localAddress, localPort }: Socket): string =>
   [remoteAddress, remotePort, localAddress, localPort].join(' ');
 
-/** An alert that the client has sent: its name follows, in OpenSSL's spelling. */
-const alertCode = /^ERR_SSL_\w+?_ALERT_(\w+)$/;
+/**
+ * An alert that the client has sent: its name follows, in OpenSSL's spelling. In front of it stands `TLSV1` or `SSLV3`, and for
+ * some of them `SSL/TLS` from OpenSSL 3.5 on, which Node 24 has.
+ */
+const alertCode = /^ERR_SSL_[\w/]+?_ALERT_(\w+)$/;
 /** Those with which it says that it does not take this side's certificate (RFC 8446, 6.2). OpenSSL says `decrypt error` for a wrong signature, of an authority by the same name for one. */
 const certificateAlert = /^(unknown ca|decrypt error|.*certificate.*)$/;
 

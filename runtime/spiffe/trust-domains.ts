@@ -79,6 +79,7 @@ export class TrustDomains {
     // All that TLS knows are those.
     if (this.#bundles.size === 1) return;
     const notOf = `the certificate of ${id} is not signed by an authority of its trust domain`;
+    let unseen = '';
     let at = certificate;
     for (let length = 1; length < pathMax; ++length) {
       const root = bundle.authorities.find((authority) => hasIssued(authority, at));
@@ -88,10 +89,13 @@ export class TrustDomains {
         if (next !== undefined && !next.raw.equals(root.raw)) break;
         return;
       }
+      // TLS has found a path all the same. Node 24.21 shows a server nothing of what a client sends behind its own
+      // certificate, where 22 and 26 do, and without that nobody knows whose authority is at the end of the path.
+      if (next === undefined) unseen = `, and Node ${process.versions.node} shows no certificate behind it`;
       if (next === undefined || !hasIssued(next, at) || this.#isOfAnother(next, bundle)) break;
       at = next;
     }
-    throw new Error(notOf);
+    throw new Error(`${notOf}${unseen}`);
   }
 
   /** TLS may have ended its path there, and not seen what the domain itself has said of this authority. */
