@@ -3,11 +3,11 @@
  * there, so that nothing which happens to be installed on this machine can stand in for a step that set-up lacks. Needs root, mounts
  * and mmdebstrap; says "not run" and why where it cannot have them, and ends with 77.
  *
- *   node scripts/bare-machine.mjs [--user] [--packages] [--take] [COMMAND ...]
+ *   node scripts/bare-machine.mjs [--user] [--packages] [--take] [--node MAJOR] [COMMAND ...]
  *
  * Without COMMAND: those of the README, then the tests that read the tree without git, as from a tarball. --user: as somebody who is not root and
  * has no sudo. --packages: with the Debian packages that set-up would install. --take: what was built there becomes this checkout's, as far as
- * it has nothing of its own. What the commands leave in build/results is recorded here.
+ * it has nothing of its own. --node: with that Node instead of this machine's. What the commands leave in build/results is recorded here.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import {
@@ -26,6 +26,7 @@ import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { root as project, run } from './command.mjs';
 import { FOR_TESTS, install, packagesOf } from './debian.mjs';
+import { installTools, nodeFolder } from './quickstart-tools.mjs';
 import { NOT_RUN, record } from './results.mjs';
 import { progress } from './step.mjs';
 
@@ -120,11 +121,13 @@ async function debianTarball() {
   return tarball;
 }
 
-/** Node, npm and Node's headers, as they are installed here. */
-function layNode(root) {
+/** Node, npm and Node's headers, as they are installed here; `major`: with the program of that version (quickstart-tools.mjs). */
+async function layNode(root, major) {
   const prefix = dirname(dirname(process.execPath));
   const put = (from, to) => cpSync(from, join(root, 'usr', to), { recursive: true, verbatimSymlinks: true });
-  put(process.execPath, 'bin/node');
+  const why = major === undefined ? '' : await installTools('bare machine');
+  if (why !== '') throw new NotHere(why);
+  put(major === undefined ? process.execPath : join(nodeFolder(major), 'node'), 'bin/node');
   put(join(prefix, 'lib/node_modules/npm'), 'lib/node_modules/npm');
   const headers = join(prefix, 'include/node');
   if (existsSync(headers)) put(headers, 'include/node');
@@ -213,9 +216,9 @@ async function take(checkout) {
 }
 
 async function main() {
-  const flags = ['user', 'packages', 'take'].map((name) => [name, { type: 'boolean' }]);
+  const flag = { type: 'boolean' };
   const { values, positionals } = parseArgs({
-    options: Object.fromEntries(flags),
+    options: { user: flag, packages: flag, take: flag, node: { type: 'string' } },
     allowPositionals: true,
   });
   const commands = positionals.length > 0 ? positionals : [...commandsOfReadme(), WITHOUT_GIT];
@@ -230,7 +233,7 @@ async function main() {
   process.on('exit', () => rmSync(root, { recursive: true, force: true }));
   await run(['tar', '-xf', tarball, '-C', root]);
   await run(['chmod', '755', root]);
-  layNode(root);
+  await layNode(root, values.node);
   const runs = await inside(root, asRoot, 'npm --version >/dev/null');
   if (runs !== 0)
     throw new NotHere(`npm of this machine does not run on Debian's minimum (it ended with ${runs})`);

@@ -8,6 +8,7 @@
  * It starts before npm has installed anything, so it uses nothing but Node.
  */
 import { parseArgs } from 'node:util';
+import { MAIN_NODE } from './quickstart-tools.mjs';
 import { clear, recorded, summarize } from './results.mjs';
 import { ahead, check, runStages, suite } from './stages.mjs';
 
@@ -39,12 +40,12 @@ const CONTRIBUTOR = [
   NATIVE_SANITIZED,
 ];
 const ALL = [
-  // The README's commands, npm test among them, on a machine that has nothing: where that works they need not run on this one, too.
-  // What was built there is taken, so set-up finds its work done.
+  // The README's commands, npm test among them, with the Node that most users run, on a machine that has nothing: where that
+  // works they need not run on this one, too. What was built there is taken, so set-up finds its work done.
   [
     [
       {
-        ...suite('bare machine', ...script('bare-machine', '--take')),
+        ...suite('bare machine', ...script('bare-machine', '--take', '--node', MAIN_NODE)),
         otherwise: suite('npm test', 'npm', 'test'),
       },
     ],
@@ -59,7 +60,7 @@ const ALL = [
     ],
   ],
   NATIVE_SANITIZED,
-  [[suite('Nodes', ...script('node-tests'))]],
+  [[suite('Nodes', ...script('node-tests', '--except', MAIN_NODE))]],
   [[suite('addon, sanitized', ...sanitized('addon-tests'))]],
   // An emulated guest keeps little more than one core busy, and its time limits allow for a slow host; so do
   // those of `portable`, which is emulated for the most part. Each native suite runs on one kind of device

@@ -1,20 +1,20 @@
 /**
- * The vitest suite on the Nodes that users run, other than the one of this machine: whole on the main version, and on the
- * others the folders that depend on what a Node does. Each Node comes from npm (quickstart-tools.mjs). The addon, the
- * generated code and dist are the ones that setup has made: Node-API makes one addon fit all of them.
+ * The vitest suite on the Nodes that users run: whole on the main version, and on the others the folders that depend on
+ * what a Node does. Each Node comes from npm (quickstart-tools.mjs). The addon, the generated code and dist are the ones
+ * that setup has made: Node-API makes one addon fit all of them.
  *
- *   node scripts/node-tests.mjs [--node MAJOR] [FOLDER ...]      without --node: all; FOLDERs: only these, on each
+ *   node scripts/node-tests.mjs [--node MAJOR | --except MAJOR] [FOLDER ...]
+ *
+ * Without --node: all but one, on which npm test has run: that of --except, or this machine's. FOLDERs: only these, on each.
  */
 import { rmSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { root, run } from './command.mjs';
-import { installTools, nodeFolder, nodeVersions } from './quickstart-tools.mjs';
+import { installTools, MAIN_NODE, nodeFolder, nodeVersions } from './quickstart-tools.mjs';
 import { NOT_RUN, record, summarize } from './results.mjs';
 import { readVitest, reporting } from './vitest-report.mjs';
 
-/** Most users run this one, so everything must pass on it. */
-const MAIN = '24';
 /** What meets Node itself: its event loop, its buffers and sockets, its workers, its ways to end. */
 const ON_OTHERS = ['channel', 'ends', 'native', 'runtime', 'services', 'stream', 'tcp'].map(
   (name) => `test/${name}`,
@@ -22,13 +22,13 @@ const ON_OTHERS = ['channel', 'ends', 'native', 'runtime', 'services', 'stream',
 const LIMIT_MS = 45 * 60_000;
 
 const { values, positionals } = parseArgs({
-  options: { node: { type: 'string' } },
+  options: { node: { type: 'string' }, except: { type: 'string' } },
   allowPositionals: true,
 });
 const here = process.versions.node.split('.', 1)[0];
 
 async function vitest(major) {
-  const folders = positionals.length > 0 ? positionals : major === MAIN ? [] : ON_OTHERS;
+  const folders = positionals.length > 0 ? positionals : major === MAIN_NODE ? [] : ON_OTHERS;
   const suite = `Node ${major}`;
   const report = join(root, 'build', `vitest-node-${major}.json`);
   rmSync(report, { force: true });
@@ -45,8 +45,9 @@ async function vitest(major) {
 }
 
 const versions = nodeVersions();
-if (values.node !== undefined && !versions.includes(values.node)) {
-  console.error(`node-tests: --node is one of ${versions.join(', ')}, not '${values.node}'`);
+for (const [option, major] of Object.entries(values)) {
+  if (versions.includes(major)) continue;
+  console.error(`node-tests: --${option} is one of ${versions.join(', ')}, not '${major}'`);
   process.exit(2);
 }
 const why = await installTools('Nodes');
@@ -55,9 +56,10 @@ if (why !== '') {
   process.exit(NOT_RUN);
 }
 // The main version first, in case that the time is over before all have run.
+const { node, except = here } = values;
 const wanted = versions
-  .filter((major) => (values.node === undefined ? major !== here : major === values.node))
-  .sort((a, b) => (b === MAIN) - (a === MAIN));
+  .filter((major) => (node === undefined ? major !== except : major === node))
+  .sort((a, b) => (b === MAIN_NODE) - (a === MAIN_NODE));
 const recorded = [];
 for (const major of wanted) recorded.push(await vitest(major));
 process.exit(summarize(recorded) ? 0 : 1);

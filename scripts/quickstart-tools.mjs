@@ -1,6 +1,7 @@
 /**
  * The Nodes, package managers and tools of test/quickstart/package.json, installed into build/quickstart. Called by the
- * suites that run on another Node than the one that started them: quickstart-tests.mjs and node-tests.mjs.
+ * suites that run on another Node than the one that started them: quickstart-tests.mjs, node-tests.mjs and
+ * bare-machine.mjs.
  */
 import { copyFileSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,6 +10,9 @@ import { progress } from './step.mjs';
 
 export const TOOLS = join(root, 'build', 'quickstart');
 const LIST = join(root, 'test', 'quickstart', 'package.json');
+
+/** Most users run this one, so everything must pass on it. */
+export const MAIN_NODE = '24';
 
 /** The major versions of Node among the tools, oldest first: `['20', '22', …]`. */
 export const nodeVersions = () =>

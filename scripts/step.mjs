@@ -25,10 +25,11 @@ function* filesUnder(path, ignore) {
 
 /**
  * Hash of the names and contents of all files under `paths` (relative to the root), and of `salt`. Where the checkout lies is no
- * part of it: what was built stays good when the checkout moves, and CMake makes its own directory anew (cmake.mjs).
+ * part of it: what was built stays good when the checkout moves, and CMake makes its own directory anew (cmake.mjs). Nor is the
+ * Node that builds: one addon fits all of them by Node-API.
  */
 export function fingerprint(paths, { ignore = [], salt = '' } = {}) {
-  const hash = createHash('sha256').update(`${process.version} ${salt}`);
+  const hash = createHash('sha256').update(salt);
   for (const path of paths) {
     for (const file of filesUnder(path, ignore)) {
       hash.update(`\0${file}\0`).update(readFileSync(join(root, file)));
