@@ -61,6 +61,8 @@ export function nothingStays(registeredMost: number): void {
     if (end !== 'answered') await settled;
     // Handlers give what nobody waits for any more.
     answer();
+    // They are on their way then, and what is kept for them can be waited for.
+    await new Promise((resolve) => setImmediate(resolve));
     for (const result of await settled)
       expect(result.status).toBe(end === 'answered' ? 'fulfilled' : 'rejected');
     await vi.waitFor(() => expect(keptOn('shm')).toEqual(nothingKept), 20_000);
