@@ -124,7 +124,7 @@ const kinds: readonly Kind[] = [
     [float(0.125), 0.125],
     [float(Number.NaN), 'NaN'],
     [float(Number.NEGATIVE_INFINITY), '-Infinity'],
-    [fixed32(1), 1.401298464324817e-45],
+    [fixed32(1), 1.4013e-45],
     [fixed32(0x7f80_0001), 'NaN'],
   ]),
   kind('DOUBLE', 1, 12, [

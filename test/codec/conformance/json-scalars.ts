@@ -72,10 +72,26 @@ export const integers = [
 
 export const floats = [
   ...accepted('required', [
-    ['FloatFieldMinPositiveValue', '{"optionalFloat":1.1754943508222875e-38}'],
-    ['FloatFieldMaxNegativeValue', '{"optionalFloat":-1.1754943508222875e-38}'],
-    ['FloatFieldMaxPositiveValue', '{"optionalFloat":3.4028234663852886e38}'],
-    ['FloatFieldMinNegativeValue', '{"optionalFloat":-3.4028234663852886e38}'],
+    [
+      'FloatFieldMinPositiveValue',
+      '{"optionalFloat":1.1754943508222875e-38}',
+      { optionalFloat: 1.1754944e-38 },
+    ],
+    [
+      'FloatFieldMaxNegativeValue',
+      '{"optionalFloat":-1.1754943508222875e-38}',
+      { optionalFloat: -1.1754944e-38 },
+    ],
+    [
+      'FloatFieldMaxPositiveValue',
+      '{"optionalFloat":3.4028234663852886e38}',
+      { optionalFloat: 3.4028235e38 },
+    ],
+    [
+      'FloatFieldMinNegativeValue',
+      '{"optionalFloat":-3.4028234663852886e38}',
+      { optionalFloat: -3.4028235e38 },
+    ],
     ['FloatFieldQuotedValue', '{"optionalFloat":"1"}', { optionalFloat: 1 }],
     ['FloatFieldQuotedExponentialValue', '{"optionalFloat":"1.5e2"}', { optionalFloat: 150 }],
     ['FloatFieldNan', '{"optionalFloat":"NaN"}'],
