@@ -47,7 +47,8 @@ export function writeTexts(texts: ReadonlyMap<string, string>): void {
     }
     for (const { draft, place, file } of drafts) orRefuse(file, () => renameSync(draft, place));
   } finally {
-    for (const { draft } of drafts) rmSync(draft, { force: true });
+    // `force` is not enough: since Node 24 a path below a file is an error all the same.
+    for (const { draft } of drafts) if (existsSync(draft)) rmSync(draft);
   }
 }
 
