@@ -60,7 +60,6 @@ const ALL = [
     ],
   ],
   NATIVE_SANITIZED,
-  [[suite('Nodes', ...script('node-tests', '--except', MAIN_NODE))]],
   [[suite('addon, sanitized', ...sanitized('addon-tests'))]],
   // An emulated guest keeps little more than one core busy, and its time limits allow for a slow host; so do
   // those of `portable`, which is emulated for the most part. Each native suite runs on one kind of device
@@ -73,6 +72,7 @@ const ALL = [
     [suite('RDMA siw', ...script('rdma-tests', '--link', 'siw')), suite('portable', ...npm('test:portable'))],
   ],
   [[suite('quick start', ...script('quickstart-tests'))]],
+  [[suite('Nodes', ...script('node-tests', '--except', MAIN_NODE))]],
   [[suite('runtimes', ...npm('test:runtimes'))]],
   [
     [
