@@ -212,7 +212,7 @@ class Loader {
   }
 }
 
-/** By its mark, or by the zeros beside ASCII letters where an editor has left the mark out. */
+/** Looks for its mark, or for the zeros beside ASCII letters where an editor has left the mark out. */
 function isUtf16(bytes: Uint8Array): boolean {
   const [first, second] = bytes;
   return (

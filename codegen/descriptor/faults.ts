@@ -33,7 +33,7 @@ export interface FileLike extends Named {
 }
 
 export interface DescriptorFault {
-  /** Of the element: field numbers and indices, as in SourceCodeInfo. */
+  /** Path of the element: field numbers and indices, as in SourceCodeInfo. */
   readonly path: string;
   /** Field number of the part that is wrong. */
   readonly part: number;

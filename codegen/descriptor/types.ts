@@ -37,7 +37,7 @@ export function isScalarName(name: string): name is ScalarName {
   return Object.hasOwn(typeNumbers, name) && name !== 'group' && name !== 'message' && name !== 'enum';
 }
 
-/** Of the message that protoc makes for a field `map<…>`. */
+/** Name of the message that protoc makes for a field `map<…>`. */
 export function mapEntryName(field: string): string {
   return `${field.replace(/(?:^|_)([a-zA-Z0-9]?)/g, (_, next: string) => next.toUpperCase())}Entry`;
 }

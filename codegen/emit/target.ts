@@ -3,7 +3,7 @@
 /** TypeScript, or JavaScript with declarations beside it. */
 export type Target = 'ts' | 'js';
 
-/** Of imports between generated files; `none` leaves it out, for bundlers. */
+/** Ending of imports between generated files; `none` leaves it out, for bundlers. */
 export type ImportExtension = 'ts' | 'js' | 'none';
 
 /** What contradicts itself, as text; empty when nothing does. */

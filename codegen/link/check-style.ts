@@ -22,7 +22,7 @@ export type Styled = keyof typeof styles;
 /** What is wrong with the name; undefined when nothing is. `features` are those of what has it. */
 export function styleFault(what: Styled, name: string, features: FeatureScope): string | undefined {
   const { form, name: style } = styles[what];
-  // Of a package each part.
+  // Each part of a package.
   if (name.split('.').every((part) => form.test(part)) || features.get('naming') === namingLegacy)
     return undefined;
   return `the name of ${what} ${name} is not in ${style}, which this edition asks for; features.enforce_naming_style = STYLE_LEGACY turns that off`;

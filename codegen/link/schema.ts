@@ -164,7 +164,7 @@ export class Schema {
             ? `is declared twice in this file`
             : `is declared in ${other.file.path} too`;
       const entry = [declared, other].some(isMapEntry);
-      // Nobody has written the name of what a map is made of.
+      // The name of a map's entry type stands in no file.
       const subject = entry ? `a map needs the name ${fullName} for its entries, which` : fullName;
       file.reporter.report(
         placeOf(file, path),

@@ -7,7 +7,7 @@ const escapes: Readonly<Record<string, string>> = {
   '\u2029': '\\u2029',
 };
 
-/** Of a finite number. `String` would lose the sign of -0. */
+/** Returns the text of a finite number. `String` would lose the sign of -0. */
 export function numberText(value: number): string {
   return Object.is(value, -0) ? '-0' : String(value);
 }

@@ -92,7 +92,7 @@ class FileParser {
         this.#importStatement();
         return;
       case 'option':
-        // Of all options of the file the first.
+        // The first of all options of the file.
         if (this.#options.length === 0) state.place('8', stream.peek(1));
         this.#options.push(parseOptionStatement(stream));
         return;

@@ -271,7 +271,7 @@ export class ClientSession implements SessionOwner, CallPlace {
 
   onCancelled(): void {}
 
-  /** It takes no more calls. First of all, since whoever hears of the end may begin a call at once. Does nothing the second time. */
+  /** It takes no more calls. This comes first, since a listener of the end may begin a call at once. Does nothing the second time. */
   #lose(): void {
     if (this.#lost) return;
     this.#lost = true;

@@ -1,5 +1,5 @@
 // What a turn takes behind JS while bulk data waits: no more than the next batch of events holds. All of it
-// would be handed to JS in the order in which it came, so whoever has sent much would have its turns first.
+// would be handed to JS in the order in which it came, so a peer that has sent much would be served first.
 #include <gtest/gtest.h>
 
 #include "session/sides/pair.h"

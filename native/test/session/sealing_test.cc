@@ -118,7 +118,7 @@ TEST_P(Sealed, FramesThatAreChangedCutRepeatedOrMovedAreFound) {
   }
 }
 
-/// In a process of its own: whoever takes the tag off such a frame has four gigabytes to decrypt, and
+/// Runs in a process of its own: code that takes the tag off such a frame has four gigabytes to decrypt, and
 /// crashes.
 TEST_P(Sealed, FramesShorterThanATagAreRefusedAndTakeNoNumber) {
   RDMA_RPC_NEEDS_LIBCRYPTO();

@@ -119,7 +119,7 @@ export class Endpoint implements ClientLinkOwner, Watched {
     if (this.#gone !== undefined || this.#attempt !== undefined || this.link !== undefined) return;
     clearTimeout(this.#timer);
     // Not at once: what goes wrong before the first wait must not end the attempt before it is stored.
-    // In the root: the connection, with all that it hears and all its timers, is not only for whoever calls now.
+    // In the root: the connection, with all that it hears and all its timers, serves other callers, too.
     this.#attempt = inRoot(() => Promise.resolve().then(() => this.#connect()));
     this.#set('connecting');
   }

@@ -90,7 +90,7 @@ export class Resolution {
     this.#timer.unref();
   }
 
-  /** In the root: the answer is not only for whoever calls now. */
+  /** Runs in the root, since the answer serves other callers, too. */
   #begin(): void {
     void inRoot(this.#ask, this);
   }
