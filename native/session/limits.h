@@ -109,8 +109,8 @@ inline constexpr std::uint64_t kReadSlowNs = 2'000'000'000;
 /// ends. Both are counted on the awake clock (kAwakeStepNs).
 inline constexpr std::uint64_t kBulkStillNs = 30'000'000'000;
 inline constexpr std::uint64_t kBulkLeastBytes = 1024 * 1024;
-/// Of answers one part in this number is due in each period, if that is more: what a session has at one time
-/// has been taken after as many, however much it is.
+/// In each period a client has to take one part in this number of all answers that wait, if that is more. So
+/// it has taken everything after this number of periods, however much it is.
 inline constexpr std::uint64_t kBulkPeriods = 16;
 /// How long a client may take to grant memory for an answer, where the call has no deadline. One whose thread
 /// is blocked or stopped for less is only slow.

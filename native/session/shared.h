@@ -100,8 +100,8 @@ struct SessionOptions {
   /// Arena memory that large requests of a client may hold at once, read or not yet let go of by handlers;
   /// and as much again for large answers to it. 0: as much as its share.
   std::size_t arena_max_bytes = 0;
-  /// Of a server: the deadline of calls whose clients set none, and the latest one that there may be. 0:
-  /// none.
+  /// A server's deadline for calls whose clients set none, and its longest deadline. 0 where there is no such
+  /// limit.
   std::uint64_t timeout_default_us = 0, timeout_max_us = 0;
   /// Frames and bulk messages are sealed; without: sent as they are.
   std::optional<SealOptions> seal{};

@@ -46,7 +46,7 @@ export class CallExtras implements Abortable {
   cause: unknown;
   /** It has been made again already, since no handler had seen it. */
   retried = false;
-  /** Of the caller, in which the callbacks run. */
+  /** The caller's async context, in which the callbacks run. */
   readonly #scope: Scope | undefined;
   #place: CallPlace | undefined;
   #token = 0;

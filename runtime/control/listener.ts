@@ -36,7 +36,7 @@ export class Listener {
     const server = this.#made(address);
     this.#server = server;
     try {
-      // In the root: its connections are not for whoever has called this.
+      // In the root, since its connections do not belong to the caller of this function.
       await inRoot(this.#bind, this, server, address);
     } catch (error) {
       this.#release();

@@ -40,7 +40,7 @@ export function guarded(what: string, call: () => unknown): void {
   }
 }
 
-/** The same for a function of a server, a channel or the process: it is nobody's, whoever has made it run. */
+/** The same for a function of a server, a channel or the process: it runs without the stores of any call. */
 export function guardedInRoot(what: string, call: () => unknown): void {
   guarded(what, () => inRoot(call));
 }

@@ -2,8 +2,8 @@
  * In which async context functions of the application run: what `AsyncLocalStorage.getStore()` gives them. Used wherever such a function is
  * called from an event, a timer or the call of somebody else, on every JS thread.
  *
- * Connections, timers and batches of events serve many calls. Without this, a function would see the stores of whoever happened to
- * make the first call, and answer one user with the data of another. So a function that belongs to a call of a client runs in a scope
+ * Connections, timers and batches of events serve many calls. Without this, a function would see the stores of the caller that
+ * made the first call, and answer one user with the data of another. So a function that belongs to a call of a client runs in a scope
  * that was taken with the call, and every other one, handlers too, in the root, which has no stores.
  */
 import { AsyncLocalStorage, AsyncResource } from 'node:async_hooks';

@@ -23,8 +23,8 @@ class Grants {
 
   /// So many receives more are posted.
   void grow(std::uint32_t receives) { receives_ += receives; }
-  /// So many are not posted any more, since the device has refused them. What was granted of them before
-  /// cannot be taken back, but no more is granted until they are there again.
+  /// Takes away receives that are no longer posted, since the device has refused them. What was granted
+  /// before cannot be taken back, but no more is granted until they are there again.
   void shrink(std::uint32_t receives) { receives_ -= receives; }
   std::uint32_t receives() const { return receives_; }
   /// Neither held by anybody nor for certain for somebody.

@@ -71,7 +71,7 @@ struct ServerCall {
   /// What counts as a call, and is timed.
   bool is_call() const { return !part || opens; }
   /// It holds memory for as long as its peer likes, unless somebody looks at the clock: check_bulk(). (The
-  /// answer to a part waits for whoever reads the stream, within the share of such parts.)
+  /// answer to a part waits for the reader of the stream, within the share of such parts.)
   bool waits_for_peer() const {
     return state == ServerState::fetching || state == ServerState::writing ||
            (state == ServerState::asking && !part);

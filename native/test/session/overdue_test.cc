@@ -179,7 +179,7 @@ TEST(OverdueAnswer, ThatItsClientGrantsNoMemoryForEndsInTheEndWithoutADeadline) 
   crowd.expect_ends_with(kResourceExhausted);
 }
 
-/// Whoever reads a stream may take its time: what waits for it lies in the share of such messages.
+/// The reader of a stream may take its time: its messages wait in the share of memory that parts have.
 TEST(OverdueAnswer, OfAPartWaitsForItsReader) {
   Overdue crowd;
   crowd.stop_asking({.part = true});

@@ -129,7 +129,7 @@ TEST(SharedReceives, HaveOtherSlotsForWhatWaitedInEachSession) {
   };
   for (auto& member : members) ASSERT_TRUE(receives.join(member, 64));
   EXPECT_TRUE(apart());
-  // The second time: whoever comes takes those of one that has gone.
+  // The second time a new session takes those of one that has gone.
   for (std::size_t round = 0; round < 3 * members.size(); ++round) {
     auto& member = members[round % members.size()];
     receives.leave(member, static_cast<std::uint32_t>(round % members.size()));

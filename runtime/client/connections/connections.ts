@@ -47,7 +47,7 @@ export interface ConnectionsOwner {
   /** Where its calls wait. */
   readonly queue: CallQueue;
   readonly wanted: boolean;
-  /** Of the calls that wait. */
+  /** Deadlines of the calls that wait. */
   readonly deadlines: Deadlines;
   side(): LocalSide;
   /** `state` is what the connections add up to. */

@@ -39,7 +39,7 @@ export interface EndpointOwner {
   readonly queue: CallQueue;
   /** Somebody waits for a connection, however long it takes. */
   readonly wanted: boolean;
-  /** Of the calls that wait. */
+  /** Deadlines of the calls that wait. */
   readonly deadlines: Deadlines;
   /** Of attempts at its addresses. */
   readonly turns: Turns;

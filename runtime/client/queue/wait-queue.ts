@@ -111,7 +111,7 @@ export class WaitQueue<Entry extends Waiter> {
     }
     const fate = this.#fate;
     this.#fate = undefined;
-    // A fate that came while it was sent is dropped then: whoever takes an entry looks at its signal and deadline once more, and a
+    // A fate that came while it was sent is dropped then: the taker of an entry looks at its signal and deadline once more, and a
     // channel that is closed ends the connection as well.
     if (started) this.remove(entry);
     else if (fate !== undefined) this.fail(entry, fate);

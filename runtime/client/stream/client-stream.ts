@@ -52,7 +52,7 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
   readonly #timeoutMs: number;
   readonly #extras: CallExtras | undefined;
   readonly #outcome: Outcome;
-  /** Of the caller: requests are taken in it. */
+  /** The caller's async context, in which requests are taken. */
   readonly #scope = new Scope();
   #state: State = 'new';
   #streams: ClientStreams | undefined;

@@ -79,7 +79,7 @@ std::size_t CompletionQueue::poll(std::span<Wc> out) {
   const std::size_t watched = watched_.size();
   if (watched == 1 && first_ == nullptr) return poll(*watched_[0], out);
   // Each queue pair has an equal part of the batch before one has more: what is done about a completion may
-  // take milliseconds, and whoever has one waits for a few of each other queue pair, not for a batch of each.
+  // take milliseconds, and a queue pair with one waits for a few of each other one, not for a batch of each.
   const std::size_t share =
       std::max<std::size_t>(1, out.size() / std::max<std::size_t>(1, watched + listed_));
   std::size_t count = 0;
