@@ -71,8 +71,11 @@ export function recorded() {
   return files.map((file) => JSON.parse(readFileSync(join(folder, file), 'utf8')));
 }
 
-/** The sum of `results` as text: what each came to, the slowest tests, what did not run, was repeated or failed, and the sum as the last line. */
-export function summary(results) {
+/**
+ * The sum of `results` as text: what each came to, the slowest tests, what did not run, was repeated or failed, `more` lines, and the sum as
+ * the last line.
+ */
+export function summary(results, more = []) {
   const sum = (key) => results.reduce((total, result) => total + result[key], 0);
   const timed = results.flatMap(({ suite, timed }) =>
     timed.map(({ name, ms }) => ({ name: `${suite}: ${name}`, ms })),
@@ -82,13 +85,14 @@ export function summary(results) {
     ...results.map(counts),
     ...(slowest.length === 0 ? [] : ['the slowest tests:', ...slowest]),
     ...remarks(results),
+    ...more,
     `${sum('passed')} passed, ${sum('failed')} failed`,
   ].join('\n');
 }
 
-/** Prints the summary of `results`. Returns whether nothing failed and something ran. */
-export function summarize(results) {
-  console.log(`\n${summary(results)}`);
+/** Prints the summary of `results` with `more` lines in it. Returns whether nothing failed and something ran. */
+export function summarize(results, more) {
+  console.log(`\n${summary(results, more)}`);
   return results.every(({ failed }) => failed === 0) && results.some(({ passed }) => passed > 0);
 }
 

@@ -48,7 +48,7 @@ async function runStep(step, stage) {
   if (begin > time.lastBegin) return givesWay(step, `no time was left: ${time.words}`);
   const limitMs = Math.ceil(Math.max(1, Math.min(STEP_LIMIT_MS, time.end - begin)));
   const { code, output, message } = await outcome(step, live, limitMs);
-  took.push(`${minutes(performance.now() - begin)}: ${step.name}`);
+  took.push(`${step.name} ${minutes(performance.now() - begin)}`);
   if (performance.now() >= time.end) return givesWay(step, `it was stopped: ${time.words}`);
   if (step.ahead) return;
   if (code === NOT_RUN && step.otherwise !== undefined) await runStep(step.otherwise, stage);
@@ -65,7 +65,7 @@ async function runLane(steps, stage) {
 }
 
 /**
- * Resolves to a line for each step in the order in which they ended: how long it took. After `beginMs` from now no step begins, and after
+ * Resolves to a text for each step in the order in which they ended: its name and how long it took. After `beginMs` from now no step begins, and after
  * `endMs` those that are running are stopped: whoever started this would stop it, and then nobody saw what the others have come to.
  */
 export async function runStages(stages, { beginMs = Infinity, endMs = Infinity } = {}) {

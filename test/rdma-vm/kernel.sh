@@ -101,7 +101,10 @@ build_siw() ( # Debian's kernel leaves siw out (# CONFIG_RDMA_SIW is not set): t
   download "$headers$at" "$source$at" || lacking "cannot download the Debian packages $headers and $source"
   more=$(dpkg-deb -f "$headers"_*.deb Depends | grep -oE 'linux-(headers-[^ ,]+-common|kbuild-[^ ,]+)')
   mapfile -t more <<<"$more"
-  download "${more[@]/%/$at}" || lacking "cannot download the Debian packages ${more[*]}"
+  # A rebuild of the kernel may have replaced one of them, and not yet the others: the newest revision of each builds the module as well.
+  for deb in "${more[@]}"; do
+    download "$deb$at" || download "$deb" || lacking "cannot download the Debian package $deb"
+  done
   for deb in linux-headers-*.deb linux-kbuild-*.deb; do dpkg-deb -x "$deb" .; done
   sed -i "s,/usr/src/,$PWD/usr/src/," "usr/src/$headers/Makefile"
   compiler=$(grep -oE 'gcc-[0-9]+' "usr/src/$headers/.kernelvariables" | head -n 1)

@@ -152,11 +152,11 @@ test('a step that is stopped when the time is over has not run; what it had reco
   expect(well).toBe(true);
 });
 
-test('each step has a line that tells how long it took, also one in the place of another', async () => {
+test('each step is told with how long it took, also one in the place of another', async () => {
   const { printed } = await run(
     `[[[{ ...suite('s', ${ends(77, 'not run: x')}), otherwise: check('t', ${ends(0)}) }]], [[ahead('u', ${ends(1)})]]]`,
   );
-  expect([...printed.matchAll(/^\d+\.\d min: (.*)$/gm)].map(([, name]) => name)).toEqual(['s', 't', 'u']);
+  expect([...printed.matchAll(/(\w) \d+\.\d min/g)].map(([, name]) => name)).toEqual(['s', 't', 'u']);
 });
 
 test('the output of lanes that run side by side is not mixed', async () => {

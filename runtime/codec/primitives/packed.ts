@@ -39,6 +39,8 @@ const putSfixed32 = writeSfixed32;
 const putFixed64 = writeFixed64;
 const putSfixed64 = writeSfixed64;
 
+// The length of a list is read once: a getter or a Proxy of the application may change it in between, and beyond `limit` lie the messages of others.
+
 // Values of a list tend to be of one size: the room for the length is as if all were like the last one. Where that turns out wrong the values are moved.
 
 /** The size of the last value. Whether it is a number at all is asked later. */
@@ -66,11 +68,12 @@ export function writePackedInt32(
   limit: number,
   field: string,
 ): number {
-  if (at + prefixMax + 10 * list.length > limit) return noRoom(sink, at);
+  const count = list.length;
+  if (at + prefixMax + 10 * count > limit) return noRoom(sink, at);
   const { bytes } = sink;
-  const start = at + sizeOf(list.length * lastSize(list, false));
+  const start = at + sizeOf(count * lastSize(list, false));
   let end = start;
-  for (let i = 0; i < list.length; i++) {
+  for (let i = 0; i < count; i++) {
     const value = list[i] as number;
     if (typeof value !== 'number' || value !== (value | 0))
       mismatch(field, value, 'a whole number from -2^31 to 2^31 - 1');
@@ -87,11 +90,12 @@ export function writePackedUint32(
   limit: number,
   field: string,
 ): number {
-  if (at + prefixMax + 5 * list.length > limit) return noRoom(sink, at);
+  const count = list.length;
+  if (at + prefixMax + 5 * count > limit) return noRoom(sink, at);
   const { bytes } = sink;
-  const start = at + sizeOf(list.length * lastSize(list, false));
+  const start = at + sizeOf(count * lastSize(list, false));
   let end = start;
-  for (let i = 0; i < list.length; i++) {
+  for (let i = 0; i < count; i++) {
     const value = list[i] as number;
     if (typeof value !== 'number' || value !== value >>> 0)
       mismatch(field, value, 'a whole number from 0 to 2^32 - 1');
@@ -107,11 +111,12 @@ export function writePackedSint32(
   limit: number,
   field: string,
 ): number {
-  if (at + prefixMax + 5 * list.length > limit) return noRoom(sink, at);
+  const count = list.length;
+  if (at + prefixMax + 5 * count > limit) return noRoom(sink, at);
   const { bytes } = sink;
-  const start = at + sizeOf(list.length * lastSize(list, true));
+  const start = at + sizeOf(count * lastSize(list, true));
   let end = start;
-  for (let i = 0; i < list.length; i++) {
+  for (let i = 0; i < count; i++) {
     const value = list[i] as number;
     if (typeof value !== 'number' || value !== (value | 0))
       mismatch(field, value, 'a whole number from -2^31 to 2^31 - 1');
@@ -127,11 +132,12 @@ export function writePackedInt64(
   limit: number,
   field: string,
 ): number {
-  if (at + prefixMax + 10 * list.length > limit) return noRoom(sink, at);
+  const count = list.length;
+  if (at + prefixMax + 10 * count > limit) return noRoom(sink, at);
   const { bytes } = sink;
-  const start = at + sizeOf(list.length * lastSize64(list, false));
+  const start = at + sizeOf(count * lastSize64(list, false));
   let end = start;
-  for (let i = 0; i < list.length; i++) {
+  for (let i = 0; i < count; i++) {
     const value = list[i] as bigint;
     if (typeof value !== 'bigint' || BigInt.asIntN(64, value) !== value) splitSigned(value, field);
     signed[0] = value;
@@ -149,11 +155,12 @@ export function writePackedUint64(
   limit: number,
   field: string,
 ): number {
-  if (at + prefixMax + 10 * list.length > limit) return noRoom(sink, at);
+  const count = list.length;
+  if (at + prefixMax + 10 * count > limit) return noRoom(sink, at);
   const { bytes } = sink;
-  const start = at + sizeOf(list.length * lastSize64(list, false));
+  const start = at + sizeOf(count * lastSize64(list, false));
   let end = start;
-  for (let i = 0; i < list.length; i++) {
+  for (let i = 0; i < count; i++) {
     const value = list[i] as bigint;
     if (typeof value !== 'bigint' || BigInt.asUintN(64, value) !== value) splitUnsigned(value, field);
     unsigned[0] = value;
@@ -171,11 +178,12 @@ export function writePackedSint64(
   limit: number,
   field: string,
 ): number {
-  if (at + prefixMax + 10 * list.length > limit) return noRoom(sink, at);
+  const count = list.length;
+  if (at + prefixMax + 10 * count > limit) return noRoom(sink, at);
   const { bytes } = sink;
-  const start = at + sizeOf(list.length * lastSize64(list, true));
+  const start = at + sizeOf(count * lastSize64(list, true));
   let end = start;
-  for (let i = 0; i < list.length; i++) {
+  for (let i = 0; i < count; i++) {
     const value = list[i] as bigint;
     if (typeof value !== 'bigint' || BigInt.asIntN(64, value) !== value) splitSigned(value, field);
     signed[0] = value;
@@ -194,10 +202,11 @@ export function writePackedBool(
   limit: number,
   field: string,
 ): number {
-  if (at + prefixMax + list.length > limit) return noRoom(sink, at);
+  const count = list.length;
+  if (at + prefixMax + count > limit) return noRoom(sink, at);
   const { bytes } = sink;
-  at = put(bytes, at, list.length);
-  for (let i = 0; i < list.length; i++) at = putBool(bytes, at, list[i] as boolean, field);
+  at = put(bytes, at, count);
+  for (let i = 0; i < count; i++) at = putBool(bytes, at, list[i] as boolean, field);
   return at;
 }
 
@@ -208,10 +217,11 @@ export function writePackedFixed32(
   limit: number,
   field: string,
 ): number {
-  if (at + prefixMax + 4 * list.length > limit) return noRoom(sink, at);
+  const count = list.length;
+  if (at + prefixMax + 4 * count > limit) return noRoom(sink, at);
   const { bytes } = sink;
-  at = put(bytes, at, 4 * list.length);
-  for (let i = 0; i < list.length; i++) at = putFixed32(bytes, at, list[i] as number, field);
+  at = put(bytes, at, 4 * count);
+  for (let i = 0; i < count; i++) at = putFixed32(bytes, at, list[i] as number, field);
   return at;
 }
 
@@ -222,10 +232,11 @@ export function writePackedSfixed32(
   limit: number,
   field: string,
 ): number {
-  if (at + prefixMax + 4 * list.length > limit) return noRoom(sink, at);
+  const count = list.length;
+  if (at + prefixMax + 4 * count > limit) return noRoom(sink, at);
   const { bytes } = sink;
-  at = put(bytes, at, 4 * list.length);
-  for (let i = 0; i < list.length; i++) at = putSfixed32(bytes, at, list[i] as number, field);
+  at = put(bytes, at, 4 * count);
+  for (let i = 0; i < count; i++) at = putSfixed32(bytes, at, list[i] as number, field);
   return at;
 }
 
@@ -236,10 +247,11 @@ export function writePackedFixed64(
   limit: number,
   field: string,
 ): number {
-  if (at + prefixMax + 8 * list.length > limit) return noRoom(sink, at);
+  const count = list.length;
+  if (at + prefixMax + 8 * count > limit) return noRoom(sink, at);
   const { bytes } = sink;
-  at = put(bytes, at, 8 * list.length);
-  for (let i = 0; i < list.length; i++) at = putFixed64(bytes, at, list[i] as bigint, field);
+  at = put(bytes, at, 8 * count);
+  for (let i = 0; i < count; i++) at = putFixed64(bytes, at, list[i] as bigint, field);
   return at;
 }
 
@@ -250,10 +262,11 @@ export function writePackedSfixed64(
   limit: number,
   field: string,
 ): number {
-  if (at + prefixMax + 8 * list.length > limit) return noRoom(sink, at);
+  const count = list.length;
+  if (at + prefixMax + 8 * count > limit) return noRoom(sink, at);
   const { bytes } = sink;
-  at = put(bytes, at, 8 * list.length);
-  for (let i = 0; i < list.length; i++) at = putSfixed64(bytes, at, list[i] as bigint, field);
+  at = put(bytes, at, 8 * count);
+  for (let i = 0; i < count; i++) at = putSfixed64(bytes, at, list[i] as bigint, field);
   return at;
 }
 
@@ -264,10 +277,11 @@ export function writePackedFloat(
   limit: number,
   field: string,
 ): number {
-  if (at + prefixMax + 4 * list.length > limit) return noRoom(sink, at);
+  const count = list.length;
+  if (at + prefixMax + 4 * count > limit) return noRoom(sink, at);
   const { view } = sink;
-  at = put(sink.bytes, at, 4 * list.length);
-  for (let i = 0; i < list.length; i++) {
+  at = put(sink.bytes, at, 4 * count);
+  for (let i = 0; i < count; i++) {
     const value = list[i] as number;
     if (typeof value !== 'number') mismatch(field, value, 'a number');
     if (!(Math.abs(value) < floatLimit)) checkFloat(value, field);
@@ -284,10 +298,11 @@ export function writePackedDouble(
   limit: number,
   field: string,
 ): number {
-  if (at + prefixMax + 8 * list.length > limit) return noRoom(sink, at);
+  const count = list.length;
+  if (at + prefixMax + 8 * count > limit) return noRoom(sink, at);
   const { view } = sink;
-  at = put(sink.bytes, at, 8 * list.length);
-  for (let i = 0; i < list.length; i++) {
+  at = put(sink.bytes, at, 8 * count);
+  for (let i = 0; i < count; i++) {
     const value = list[i] as number;
     if (typeof value !== 'number') mismatch(field, value, 'a number');
     view.setFloat64(at, value, true);
