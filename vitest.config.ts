@@ -35,20 +35,53 @@ const together = ['bench', 'cli', 'codec', 'codegen', 'docs', 'house', 'msgpack'
   (folder) => `test/${folder}/**/*.test.ts`,
 );
 
-export default defineConfig({
+/**
+ * What takes a minute for a handful of tests: installing the package, containers, stopped processes, whole commands at work,
+ * the compiler. `npm test` leaves them to CI (scripts/test.mjs).
+ */
+const long = [
+  'channel/restart',
+  'cli/bench/*',
+  'cli/perf/*',
+  'cli/top/live',
+  'cli/trace/live',
+  'codegen/{globals,huge,typecheck}',
+  'containers/*',
+  'docs/guide-code',
+  'interop/endings',
+  'package/{install,packed}',
+  'runtime/{detached,rewritten}',
+  'runtime/process/*',
+  'security/crowd',
+  'slow/*',
+].map((name) => `test/${name}.test.ts`);
+
+/** What all suites have, those too that have a configuration of their own, and choose their files themselves. */
+export const shared = defineConfig({
   resolve: { alias },
   test: {
-    projects: [
-      {
-        extends: true,
-        test: { name: 'apart', include: ['test/**/*.test.ts'], exclude: [...exclude, ...together] },
-      },
-      { extends: true, test: { name: 'together', include: together, exclude, isolate: false } },
-    ],
     pool: 'forks',
     maxWorkers: 2,
     // For what hangs. Seeded properties take a second on an idle machine and thirty on one that has ten times the work it can do.
     testTimeout: 120_000,
     hookTimeout: 120_000,
+  },
+});
+
+export default defineConfig({
+  ...shared,
+  test: {
+    ...shared.test,
+    projects: [
+      {
+        extends: true,
+        test: { name: 'apart', include: ['test/**/*.test.ts'], exclude: [...exclude, ...together, ...long] },
+      },
+      {
+        extends: true,
+        test: { name: 'together', include: together, exclude: [...exclude, ...long], isolate: false },
+      },
+      { extends: true, test: { name: 'long', include: long, exclude } },
+    ],
   },
 });

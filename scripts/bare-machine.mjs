@@ -37,8 +37,16 @@ const COMMAND_LIMIT_MS = 30 * 60_000;
 /** Also where temporary files are kept in memory: a root with its build takes 3 GB. */
 const ROOTS = '/var/tmp';
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
-/** The way to the registries is this machine's, not the project's. */
-const PASSED_ON = ['http_proxy', 'https_proxy', 'no_proxy', 'HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY'];
+/** The way to the registries is this machine's, not the project's; how much is tested, its caller's choice (test/extent.ts). */
+const PASSED_ON = [
+  'http_proxy',
+  'https_proxy',
+  'no_proxy',
+  'HTTP_PROXY',
+  'HTTPS_PROXY',
+  'NO_PROXY',
+  'RDMA_RPC_EXTENT',
+];
 const CERTIFICATES = '/etc/ssl/certs/ca-certificates.crt';
 /** Mounts are of a namespace of their own: they, and all processes, end with the command. */
 const NAMESPACE = ['unshare', '--mount', '--pid', '--fork', '--kill-child'];

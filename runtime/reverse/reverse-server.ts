@@ -27,6 +27,7 @@ import {
   malformedMetadata,
   type Refusal,
   undecodable,
+  unencodable,
   unknownMethod,
 } from '../server/call-faults.ts';
 import { HandlerTable } from '../server/handlers.ts';
@@ -231,9 +232,11 @@ class RpcReverseServer implements ReverseServer {
   async #handle(serving: Serving, call: ServerCall, method: ServerMethod, request: unknown): Promise<void> {
     const number = call.handle;
     let answer: AnswerInit;
+    let failed = handlerFailed;
     try {
       if (method.oneWay) serving.answers.push({ number });
       const response = await inRoot(method.handler, method.self, request, call);
+      failed = unencodable;
       if (method.check.left > 0 && !method.oneWay) method.check.look(response);
       const metadata = encodeResponseMetadata(call.givenHeader, call.givenTrailer) ?? nothing;
       const message = method.oneWay ? nothing : method.responseType.encode(response);
@@ -242,7 +245,7 @@ class RpcReverseServer implements ReverseServer {
       const known = error instanceof RpcError ? error : undefined;
       const meant = call.aborted !== undefined && abortCode(error) !== undefined;
       if (known === undefined ? !meant : method.oneWay) this.#errors.report(error, call.method);
-      const text = known?.rawMessage ?? handlerFailed(call.method);
+      const text = known?.rawMessage ?? failed(call.method);
       answer = {
         number,
         status: known?.code ?? Status.INTERNAL,

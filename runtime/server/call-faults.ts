@@ -39,6 +39,9 @@ export const undecodableRequest = (cause: unknown): string =>
 
 /** What a caller learns of an error that is no RpcError. */
 export const handlerFailed = (path: string): string => `${path}: the handler failed`;
+/** The same where a handler has returned what its method does not answer with. The values may be nobody's business but the server's. */
+export const unencodable = (path: string): string =>
+  `${path}: the response cannot be encoded; the server's log may say why`;
 /** The same where the handler has not run, as the server could not find out whether it may. */
 export const authorizeFailed = (path: string): string =>
   `${path}: authorize failed; the server's log may say why`;

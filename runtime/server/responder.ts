@@ -13,7 +13,7 @@ import { noSlot } from '../lane/outgoing.ts';
 import { Submission, type Target } from '../lane/submission.ts';
 import { errorTextBytes } from '../limits.ts';
 import { notRun, Reason, SubOp } from '../native.ts';
-import { authorizeFailed, handlerFailed, type Refusal } from './call-faults.ts';
+import { authorizeFailed, handlerFailed, type Refusal, unencodable } from './call-faults.ts';
 import { errorMetadata, fitting } from './error-metadata.ts';
 import type { Account } from './quotas.ts';
 import { ServerCall } from './server-call.ts';
@@ -87,7 +87,7 @@ export class Responder implements SlotWaiter, Answering {
       submission.method = Status.OK;
       result = this.#context.outgoing.submit(submission, call.definition.responseType, response);
     } catch (error) {
-      this.fail(call, error);
+      this.fail(call, error, unencodable);
       return;
     }
     if (result >= 0) {
@@ -119,14 +119,17 @@ export class Responder implements SlotWaiter, Answering {
     this.#account?.spend(this.#context.outgoing.submittedBytes);
   }
 
-  /** Answers with what a handler threw. */
-  fail(call: ServerCall, error: unknown): void {
+  /** Answers with what a handler threw. `failed`: what the caller learns of an error that is no RpcError. */
+  fail(
+    call: ServerCall,
+    error: unknown,
+    failed = AuthorizeFailed.is(error) ? authorizeFailed : handlerFailed,
+  ): void {
     call.finish();
     this.report(call, error);
     call.over();
     const known = error instanceof RpcError ? error : undefined;
     if (this.down || call.accepted) return;
-    const failed = AuthorizeFailed.is(error) ? authorizeFailed : handlerFailed;
     this.#send({
       handle: call.handle,
       status: known?.code ?? Status.INTERNAL,
@@ -195,7 +198,7 @@ export class Responder implements SlotWaiter, Answering {
     try {
       call.checkResponse();
     } catch (error) {
-      this.fail(call, error);
+      this.fail(call, error, unencodable);
       return;
     }
     this.answer(call, call.response);

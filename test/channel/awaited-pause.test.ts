@@ -13,6 +13,7 @@ import { Bed } from './bed.ts';
 afterEach(() => {
   replaceClock(undefined);
   vi.useRealTimers();
+  vi.restoreAllMocks();
 });
 
 test.each<[string, number, number, number, number[], number]>([
@@ -60,8 +61,9 @@ test('the recipe of the guide, 10 s: each of 1,000 clients asks its server at le
   }
 });
 
-/** A channel whose attempts have failed so often that its pauses are the longest. */
+/** A channel whose attempts have failed so often that its pauses are the longest, and chance makes them neither shorter nor longer. */
 async function longPaused(bed: Bed) {
+  vi.spyOn(Math, 'random').mockReturnValue(0.5);
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
   replaceClock(() => performance.now());
   const channel = bed.channel(['a:1'], { backoffMs: 600_000, backoffMaxMs: 600_000 });

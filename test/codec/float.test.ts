@@ -4,6 +4,7 @@ import { fromJson, toJson, toJsonString } from 'rdma-rpc/json';
 import { msgpackForm } from 'rdma-rpc/msgpack';
 import { toText } from 'rdma-rpc/text';
 import { describe, expect, test } from 'vitest';
+import { runs } from '../extent.ts';
 import { Maps, Optionals, Packed, Scalars, Unpacked } from './gen/everything.rdma.ts';
 
 const max = 3.4028234663852886e38;
@@ -61,11 +62,11 @@ describe('the fewest digits', () => {
     expect(toText(Scalars, scalars)).toContain(`f_float: ${text}`);
   });
 
-  test('100,000 floats of all kinds come back from JSON as they were', () => {
+  test(`${runs(100_000)} floats of all kinds come back from JSON as they were`, () => {
     const bits = new Uint32Array(1);
     const float = new Float32Array(bits.buffer);
     let state = 20_261_128;
-    for (let i = 0; i < 100_000; i++) {
+    for (let i = 0; i < runs(100_000); i++) {
       state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
       bits[0] = state;
       const [value = 0] = float;

@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import { CodecError } from 'rdma-rpc/codec';
 import { describe, expect, test } from 'vitest';
+import { runs } from '../extent.ts';
 import { type AnyType, corpus, initOf } from './corpus.ts';
 
 const seed = 20_261_122;
@@ -34,7 +35,7 @@ describe.each(corpus.map((pair) => [pair.name, pair] as const))('%s', (_name, { 
     const property = fc.property(plausible, (bytes) => {
       survives(ours, new Uint8Array(bytes));
     });
-    fc.assert(property, { seed, numRuns: 300 });
+    fc.assert(property, { seed, numRuns: runs(300) });
   });
 
   test('valid encodings with a few bytes changed, cut or repeated', () => {
@@ -51,6 +52,6 @@ describe.each(corpus.map((pair) => [pair.name, pair] as const))('%s', (_name, { 
         survives(ours, bytes.slice(0, changes.length === 0 ? cut % (bytes.length + 1) : bytes.length));
       },
     );
-    fc.assert(property, { seed, numRuns: 150 });
+    fc.assert(property, { seed, numRuns: runs(150) });
   });
 });

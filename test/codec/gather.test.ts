@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import { holesMax, Sink } from 'rdma-rpc/codec';
 import { describe, expect, test } from 'vitest';
+import { runs } from '../extent.ts';
 import { type AnyMessage, type AnyType, corpus, initOf } from './corpus.ts';
 import { Packed, Scalars, Tree, type TreeInit } from './gen/everything.rdma.ts';
 
@@ -51,7 +52,7 @@ describe.each(withBytes.map((pair) => [pair.name, pair] as const))('%s', (_name,
     const property = fc.property(initOf(theirs), threshold, (init, gatherBytes) => {
       expect(gather(ours, init, gatherBytes).bytes).toEqual(Buffer.from(ours.encode(init)));
     });
-    fc.assert(property, { seed, numRuns: 150 });
+    fc.assert(property, { seed, numRuns: runs(150) });
   });
 });
 

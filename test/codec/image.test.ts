@@ -10,6 +10,7 @@ import { Image, imagePlace, imageTableBytes } from '../../runtime/codec/memory/i
 import { ImageLayout, planImage } from '../../runtime/lane/image-layout.ts';
 import { msgpackType } from '../../runtime/msgpack/index.ts';
 import { Extendable, Everything as Proto2 } from '../codegen/gen/proto2.rdma.ts';
+import { runs } from '../extent.ts';
 import { type AnyMessage, type AnyType, corpus, initOf } from './corpus.ts';
 import { Empty, Maps, Oneofs, Packed, Tree } from './gen/everything.rdma.ts';
 
@@ -114,7 +115,7 @@ describe.each(withBytes.map((pair) => [pair.name, pair] as const))('%s', (_name,
         if (value.length >= Math.min(gather, align)) expect(value.byteOffset % 64).toBe(0);
       }
     });
-    fc.assert(property, { seed, numRuns: 150 });
+    fc.assert(property, { seed, numRuns: runs(150) });
   });
 });
 
@@ -279,7 +280,7 @@ describe('what a peer may say of its pieces', () => {
       const cuts = parts.map((part) => part % (each[1].length + 1)).sort((a, b) => a - b);
       cutAnywhere(each, cuts);
     });
-    fc.assert(property, { seed, numRuns: 1000 });
+    fc.assert(property, { seed, numRuns: runs(1000) });
     expect(Math.min(read, refused)).toBeGreaterThan(10);
   });
 

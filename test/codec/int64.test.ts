@@ -9,6 +9,7 @@ import { describe, expect, expectTypeOf, test } from 'vitest';
 import type { GenerateError } from '../../codegen/diagnostic.ts';
 import { generate } from '../../codegen/index.ts';
 import { proto3, workspace } from '../codegen/workspace.ts';
+import { runs } from '../extent.ts';
 import type { AnyMessage, AnyType } from './corpus.ts';
 import * as asBigint from './gen/bigint/wide.rdma.ts';
 import * as asNumber from './gen/number/wide.rdma.ts';
@@ -73,7 +74,7 @@ test('bytes and JSON are the same in all modes, and come back as they were', () 
         expect(equals(type, clone(type, message as never), message), mode).toBe(true);
       }
     }),
-    { seed, numRuns: 200 },
+    { seed, numRuns: runs(200) },
   );
 });
 
@@ -120,7 +121,7 @@ test('the bytes are those of protobuf-es and protobufjs, whose values are not ma
     const needed = bytes.indexOf(Buffer.of(8 << 3, 1, (9 << 3) | 2));
     expect(Buffer.concat([bytes.subarray(0, needed), bytes.subarray(needed + 2)])).toEqual(Buffer.from(rest));
   });
-  fc.assert(property, { seed, numRuns: 200 });
+  fc.assert(property, { seed, numRuns: runs(200) });
 });
 
 describe.each(modes)('as %s', (_mode, type, convert, module) => {

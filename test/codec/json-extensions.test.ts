@@ -10,6 +10,7 @@ import { CodecError, createRegistry, equals } from 'rdma-rpc/codec';
 import { fromJson, fromJsonString, type JsonValue, toJson } from 'rdma-rpc/json';
 import { describe, expect, test } from 'vitest';
 import * as proto2 from '../codegen/gen/proto2.rdma.ts';
+import { runs } from '../extent.ts';
 import { AllTypes } from './gen/conformance.rdma.ts';
 import { registryOf } from './protobuf-es.ts';
 
@@ -82,7 +83,7 @@ describe('what has extensions', () => {
       );
       for (const each of [read, readByThem]) expect(toJson(Extendable, each, { registry })).toEqual(mine);
     });
-    fc.assert(property, { seed, numRuns: 200 });
+    fc.assert(property, { seed, numRuns: runs(200) });
   });
 
   test.each<[string, JsonValue, object, RegExp]>([

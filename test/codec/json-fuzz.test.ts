@@ -4,6 +4,7 @@ import * as codec from 'rdma-rpc/codec';
 import { CodecError, createRegistry } from 'rdma-rpc/codec';
 import { fromJson, type JsonValue, toJson } from 'rdma-rpc/json';
 import { expect, test } from 'vitest';
+import { runs } from '../extent.ts';
 import { jsonCases } from './conformance/json-all.ts';
 import { type AnyMessage, type AnyType, corpus, modules, pairOf } from './corpus.ts';
 import { AllTypes } from './gen/conformance.rdma.ts';
@@ -34,7 +35,7 @@ test('any JSON for any type', () => {
       survives(ours, json as JsonValue, lax);
     },
   );
-  fc.assert(property, { seed, numRuns: 2000 });
+  fc.assert(property, { seed, numRuns: runs(2000) });
 });
 
 /** Replaces one value somewhere in `json` by `other`; `path` chooses where. */
@@ -71,5 +72,5 @@ test('inputs of the conformance cases with a value replaced', () => {
       survives(ours, replaced(JSON.parse(input) as JsonValue, path, value as JsonValue), false);
     },
   );
-  fc.assert(property, { seed, numRuns: 3000 });
+  fc.assert(property, { seed, numRuns: runs(3000) });
 });

@@ -3,6 +3,7 @@ import { fromBinary } from '@bufbuild/protobuf';
 import fc from 'fast-check';
 import { CodecError } from 'rdma-rpc/codec';
 import { describe, expect, test } from 'vitest';
+import { runs } from '../extent.ts';
 import { pairOf } from './corpus.ts';
 import { Maps } from './gen/everything.rdma.ts';
 import { esType } from './protobuf-es.ts';
@@ -89,7 +90,7 @@ test('of many keys each is a number written as a number is, or all are refused',
       expect(() => Maps.encode({ byUint32 })).toThrow(/by_uint32: expected a whole number as key/);
     else expect(Maps.decode(Maps.encode({ byUint32 })).byUint32).toEqual(byUint32);
   });
-  fc.assert(property, { seed: 20_261_122, numRuns: 2000 });
+  fc.assert(property, { seed: 20_261_122, numRuns: runs(2000) });
 });
 
 describe('string keys', () => {

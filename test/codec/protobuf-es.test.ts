@@ -14,6 +14,7 @@ import * as codec from 'rdma-rpc/codec';
 import { clone, createRegistry, equals } from 'rdma-rpc/codec';
 import { fromJson, type JsonValue, toJson } from 'rdma-rpc/json';
 import { describe, expect, test } from 'vitest';
+import { runs } from '../extent.ts';
 import { type AnyMessage, corpus, initOf, modules } from './corpus.ts';
 import { registry as esRegistry, esType } from './protobuf-es.ts';
 import { meaningful } from './well-known-values.ts';
@@ -51,7 +52,7 @@ describe.each(corpus.map((pair) => [pair.name, pair] as const))('%s', (name, { o
       const message = ours.decode(bytes);
       expect(equals(ours, ours.decode(toBinary(es, fromBinary(es, bytes))), message)).toBe(true);
     });
-    fc.assert(property, { seed, numRuns: 60 });
+    fc.assert(property, { seed, numRuns: runs(60) });
   });
 
   test('JSON', () => {
@@ -74,7 +75,7 @@ describe.each(corpus.map((pair) => [pair.name, pair] as const))('%s', (name, { o
       expect(equals<AnyMessage, AnyMessage>(ours, ours.decode(toBinary(es, theirsAgain)), read)).toBe(true);
       expect(equals<AnyMessage, AnyMessage>(ours, read, message)).toBe(true);
     });
-    fc.assert(property, { seed, numRuns: 60 });
+    fc.assert(property, { seed, numRuns: runs(60) });
     expect(written).toBeGreaterThan(0);
   });
 
@@ -89,7 +90,7 @@ describe.each(corpus.map((pair) => [pair.name, pair] as const))('%s', (name, { o
       if ('refused' in mine && /Value: holds nothing/.test(mine.refused)) return;
       expect('refused' in mine).toBe('refused' in other);
     });
-    fc.assert(property, { seed, numRuns: 40 });
+    fc.assert(property, { seed, numRuns: runs(40) });
   });
 
   test('equality and copies', () => {
@@ -100,7 +101,7 @@ describe.each(corpus.map((pair) => [pair.name, pair] as const))('%s', (name, { o
       const same = Buffer.compare(ours.encode(a), ours.encode(b)) === 0;
       if (same) expect(equals(ours, a, b)).toBe(true);
     });
-    fc.assert(property, { seed, numRuns: 40 });
+    fc.assert(property, { seed, numRuns: runs(40) });
   });
 
   test('merge is what decoding one after the other gives', () => {
@@ -109,6 +110,6 @@ describe.each(corpus.map((pair) => [pair.name, pair] as const))('%s', (name, { o
       const both = ours.decode(Buffer.concat([ours.encode(first), ours.encode(second)]));
       expect(merged).toEqual(both);
     });
-    fc.assert(property, { seed, numRuns: 60 });
+    fc.assert(property, { seed, numRuns: runs(60) });
   });
 });

@@ -1,6 +1,7 @@
 /** Against protobufjs: the same bytes out, and the same message in, for every message of the corpus. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { runs } from '../extent.ts';
 import { type AnyMessage, corpus, fromTheirs, initOf, toTheirs } from './corpus.ts';
 
 const seed = 20_261_120;
@@ -12,7 +13,7 @@ describe.each(corpus.map((pair) => [pair.name, pair] as const))('%s', (_name, { 
       expect(Buffer.from(ours.encode(init))).toEqual(Buffer.from(bytes));
       expect(ours.decode(bytes)).toEqual(fromTheirs(theirs, theirs.decode(bytes) as unknown as AnyMessage));
     });
-    fc.assert(property, { seed, numRuns: 150 });
+    fc.assert(property, { seed, numRuns: runs(150) });
   });
 
   test('survives a round trip', () => {
@@ -22,7 +23,7 @@ describe.each(corpus.map((pair) => [pair.name, pair] as const))('%s', (_name, { 
       expect(Buffer.from(ours.encode(message))).toEqual(Buffer.from(bytes));
       expect(ours.create(message)).toEqual(message);
     });
-    fc.assert(property, { seed, numRuns: 60 });
+    fc.assert(property, { seed, numRuns: runs(60) });
   });
 
   test('create fills in what decode would', () => {

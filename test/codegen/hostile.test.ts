@@ -11,6 +11,7 @@ import { fromJson, toJson } from 'rdma-rpc/json';
 import { afterAll, describe, expect, test } from 'vitest';
 import { generate } from '../../codegen/index.ts';
 import { fieldsOf } from '../../runtime/codec/fields.ts';
+import { runs } from '../extent.ts';
 import { diagnosticsOf, proto3, workspace } from './workspace.ts';
 
 const seed = 20_261_126;
@@ -113,7 +114,7 @@ describe('what comes out can be loaded, and means what was put in', () => {
       expect(Object.keys(module)).toEqual(expect.arrayContaining(['A', 'E', 'SDefinition']));
       expect(messageOf(module, 'A').decode(Uint8Array.of(8, 5))).toMatchObject({ x: 5 });
     });
-    await fc.assert(property, { seed, numRuns: 25 });
+    await fc.assert(property, { seed, numRuns: runs(25) });
   });
 
   test('defaults of strings and bytes, in every form of escape', async () => {
@@ -133,7 +134,7 @@ describe('what comes out can be loaded, and means what was put in', () => {
         expect([...ADefaults.b]).toEqual([...raw]);
       },
     );
-    await fc.assert(property, { seed, numRuns: 25 });
+    await fc.assert(property, { seed, numRuns: runs(25) });
   });
 
   test('JSON names', async () => {
@@ -157,7 +158,7 @@ describe('what comes out can be loaded, and means what was put in', () => {
       );
       expect(fromJson(type, json)).toEqual(message);
     });
-    await fc.assert(property, { seed, numRuns: 25 });
+    await fc.assert(property, { seed, numRuns: runs(25) });
   });
 
   test.each([

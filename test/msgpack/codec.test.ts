@@ -6,6 +6,7 @@ import { msgpackType } from 'rdma-rpc/msgpack';
 import { describe, expect, test } from 'vitest';
 import { Sink } from '../../runtime/codec/memory/sink.ts';
 import { Source } from '../../runtime/codec/memory/source.ts';
+import { runs } from '../extent.ts';
 
 fc.configureGlobal({ seed: 20_261_121 });
 
@@ -302,7 +303,7 @@ describe('bytes of a hostile peer', () => {
         expect(error).toBeInstanceOf(CodecError);
       }
     };
-    fc.assert(fc.property(fc.uint8Array({ maxLength: 200 }), decode), { numRuns: 2000 });
+    fc.assert(fc.property(fc.uint8Array({ maxLength: 200 }), decode), { numRuns: runs(2000) });
     fc.assert(
       fc.property(
         values.filter(wellFormed),
@@ -315,7 +316,7 @@ describe('bytes of a hostile peer', () => {
           decode(bytes);
         },
       ),
-      { numRuns: 2000 },
+      { numRuns: runs(2000) },
     );
   });
 });

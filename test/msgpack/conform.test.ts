@@ -6,6 +6,7 @@ import { msgpackForm } from 'rdma-rpc/msgpack';
 import { describe, expect, test } from 'vitest';
 import { type AnyMessage, type AnyType, corpus, initOf } from '../codec/corpus.ts';
 import { JsTypes, Maps, Oneofs, Scalars, Tree } from '../codec/gen/everything.rdma.ts';
+import { runs } from '../extent.ts';
 
 const packed = (type: AnyType): AnyType => msgpackForm(300, type, type).input;
 const any = (type: unknown) => type as AnyType;
@@ -33,7 +34,7 @@ describe.each(corpus)('$name', ({ ours, theirs }) => {
         );
         expect(equals(ours, type.decode(type.encode(init)), ours.decode(ours.encode(init)))).toBe(true);
       }),
-      { seed: 7, numRuns: 30 },
+      { seed: 7, numRuns: runs(30) },
     );
   });
 
@@ -62,7 +63,7 @@ describe.each(corpus)('$name', ({ ours, theirs }) => {
         }
         ours.encode(decoded);
       }),
-      { seed: 8, numRuns: 100 },
+      { seed: 8, numRuns: runs(100) },
     );
   });
 });

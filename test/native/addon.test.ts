@@ -7,6 +7,7 @@ import { runInNewContext } from 'node:vm';
 import { Worker } from 'node:worker_threads';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { EvKind, loadNative, type NativeOptions, Reason, SubOp, Use } from '../../runtime/native.ts';
+import { runs } from '../extent.ts';
 import { until } from '../outcomes.ts';
 import { acceptor, Loopback } from './loopback.ts';
 
@@ -337,10 +338,10 @@ describe('the end of a context', () => {
       });
     });
 
-    test('of a thread, terminated in the middle of its calls, two hundred times', {
+    test(`of a thread, terminated in the middle of its calls, ${runs(200)} times`, {
       timeout: 120_000,
     }, async () => {
-      for (let i = 0; i < 200; i += 1) {
+      for (let i = 0; i < runs(200); i += 1) {
         const worker = new Worker(programs, { workerData: 'calls-for-ever', env });
         // Some before they have begun, most while calls are going on.
         if (i % 8 !== 0) await new Promise((resolve) => worker.once('message', resolve));

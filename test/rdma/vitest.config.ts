@@ -5,14 +5,14 @@
  */
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
-import project from '../../vitest.config.ts';
+import { shared } from '../../vitest.config.ts';
 
 const LIMIT_MS = 120_000;
 
 const dist = process.env['RDMA_RPC_TEST_DIST'] ?? fileURLToPath(new URL('../../dist', import.meta.url));
 
 export default defineConfig({
-  ...project,
+  ...shared,
   resolve: {
     alias: [
       { find: /^rdma-rpc$/, replacement: `${dist}/runtime/index.js` },
@@ -20,7 +20,7 @@ export default defineConfig({
     ],
   },
   test: {
-    ...project.test,
+    ...shared.test,
     include: ['test/rdma/**/*.test.ts'],
     exclude: [],
     passWithNoTests: true,

@@ -117,7 +117,14 @@ test('errors, metadata, trailers', async () => {
     code: Status.INTERNAL,
     rawMessage: 'test.echo.Echo/Behave: the handler failed',
   });
-  expect(errors).toEqual(['test.echo.Echo/Behave Error: a secret']);
+  expect(await caught(() => echo.behave({ text: 'nothing' }))).toMatchObject({
+    code: Status.INTERNAL,
+    rawMessage: "test.echo.Echo/Behave: the response cannot be encoded; the server's log may say why",
+  });
+  expect(errors).toEqual([
+    'test.echo.Echo/Behave Error: a secret',
+    expect.stringMatching(/^test\.echo\.Echo\/Behave \w+Error: /),
+  ]);
   expect(await caught(() => echo.missing({}))).toMatchObject({ code: Status.UNIMPLEMENTED, processed: 'no' });
   const onTrailer = vi.fn();
   const answer = await echo.behave({ text: 'metadata' }, { metadata: { k: 'v' }, onTrailer });

@@ -97,7 +97,13 @@ describe.each(ways)('%s', (way) => {
     ['a status', 'not found', Status.NOT_FOUND, 'no such thing', 'yes'],
     ['an error', 'throw', Status.INTERNAL, 'test.echo.Echo/Behave: the handler failed', 'yes'],
     ['a rejection', 'reject', Status.INTERNAL, 'test.echo.Echo/Behave: the handler failed', 'yes'],
-    ['no response', 'nothing', Status.INTERNAL, 'test.echo.Echo/Behave: the handler failed', 'yes'],
+    [
+      'no response',
+      'nothing',
+      Status.INTERNAL,
+      "test.echo.Echo/Behave: the response cannot be encoded; the server's log may say why",
+      'yes',
+    ],
   ] as const)(
     '%s of the handler reaches the caller as its code',
     async (_, text, code, rawMessage, processed) => {

@@ -1,8 +1,8 @@
 /** The suite that takes minutes because processes are stopped for long: npm run test:slow. */
 import { defineConfig } from 'vitest/config';
-import project from '../../vitest.config.ts';
+import { shared } from '../../vitest.config.ts';
 
 export default defineConfig({
-  ...project,
-  test: { ...project.test, include: ['test/slow/*.slow.ts'], exclude: [], testTimeout: 300_000 },
+  ...shared,
+  test: { ...shared.test, include: ['test/slow/*.slow.ts'], exclude: [], testTimeout: 300_000 },
 });

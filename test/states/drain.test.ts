@@ -3,6 +3,7 @@
  * of it, then with one that does not, so that it goes on calling and is turned away. RDMA_RPC_SEEDS=5000 for more seeds.
  */
 import { expect, test, vi } from 'vitest';
+import { runs } from '../extent.ts';
 import type { Misfortune } from './ledger.ts';
 import { Life } from './life.ts';
 import { patience } from './patience.ts';
@@ -12,7 +13,7 @@ vi.mock(import('../../runtime/limits.ts'), async (original) => {
   return Object.defineProperty(limits, 'goawayNoticeMs', { get: () => patience.ms });
 });
 
-const seeds = Number(process.env['RDMA_RPC_SEEDS'] ?? 100);
+const seeds = Number(process.env['RDMA_RPC_SEEDS'] ?? runs(100));
 const kinds = ['unary', 'one-way', 'server stream', 'client stream', 'bidirectional'];
 const drains: readonly Misfortune[] = ['drain', 'deaf drain'];
 /** Each of the steps, in a run that may take long. */

@@ -4,12 +4,13 @@
  * which order things arrive. RDMA_RPC_SEEDS=5000 for more of those. Then the same over TCP, where a turn of the event loop is a step.
  */
 import { expect, test } from 'vitest';
+import { runs } from '../extent.ts';
 import type { Misfortune } from './ledger.ts';
 import { Life } from './life.ts';
 import type { Fabric } from './stepped.ts';
 
 const given = Number(process.env['RDMA_RPC_SEEDS'] ?? 0);
-const seeds = given || 2000;
+const seeds = given || runs(2000);
 const kinds = ['unary', 'one-way', 'server stream', 'client stream', 'bidirectional'];
 const reverseKinds = ['reverse', 'reverse one-way'];
 const misfortunes: readonly Misfortune[] = ['cancel', 'deadline', 'loss', 'busy loss'];

@@ -75,6 +75,9 @@ function loop(field: Field, length: string): string {
   return `for (let i = 0; i < ${length}${listed(field) > 0 ? '' : ' && !sink.full'}; i++)`;
 }
 
+/** Where the whole list looks for room once its length is read once: a getter or a Proxy of the application may change it in between. */
+const count = (value: string): string => `const count = ${value}.length;`;
+
 /** Elements of a list tend to be of one size: each is written as far from its length as the length of the one before was long, one byte or two. */
 function messages(field: Field, value: string, free: number, scope: Scope): string {
   const { write, size } = tag(field.number, 2, scope);
@@ -103,7 +106,7 @@ function repeated(field: Field, value: string, free: number, scope: Scope): stri
       `at = ${scope.local('writeStringsField')}(sink, at, ${tagOf(field, 2)}, ${value}, ${behind}, ${quote(field.fullName)});`,
     ];
   const check = `${scope.local('checkList')}(${value}, ${quote(field.fullName)});`;
-  const each = loop(field, `${value}.length`);
+  const each = loop(field, listed(field) > 0 ? 'count' : `${value}.length`);
   const item = scope.sure(`${value}[i]`);
   if (!field.packed) {
     if (field.type.kind === 'message' && !field.delimited)
@@ -111,8 +114,8 @@ function repeated(field: Field, value: string, free: number, scope: Scope): stri
     const write = tagged(field, item, free + (listed(field) > 0 ? 0 : fieldRoom(field)), scope);
     const all = `${each} { ${write.join(' ')} }`;
     if (listed(field) === 0) return [check, all];
-    const fits = `if (at + ${value}.length * ${listed(field)} > ${limitOf(free)}) ${scope.local('noRoom')}(sink, at);`;
-    return [check, fits, `else ${all}`];
+    const fits = `if (at + count * ${listed(field)} > ${limitOf(free)}) ${scope.local('noRoom')}(sink, at);`;
+    return [check, count(value), fits, `else ${all}`];
   }
   const { write, size } = tag(field.number, 2, scope);
   const run = packedPrimitive(field);
@@ -122,8 +125,9 @@ function repeated(field: Field, value: string, free: number, scope: Scope): stri
   }
   return [
     check,
-    `if (at + ${size + lengthBytes} + ${value}.length * ${listed(field)} > ${limitOf(free)}) ${scope.local('noRoom')}(sink, at);
-    else if (${value}.length !== 0) {
+    count(value),
+    `if (at + ${size + lengthBytes} + count * ${listed(field)} > ${limitOf(free)}) ${scope.local('noRoom')}(sink, at);
+    else if (count !== 0) {
       ${write} const start = at + ${size};
       at = start + 1;
       ${each} at = ${writeValue(field, item, 0, 0, scope)};
@@ -172,7 +176,7 @@ function take(values: readonly string[]): string {
 }
 
 /** Variables of the function, and those inside of its statements. */
-const own: ReadonlySet<string> = new Set('m sink at limit depth field bytes i start wide'.split(' '));
+const own: ReadonlySet<string> = new Set('m sink at limit depth field bytes i count start wide'.split(' '));
 
 interface Written {
   readonly lines: readonly string[];
