@@ -4,12 +4,13 @@
  * a line for each N as JSON: the rate at which they were opened at first, how long it took until the last one
  * was back, and the fullest second as a multiple of that rate. To run by hand, after setup:
  *
- *   node dist/bench/restart.js [--channels 100,1000,10000]
+ *   node dist/bench/restart.js [--channels 100,1000,10000] [--away MS]     MS: so long nobody listens, 0 by default
  */
 import { fork } from 'node:child_process';
 import { rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as passed } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { type Channel, createChannel, createServer } from 'rdma-rpc';
@@ -113,7 +114,7 @@ function fullestSecond(times: readonly number[]): number {
 
 const file = fileURLToPath(import.meta.url);
 
-async function measure(task: Task): Promise<object> {
+async function measure(task: Task, awayMs: number): Promise<object> {
   const start = (role: string): ReturnType<typeof fork> => fork(file, [role, JSON.stringify(task)]);
   let server = start('server');
   let client: typeof server | undefined;
@@ -124,6 +125,7 @@ async function measure(task: Task): Promise<object> {
     const ended = answer<Back>(client);
     await end(server);
     const killedMs = Date.now();
+    await passed(awayMs);
     server = start('server');
     await answer(server);
     const listensMs = Date.now();
@@ -155,11 +157,16 @@ if (role === 'server' || role === 'client') {
   process.once('disconnect', () => process.exit(0));
   await (role === 'server' ? serve : connect)(JSON.parse(text) as Task);
 } else {
-  const { values } = parseArgs({ options: { channels: { type: 'string', default: '100,1000,10000' } } });
+  const { values } = parseArgs({
+    options: {
+      channels: { type: 'string', default: '100,1000,10000' },
+      away: { type: 'string', default: '0' },
+    },
+  });
   const socket = join(tmpdir(), `rdma-rpc-restart-${process.pid}.sock`);
   for (const channels of values.channels.split(',').map(Number)) {
     try {
-      console.log(JSON.stringify(await measure({ address: `unix:${socket}`, channels })));
+      console.log(JSON.stringify(await measure({ address: `unix:${socket}`, channels }, Number(values.away))));
     } finally {
       rmSync(socket, { force: true });
       rmSync(`${socket}.lock`, { force: true });
