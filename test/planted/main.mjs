@@ -17,6 +17,7 @@ import { progress } from '../../scripts/step.mjs';
 import { codegenBugs } from './codegen.mjs';
 import { controlBugs } from './control.mjs';
 import { fabricBugs } from './fabric.mjs';
+import { memoryBugs } from './memory.mjs';
 import { Native } from './native.mjs';
 import { runtimeBugs } from './runtime.mjs';
 import { serverBugs } from './server.mjs';
@@ -108,7 +109,8 @@ async function main() {
   const words = process.argv.slice(2).filter((arg) => !arg.startsWith(SANITIZE));
   const wanted = (bugs) => bugs.filter(({ name }) => words.every((word) => name.includes(word)));
   const lacking = [...missing('build'), ...missing('tests')];
-  const inNative = lacking.length > 0 ? [] : wanted([...shmBugs, ...fabricBugs, ...sessionBugs]);
+  const inNative =
+    lacking.length > 0 ? [] : wanted([...shmBugs, ...fabricBugs, ...memoryBugs, ...sessionBugs]);
   const inTypeScript =
     sanitize === '' ? wanted([...runtimeBugs, ...controlBugs, ...serverBugs, ...codegenBugs]) : [];
   const whyNot =

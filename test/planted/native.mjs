@@ -10,6 +10,10 @@ import { run } from '../../scripts/command.mjs';
 const words = (text) =>
   (text.match(/(?:[^\s"\\]|\\.|"[^"]*")+/g) ?? []).map((word) => word.replace(/\\(.)/g, '$1'));
 
+/** `times`: how often the bug's text is in those files. */
+export const unfit = (name, times, files) =>
+  `"${name}" no longer fits: its text is ${times} times in ${files}. Look where the code has gone and change test/planted`;
+
 export class Native {
   /** `root`: the project; `build`: where its native tests are built, with make; `scratch`: for everything that is made here. */
   constructor(root, build, scratch) {
@@ -18,17 +22,22 @@ export class Native {
     this.scratch = scratch;
   }
 
-  /** The changed text of a bug. Throws where the bug no longer fits. */
-  changed({ name, file, from, to }) {
+  #text({ file }) {
     const path = join(this.root, 'native', file);
-    const text = existsSync(path) ? readFileSync(path, 'utf8') : '';
-    const times = text.split(from).length - 1;
-    if (times !== 1) {
-      throw new Error(
-        `"${name}" no longer fits: its text is ${times} times in native/${file}. Look where the code has gone and change test/planted`,
-      );
-    }
-    return text.replace(from, () => to);
+    return existsSync(path) ? readFileSync(path, 'utf8') : '';
+  }
+
+  /** Why a bug no longer fits; empty: its text is once in its file. */
+  whyUnfit({ name, file, from }) {
+    const times = this.#text({ file }).split(from).length - 1;
+    return times === 1 ? '' : unfit(name, times, `native/${file}`);
+  }
+
+  /** The changed text of a bug. Throws where the bug no longer fits. */
+  changed(bug) {
+    const why = this.whyUnfit(bug);
+    if (why !== '') throw new Error(why);
+    return this.#text(bug).replace(bug.from, () => bug.to);
   }
 
   /** Has make build them as they are. */

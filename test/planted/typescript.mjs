@@ -5,6 +5,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { CommandFailed, excerpt, run } from '../../scripts/command.mjs';
+import { unfit } from './native.mjs';
 
 const config = 'test/planted/vitest.config.ts';
 const folders = ['runtime', 'codegen'];
@@ -50,6 +51,12 @@ export class TypeScript {
     );
   }
 
+  /** Why a bug no longer fits; empty: its text is once in its file. */
+  whyUnfit(bug) {
+    const place = this.#place(bug);
+    return typeof place === 'string' ? '' : place.why;
+  }
+
   /** The one file of this name, in whichever folder it lies, that has the bug's text once. */
   #place({ name, file, from }) {
     const found = this.sources
@@ -58,9 +65,7 @@ export class TypeScript {
       .filter(({ times }) => times > 0);
     if (found.length === 1 && found[0].times === 1) return found[0].path;
     const times = found.reduce((sum, each) => sum + each.times, 0);
-    return {
-      why: `"${name}" no longer fits: its text is ${times} times in files called ${file}. Look where the code has gone and change test/planted`,
-    };
+    return { why: unfit(name, times, `files called ${file}`) };
   }
 
   /** `tests`: file, name, status and failures of each; `ending`: how vitest ended, and what it printed. `name` empty: all tests of the files. */

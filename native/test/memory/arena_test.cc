@@ -154,6 +154,19 @@ TEST(Arena, NumbersArePositiveAsInt32HoweverOftenChunksCome) {
   EXPECT_EQ(arena.counters().trimmed_chunks, 2999u);
 }
 
+/// A number has few generations, so that one whose turn came at once would soon mean another block.
+TEST(Arena, ANumberRestsUntilAllOtherFreeOnesHaveBeenUsed) {
+  FakeDevice device;
+  Arena arena(device, {.budget_bytes = 2 * MiB, .chunk_bytes = MiB});
+  arena.release(arena.alloc(4 * KiB));  // its chunk has 256 numbers
+  std::set<BlockId> seen;
+  for (int round = 0; round < 10'000; ++round) {
+    const BlockId id = arena.alloc(round % 2 == 0 ? 2 * MiB : 1536 * KiB);
+    ASSERT_TRUE(seen.insert(id).second) << "again after " << round << " rounds";
+    arena.release(id);
+  }
+}
+
 TEST(Arena, FindsTheLeasedBlockThatHoldsAWholeRange) {
   FakeDevice device;
   Arena arena(device, {.budget_bytes = 64 * MiB, .chunk_bytes = MiB});

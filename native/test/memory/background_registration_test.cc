@@ -100,6 +100,22 @@ TEST_F(BackgroundTest, ABufferWhoseMemoryHasGoneMeanwhileIsNotKept) {
   EXPECT_EQ(device.regions, 0u);
 }
 
+/// As one that acquire() has registered: whoever uses it must see that its memory has gone.
+TEST_F(BackgroundTest, ABufferWhoseMemoryGoesLaterIsSeenToHaveGone) {
+  struct Switched final : fabric::Presence {
+    bool present() const override { return here; }
+    bool here = true;
+  };
+  const auto presence = std::make_shared<Switched>();
+  EXPECT_TRUE(cache.awaits(1, at(1), 1000, 0, presence));
+  finish(1);
+  const fabric::MemoryRegion* region = cache.acquire(1, at(1), 1000, 0, &error);
+  ASSERT_NE(region, nullptr) << error;
+  EXPECT_TRUE(region->present());
+  presence->here = false;
+  EXPECT_FALSE(region->present());
+}
+
 TEST_F(BackgroundTest, OneThatAcquireHasOvertakenIsNotRegisteredTwice) {
   EXPECT_TRUE(awaits(1, 1000));
   EXPECT_NE(cache.acquire(1, at(1), 1000, 0, &error), nullptr) << error;

@@ -163,6 +163,15 @@ TEST_F(MrCacheTest, PinsAreCounted) {
   EXPECT_EQ(evicted, Keys{1});
 }
 
+TEST_F(MrCacheTest, ABufferThatSeveralCallsUseCountsOnce) {
+  MrCache cache(device, {.max_bytes = 300});
+  for (int call = 0; call < 2; ++call) get(cache, 1, 100);
+  EXPECT_NE(cache.acquire(2, at(2), 150, 0, &error), nullptr) << error;
+  cache.unpin(2, 0);
+  for (int call = 0; call < 2; ++call) cache.unpin(1, 0);
+  EXPECT_NE(cache.acquire(3, at(3), 300, 0, &error), nullptr) << error;
+}
+
 TEST_F(MrCacheTest, IdleTimeCountsFromTheLastUse) {
   MrCache cache(device, {.idle_ns = 100});
   watch(cache);

@@ -29,13 +29,15 @@ std::size_t SendSlot::pieces(std::uint32_t offset, std::uint32_t wanted, iovec* 
   return count;
 }
 
-SendQueue::SendQueue(Device& device, std::uint32_t limit)
+SendQueue::SendQueue(Device& device, std::uint32_t limit, std::uint32_t first_number)
     : device_(device),
       limit_(limit),
       mask_(std::bit_ceil(limit) - 1),
       // Not make_unique_for_overwrite: the libstdc++ that the binaries of the package are built with has
       // none.
-      slots_(new SendSlot[mask_ + 1]) {}
+      slots_(new SendSlot[mask_ + 1]),
+      next_number_(first_number),
+      acked_(first_number) {}
 
 WcStatus SendQueue::check(const SendWr& wr, std::uint64_t bytes) const {
   const bool read = wr.opcode == Opcode::rdma_read;

@@ -66,7 +66,8 @@ static_assert(sizeof(SendSlot) <= 192);
 
 class SendQueue {
  public:
-  SendQueue(Device& device, std::uint32_t limit);
+  /// `first_number`: what the first request is called on the wire. A test begins shortly before 2^32.
+  SendQueue(Device& device, std::uint32_t limit, std::uint32_t first_number = 0);
 
   bool is_full() const { return posted_ - freed_ == limit_; }
   /// Copies what is needed of the request; a malformed one gets the status with which it will fail.
@@ -124,7 +125,7 @@ class SendQueue {
   std::unique_ptr<SendSlot[]> slots_;
   std::uint64_t freed_ = 0, retired_ = 0, started_ = 0, posted_ = 0;
   std::uint64_t unsent_write_bytes_ = 0;
-  std::uint32_t next_number_ = 0, acked_ = 0;
+  std::uint32_t next_number_, acked_;             ///< behind 2^32 - 1 comes 0
   std::array<std::uint64_t, kReadsMax> reads_{};  ///< the slots of READs that wait for bytes, oldest first
   std::uint32_t reads_head_ = 0, reads_tail_ = 0;
 };

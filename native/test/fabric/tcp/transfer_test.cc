@@ -20,6 +20,25 @@ class TcpTransfer : public ::testing::Test {
     peer.emplace(*end);
     ASSERT_NO_FATAL_FAILURE(peer->connect());
   }
+  /// Over a connection that takes a few KiB at a time: a frame of bulk waits for the network with a part of
+  /// it gone, until the peer reads.
+  void connect_narrow() {
+    end.emplace(false, std::size_t{tcp::kFrameBytesMax}, TcpOptions{.unsent_max = 4 << 10});
+    peer.emplace(*end);
+    ASSERT_NO_FATAL_FAILURE(peer->connect(8 << 10));
+    for (std::size_t i = 0; i < tcp::kFrameBytesMax; ++i) pattern.push_back(std::byte(i * 31 + (i >> 8)));
+    std::memcpy(end->host->data(), pattern.data(), pattern.size());
+  }
+  /// A READ of all of the memory, in one frame, of which the end has sent a part.
+  Header read_in_part(std::uint32_t key) {
+    peer->send({.op = Op::read, .key = key, .addr = end->region->addr(), .total = tcp::kFrameBytesMax});
+    Header header;
+    const auto bytes = peer->take(sizeof header);
+    EXPECT_EQ(bytes.size(), sizeof header);
+    std::memcpy(static_cast<void*>(&header), bytes.data(), bytes.size());
+    EXPECT_EQ(header.bytes, tcp::kFrameBytesMax);
+    return header;
+  }
   /// The key of a window over all of the memory.
   std::uint32_t bind(std::uint32_t access) {
     SendWr wr = request(Opcode::bind_mw, 0xb1, {});
@@ -49,6 +68,7 @@ class TcpTransfer : public ::testing::Test {
 
   std::optional<TcpEnd> end;
   std::optional<RawPeer> peer;
+  std::vector<std::byte> pattern;
 };
 
 TEST_F(TcpTransfer, AWindowThatEndsInTheMiddleOfAFrameTakesNoFurtherByte) {
@@ -115,6 +135,44 @@ TEST_F(TcpTransfer, AWindowThatEndsDuringTheAnswerToAReadGivesNoFurtherByte) {
   }
   EXPECT_LT(got, kMuch);
   EXPECT_EQ(end->qp->state(), QpState::err);
+}
+
+TEST_F(TcpTransfer, AWindowThatEndsWhileAFrameOfAnAnswerIsHalfSentGivesNoFurtherByteOfThatFrame) {
+  ASSERT_NO_FATAL_FAILURE(connect_narrow());
+  read_in_part(bind(access_remote_read));
+  end_window();
+  std::memset(end->host->data(), 0xee, end->host->size());
+  const auto came = peer->take(tcp::kFrameBytesMax);
+  EXPECT_LT(came.size(), std::size_t{tcp::kFrameBytesMax}) << "the rest of the frame was sent";
+  EXPECT_EQ(std::memcmp(came.data(), pattern.data(), came.size()), 0) << "read after the window had ended";
+  EXPECT_NE(end->qp->error().find("a window was taken back"), std::string::npos) << end->qp->error();
+}
+
+/// What the withdrawal has copied of the frame needs the window no more.
+TEST_F(TcpTransfer, AFrameThatIsHalfSentWhenItsWindowIsWithdrawnAndEndsArrivesWhole) {
+  ASSERT_NO_FATAL_FAILURE(connect_narrow());
+  const std::uint32_t key = bind(access_remote_read);
+  read_in_part(key);
+  ASSERT_TRUE(end->qp->withdraw(key));
+  end_window();
+  std::memset(end->host->data(), 0xee, end->host->size());
+  EXPECT_EQ(peer->take(tcp::kFrameBytesMax), pattern);
+  EXPECT_EQ(end->qp->state(), QpState::rts) << end->qp->error();
+}
+
+/// The peer could not tell the good-bye from the bytes that are missing.
+TEST_F(TcpTransfer, AFrameThatIsHalfSentWhenItsQueuePairEndsArrivesWholeBeforeTheGoodBye) {
+  ASSERT_NO_FATAL_FAILURE(connect_narrow());
+  const Sge all = end->sge(0, tcp::kFrameBytesMax);
+  end->post(request(Opcode::rdma_write, 5, {&all, 1}, 0x1000, 1));
+  Header header;
+  ASSERT_EQ(peer->take(sizeof header).size(), sizeof header);
+  end->qp->to_error();
+  EXPECT_EQ(end->outcome(5), WcStatus::wr_flush_err);
+  std::memset(end->host->data(), 0xee, end->host->size());
+  EXPECT_EQ(peer->take(tcp::kFrameBytesMax), pattern);
+  ASSERT_TRUE(peer->take_frame(&header));
+  EXPECT_EQ(header.op, Op::bye);
 }
 
 TEST_F(TcpTransfer, AWindowThatIsWithdrawnDuringTheAnswerToAReadEndsTheAnswerAndNothingElse) {

@@ -1,0 +1,37 @@
+// Keys of the tcp fabric: a key that has ended opens nothing for long, whatever is opened after it, and a key
+// of another process opens nothing here.
+#include "fabric/tcp/memory/keys.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace rdma_rpc::fabric::test {
+namespace {
+
+using tcp::Grant;
+using tcp::KeyTable;
+
+const Grant kRegion{.kind = Grant::Kind::region, .access = access_remote_read, .addr = 0x1000, .length = 64};
+
+TEST(TcpKeys, AKeyThatHasEndedIsNotGivenAgainForLong) {
+  KeyTable keys(7);
+  const std::uint32_t ended = keys.add(kRegion);
+  keys.remove(ended);
+  for (int i = 0; i < 200'000; ++i) {
+    const std::uint32_t key = keys.add(kRegion);
+    ASSERT_NE(key, ended) << "after " << i << " others";
+    keys.remove(key);
+  }
+  EXPECT_EQ(keys.find(ended), nullptr);
+}
+
+/// A peer that has seen a server restart may use what the process before has told it.
+TEST(TcpKeys, BeginElsewhereInEachProcess) {
+  std::set<std::uint32_t> first;
+  for (std::uint32_t seed = 0; seed < 256; ++seed) first.insert(KeyTable(0x5eed00 + seed).add(kRegion));
+  EXPECT_EQ(first.size(), 256u);
+}
+
+}  // namespace
+}  // namespace rdma_rpc::fabric::test
