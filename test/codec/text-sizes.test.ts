@@ -3,7 +3,7 @@
  * one, two and three bytes), written into just the room that they may have, by the Node that runs this.
  */
 import { Sink } from 'rdma-rpc/codec';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { loopCharsMax } from '../../runtime/codec/primitives/text.ts';
 import { Tree } from './gen/everything.rdma.ts';
 
@@ -56,4 +56,27 @@ describe.each(characters.map((each) => [JSON.stringify(each), each] as const))('
       }
     }
   });
+});
+
+/** Node 22 and before cut what is longer; since Node 24 it throws. So this must fail on each of them. */
+test('the transcoder of Node is never offered more room than there is', async () => {
+  type Write = (this: Uint8Array, text: string, at: number, bytesMax: number) => number;
+  const methods = Buffer.prototype as unknown as { utf8Write: Write };
+  const { utf8Write } = methods;
+  const beyond: number[] = [];
+  methods.utf8Write = function (text, at, bytesMax) {
+    beyond.push(Math.max(0, at + bytesMax - this.length));
+    return utf8Write.call(this, text, at, bytesMax);
+  };
+  try {
+    vi.resetModules();
+    const { writeUtf8 } = await import('../../runtime/codec/primitives/text.ts');
+    for (const text of characters.map((each) => each.repeat(2000))) {
+      const bytes = new Uint8Array(7 + Buffer.byteLength(text));
+      expect(writeUtf8(bytes, 7, text)).toBe(bytes.length);
+    }
+  } finally {
+    methods.utf8Write = utf8Write;
+  }
+  expect(beyond).toEqual(characters.map(() => 0));
 });

@@ -1,7 +1,7 @@
-/** `preferred_codec` and `default_codec`: what the generator says of values that they cannot have. How they act: test/msgpack. */
+/** `preferred_codec` and `default_codec`: which of several counts, and what the generator says of values that they cannot have. How they act: test/msgpack. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { diagnosticsOf, proto3 } from './workspace.ts';
+import { diagnosticsOf, outputOf, proto3 } from './workspace.ts';
 
 describe('codecs', () => {
   const service = (ofService: string, ofMethod: string) =>
@@ -25,6 +25,28 @@ describe('codecs', () => {
     ],
   ])('%s', async (_what, body, expected) => {
     expect(await diagnosticsOf({ 'a.proto': proto3(body) })).toEqual([`a.proto:${expected}`]);
+  });
+
+  test.each([
+    ['the one of the service is for its methods', 'MSGPACK', '', true],
+    ['the one of a method goes before that of its service', 'MSGPACK', 'PROTOBUF', false],
+    ['the same, the other way round', 'PROTOBUF', 'MSGPACK', true],
+  ])('%s', async (_what, ofService, ofMethod, isMsgpack) => {
+    const body = service(
+      `option (rdma_rpc.default_codec) = ${ofService};`,
+      ofMethod === '' ? '' : `option (rdma_rpc.preferred_codec) = ${ofMethod};`,
+    );
+    expect((await outputOf({ 'a.proto': proto3(body) })).includes('msgpackForm(')).toBe(isMsgpack);
+  });
+
+  test('an option of somebody else with the number of ours is none of ours', async () => {
+    const body = `import "google/protobuf/descriptor.proto";
+extend google.protobuf.MethodOptions { int32 theirs = 51723; }
+message A {}
+service S { rpc M(A) returns (A) { option (theirs) = 1; } }`;
+    const output = await outputOf({ 'a.proto': proto3(body) });
+    expect(output).toContain('t.theirs');
+    expect(output).not.toContain('msgpackForm(');
   });
 
   test('of a newer options.proto', async () => {

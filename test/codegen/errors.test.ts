@@ -366,6 +366,25 @@ test('two methods with the same id', async () => {
   ]);
 });
 
+test('two methods with the same id, of two services', async () => {
+  const body = `message A {}\nservice S {\n  rpc M87820e(A) returns (A);\n}\nservice T {\n  rpc Mec5dec(A) returns (A);\n}`;
+  expect(await diagnosticsOf({ 'a.proto': proto3(body) })).toEqual([
+    expect.stringMatching(
+      /^a\.proto:8:7: error: t\.T\/Mec5dec and t\.S\/M87820e have the same method id \d+: rename one/,
+    ),
+  ]);
+});
+
+test('ranges that lie in one and the same other range', async () => {
+  const body = 'message A {\n  reserved 1 to 100;\n  reserved 5 to 6;\n  reserved 50 to 60;\n}';
+  const overlaps = (range: string) =>
+    expect.stringContaining(`error: reserved range ${range} overlaps reserved range 1 to 100`);
+  expect(await diagnosticsOf({ 'a.proto': proto3(body) })).toEqual([
+    overlaps('5 to 6'),
+    overlaps('50 to 60'),
+  ]);
+});
+
 test('nothing is written unless everything can be', async () => {
   const directory = workspace({
     'good.proto': proto3('message A {}'),

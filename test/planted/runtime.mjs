@@ -204,4 +204,41 @@ export const runtimeBugs = [
       'costs as many attempts as find room, and one more, however many streams wait',
     ],
   },
+  {
+    name: 'the requests of a stream are closed in the context of whoever ends it',
+    file: 'producer.ts',
+    from: 'iterator.return && this.#scope.run(iterator.return as () => unknown, iterator)',
+    to: 'iterator.return?.()',
+    caughtBy: [
+      'test/runtime/async-context.test.ts',
+      'the end of the requests of a stream, which the server has brought',
+    ],
+  },
+  {
+    name: 'a channel that is busy keeps the store of its first call',
+    file: 'keep-alive.ts',
+    from: 'inRoot(() => setInterval(look, keepAliveCheckMs))',
+    to: 'setInterval(look, keepAliveCheckMs)',
+    caughtBy: ['test/runtime/async-context.test.ts', 'though others keep its channel busy all the time'],
+  },
+  {
+    name: 'Jest takes the scope of a call for something that was left open',
+    file: 'scopes.ts',
+    from: '  hasRef(): boolean {\n    return false;\n  }\n',
+    to: '',
+    caughtBy: [
+      'test/runtime/open-handles.test.ts',
+      'every resource that calls, streams and handlers make says that it keeps nothing alive',
+    ],
+  },
+  {
+    name: 'the transcoder of Node is offered three bytes for each character',
+    file: 'text.ts',
+    from: 'utf8Write.call(bytes, text, at, bytes.length - at)',
+    to: 'utf8Write.call(bytes, text, at, text.length * 3)',
+    caughtBy: [
+      'test/codec/text-sizes.test.ts',
+      'the transcoder of Node is never offered more room than there is',
+    ],
+  },
 ];

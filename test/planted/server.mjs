@@ -120,4 +120,31 @@ export const serverBugs = [
       'what it says between other answers, or after it has served, is not believed for what it said before',
     ],
   },
+  {
+    name: 'a stream of a handler is closed without what interceptors have entered',
+    file: 'scopes.ts',
+    from: ': scope.run(iterator.return, iterator, value)',
+    to: ': iterator.return(value)',
+    caughtBy: [
+      'test/runtime/async-context.test.ts',
+      'what an interceptor of the server has entered is there when the caller of a stream leaves it early',
+    ],
+  },
+  {
+    name: 'what a handler of calls from the server enters is seen by the next one',
+    file: 'reverse-server.ts',
+    from: 'await inRoot(method.handler, method.self, request, call)',
+    to: 'await method.handler.call(method.self, request, call)',
+    caughtBy: ['test/runtime/async-context.test.ts', 'see nobody when the one before has entered something'],
+  },
+  {
+    name: 'onWorkerError sees the store of whoever started the group',
+    file: 'worker-group.ts',
+    from: 'else inRoot(() => onError(error));',
+    to: 'else onError(error);',
+    caughtBy: [
+      'test/runtime/process/worker-errors.test.ts',
+      'onWorkerError sees no store of whoever started the group',
+    ],
+  },
 ];

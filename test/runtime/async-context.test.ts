@@ -27,6 +27,7 @@ import {
   type Site,
   sites,
   tick,
+  unending,
   user,
 } from './context-sites.ts';
 import { EchoDefinition } from './gen/echo.rdma.ts';
@@ -185,6 +186,22 @@ describe('what is entered stays where it was', () => {
   });
 });
 
+test('what an interceptor of the server has entered is there when the caller of a stream leaves it early', async () => {
+  const seen: (string | undefined)[] = [];
+  const server = createServer()
+    .use((next) => (request) => user.run('carol', () => next(request)))
+    .add(StreamsDefinition, {
+      count: async function* () {
+        yield* unending(() => seen.push(user.getStore()));
+      },
+    });
+  closing.push(() => server.shutdown({ graceMs: 0 }));
+  const channel = createChannel(await server.listen(`unix:${socketPath()}`));
+  closing.push(() => channel.close());
+  for await (const _ of clients(channel).streams.count({})) break;
+  await vi.waitFor(() => expect(seen).toEqual(['carol']));
+});
+
 test('a resolver and credentials of sessions are asked by nobody', async () => {
   const seen = new Set<string | undefined>();
   const look = <T>(then: T): T => {
@@ -215,28 +232,44 @@ test('a resolver and credentials of sessions are asked by nobody', async () => {
   expect(seen).toEqual(new Set([undefined]));
 });
 
-test('handlers of calls from the server see nobody', async () => {
-  const seen = new Set<string | undefined>();
-  const server = createServer();
-  const peers = peersOf(server);
-  closing.push(() => server.shutdown({ graceMs: 0 }));
-  const channel = createChannel(await server.listen(`unix:${socketPath()}`));
-  closing.push(() => channel.close());
-  const reverse = user.run('alice', () =>
-    serveReverse(channel).add(EchoDefinition, {
-      echo: async (request) => {
-        seen.add(user.getStore());
-        await tick();
-        seen.add(user.getStore());
-        return request;
-      },
-    }),
-  );
-  await reverse.ready;
-  await vi.waitFor(() => expect(peers.all).toHaveLength(1));
-  await user.run('bob', () => peers.client(EchoDefinition, peers.all[0]!).echo({}));
-  await reverse.close();
-  expect(seen).toEqual(new Set([undefined]));
+describe('handlers of calls from the server', () => {
+  /** A client of what `echo` serves on a channel of alice's. */
+  async function reversed(echo: Handlers<typeof EchoDefinition>['echo']) {
+    const server = createServer();
+    const peers = peersOf(server);
+    closing.push(() => server.shutdown({ graceMs: 0 }));
+    const channel = createChannel(await server.listen(`unix:${socketPath()}`));
+    closing.push(() => channel.close());
+    const reverse = user.run('alice', () => serveReverse(channel).add(EchoDefinition, { echo }));
+    closing.push(() => reverse.close());
+    await reverse.ready;
+    await vi.waitFor(() => expect(peers.all).toHaveLength(1));
+    return peers.client(EchoDefinition, peers.all[0]!);
+  }
+
+  test('see nobody', async () => {
+    const seen = new Set<string | undefined>();
+    const client = await reversed(async (request) => {
+      seen.add(user.getStore());
+      await tick();
+      seen.add(user.getStore());
+      return request;
+    });
+    await user.run('bob', () => client.echo({}));
+    expect(seen).toEqual(new Set([undefined]));
+  });
+
+  test('see nobody when the one before has entered something', async () => {
+    const seen: (string | undefined)[] = [];
+    const client = await reversed(({ number }) => {
+      seen.push(user.getStore());
+      user.enterWith(`of ${number}`);
+      return { text: user.getStore() };
+    });
+    const texts = await Promise.all(Array.from({ length: 16 }, (_, number) => client.echo({ number })));
+    expect(texts.map(({ text }) => text)).toEqual(texts.map((_, number) => `of ${number}`));
+    expect(new Set(seen)).toEqual(new Set([undefined]));
+  });
 });
 
 test("a request that waited for its connection is encoded in nobody's context or its own", async () => {
@@ -260,35 +293,47 @@ test("a request that waited for its connection is encoded in nobody's context or
   expect(seen.size).toBeGreaterThan(0);
 });
 
-test('the store of a call is not kept when the call is over, though its channel and server go on', async () => {
+describe('the store of a call is not kept when the call is over', () => {
   v8.setFlagsFromString('--expose-gc');
   const gc = vm.runInNewContext('gc') as () => void;
-  const stores = new AsyncLocalStorage<object>();
-  const kept: WeakRef<object>[] = [];
-  const opened = async () => {
-    const server = createServer().add(EchoDefinition, { echo: (request) => request });
-    const channel = createChannel(await server.listen(`unix:${socketPath()}`));
-    closing.push(
-      () => server.shutdown({ graceMs: 0 }),
-      () => channel.close(),
+
+  test.each([
+    ['though its channel and server go on', false],
+    ['though others keep its channel busy all the time', true],
+  ])('%s', async (_, busy) => {
+    const stores = new AsyncLocalStorage<object>();
+    const kept: WeakRef<object>[] = [];
+    const opened = async () => {
+      const server = createServer().add(EchoDefinition, {
+        echo: (request) => request,
+        behave: () => new Promise(() => undefined),
+      });
+      const channel = createChannel(await server.listen(`unix:${socketPath()}`));
+      closing.push(
+        () => server.shutdown({ graceMs: 0 }),
+        () => channel.close(),
+      );
+      return createClient(EchoDefinition, channel);
+    };
+    let client: Awaited<ReturnType<typeof opened>> | undefined;
+    const one = async () => {
+      const store = {};
+      kept.push(new WeakRef(store));
+      await stores.run(store, async () => {
+        client ??= await opened();
+        await client.echo({}, { onTrailer: () => undefined, timeoutMs: 1000 });
+      });
+    };
+    await one();
+    if (busy) client!.behave({}).catch(() => undefined);
+    await one();
+    await one();
+    await vi.waitFor(
+      () => {
+        gc();
+        expect(kept.map((each) => each.deref() === undefined)).toEqual([true, true, true]);
+      },
+      { timeout: 20_000, interval: 100 },
     );
-    return createClient(EchoDefinition, channel);
-  };
-  let client: Awaited<ReturnType<typeof opened>> | undefined;
-  const one = async () => {
-    const store = {};
-    kept.push(new WeakRef(store));
-    await stores.run(store, async () => {
-      client ??= await opened();
-      await client.echo({}, { onTrailer: () => undefined, timeoutMs: 1000 });
-    });
-  };
-  for (let i = 0; i < 3; ++i) await one();
-  await vi.waitFor(
-    () => {
-      gc();
-      expect(kept.map((each) => each.deref() === undefined)).toEqual([true, true, true]);
-    },
-    { timeout: 20_000, interval: 100 },
-  );
+  });
 });

@@ -57,6 +57,14 @@ export async function* numbers(look: Look, count = 40) {
     yield { number, payload: new Uint8Array(2000) };
   }
 }
+/** As a file that is read until nobody wants more of it, and closed then. */
+export function* unending(left: () => unknown) {
+  try {
+    for (let number = 0; ; ++number) yield { number, payload: new Uint8Array(2000) };
+  } finally {
+    left();
+  }
+}
 const looking =
   (look: Look): Interceptor =>
   (next) =>
@@ -204,6 +212,11 @@ export const sites: Readonly<Record<string, Site>> = {
   'the requests of a stream': {
     sees: 'bob',
     bob: (look, { streams }) => streams.sum(numbers(look)),
+  },
+  'the end of the requests of a stream, which the server has brought': {
+    sees: 'bob',
+    streams: () => ({ sum: () => ({}) }),
+    bob: (look, { streams }) => streams.sum(unending(look)),
   },
   'the requests of a stream that gives one, too': {
     sees: 'bob',

@@ -216,8 +216,7 @@ TEST(Reads, LargerThanTheBoundGoWithOneShortOneOfEachOtherSession) {
 }
 
 TEST(Reads, OfPeersThatDoNotAnswerLeaveRoomForOthers) {
-  constexpr std::uint64_t kMost = 4 << 20;
-  constexpr std::uint64_t kHeld = kMost / 2 + kMost / 4;  // a half, and a half of the rest
+  constexpr std::uint64_t kMost = 4 << 20, kHeld = kMost / 2 + kMost / 4;  // a half, and a half of the rest
   PairOptions options;
   options.context.read_bytes_max = kMost;
   Hosts hosts(3, options);
@@ -326,8 +325,7 @@ TEST_P(Fairness, SmallCallsAreAnsweredBetweenSlicesThatAreSmallThen) {
 TEST(Copies, OfBothKindsShareTheTurns) {
   constexpr std::size_t kLong = 4 * kCopiedBytesPerTurn;
   Hosts hosts(1, copying());
-  hosts.start(0, moving(Bulk::write, kLong));
-  hosts.start(0, moving(Bulk::read, kLong));
+  for (const Bulk kind : {Bulk::write, Bulk::read}) hosts.start(0, moving(kind, kLong));
   hosts.client.turn(hosts.world.now_ns());
   const Stats& stats = hosts.server.context->stats();
   int together = 0, reads_still = 0, writes_still = 0, most_still = 0;

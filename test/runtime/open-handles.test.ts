@@ -1,0 +1,38 @@
+/**
+ * What tools that look for what keeps a process alive (Jest's --detectOpenHandles) see of channels and servers. They ask each
+ * resource, and take one that does not answer for something that was left open.
+ */
+import { createHook } from 'node:async_hooks';
+import { createChannel, createServer } from 'rdma-rpc';
+import { expect, test } from 'vitest';
+import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
+import { clients, drain } from './context-sites.ts';
+import { EchoDefinition } from './gen/echo.rdma.ts';
+import { socketPath } from './world.ts';
+
+test('every resource that calls, streams and handlers make says that it keeps nothing alive', async () => {
+  const made: { hasRef?: () => boolean }[] = [];
+  const hook = createHook({
+    init: (_id, type, _trigger, resource) => {
+      if (type === 'rdma-rpc') made.push(resource);
+    },
+  }).enable();
+  const server = createServer()
+    .use((next) => (request) => next(request))
+    .add(EchoDefinition, { echo: (request) => request })
+    .add(StreamsDefinition, { echo: (items) => items });
+  const channel = createChannel(await server.listen(`unix:${socketPath()}`));
+  try {
+    const { echo, streams } = clients(channel);
+    for (let i = 0; i < 2; ++i) {
+      await echo.echo({}, { onTrailer: () => undefined });
+      await drain(streams.echo([{ number: i }]));
+    }
+  } finally {
+    await channel.close();
+    await server.shutdown({ graceMs: 0 });
+    hook.disable();
+  }
+  expect(made.length).toBeGreaterThan(3);
+  expect(new Set(made.map((each) => each.hasRef?.()))).toEqual(new Set([false]));
+});
