@@ -2,7 +2,7 @@
 import { type Channel, createChannel, createServer, RpcError, type ServerOptions, Status } from 'rdma-rpc';
 import { afterEach, expect, test } from 'vitest';
 import { RpcServer } from '../../runtime/server/server.ts';
-import { until } from '../outcomes.ts';
+import { comes, until } from '../outcomes.ts';
 import { hello, limits, linkTo } from './by-hand.ts';
 import { EchoDefinition } from './gen/echo.rdma.ts';
 
@@ -72,7 +72,7 @@ test('a refusal says when to come again, and the client keeps to it', async () =
     });
   });
   const ready = channel.ready({ timeoutMs: 10_000 });
-  expect((await told)?.trailer.get('retry-pushback-ms')).toBe('120');
+  expect((await comes(told, 'the refusal'))?.trailer.get('retry-pushback-ms')).toBe('120');
   const begun = performance.now();
   await ready;
   // (Timers of Node may be a millisecond early.)

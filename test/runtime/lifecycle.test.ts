@@ -15,7 +15,7 @@ import {
   stats,
 } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';
-import { caught, turn, until } from '../outcomes.ts';
+import { caught, comes, turn, until } from '../outcomes.ts';
 import { type EchoLog, echoHandlers } from './echo-service.ts';
 import { EchoDefinition } from './gen/echo.rdma.ts';
 import { socketPath } from './world.ts';
@@ -90,9 +90,9 @@ describe('shutdown', () => {
     const { server, address } = await pair();
     const [host, port] = address.split(':');
     const socket = connect(Number(port), host);
-    await new Promise((resolve) => socket.once('connect', resolve));
+    await comes(new Promise((resolve) => socket.once('connect', resolve)), 'the connection');
     await server.shutdown({ graceMs: 60_000 });
-    await new Promise((resolve) => socket.resume().once('close', resolve));
+    await comes(new Promise((resolve) => socket.resume().once('close', resolve)), 'its end');
   });
 });
 

@@ -1,6 +1,7 @@
 /** Calls that a handler makes for its caller: with the context passed on they end when the caller's call does, whatever their own limits are. */
 import { type CallOptions, type Client, createClient, type HandlerContext, RpcError, Status } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';
+import { comes } from '../outcomes.ts';
 import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
 import { EchoDefinition } from './gen/echo.rdma.ts';
 import { openPair, type Pair, pairWays } from './pair.ts';
@@ -79,7 +80,7 @@ describe.each(pairWays)('%s', (way) => {
   test('ends with the deadline of its caller, and says so', async () => {
     const { front, failures, begun } = await chain((back, context) => back.behave({}, { context }));
     const call = outcome(front.behave({}, { timeoutMs: 1000 }));
-    await begun;
+    await comes(begun, 'the nested call');
     expect(await call).toMatchObject({ code: Status.DEADLINE_EXCEEDED });
     await expect.poll(() => failures).toMatchObject([{ code: Status.DEADLINE_EXCEEDED, processed: 'maybe' }]);
   });
@@ -88,7 +89,7 @@ describe.each(pairWays)('%s', (way) => {
     const { front, failures, begun } = await chain((back, context) => back.behave({}, { context }));
     const controller = new AbortController();
     const call = outcome(front.behave({}, { signal: controller.signal }));
-    await begun;
+    await comes(begun, 'the nested call');
     controller.abort();
     expect(await call).toMatchObject({ code: Status.CANCELLED });
     await expect
@@ -104,7 +105,7 @@ describe.each(pairWays)('%s', (way) => {
     });
     const controller = new AbortController();
     const call = outcome(front.behave({}, { signal: controller.signal }));
-    await begun;
+    await comes(begun, 'the nested call');
     controller.abort();
     expect(await call).toMatchObject({ code: Status.CANCELLED });
     await expect.poll(() => failures).toMatchObject([{ code: Status.CANCELLED, processed: 'maybe' }]);
@@ -116,7 +117,7 @@ describe.each(pairWays)('%s', (way) => {
       back.behave({}, { context, signal: controller.signal }),
     );
     const call = outcome(front.behave({}));
-    await begun;
+    await comes(begun, 'the nested call');
     controller.abort('own');
     expect(await call).toMatchObject({ code: Status.CANCELLED });
   });

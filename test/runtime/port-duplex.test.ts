@@ -3,6 +3,7 @@ import { MessageChannel, receiveMessageOnPort } from 'node:worker_threads';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { PortDuplex } from '../../runtime/workers/port-duplex.ts';
+import { comes } from '../outcomes.ts';
 
 fc.configureGlobal({ seed: 20_261_121 });
 
@@ -14,10 +15,11 @@ function pair(): [PortDuplex, PortDuplex] {
 function all(duplex: PortDuplex): Promise<Buffer> {
   const chunks: Buffer[] = [];
   duplex.on('data', (chunk: Buffer) => chunks.push(chunk));
-  return new Promise((resolve, reject) => {
+  const bytes = new Promise<Buffer>((resolve, reject) => {
     duplex.once('end', () => resolve(Buffer.concat(chunks)));
     duplex.once('close', () => reject(new Error('closed before its end')));
   });
+  return comes(bytes, 'the end of the bytes');
 }
 
 test('what is written on one side is read on the other, both ways, whatever the sizes', async () => {
@@ -53,7 +55,7 @@ test('what was written before the other side was destroyed is read, even when th
   const closed = new Promise((resolve) => port2.once('close', resolve));
   one.on('finish', () => one.destroy());
   one.end(Buffer.from('goodbye'));
-  await closed;
+  await comes(closed, 'the end of the other side');
   expect(other.destroyed).toBe(false);
   expect((await all(other)).toString()).toBe('goodbye');
   expect(other.destroyed).toBe(true);
@@ -74,7 +76,7 @@ test('a side that is gone takes the other with it', async () => {
   const [one, other] = pair();
   const closed = new Promise((resolve) => other.once('close', resolve));
   one.destroy();
-  await closed;
+  await comes(closed, 'the end of the other side');
   expect(other.destroyed).toBe(true);
 });
 
@@ -82,6 +84,6 @@ test('a small view of a large buffer travels alone', async () => {
   const [one, other] = pair();
   one.end(Buffer.from(new ArrayBuffer(1_000_000), 500, 3));
   other.once('data', (chunk: Uint8Array) => expect(chunk.buffer.byteLength).toBe(3));
-  await new Promise((resolve) => other.once('end', resolve));
+  await comes(new Promise((resolve) => other.once('end', resolve)), 'the end of the bytes');
   other.destroy();
 });

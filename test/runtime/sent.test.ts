@@ -18,6 +18,7 @@ import {
   stats,
 } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';
+import { comes } from '../outcomes.ts';
 import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
 import { collect } from '../stream/stream-world.ts';
 import { EchoDefinition } from './gen/echo.rdma.ts';
@@ -176,7 +177,7 @@ describe.each(pairWays)('%s', (way) => {
     test('waiting behind other calls: cancel, deadline, the end of the channel', async () => {
       const bed = await openBed(way, kind, hang, {}, { inflightMax: 1, streamsMax: 1 });
       const first = bed.call().then(() => undefined, RpcError.from);
-      await bed.begun;
+      await comes(bed.begun, 'the handler');
       bed.runs.count = 0;
       const controller = new AbortController();
       const cancelled = bed.call({ signal: controller.signal });
@@ -194,7 +195,7 @@ describe.each(pairWays)('%s', (way) => {
     test('too many waiting', async () => {
       const bed = await openBed(way, kind, hang, {}, { inflightMax: 1, streamsMax: 1, queueMax: 0 });
       const first = bed.call().catch(() => undefined);
-      await bed.begun;
+      await comes(bed.begun, 'the handler');
       bed.runs.count = 0;
       await check(bed.call(), ['RESOURCE_EXHAUSTED', 'no'], bed.runs);
       await bed.kill();
@@ -222,7 +223,7 @@ describe.each(pairWays)('%s', (way) => {
       const bed = await openBed(way, kind, hang);
       const controller = new AbortController();
       const call = bed.call({ signal: controller.signal, ...options }).then(() => undefined, RpcError.from);
-      await bed.begun;
+      await comes(bed.begun, 'the handler');
       const heldBefore = held();
       await happen(bed, controller);
       const error = await call;
@@ -295,7 +296,7 @@ describe.each(pairWays)('%s', (way) => {
     test('refused by the server before the handler: too many handlers, shutting down', async () => {
       const busy = await openBed(way, kind, hang, { handlersMax: 1 });
       const first = busy.call().catch(() => undefined);
-      await busy.begun;
+      await comes(busy.begun, 'the handler');
       busy.runs.count = 0;
       await check(busy.call(), ['RESOURCE_EXHAUSTED', 'no'], busy.runs);
       await busy.kill();

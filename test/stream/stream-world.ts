@@ -10,6 +10,7 @@ import {
   type Server,
   type ServerOptions,
 } from 'rdma-rpc';
+import { comes } from '../outcomes.ts';
 import { fabricOf, placeOf, socketPath, type Way } from '../runtime/world.ts';
 import { StreamsDefinition } from './gen/stream.rdma.ts';
 import { newLog, type StreamLog, streamHandlers } from './streams-service.ts';
@@ -48,15 +49,18 @@ export async function openStreams(
   return { channel: local, log, server: remote, close };
 }
 
-export async function collect<T>(messages: AsyncIterable<T>): Promise<T[]> {
-  const all: T[] = [];
-  for await (const message of messages) all.push(message);
-  return all;
+export function collect<T>(messages: AsyncIterable<T>): Promise<T[]> {
+  const collected = async () => {
+    const all: T[] = [];
+    for await (const message of messages) all.push(message);
+    return all;
+  };
+  return comes(collected(), 'the end of a stream');
 }
 
 export async function caught(call: () => Promise<unknown>): Promise<RpcError> {
   try {
-    await call();
+    await comes(call(), 'the end of a call');
   } catch (error) {
     return error as RpcError;
   }
