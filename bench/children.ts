@@ -4,11 +4,18 @@ import { once } from 'node:events';
 
 /** The next message of a process; rejects when it ends first. */
 export async function answer<T>(child: ChildProcess): Promise<T> {
-  const [message] = await Promise.race([
-    once(child, 'message'),
-    once(child, 'exit').then(() => Promise.reject(new Error('a process has ended'))),
-  ]);
-  return message as T;
+  const settled = new AbortController();
+  const { signal } = settled;
+  try {
+    const [message] = await Promise.race([
+      once(child, 'message', { signal }),
+      once(child, 'exit', { signal }).then(() => Promise.reject(new Error('a process has ended'))),
+    ]);
+    return message as T;
+  } finally {
+    // A process that is asked many times would collect the listeners of all answers.
+    settled.abort();
+  }
 }
 
 /** Kills it, and resolves when it has gone. */

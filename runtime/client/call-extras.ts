@@ -46,12 +46,13 @@ export class CallExtras implements Abortable {
   cause: unknown;
   /** It has been made again already, since no handler had seen it. */
   retried = false;
-  /** The caller's async context, in which the callbacks run. */
+  /** The caller's async context, in which the callbacks run. Undefined when there are none, and for those of this package. */
   readonly #scope: Scope | undefined;
   #place: CallPlace | undefined;
   #token = 0;
 
-  constructor(wishes: CallWishes, metadata: Uint8Array | undefined) {
+  /** `own`: the callbacks are those of this package, and run in no context of the caller's. */
+  constructor(wishes: CallWishes, metadata: Uint8Array | undefined, own = false) {
     this.signal = wishes.signal;
     this.parent = wishes.parent;
     this.metadata = metadata;
@@ -60,7 +61,7 @@ export class CallExtras implements Abortable {
     this.onHeader = wishes.onHeader;
     this.onTrailer = wishes.onTrailer;
     this.waitForReady = wishes.waitForReady;
-    if (this.listens) this.#scope = new Scope();
+    if (!own && this.listens) this.#scope = new Scope();
   }
 
   /** The signal that has fired, if one has. */
@@ -81,13 +82,17 @@ export class CallExtras implements Abortable {
   }
 
   tellHeader(header: Metadata): void {
-    const { onHeader } = this;
-    if (onHeader !== undefined) heard('onHeader', this.#scope?.run(onHeader, undefined, header));
+    this.#tell('onHeader', this.onHeader, header);
   }
 
   tellTrailer(trailer: Metadata): void {
-    const { onTrailer } = this;
-    if (onTrailer !== undefined) heard('onTrailer', this.#scope?.run(onTrailer, undefined, trailer));
+    this.#tell('onTrailer', this.onTrailer, trailer);
+  }
+
+  #tell(what: string, callback: ((metadata: Metadata) => void) | undefined, metadata: Metadata): void {
+    if (callback === undefined) return;
+    if (this.#scope === undefined) callback(metadata);
+    else heard(what, this.#scope.run(callback, undefined, metadata));
   }
 
   /** From now on the signal cancels `token` of `place`: at once, if it has fired. */

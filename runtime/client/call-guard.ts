@@ -6,6 +6,8 @@ import { clockMs } from '../clock.ts';
 import { type Abortable, listen, unlisten } from '../core/abort-listeners.ts';
 import { failure, reasonOf } from '../core/errors/failure.ts';
 import { type Processed, RpcError } from '../core/errors/rpc-error.ts';
+import type { HandlerContext } from '../core/handler-context.ts';
+import type { RpcRequest } from '../core/interceptor.ts';
 import type { CallOptions } from '../core/types.ts';
 import { interceptorGraceMs, timerMaxMs } from '../limits.ts';
 import { Reason } from '../native.ts';
@@ -15,8 +17,13 @@ const order: readonly Processed[] = ['no', 'maybe', 'yes'];
 export class CallGuard implements Abortable {
   readonly startedMs: number = clockMs();
   readonly #path: string;
-  readonly #signals: readonly AbortSignal[];
+  readonly #signal: AbortSignal | undefined;
+  readonly #context: HandlerContext | undefined;
+  /** The signal of `#context`. */
+  readonly #parent: AbortSignal | undefined;
   #deadlineMs = Number.POSITIVE_INFINITY;
+  /** The signals are listened to, and the timer runs. */
+  #watching = false;
   /** For the deadline, then for the grace. It keeps the process alive: a call with a limit settles. */
   #timer: NodeJS.Timeout | undefined;
   /** Of the promise that the caller waits for, or last did. */
@@ -26,22 +33,44 @@ export class CallGuard implements Abortable {
   #cause: unknown;
   #sent: Processed = 'no';
   #underWay = 0;
+  /** The call that was begun last has the signals of this one, so it ends with it. */
+  bound = false;
 
   /** `timeoutMs`: below 0 for none. */
   constructor(path: string, timeoutMs: number, { signal, context }: CallOptions) {
     this.#path = path;
-    this.#signals = [signal, context?.signal].filter((each) => each !== undefined);
-    if (timeoutMs >= 0) this.#limit(this.startedMs + timeoutMs);
-    const fired = this.#signals.find(({ aborted }) => aborted);
-    if (fired !== undefined) this.onAbort();
-    else this.#listen();
+    this.#signal = signal;
+    this.#context = context;
+    this.#parent = context?.signal;
+    if (timeoutMs >= 0) this.#deadlineMs = this.startedMs + timeoutMs;
+    this.#look();
   }
 
-  /** A signal of another library may throw: then neither the others nor the timer may keep the call. */
-  #listen(): void {
+  get #fired(): AbortSignal | undefined {
+    if (this.#signal?.aborted) return this.#signal;
+    return this.#parent?.aborted ? this.#parent : undefined;
+  }
+
+  /** For signals that have fired while nobody listened to them. */
+  #look(): void {
+    if (this.#fired !== undefined) this.onAbort();
+  }
+
+  /**
+   * Begins to watch the time and the signals. Only for a call whose interceptors may not come back: most calls are over
+   * without, and a timer for each of them costs as much as the rest of an interceptor.
+   */
+  #watch(): void {
+    if (this.#watching) return;
+    this.#watching = true;
+    this.#look();
+    if (this.#reason !== 0) return;
+    this.#arm();
     try {
-      for (const each of this.#signals) listen(each, this);
+      if (this.#signal !== undefined) listen(this.#signal, this);
+      if (this.#parent !== undefined) listen(this.#parent, this);
     } catch (error) {
+      // A signal of another library may throw: then neither the others nor the timer may keep the call.
       this.end();
       throw error;
     }
@@ -53,6 +82,7 @@ export class CallGuard implements Abortable {
       this.#reject = reject;
       // Not closures: V8 follows these functions to the line that awaits the call.
       step.then(resolve, reject);
+      this.#watch();
       if (this.#reason !== 0) this.#grant();
     });
   }
@@ -62,11 +92,19 @@ export class CallGuard implements Abortable {
     return this.#reason !== 0;
   }
 
-  /** An interceptor has called `next`, with this limit. One that gives its call more time than the caller did has it; throws when there is none left. */
-  enter(timeoutMs: number | undefined): void {
+  /**
+   * An interceptor has called `next` with this request. One that gives its call more time than the caller did has it; throws when there is
+   * none left.
+   */
+  enter({ timeoutMs, signal, context }: Pick<RpcRequest, 'timeoutMs' | 'signal' | 'context'>): void {
+    if (!this.#watching) this.#look();
     if (this.#reason !== 0) throw this.#error('an interceptor called next() after that');
     const deadlineMs = timeoutMs === undefined ? Number.POSITIVE_INFINITY : this.startedMs + timeoutMs;
-    if (deadlineMs > this.#deadlineMs) this.#limit(deadlineMs);
+    if (deadlineMs > this.#deadlineMs) {
+      this.#deadlineMs = deadlineMs;
+      if (this.#watching) this.#arm();
+    }
+    this.bound = signal === this.#signal && context === this.#context;
     ++this.#underWay;
   }
 
@@ -78,19 +116,20 @@ export class CallGuard implements Abortable {
 
   /** The call is over. */
   end(): void {
+    if (!this.#watching) return;
     clearTimeout(this.#timer);
-    for (const each of this.#signals) unlisten(each, this);
+    if (this.#signal !== undefined) unlisten(this.#signal, this);
+    if (this.#parent !== undefined) unlisten(this.#parent, this);
   }
 
   onAbort(): void {
-    const cause: unknown = this.#signals.find(({ aborted }) => aborted)?.reason;
+    const cause: unknown = this.#fired?.reason;
     this.#give(reasonOf(cause), cause);
   }
 
-  #limit(deadlineMs: number): void {
-    this.#deadlineMs = deadlineMs;
+  #arm(): void {
     clearTimeout(this.#timer);
-    const leftMs = deadlineMs - clockMs();
+    const leftMs = this.#deadlineMs - clockMs();
     if (leftMs <= timerMaxMs) this.#timer = setTimeout(() => this.#give(Reason.deadline, undefined), leftMs);
   }
 
@@ -98,7 +137,7 @@ export class CallGuard implements Abortable {
     if (this.#reason !== 0) return;
     this.#reason = reason;
     this.#cause = cause;
-    this.#grant();
+    if (this.#watching) this.#grant();
   }
 
   /** The calls of the interceptors end by themselves, and their errors say more: those come first. */

@@ -1,8 +1,13 @@
 /** Turns the options of one call into what the call carries along; nothing for a call that has none of them. Used by a channel. */
+import type { ContextValues } from '../core/context-values.ts';
 import { failure, reasonOf } from '../core/errors/failure.ts';
-import { BlockLease } from '../core/lease.ts';
+import type { HandlerContext } from '../core/handler-context.ts';
+import type { RpcRequest } from '../core/interceptor.ts';
+import { BlockLease, type Lease } from '../core/lease.ts';
+import type { Metadata } from '../core/metadata.ts';
 import { meantInstead } from '../core/nearest.ts';
 import { checkedTimeMs } from '../core/options.ts';
+import type { HedgingOptions, RetryOptions } from '../core/repeat-options.ts';
 import type { CallOptions } from '../core/types.ts';
 import { CallExtras } from './call-extras.ts';
 import { metadataBytes } from './constant-metadata.ts';
@@ -45,6 +50,52 @@ function checkNames(options: CallOptions): void {
   }
 }
 
+/** What interceptors may have changed of a request. */
+type Changed = Pick<RpcRequest, 'metadata' | 'signal' | 'context'>;
+
+/**
+ * The options of a call within interceptors, which this package puts together. Their names need no look, and their
+ * callbacks are the package's own, which need no async context of the caller's.
+ */
+export class InnerOptions implements CallOptions {
+  readonly timeoutMs: number | undefined;
+  readonly signal: AbortSignal | undefined;
+  readonly metadata: Metadata;
+  readonly onHeader: (header: Metadata) => void;
+  readonly onTrailer: (trailer: Metadata) => void;
+  readonly context: HandlerContext | undefined;
+  readonly waitForReady: boolean | undefined;
+  readonly values: ContextValues | undefined;
+  readonly retry: RetryOptions | false | undefined;
+  readonly hedging: HedgingOptions | false | undefined;
+  readonly into: Lease | undefined;
+  readonly intoOverflow: 'error' | 'lease' | undefined;
+
+  /** `given`: those of the request. `known`: those of the caller, whose names have been looked at. */
+  constructor(
+    given: CallOptions | undefined,
+    known: CallOptions | undefined,
+    { metadata, signal, context }: Changed,
+    timeoutMs: number | undefined,
+    onHeader: (header: Metadata) => void,
+    onTrailer: (trailer: Metadata) => void,
+  ) {
+    if (given !== known && given !== undefined) checkNames(given);
+    this.timeoutMs = timeoutMs;
+    this.signal = signal;
+    this.metadata = metadata;
+    this.onHeader = onHeader;
+    this.onTrailer = onTrailer;
+    this.context = context;
+    this.waitForReady = given?.waitForReady;
+    this.values = given?.values;
+    this.retry = given?.retry;
+    this.hedging = given?.hedging;
+    this.into = given?.into;
+    this.intoOverflow = given?.intoOverflow;
+  }
+}
+
 /** AbortSignals of other libraries, too. One that is none would be noticed by nobody before the call is under way. */
 function isSignal(signal: AbortSignal | undefined): boolean {
   return (
@@ -64,7 +115,7 @@ function isFunction(value: unknown): boolean {
 function checkKinds(options: CallOptions): void {
   if (typeof options !== 'object' || options === null)
     throw new TypeError('options of a call: they are no object');
-  checkNames(options);
+  if (!(options instanceof InnerOptions)) checkNames(options);
   const { signal, onHeader, onTrailer, context } = options;
   if (!isSignal(signal))
     throw new TypeError(
@@ -104,9 +155,8 @@ export function callExtras(path: string, options: CallOptions): CallExtras | und
     return undefined;
   }
   const parent = context?.signal;
-  for (const { aborted, reason } of [signal, parent].filter((each) => each !== undefined)) {
-    if (aborted) throw failure(reasonOf(reason), path, 'no', '', reason);
-  }
+  refuseAborted(path, signal);
+  refuseAborted(path, parent);
   if (into !== undefined && !(into instanceof BlockLease && !into.released)) {
     throw new TypeError(`${path}: into: give a lease of allocBuffer() that has not been released`);
   }
@@ -117,5 +167,10 @@ export function callExtras(path: string, options: CallOptions): CallExtras | und
     throw new TypeError(`${path}: waitForReady is true or false`);
   }
   const bytes = metadata === undefined ? undefined : metadataBytes(metadata);
-  return new CallExtras({ signal, parent, into, intoOverflow, onHeader, onTrailer, waitForReady }, bytes);
+  const wishes = { signal, parent, into, intoOverflow, onHeader, onTrailer, waitForReady };
+  return new CallExtras(wishes, bytes, options instanceof InnerOptions);
+}
+
+function refuseAborted(path: string, signal: AbortSignal | undefined): void {
+  if (signal?.aborted) throw failure(reasonOf(signal.reason), path, 'no', '', signal.reason);
 }

@@ -19,11 +19,15 @@ export function constantMetadata(given: MetadataInit): Metadata {
 
 /** As it travels, undefined for none. Throws as `encodeMetadata` does, in each call anew. */
 export function metadataBytes(given: MetadataInit): Uint8Array | undefined {
-  const metadata = given instanceof Metadata ? given : new Metadata(given);
-  if (metadata.size === 0) return undefined;
-  const known = constants.get(metadata);
+  if (!(given instanceof Metadata)) {
+    const made = new Metadata(given);
+    return made.size === 0 ? undefined : encodeMetadata(made);
+  }
+  if (given.size === 0) return undefined;
+  const known = constants.get(given);
   if (known instanceof Uint8Array) return known;
-  const bytes = encodeMetadata(metadata);
-  if (known === null) constants.set(metadata, bytes);
+  const bytes = encodeMetadata(given);
+  // A copy: the memory is shared with wire forms that are soon of no use, and this one stays.
+  if (known === null) constants.set(given, bytes.slice());
   return bytes;
 }

@@ -8,98 +8,44 @@ import { ContextValues } from '../core/context-values.ts';
 import { refusedCall } from '../core/errors/failing.ts';
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status } from '../core/errors/status.ts';
-import { heard, textOf } from '../core/foreign.ts';
 import { iterableOfOne, onlyMessage, RequestMessages } from '../core/intercepted-messages.ts';
 import {
+  type ChainedRequest,
+  chained,
   checkedRequest,
   checkedResponse,
   compose,
   type Interceptor,
-  type RpcRequest,
   type RpcResponse,
 } from '../core/interceptor.ts';
 import { Metadata } from '../core/metadata.ts';
 import type { CallOptions } from '../core/types.ts';
-import { CallGuard, sentOf } from './call-guard.ts';
-import { callTimeoutMs } from './call-options.ts';
+import { sentOf } from './call-guard.ts';
+import { callTimeoutMs, InnerOptions } from './call-options.ts';
+import { InterceptedState } from './intercepted-state.ts';
 
 /** A method as createClient makes it. */
 export type ClientMethodFunction = (message: unknown, options?: CallOptions) => unknown;
 
-/** What a call keeps through all copies of its request. The caller hears of header and trailer once, as interceptors have left them. */
-const state = Symbol('call state');
-class CallState {
-  /** Below 0 for none. */
-  readonly timeoutMs: number;
-  readonly guard: CallGuard;
-  /** Of the last attempt. */
-  header: Metadata | undefined;
-  readonly #options: CallOptions;
-  readonly #path: string;
-  #toldHeader = false;
-  #toldTrailer = false;
-
-  constructor(options: CallOptions, path: string, timeoutMs: number) {
-    this.timeoutMs = timeoutMs;
-    this.guard = new CallGuard(path, timeoutMs, options);
-    this.#options = options;
-    this.#path = path;
-  }
-
-  tellHeader(header: Metadata): void {
-    if (this.#toldHeader) return;
-    this.#toldHeader = true;
-    this.#tell(this.#options.onHeader, header);
-  }
-
-  tellTrailer(trailer: Metadata): void {
-    if (this.#toldTrailer) return;
-    this.#toldTrailer = true;
-    this.#tell(this.#options.onTrailer, trailer);
-  }
-
-  /** A callback that throws fails the call, as it does without interceptors. */
-  #tell(callback: ((metadata: Metadata) => void) | undefined, metadata: Metadata): void {
-    if (callback === undefined || metadata.size === 0) return;
-    try {
-      heard('onHeader or onTrailer', callback(metadata));
-    } catch (cause) {
-      const why = textOf(cause);
-      const text = `${this.#path}: the response cannot be used: ${why}`;
-      throw new RpcError(Status.INTERNAL, text, { processed: 'yes', cause });
-    }
-  }
-
-  tellOfFailure(error: unknown): void {
-    try {
-      if (this.header !== undefined) this.tellHeader(this.header);
-      if (error instanceof RpcError) this.tellTrailer(error.trailer);
-    } catch {
-      // The caller learns of the call's own error, which comes first.
-    }
-  }
-}
+type Stateful = ChainedRequest<InterceptedState>;
 const ignore = (): void => undefined;
-type Stateful = RpcRequest & { readonly [state]?: CallState };
 
 /** Further attempts have no more time than the first. */
 function leftMs(request: Stateful): number | undefined {
   const { timeoutMs } = request;
-  const startedMs = request[state]?.guard.startedMs;
+  const startedMs = request[chained]?.guard.startedMs;
   if (timeoutMs === undefined || startedMs === undefined) return timeoutMs;
   return Math.max(0, timeoutMs - (clockMs() - startedMs));
 }
 
-/** Notes what becomes of a call of an interceptor. */
-async function told(result: unknown, call: CallState | undefined): Promise<unknown> {
-  try {
-    const message = await result;
-    call?.guard.leave('yes');
-    return message;
-  } catch (error) {
-    call?.guard.leave(sentOf(error));
-    throw error;
-  }
+/** The options of the call that is carried out: those of the caller, and what interceptors have made of the request. */
+function innerOptions(
+  request: Stateful,
+  onHeader: (header: Metadata) => void,
+  onTrailer: (trailer: Metadata) => void,
+): InnerOptions {
+  const { options, [chained]: call } = request;
+  return new InnerOptions(options, call?.options, request, leftMs(request), onHeader, onTrailer);
 }
 
 /** Nobody reads these any more. */
@@ -124,39 +70,84 @@ export function interceptedCall(
   const noMessage = () =>
     new RpcError(Status.INTERNAL, `${method.fullName}: an interceptor took the message away`);
 
-  const chain = compose(method.fullName, interceptors, async (request: Stateful): Promise<RpcResponse> => {
-    checkedRequest(method, request);
-    const header = new Metadata();
-    const trailer = new Metadata();
-    const options: CallOptions = {
-      ...request.options,
-      metadata: request.metadata,
-      signal: request.signal,
-      timeoutMs: leftMs(request),
-      context: request.context,
-      onHeader: (received) => fill(header, received),
-      onTrailer: (received) => fill(trailer, received),
-    };
-    const call = request[state];
-    if (call !== undefined) call.header = header;
-    call?.guard.enter(request.timeoutMs);
-    if (!request.stream) {
-      const message = await told(invoke(request.message, options), call);
-      return { stream: false, service, method, message, header, trailer };
+  async function carryOutUnary(request: Stateful, onFailure: () => void): Promise<RpcResponse> {
+    let call: InterceptedState | undefined;
+    try {
+      checkedRequest(method, request);
+      let header: Metadata | undefined;
+      let trailer: Metadata | undefined;
+      const options = innerOptions(
+        request,
+        (received) => {
+          header = received;
+          if (call !== undefined) call.header = received;
+        },
+        (received) => {
+          trailer = received;
+        },
+      );
+      const state = request[chained];
+      state?.guard.enter(request);
+      // From now on it is under way, and leaves as one that was.
+      call = state;
+      if (call !== undefined) call.header = undefined;
+      const message = await invoke(request.message, options);
+      call?.guard.leave('yes');
+      return {
+        stream: false,
+        service,
+        method,
+        message,
+        header: header ?? new Metadata(),
+        trailer: trailer ?? new Metadata(),
+      };
+    } catch (error) {
+      call?.guard.leave(sentOf(error));
+      onFailure();
+      throw error;
     }
-    const argument = method.requestStream ? request.message : await onlyMessage(request.message, noMessage);
-    const result = invoke(argument, options);
-    call?.guard.leave('maybe');
-    const message = method.responseStream ? (result as AsyncIterable<unknown>) : iterableOfOne(result);
-    return { stream: true, service, method, message, header, trailer };
-  });
+  }
 
-  async function respond(given: unknown, options: CallOptions, call: CallState): Promise<RpcResponse> {
-    const messages = () =>
-      method.requestStream ? new RequestMessages(method.fullName, given) : iterableOfOne(given);
-    const request: Stateful = {
+  async function carryOutStream(request: Stateful, onFailure: () => void): Promise<RpcResponse> {
+    try {
+      checkedRequest(method, request);
+      // Filled when they come, which is behind the response.
+      const header = new Metadata();
+      const trailer = new Metadata();
+      const options = innerOptions(
+        request,
+        (received) => fill(header, received),
+        (received) => fill(trailer, received),
+      );
+      const call = request[chained];
+      if (call !== undefined) {
+        call.header = header;
+        call.guard.enter(request);
+      }
+      const messages = request.message as AsyncIterable<unknown>;
+      const argument = method.requestStream ? messages : await onlyMessage(messages, noMessage);
+      const result = invoke(argument, options);
+      call?.guard.leave('maybe');
+      const message = method.responseStream ? (result as AsyncIterable<unknown>) : iterableOfOne(result);
+      return { stream: true, service, method, message, header, trailer };
+    } catch (error) {
+      onFailure();
+      throw error;
+    }
+  }
+
+  const chain = compose(method.fullName, interceptors, stream ? carryOutStream : carryOutUnary);
+
+  function messagesOf(given: unknown): AsyncIterable<unknown> {
+    return method.requestStream ? new RequestMessages(method.fullName, given) : iterableOfOne(given);
+  }
+
+  /** What the outermost interceptor gets. One literal, so that all requests have one shape. */
+  function requestOf(given: unknown, options: CallOptions, call: InterceptedState): Stateful {
+    return {
       side: 'client',
-      ...(stream ? { stream, message: messages() } : { stream, message: given }),
+      stream,
+      message: stream ? messagesOf(given) : given,
       service,
       method,
       peer,
@@ -166,23 +157,27 @@ export function interceptedCall(
       values: options.values ?? new ContextValues(options.context?.values),
       context: options.context,
       options,
-      [state]: call,
-    };
-    return checkedResponse(request, await chain(request));
+      [chained]: call,
+    } as Stateful;
   }
 
   const begin = (options: CallOptions) =>
-    new CallState(options, method.fullName, callTimeoutMs(options, defaultTimeoutMs));
+    new InterceptedState(options, method.fullName, callTimeoutMs(options, defaultTimeoutMs));
+
+  async function checked(result: Promise<RpcResponse>): Promise<RpcResponse> {
+    return checkedResponse(method, await result);
+  }
 
   async function unary(given: unknown, options: CallOptions): Promise<unknown> {
-    let call: CallState;
+    let call: InterceptedState;
     try {
       call = begin(options);
     } catch (error) {
       return refusedCall(error);
     }
     try {
-      const response = await call.guard.wait(respond(given, options, call));
+      const result = chain(requestOf(given, options, call));
+      const response = call.isCarriedBy(result) ? await result : await call.guard.wait(checked(result));
       call.tellHeader(response.header);
       call.tellTrailer(response.trailer);
       return response.message;
@@ -195,7 +190,7 @@ export function interceptedCall(
   }
 
   async function* streamed(given: unknown, options: CallOptions): AsyncGenerator<unknown> {
-    let call: CallState;
+    let call: InterceptedState;
     try {
       call = begin(options);
     } catch (error) {
@@ -204,7 +199,7 @@ export function interceptedCall(
     const { guard } = call;
     let messages: AsyncIterator<unknown> | undefined;
     try {
-      const response = await guard.wait(respond(given, options, call));
+      const response = await guard.wait(checked(chain(requestOf(given, options, call))));
       messages = (response.message as AsyncIterable<unknown>)[Symbol.asyncIterator]();
       for (;;) {
         const next = await guard.wait(messages.next());

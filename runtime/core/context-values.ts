@@ -15,7 +15,8 @@ export function createContextKey<T>(defaultValue: T, description = ''): ContextK
 }
 
 export class ContextValues {
-  readonly #values = new Map<symbol, unknown>();
+  /** Made for the first value: most calls within interceptors have none. */
+  #values: Map<symbol, unknown> | undefined;
   readonly #outer: ContextValues | undefined;
 
   /** @param outer where values that this one does not have come from: those of the handler that makes the call */
@@ -25,11 +26,12 @@ export class ContextValues {
 
   /** The value, or the default of its key. */
   get<T>(key: ContextKey<T>): T {
-    if (this.#values.has(key.id)) return this.#values.get(key.id) as T;
+    if (this.#values?.has(key.id)) return this.#values.get(key.id) as T;
     return this.#outer === undefined ? key.defaultValue : this.#outer.get(key);
   }
 
   set<T>(key: ContextKey<T>, value: T): this {
+    this.#values ??= new Map();
     this.#values.set(key.id, value);
     return this;
   }

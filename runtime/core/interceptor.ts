@@ -63,39 +63,105 @@ export type Next = (request: RpcRequest) => Promise<RpcResponse>;
  */
 export type Interceptor = (next: Next) => Next;
 
+/** What the interceptors of one call have in common. It rides along in all copies of the request, under this symbol. */
+export const chained: unique symbol = Symbol('call within interceptors');
+
+export interface ChainedCall {
+  /** What the last `next` of this call has returned. An interceptor that returns this same promise has added nothing to it. */
+  given: Promise<RpcResponse> | undefined;
+  /** The same for the innermost one, which carries out the call. */
+  carried: Promise<RpcResponse> | undefined;
+}
+
+/** A request, or what an interceptor has made of it: without the call when that is none of its copies. */
+export type ChainedRequest<Call extends ChainedCall = ChainedCall> = RpcRequest & {
+  readonly [chained]?: Call;
+};
+
+/**
+ * Carries out the call within all interceptors. It must be an async function, so that it never throws, and must call
+ * `onFailure` before its promise rejects.
+ */
+export type Innermost<Call extends ChainedCall> = (
+  request: ChainedRequest<Call>,
+  onFailure: () => void,
+) => Promise<RpcResponse>;
+
 const ignore = (): void => undefined;
 
 /**
- * What an interceptor gets as `next`. It may call it and drop the promise, which must then not end the process as a rejection that nobody has handled. The
- * listener that sees to it comes only when the call has failed: V8 follows a promise of one listener to whoever awaits it, for the stacks of errors.
+ * An interceptor may call `next` and drop the promise, which must then not end the process as a rejection that nobody has
+ * handled. The listener that sees to it is added only when the call has failed: V8 follows a promise of one listener to the
+ * function that awaits it, for the stacks of errors. Called by the function whose promise it is, so it waits for the end of the
+ * current turn of that, which comes before Node looks for rejections that nobody handles.
  */
-function droppable(next: Next): Next {
-  return (request) => {
-    const response = carriedOut(next, request, () => response.catch(ignore));
+function handleLater(responseOf: () => Promise<RpcResponse>): void {
+  queueMicrotask(() => responseOf().catch(ignore));
+}
+
+/** What the innermost interceptor gets as `next`. */
+function carrying<Call extends ChainedCall>(innermost: Innermost<Call>): Next {
+  return (request: ChainedRequest<Call>) => {
+    const response = innermost(request, () => handleLater(() => response));
+    // Anything may be given to `next`; `innermost` refuses what is no request.
+    const call = request?.[chained];
+    if (call !== undefined) call.given = call.carried = response;
     return response;
   };
 }
 
-async function carriedOut(next: Next, request: RpcRequest, onFailure: () => unknown): Promise<RpcResponse> {
+/** What an interceptor gets as `next` that stands around another one, whose function is `inner`. */
+function around(inner: Next): Next {
+  return (request: ChainedRequest) => {
+    let result: Promise<RpcResponse>;
+    try {
+      result = inner(request);
+    } catch (error) {
+      const failed = Promise.reject(error);
+      failed.catch(ignore);
+      return failed;
+    }
+    const call = request?.[chained];
+    // Most interceptors return what their own `next` has given: no promise of its own is needed for them.
+    if (call !== undefined && result === call.given) return result;
+    const response = settled(result, () => handleLater(() => response));
+    if (call !== undefined) call.given = response;
+    return response;
+  };
+}
+
+async function settled(result: Promise<RpcResponse>, onFailure: () => void): Promise<RpcResponse> {
   try {
-    return await next(request);
+    return await result;
   } catch (error) {
-    // Behind the first turn of this function, and before Node looks for rejections that nobody handles.
-    queueMicrotask(onFailure);
+    onFailure();
     throw error;
   }
 }
 
 /** The first interceptor is the outermost. Throws a TypeError for one that makes no function of `next`. */
-export function compose(path: string, interceptors: readonly Interceptor[], innermost: Next): Next {
-  return interceptors.reduceRight((next, interceptor, i) => {
-    const made: unknown = interceptor(droppable(next));
-    if (typeof made === 'function') return made as Next;
-    const which = `interceptor ${i + 1} of ${interceptors.length}${interceptor.name === '' ? '' : ` (${interceptor.name})`}`;
-    throw new TypeError(
-      `${path}: ${which} returned ${typeof made}, not a function: write (next) => (request) => next(request)`,
-    );
-  }, innermost);
+export function compose<Call extends ChainedCall>(
+  path: string,
+  interceptors: readonly Interceptor[],
+  innermost: Innermost<Call>,
+): Next {
+  let next = carrying(innermost);
+  let made = next;
+  for (let i = interceptors.length - 1; i >= 0; --i) {
+    const interceptor = interceptors[i]!;
+    made = interceptor(next);
+    if (typeof made !== 'function') throw notMade(path, interceptors, i, made);
+    next = around(made);
+  }
+  return made;
+}
+
+function notMade(path: string, interceptors: readonly Interceptor[], i: number, made: unknown): TypeError {
+  const { name } = interceptors[i]!;
+  const which = `interceptor ${i + 1} of ${interceptors.length}${name === '' ? '' : ` (${name})`}`;
+  return new TypeError(
+    `${path}: ${which} returned ${typeof made}, not a function: write (next) => (request) => next(request)`,
+  );
 }
 
 /** Throws a TypeError for what is no list of functions. */
@@ -119,8 +185,8 @@ export function checkedRequest(method: MethodDefinition, request: RpcRequest): v
 }
 
 /** Refuses what an interceptor has resolved with when that is no response of the method. */
-export function checkedResponse(request: RpcRequest, response: RpcResponse): RpcResponse {
-  const { method, stream } = request;
+export function checkedResponse(method: MethodDefinition, response: RpcResponse): RpcResponse {
+  const stream = method.requestStream || method.responseStream;
   if (typeof response !== 'object' || response === null || response.stream !== stream)
     throw new TypeError(
       `${method.fullName}: an interceptor gave no response: return what next() resolved with, or a copy of it`,

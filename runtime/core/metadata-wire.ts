@@ -4,9 +4,18 @@
  * entries: those of the header have a colon in front of their keys, the others belong to the trailer.
  */
 import { Buffer } from 'node:buffer';
-import { lengthOf } from '../codec/memory/intrinsic.ts';
+import { isUint8Array } from 'node:util/types';
+import { plainBytes } from '../codec/memory/intrinsic.ts';
+import { loopCharsMax, readText, writeShort, writeUtf8 } from '../codec/primitives/text.ts';
 import { metadataBytes, metadataEntries } from '../limits.ts';
-import { Metadata, type MetadataValue } from './metadata.ts';
+import {
+  entriesNow,
+  type Metadata,
+  type MetadataEntries,
+  type MetadataValue,
+  metadataOf,
+} from './metadata.ts';
+import { keyAt, type MetadataKey } from './metadata-keys.ts';
 
 const colon = 0x3a;
 const dash = 0x2d;
@@ -22,36 +31,115 @@ export interface ResponseMetadata {
 /** What an entry takes beside its key and its value. */
 export const entryBytes = 3;
 
-/** Where entries are put one behind the other before their sum is known. */
-const layout = Buffer.allocUnsafeSlow(metadataBytes);
+/** What the length of a key has place for. */
+const keyBytesMax = 255;
+
+/** Several wire forms share a room, since memory of its own costs each of them more than all of its entries. */
+const roomBytes = 4 * metadataBytes;
+let room = new Uint8Array(0);
+/** Bytes of the room that are in use: there is none before the first wire form. */
+let used = roomBytes;
+
+/** Memory in which the longest wire form has place. */
+function openRoom(): void {
+  if (roomBytes - used >= metadataBytes) return;
+  room = Buffer.allocUnsafeSlow(roomBytes);
+  used = 0;
+}
+
+/** The part of the room from `used` to `end`, which is not used for anything else. */
+function closeRoom(end: number): Uint8Array {
+  const taken = new Uint8Array(room.buffer, used, end - used);
+  used = end;
+  return taken;
+}
+
+/** Up to here a loop copies in less time than a call into V8 takes. */
+const shortBytes = 64;
+
+function lengthFault(length: number): string {
+  return length <= metadataBytes ? '' : `metadata of ${length} bytes, the limit is ${metadataBytes}`;
+}
+
+/** A copy of bytes [at, end), or a text for why there are too many. Nobody else can change it, so it is what is to be checked. */
+export function copyMetadata(bytes: Uint8Array, at: number, end: number): Uint8Array | string {
+  const length = end - at;
+  const why = lengthFault(length);
+  if (why !== '') return why;
+  openRoom();
+  if (length <= shortBytes) for (let i = 0; i < length; ++i) room[used + i] = bytes[at + i]!;
+  else room.set(bytes.subarray(at, end), used);
+  return closeRoom(used + length);
+}
+
+function tooLarge(): RangeError {
+  return new RangeError(`metadata is larger than ${metadataBytes} bytes: send large values in the message`);
+}
+
+/** Writes entries behind `at`, none of them beyond `limit`, and returns their end. `mark` stands in front of each key. */
+function write({ keys, values }: MetadataEntries, mark: string, at: number, limit: number): number {
+  for (let i = 0; i < keys.length; ++i) {
+    const { bytes: key, name } = keys[i]!;
+    const value = values[i]!;
+    const keyLength = mark.length + key.length;
+    if (keyLength > keyBytesMax)
+      throw new RangeError(
+        `metadata key ${name}: a header's has at most ${keyBytesMax - mark.length} characters`,
+      );
+    const valueAt = at + entryBytes + keyLength;
+    // Short texts are written and then measured, since to measure one costs as much as to write it.
+    const most = typeof value === 'string' ? value.length * 3 : value.length;
+    const bytes = valueAt + most <= limit ? -1 : typeof value === 'string' ? Buffer.byteLength(value) : most;
+    if (bytes >= 0 && valueAt + bytes > limit) throw tooLarge();
+    room[at++] = keyLength;
+    if (mark !== '') room[at++] = colon;
+    for (let j = 0; j < key.length; ++j) room[at + j] = key[j]!;
+    let end: number;
+    if (typeof value !== 'string') {
+      room.set(value, valueAt);
+      end = valueAt + most;
+    } else if (bytes < 0 && value.length <= loopCharsMax) end = writeShort(room, valueAt, value);
+    else end = writeUtf8(room, valueAt, value);
+    room[valueAt - 2] = (end - valueAt) & 0xff;
+    room[valueAt - 1] = (end - valueAt) >> 8;
+    at = end;
+  }
+  return at;
+}
+
+/**
+ * The same entries with arrays on which nothing is overridden. A `length` of an application's own may do anything, make a call
+ * with metadata among it, which must not happen while the room is being written.
+ */
+function withPlainBytes(entries: MetadataEntries): MetadataEntries {
+  const { keys, values } = entries;
+  for (let i = 0; i < keys.length; ++i)
+    if (keys[i]!.binary) return { keys, values: values.map((value, at) => plainValue(keys[at]!, value)) };
+  return entries;
+}
+
+function plainValue({ name, binary }: MetadataKey, value: MetadataValue): MetadataValue {
+  if (!binary) return value;
+  // A proxy passes for one, until it is asked for its bytes.
+  if (!isUint8Array(value)) throw new TypeError(`metadata ${name}: a -bin key takes a Uint8Array`);
+  return plainBytes(value);
+}
+
+function encode(given: MetadataEntries, behind: MetadataEntries): Uint8Array {
+  if (given.keys.length + behind.keys.length > metadataEntries)
+    throw new RangeError(`metadata has more than ${metadataEntries} entries`);
+  const header = withPlainBytes(given);
+  const others = withPlainBytes(behind);
+  openRoom();
+  const limit = used + metadataBytes;
+  return closeRoom(write(others, '', write(header, ':', used, limit), limit));
+}
+
+const nothing: MetadataEntries = { keys: [], values: [] };
 
 /** The wire form in memory of its own. Throws a RangeError that names the limit when it is larger than 8 KiB, or more than 64 entries. */
 export function encodeMetadata(metadata: Iterable<readonly [string, MetadataValue]>): Uint8Array {
-  let at = 0;
-  let entries = 0;
-  // As a list first: what gives the entries may be a subclass, and do anything meanwhile.
-  for (const [key, value] of [...metadata]) {
-    if (++entries > metadataEntries)
-      throw new RangeError(`metadata has more than ${metadataEntries} entries`);
-    const valueAt = at + entryBytes + key.length;
-    const bytes = typeof value === 'string' ? Buffer.byteLength(value) : lengthOf(value);
-    if (valueAt + bytes > metadataBytes) {
-      throw new RangeError(
-        `metadata is larger than ${metadataBytes} bytes: send large values in the message`,
-      );
-    }
-    layout[at] = key.length;
-    layout.write(key, at + 1, 'latin1');
-    layout.writeUInt16LE(bytes, valueAt - 2);
-    if (typeof value === 'string') layout.write(value, valueAt, bytes, 'utf8');
-    else layout.set(value, valueAt);
-    at = valueAt + bytes;
-  }
-  return Buffer.from(layout.subarray(0, at));
-}
-
-function* marked(header: Metadata): Iterable<[string, MetadataValue]> {
-  for (const [key, value] of header) yield [`:${key}`, value];
+  return encode(nothing, entriesNow(metadata));
 }
 
 /** Header and trailer of a response in one, undefined when there is no entry. Throws as `encodeMetadata` does: they share the limits. */
@@ -59,10 +147,10 @@ export function encodeResponseMetadata(
   header: Metadata | undefined,
   trailer: Metadata | undefined,
 ): Uint8Array | undefined {
-  if (header === undefined || header.size === 0) {
-    return trailer === undefined || trailer.size === 0 ? undefined : encodeMetadata(trailer);
-  }
-  return encodeMetadata([...marked(header), ...(trailer ?? [])]);
+  const hasHeader = header !== undefined && header.size > 0;
+  const hasTrailer = trailer !== undefined && trailer.size > 0;
+  if (!hasHeader && !hasTrailer) return undefined;
+  return encode(hasHeader ? entriesNow(header) : nothing, hasTrailer ? entriesNow(trailer) : nothing);
 }
 
 function keyByte(byte: number): boolean {
@@ -77,7 +165,8 @@ function keyByte(byte: number): boolean {
 
 /** Why bytes [at, end) are no valid metadata, or an empty string. Only a response may have entries of a header. */
 export function metadataFault(bytes: Uint8Array, at: number, end: number, response = false): string {
-  if (end - at > metadataBytes) return `metadata of ${end - at} bytes, the limit is ${metadataBytes}`;
+  const why = lengthFault(end - at);
+  if (why !== '') return why;
   let entries = 0;
   while (at < end) {
     if (++entries > metadataEntries) return `more than ${metadataEntries} metadata entries`;
@@ -98,35 +187,42 @@ export function metadataFault(bytes: Uint8Array, at: number, end: number, respon
 
 /** Metadata out of bytes that `metadataFault` has passed. Values are copies; text that is no UTF-8 gets replacement characters. */
 export function decodeMetadata(bytes: Uint8Array, at: number, end: number): Metadata {
-  return new Metadata(entriesOf(bytes, at, end));
+  const keys: MetadataKey[] = [];
+  const values: MetadataValue[] = [];
+  while (at < end) {
+    const keyEnd = at + 1 + bytes[at]!;
+    const key = keyAt(bytes, at + 1, keyEnd);
+    keys.push(key);
+    at = valueEnd(bytes, keyEnd);
+    values.push(readValue(key, bytes, keyEnd + 2, at));
+  }
+  return metadataOf({ keys, values });
 }
 
 /** Header and trailer of a response, out of bytes that `metadataFault` has passed. */
 export function decodeResponseMetadata(bytes: Uint8Array, at: number, end: number): ResponseMetadata {
-  let header: Metadata | undefined;
-  let trailer: Metadata | undefined;
-  for (const [key, value] of entriesOf(bytes, at, end)) {
-    if (key.startsWith(':')) {
-      header ??= new Metadata();
-      header.append(key.slice(1), value);
-    } else {
-      trailer ??= new Metadata();
-      trailer.append(key, value);
-    }
+  const header = { keys: [] as MetadataKey[], values: [] as MetadataValue[] };
+  const trailer = { keys: [] as MetadataKey[], values: [] as MetadataValue[] };
+  while (at < end) {
+    const keyEnd = at + 1 + bytes[at]!;
+    const ofHeader = bytes[at + 1] === colon;
+    const key = keyAt(bytes, at + (ofHeader ? 2 : 1), keyEnd);
+    const { keys, values } = ofHeader ? header : trailer;
+    keys.push(key);
+    at = valueEnd(bytes, keyEnd);
+    values.push(readValue(key, bytes, keyEnd + 2, at));
   }
-  return { header, trailer };
+  return {
+    header: header.keys.length === 0 ? undefined : metadataOf(header),
+    trailer: trailer.keys.length === 0 ? undefined : metadataOf(trailer),
+  };
 }
 
-function* entriesOf(bytes: Uint8Array, at: number, end: number): Iterable<[string, MetadataValue]> {
-  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  while (at < end) {
-    const keyEnd = at + 1 + buffer[at]!;
-    const key = buffer.toString('latin1', at + 1, keyEnd);
-    const valueEnd = keyEnd + 2 + buffer.readUInt16LE(keyEnd);
-    const value = key.endsWith('-bin')
-      ? new Uint8Array(buffer.subarray(keyEnd + 2, valueEnd))
-      : buffer.toString('utf8', keyEnd + 2, valueEnd);
-    yield [key, value];
-    at = valueEnd;
-  }
+/** Where the value ends whose length is at `at`. */
+function valueEnd(bytes: Uint8Array, at: number): number {
+  return at + 2 + (bytes[at]! | (bytes[at + 1]! << 8));
+}
+
+function readValue({ binary }: MetadataKey, bytes: Uint8Array, at: number, end: number): MetadataValue {
+  return binary ? bytes.slice(at, end) : readText(bytes, at, end);
 }

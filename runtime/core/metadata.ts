@@ -7,6 +7,7 @@ import { Buffer } from 'node:buffer';
 import { inspect } from 'node:util';
 import { disown } from '../codec/disown.ts';
 import { metadataEntries } from '../limits.ts';
+import { isKey, keyOf, type MetadataKey } from './metadata-keys.ts';
 
 /** Text under an ordinary key, bytes under one that ends in `-bin`. */
 export type MetadataValue = string | Uint8Array;
@@ -15,38 +16,43 @@ export type MetadataInit =
   | Readonly<Record<string, MetadataValue | readonly MetadataValue[]>>
   | Iterable<readonly [string, MetadataValue]>;
 
-const keyPattern = /^[0-9a-z_.-]{1,255}$/;
+/** The list of those that have no entry. */
+const none: never[] = [];
 
-function checkedKey(key: string): string {
-  const lower = String(key).toLowerCase();
-  if (!keyPattern.test(lower)) {
-    throw new TypeError(`metadata key ${JSON.stringify(key)}: use 1 to 255 of the characters 0-9 a-z _ . -`);
-  }
-  return lower;
-}
-
-function checkValue(key: string, value: MetadataValue): void {
-  if (key.endsWith('-bin')) {
+/** Throws a TypeError for a value of the wrong kind. */
+function checkValue({ name, binary }: MetadataKey, value: MetadataValue): void {
+  if (binary) {
     if (!(disown(value) instanceof Uint8Array))
-      throw new TypeError(`metadata ${key}: a -bin key takes a Uint8Array`);
+      throw new TypeError(`metadata ${name}: a -bin key takes a Uint8Array`);
   } else if (typeof value !== 'string') {
     disown(value);
-    throw new TypeError(`metadata ${key}: takes a string (bytes go under a key that ends in -bin)`);
+    throw new TypeError(`metadata ${name}: takes a string (bytes go under a key that ends in -bin)`);
   }
 }
 
-let withEntries: (entries: [string, MetadataValue][]) => Metadata;
+/** Entries as Metadata keeps them: the key and the value at the same index. */
+export interface MetadataEntries {
+  readonly keys: readonly MetadataKey[];
+  readonly values: readonly MetadataValue[];
+}
+
+let withEntries: (entries: MetadataEntries) => Metadata;
+let entriesOf: (metadata: Metadata) => MetadataEntries;
 
 /** Like the web's `Headers`: keys are case-insensitive and may have several values, in order. At most 64 entries and 8 KiB. */
 export class Metadata implements Iterable<[string, MetadataValue]> {
-  readonly #entries: [string, MetadataValue][] = [];
+  /** Made for the first entry: many calls make Metadata that stay empty. */
+  #keys: MetadataKey[] = none;
+  #values: MetadataValue[] = none;
 
   static {
-    withEntries = (entries) => {
+    withEntries = ({ keys, values }) => {
       const metadata = new Metadata();
-      metadata.#entries.push(...entries);
+      metadata.#keys = keys as MetadataKey[];
+      metadata.#values = values as MetadataValue[];
       return metadata;
     };
+    entriesOf = (metadata) => ({ keys: metadata.#keys, values: metadata.#values });
   }
 
   constructor(init?: MetadataInit) {
@@ -54,29 +60,40 @@ export class Metadata implements Iterable<[string, MetadataValue]> {
     // Not by what JavaScript says of it: a token that stands here alone would be in that.
     if (typeof init !== 'object' || init === null)
       throw new TypeError('metadata is an object of names and values, or a list of such pairs');
+    if (isPlain(init) && new.target === Metadata) {
+      // Checked when they were put there.
+      if (init.#keys.length === 0) return;
+      this.#keys = init.#keys.slice();
+      this.#values = init.#values.slice();
+      return;
+    }
     if (Symbol.iterator in init) {
       for (const [key, value] of init as Iterable<readonly [string, MetadataValue]>) this.append(key, value);
       return;
     }
-    for (const [key, given] of Object.entries(init)) {
-      const values = Array.isArray(given) ? (given as readonly MetadataValue[]) : [given as MetadataValue];
-      for (const value of values) this.append(key, value);
+    const given = init as Readonly<Record<string, MetadataValue | readonly MetadataValue[]>>;
+    for (const key of Object.keys(given)) {
+      const value = given[key]!;
+      if (!Array.isArray(value)) this.append(key, value as MetadataValue);
+      else for (const each of value as readonly MetadataValue[]) this.append(key, each);
     }
   }
 
   get size(): number {
-    return this.#entries.length;
+    return this.#keys.length;
   }
 
   /** The first value of `key`. */
   get(key: string): MetadataValue | undefined {
-    const lower = checkedKey(key);
-    return this.#entries.find((entry) => entry[0] === lower)?.[1];
+    const { name } = keyOf(key);
+    const keys = this.#keys;
+    for (let i = 0; i < keys.length; ++i) if (keys[i]!.name === name) return this.#values[i];
+    return undefined;
   }
 
   getAll(key: string): MetadataValue[] {
-    const lower = checkedKey(key);
-    return this.#entries.filter((entry) => entry[0] === lower).map((entry) => entry[1]);
+    const { name } = keyOf(key);
+    return this.#values.filter((_, i) => this.#keys[i]!.name === name);
   }
 
   has(key: string): boolean {
@@ -85,42 +102,51 @@ export class Metadata implements Iterable<[string, MetadataValue]> {
 
   /** Replaces all values of `key`. Throws a TypeError for a bad key, a value of the wrong kind, or entry number 65. */
   set(key: string, value: MetadataValue): this {
-    const lower = checkedKey(key);
-    checkValue(lower, value);
-    this.delete(lower);
-    return this.append(lower, value);
+    const known = keyOf(key);
+    checkValue(known, value);
+    this.delete(known.name);
+    return this.append(known.name, value);
   }
 
   append(key: string, value: MetadataValue): this {
-    const lower = checkedKey(key);
-    checkValue(lower, value);
-    if (this.#entries.length >= metadataEntries) {
+    const known = keyOf(key);
+    checkValue(known, value);
+    if (this.#keys.length >= metadataEntries) {
       throw new TypeError(
-        `metadata ${lower}: there are ${metadataEntries} entries already, the most allowed`,
+        `metadata ${known.name}: there are ${metadataEntries} entries already, the most allowed`,
       );
     }
-    this.#entries.push([lower, value]);
+    if (this.#keys === none) {
+      this.#keys = [known];
+      this.#values = [value];
+    } else {
+      this.#keys.push(known);
+      this.#values.push(value);
+    }
     return this;
   }
 
   /** True if there was one. */
   delete(key: string): boolean {
-    const lower = checkedKey(key);
-    const before = this.#entries.length;
+    const { name } = keyOf(key);
+    const before = this.#keys.length;
     for (let i = before - 1; i >= 0; --i) {
-      if (this.#entries[i]?.[0] === lower) this.#entries.splice(i, 1);
+      if (this.#keys[i]!.name !== name) continue;
+      this.#keys.splice(i, 1);
+      this.#values.splice(i, 1);
     }
-    return this.#entries.length < before;
+    return this.#keys.length < before;
   }
 
   /** For logs: lists of values by key, bytes in base64. */
   toJSON(): { [key: string]: string[] } {
     // Without a prototype: `constructor` and `__proto__` are keys like any other.
     const json = Object.create(null) as { [key: string]: string[] };
-    for (const [key, value] of this.#entries) {
-      json[key] ??= [];
-      json[key].push(typeof value === 'string' ? value : Buffer.from(value).toString('base64'));
-    }
+    this.#values.forEach((value, i) => {
+      const { name } = this.#keys[i]!;
+      json[name] ??= [];
+      json[name].push(typeof value === 'string' ? value : Buffer.from(value).toString('base64'));
+    });
     return json;
   }
 
@@ -130,7 +156,7 @@ export class Metadata implements Iterable<[string, MetadataValue]> {
   }
 
   *entries(): IterableIterator<[string, MetadataValue]> {
-    for (const [key, value] of this.#entries) yield [key, value];
+    for (let i = 0; i < this.#keys.length; ++i) yield [this.#keys[i]!.name, this.#values[i]!];
   }
 
   [Symbol.iterator](): IterableIterator<[string, MetadataValue]> {
@@ -139,14 +165,43 @@ export class Metadata implements Iterable<[string, MetadataValue]> {
 }
 
 /**
+ * Whether `metadata` is one as this class makes it, which does nothing of its own while its entries are read. A subclass
+ * may do anything.
+ */
+function isPlain(metadata: object): metadata is Metadata {
+  return Object.getPrototypeOf(metadata) === Metadata.prototype;
+}
+
+/** The entries of `metadata`, which are not to be changed, as they are at this moment. Throws what a subclass throws. */
+export function entriesNow(metadata: Iterable<readonly [string, MetadataValue]>): MetadataEntries {
+  if (isPlain(metadata)) return entriesOf(metadata);
+  const keys: MetadataKey[] = [];
+  const values: MetadataValue[] = [];
+  for (const [key, value] of metadata) {
+    keys.push(keyOf(key));
+    values.push(value);
+  }
+  return { keys, values };
+}
+
+/** Metadata of entries that are known to be right, which are its own from now on. */
+export function metadataOf(entries: MetadataEntries): Metadata {
+  return withEntries(entries);
+}
+
+/**
  * What a peer has sent that has other limits, such as one of gRPC: as many entries as there are, without those that have no form here. What is sent on over a connection of
  * ours has its limits again.
  */
 export function receivedMetadata(entries: Iterable<readonly [string, MetadataValue]>): Metadata {
-  const fitting = [...entries].filter(
-    ([key, value]) =>
-      (key.endsWith('-bin') ? value instanceof Uint8Array : typeof value === 'string') &&
-      keyPattern.test(key),
-  );
-  return withEntries(fitting.map(([key, value]) => [key, value]));
+  const keys: MetadataKey[] = [];
+  const values: MetadataValue[] = [];
+  for (const [name, value] of entries) {
+    if (!isKey(name)) continue;
+    const key = keyOf(name);
+    if (key.binary ? !(value instanceof Uint8Array) : typeof value !== 'string') continue;
+    keys.push(key);
+    values.push(value);
+  }
+  return metadataOf({ keys, values });
 }

@@ -8,7 +8,12 @@ import { Image } from '../codec/memory/image.ts';
 import type { Source } from '../codec/memory/source.ts';
 import type { MessageType } from '../codec/types.ts';
 import { BlockLease, setLease } from '../core/lease.ts';
-import { decodeResponseMetadata, metadataFault, type ResponseMetadata } from '../core/metadata-wire.ts';
+import {
+  copyMetadata,
+  decodeResponseMetadata,
+  metadataFault,
+  type ResponseMetadata,
+} from '../core/metadata-wire.ts';
 import { leaseBytes } from '../limits.ts';
 import { briefSlots, Ev, type NativeContext, receiveWindow, wholeMessage } from '../native.ts';
 import { blockMemory } from './block-stamps.ts';
@@ -110,9 +115,10 @@ export class Incoming {
     const bytes = this.#events[at + Ev.metadataBytes]!;
     if (bytes === 0) return undefined;
     const start = this.#metadataAt(at);
-    const { bytes: slot } = this.slotOf(at);
-    const why = metadataFault(slot, start, start + bytes, response);
-    return why === '' ? slot.slice(start, start + bytes) : why;
+    const copy = copyMetadata(this.slotOf(at).bytes, start, start + bytes);
+    if (typeof copy === 'string') return copy;
+    const why = metadataFault(copy, 0, bytes, response);
+    return why === '' ? copy : why;
   }
 
   /** Header and trailer of a response; undefined for none or malformed. */

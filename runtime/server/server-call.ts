@@ -160,13 +160,18 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
     return more.controller.signal;
   }
 
-  /** From now on the handler sees what interceptors have made of the request. */
-  adopt(request: { metadata: Metadata; values: ContextValues; signal: AbortSignal | undefined }): void {
-    this.#more.metadata = request.metadata;
-    this.#more.values = request.values;
-    // Looking at an untouched signal would make one.
-    const own = Object.getOwnPropertyDescriptor(request, 'signal');
-    if (own?.get === undefined) this.#more.adopted = request.signal;
+  /** From now on the handler sees what interceptors have made of the request. `own`: it is the request itself, and no copy of it. */
+  adopt(
+    request: { metadata: Metadata; values: ContextValues; signal: AbortSignal | undefined },
+    own: boolean,
+  ): void {
+    const more = this.#more;
+    more.metadata = request.metadata;
+    more.values = request.values;
+    if (own) return;
+    // To look at an untouched signal would make one.
+    const signal = Object.getOwnPropertyDescriptor(request, 'signal');
+    if (signal?.get === undefined) more.adopted = request.signal;
   }
 
   /** Sends these instead of what the handler has filled, which they mostly are. */

@@ -1,5 +1,5 @@
 /** Interceptors of a client that do not come back: `timeoutMs` and `signal` end the call all the same. */
-import { createClient, type Interceptor, Metadata, RpcError, Status } from 'rdma-rpc';
+import { createClient, type Interceptor, Metadata, RpcError, type RpcRequest, Status } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
 import { collect } from '../stream/stream-world.ts';
@@ -130,6 +130,55 @@ describe.each(pairWays)('%s', (way) => {
     };
     const client = createClient(StreamsDefinition, pair.channel, { '*': { interceptors: [longer] } });
     expect((await client.unary({ text: 'ok' }, { timeoutMs: 1 })).text).toBe('ok');
+  });
+
+  const options = { timeoutMs: 60_000 };
+  test.each([
+    ['a time limit', () => ({ timeoutMs: 20 }), Status.DEADLINE_EXCEEDED],
+    ['a signal', () => ({ signal: AbortSignal.timeout(20) }), Status.CANCELLED],
+  ])('%s holds for a caller who gets what another call was given', async (_, own, code) => {
+    const first: ReturnType<ReturnType<Interceptor>>[] = [];
+    // One call for all who ask for the same.
+    const once: Interceptor = (next) => (request) => {
+      if (first.length === 0) first.push(next(request));
+      return first[0]!;
+    };
+    const leaving = new AbortController();
+    const client = createClient(StreamsDefinition, pair.channel, { '*': { interceptors: [once, hang] } });
+    const asked = client.unary({}, { ...options, signal: leaving.signal }).catch(() => undefined);
+    await expect(client.unary({}, own())).rejects.toMatchObject({ code });
+    leaving.abort();
+    await asked;
+  });
+
+  test.each([
+    ['another call', (request: RpcRequest) => ({ ...request, signal: undefined })],
+    [
+      'a call without a limit',
+      (request: RpcRequest) => ({ ...request, timeoutMs: undefined, signal: undefined }),
+    ],
+  ])('the signal of the caller holds where an interceptor makes it %s', async (_, changed) => {
+    const deaf: Interceptor = (next) => (request) => next(changed(request));
+    const slow = await openPair(way, (server) => server.add(StreamsDefinition, { unary: () => never }));
+    const client = createClient(StreamsDefinition, slow.channel, { '*': { interceptors: [deaf] } });
+    const leaving = new AbortController();
+    const failed = client.unary({}, { signal: leaving.signal });
+    setImmediate(() => leaving.abort());
+    await expect(failed).rejects.toMatchObject({ code: Status.CANCELLED });
+    await slow.close();
+  });
+
+  test('a signal that an interceptor fires before it calls next keeps the request here', async () => {
+    const leaving = new AbortController();
+    const leave: Interceptor = (next) => (request) => {
+      leaving.abort();
+      return next({ ...request, signal: undefined });
+    };
+    expect(await call('unary', leave, { signal: leaving.signal })).toMatchObject({
+      code: Status.CANCELLED,
+      processed: 'no',
+    });
+    expect(runs).toBe(0);
   });
 
   test('10,000 calls with a signal that never fires leave nothing with it', async () => {

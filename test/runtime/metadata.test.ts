@@ -76,7 +76,51 @@ describe('Metadata', () => {
 describe('the wire form', () => {
   test('is key length, key, value length, value', () => {
     const wire = encodeMetadata(new Metadata({ ab: 'xyz', 'c-bin': Uint8Array.of(9, 8) }));
-    expect(wire).toEqual(Buffer.from(bytes(2, 'ab', 3, 0, 'xyz', 5, 'c-bin', 2, 0, 9, 8)));
+    expect(wire).toEqual(bytes(2, 'ab', 3, 0, 'xyz', 5, 'c-bin', 2, 0, 9, 8));
+  });
+
+  test('is not disturbed by values that encode metadata of their own when they are measured', () => {
+    class Calling extends Uint8Array {
+      override get length(): number {
+        encodeMetadata(new Metadata({ of: 'another call' }));
+        return 3;
+      }
+    }
+    const wire = encodeMetadata(new Metadata([['a', 'b'] as const, ['c-bin', new Calling(2)] as const]));
+    expect(wire).toEqual(bytes(1, 'a', 1, 0, 'b', 5, 'c-bin', 2, 0, 0, 0));
+  });
+
+  test('is another one after any number of others', () => {
+    const wires = Array.from({ length: 200 }, (_, i) =>
+      encodeMetadata(new Metadata({ k: `${i}`.repeat(300) })),
+    );
+    for (const [i, wire] of wires.entries())
+      expect(decodeMetadata(wire, 0, wire.byteLength).get('k')).toBe(`${i}`.repeat(300));
+  });
+
+  test.each([
+    ['36 characters', 'x'.repeat(36)],
+    ['37 characters', 'x'.repeat(37)],
+    ['characters of three bytes', '\u20ac'.repeat(40)],
+    ['half a pair', 'a\ud800b'],
+    ['8 KiB less what is around it', 'x'.repeat(metadataBytes - 4)],
+    ['2,729 characters of three bytes', '\u20ac'.repeat(2729)],
+  ])('has a value of %s as Node writes it', (_, value) => {
+    const wire = encodeMetadata(new Metadata({ k: value }));
+    expect(Buffer.from(wire.subarray(4))).toEqual(Buffer.from(value));
+    expect(decodeMetadata(wire, 0, wire.byteLength).get('k')).toBe(Buffer.from(value).toString());
+  });
+
+  test('a key is itself, whatever keys have come before (property)', () => {
+    fc.assert(
+      fc.property(fc.array(fc.stringMatching(/^[0-9a-z_.-]{1,70}$/), { maxLength: 60 }), (names) => {
+        const wire = encodeMetadata(
+          new Metadata(names.filter((name) => !name.endsWith('-bin')).map((name) => [name, name] as const)),
+        );
+        for (const [key, value] of decodeMetadata(wire, 0, wire.byteLength)) expect(key).toBe(value);
+      }),
+      { seed: 9, numRuns: 300 },
+    );
   });
 
   test('is refused beyond 8 KiB, with the limit in the error', () => {
@@ -158,7 +202,7 @@ describe('of a response', () => {
 
   test('an entry of the header has a colon in front of its key; a request must not have one', () => {
     const wire = encodeResponseMetadata(new Metadata({ k: 'v' }), undefined)!;
-    expect(wire).toEqual(Buffer.from(bytes(2, ':k', 1, 0, 'v')));
+    expect(wire).toEqual(bytes(2, ':k', 1, 0, 'v'));
     expect(metadataFault(wire, 0, wire.byteLength)).toMatch(/not allowed/);
   });
 
@@ -168,6 +212,15 @@ describe('of a response', () => {
     ['a colon inside', bytes(3, 'k:k', 0, 0)],
   ])('%s is refused', (_, wire) => {
     expect(metadataFault(wire, 0, wire.byteLength, true)).toMatch(/not allowed/);
+  });
+
+  test('a key of 255 characters has no place for the colon, and says so', () => {
+    const longest = 'k'.repeat(255);
+    expect(() => encodeResponseMetadata(new Metadata({ [longest]: 'v' }), undefined)).toThrow(
+      /a header's has at most 254 characters/,
+    );
+    const wire = encodeResponseMetadata(undefined, new Metadata({ [longest]: 'v' }))!;
+    expect(decodeResponseMetadata(wire, 0, wire.byteLength).trailer?.get(longest)).toBe('v');
   });
 
   test('header and trailer share the limits', () => {

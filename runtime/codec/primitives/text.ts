@@ -106,6 +106,12 @@ export function readUtf8(source: Source, at: number, end: number): string {
   return text;
 }
 
+/** The text in [at, end), which nobody else changes. What is invalid UTF-8 becomes U+FFFD. */
+export function readText(bytes: Uint8Array, at: number, end: number): string {
+  const text = end - at <= loopBytesMax ? readShortAscii(bytes, at, end) : undefined;
+  return text ?? utf8Slice.call(bytes, at, end);
+}
+
 /** Of what is read in one go: longer texts are copied to memory of their own. */
 const copyBytesMax = 4096;
 let copyRoom: Uint8Array | undefined;

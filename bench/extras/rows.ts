@@ -1,0 +1,59 @@
+/** What is measured: calls of 32 bytes that carry something along, and larger messages of many parts. Read by both ends and the orchestrator. */
+
+export interface ExtrasRow {
+  readonly name: string;
+  /** For how many of what it names a call pays: its extra cost is divided by them. 0: it is compared as a whole. */
+  readonly each: number;
+  readonly inFlight: number;
+  readonly message: 'small' | 'nested' | 'map';
+  /** Interceptors that return what `next` gives. */
+  readonly clientInterceptors: number;
+  readonly serverInterceptors: number;
+  /** Eight entries of the request's metadata, and whether the handler reads each of them. */
+  readonly metadata: boolean;
+  readonly reads: boolean;
+  /** Eight entries of the response's trailer, which the caller reads. */
+  readonly trailer: boolean;
+  readonly signal: 'none' | 'timeout' | 'shared';
+  /** In microseconds of CPU for each of what it names; undefined: it has none. */
+  readonly goalUs?: number;
+}
+
+const plain: ExtrasRow = {
+  name: 'plain',
+  each: 0,
+  inFlight: 256,
+  message: 'small',
+  clientInterceptors: 0,
+  serverInterceptors: 0,
+  metadata: false,
+  reads: false,
+  trailer: false,
+  signal: 'none',
+};
+
+const interceptorUs = 0.15;
+const entryUs = 0.15;
+const signalUs = 6;
+
+export const rows: readonly ExtrasRow[] = [
+  plain,
+  { ...plain, name: 'interceptors-client-1', each: 1, clientInterceptors: 1 },
+  { ...plain, name: 'interceptors-client-10', each: 10, clientInterceptors: 10, goalUs: interceptorUs },
+  { ...plain, name: 'interceptors-server-1', each: 1, serverInterceptors: 1 },
+  { ...plain, name: 'interceptors-server-10', each: 10, serverInterceptors: 10, goalUs: interceptorUs },
+  { ...plain, name: 'metadata-8', each: 8, metadata: true, goalUs: entryUs },
+  { ...plain, name: 'metadata-8-read', each: 8, metadata: true, reads: true, goalUs: entryUs },
+  { ...plain, name: 'trailer-8-read', each: 8, trailer: true, reads: true, goalUs: entryUs },
+  { ...plain, name: 'signal-shared', each: 1, signal: 'shared' },
+  { ...plain, name: 'signal-timeout', each: 1, signal: 'timeout', goalUs: signalUs },
+  { ...plain, name: 'nested-1000', inFlight: 4, message: 'nested' },
+  { ...plain, name: 'map-500', inFlight: 4, message: 'map' },
+];
+
+export function rowOf(name: string): ExtrasRow {
+  const row = rows.find((each) => each.name === name);
+  if (row === undefined)
+    throw new Error(`no row ${name}; there are: ${rows.map((each) => each.name).join(', ')}`);
+  return row;
+}

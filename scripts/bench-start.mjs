@@ -1,0 +1,20 @@
+/**
+ * The benchmark of how programs start, after setup: starts dist/bench/start/main.js with the arguments given. With `--against REF` it builds
+ * the package of that commit first.
+ */
+import { spawnSync } from 'node:child_process';
+import { parseArgs } from 'node:util';
+import { buildOf } from './bench-against.mjs';
+import { installPeers } from './bench-peers.mjs';
+import { root } from './command.mjs';
+
+const args = process.argv.slice(2);
+const { against } = parseArgs({ args, options: { against: { type: 'string' } }, strict: false }).values;
+if (typeof against === 'string') args.unshift('--tree', await buildOf(against));
+
+await installPeers();
+const { status } = spawnSync(process.execPath, ['dist/bench/start/main.js', ...args], {
+  cwd: root,
+  stdio: 'inherit',
+});
+process.exit(status ?? 1);
