@@ -8,6 +8,7 @@
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { build } from 'esbuild';
+import { mergeParts } from './bundle-merge.mjs';
 import { root } from './command.mjs';
 
 const { bin, exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
@@ -37,6 +38,11 @@ await build({
   tsconfigRaw: {},
   logLevel: 'warning',
 });
+
+await mergeParts(
+  outdir,
+  entries.map(([to]) => basename(to)),
+);
 
 // esbuild writes `var Name = class _Name` for a class that names itself, and stack traces, inspect() and
 // `constructor.name` would show that. Within the class `Name` means the same. (keepNames would call a function
