@@ -14,6 +14,9 @@ import type { Submission } from './submission.ts';
 /** Returned by `submit` when every send slot is in use: wait for `slotsFree`. Other negative results are a Reason, negated. */
 export const noSlot = -100;
 
+/** Messages of a type that fit no slot, one after the other, until the next ones are not tried there. Where sizes vary, all are. */
+const overflowsMin = 4;
+
 const nothing = new Uint8Array(0);
 const text = new TextEncoder();
 
@@ -36,6 +39,9 @@ export class Outgoing {
   readonly #long: LongSlots;
   /** A message is being encoded into a slot. */
   #encoding = false;
+  /** Of the last message that did not fit a slot, and how many of that type have not, one after the other. */
+  #overflowType: object | undefined;
+  #overflows = 0;
   #flushScheduled = false;
   readonly #flushNow = (): void => {
     this.#flushScheduled = false;
@@ -81,6 +87,10 @@ export class Outgoing {
         message,
       );
     }
+    if (type === this.#overflowType && this.#overflows >= overflowsMin) {
+      const all = { op, target, call, method, timeoutUs, metadata, sink, sinkOnly, use };
+      return this.#submitLong(all, type, message) ? 0 : this.#submitBulk(all, type, message);
+    }
     // A getter of the message may make a call itself, or do anything else: it must find neither this slot nor this sink.
     const slab = this.#encoding ? new Sink() : this.#slab;
     const nested = this.#encoding;
@@ -100,10 +110,12 @@ export class Outgoing {
     // What a field's annotation wants apart goes as bulk although it might fit.
     if (slab.full || slab.planned !== 0) {
       const all = { op, target, call, method, timeoutUs, metadata, sink, sinkOnly, use };
+      if (slab.planned === 0) this.#overflown(type);
       if (slab.planned === 0 && this.#submitLong(all, type, message)) return 0;
       return this.#submitBulk(all, type, message);
     }
     if (messageBytes > target.messageMaxBytes) return this.#refuse(messageBytes);
+    if (type === this.#overflowType) this.#overflows = 0;
     if (metadata !== undefined) this.#memory.set(metadata, from);
     this.#stage(op, target.session, call, method, slot, metadataBytes, messageBytes, timeoutUs);
     return 0;
@@ -138,6 +150,12 @@ export class Outgoing {
     if (free > reserved ? held <= slotShare * free : free > 0 && held < own) return true;
     this.#sessionSlots[at + Slots.wanted] = 1;
     return false;
+  }
+
+  /** To find out that a message of many parts fits no slot costs as much as to encode it, so the next ones of the type are not tried there. */
+  #overflown(type: object): void {
+    this.#overflows = type === this.#overflowType ? this.#overflows + 1 : 1;
+    this.#overflowType = type;
   }
 
   #popSlot(): number {
@@ -208,6 +226,8 @@ export class Outgoing {
     const slot = this.#long.encode({ op, session: target.session, call, maxBytes }, type, message, metadata);
     if (slot === -1) return false;
     const { messageBytes } = this.#long;
+    if (type === this.#overflowType && metadata.byteLength + messageBytes <= target.eagerBytes)
+      this.#overflows = 0;
     this.#stage(op, target.session, call, method, slot, metadata.byteLength, messageBytes, timeoutUs);
     return true;
   }
@@ -240,6 +260,8 @@ export class Outgoing {
       bulk = this.bulk.encodePlain(type, message, target.messageMaxBytes);
     }
     if (typeof bulk === 'number') return bulk;
+    // They have become small again.
+    if (type === this.#overflowType && bulk.bytes <= spareBytes) this.#overflows = 0;
     // Getters of the message may have made calls that have taken them.
     if (this.#control[Ctl.freeSlots]! <= this.#scarceSlots && !this.#mayTake(target.session)) {
       this.bulk.discard(bulk);
