@@ -42,6 +42,11 @@ async function serve(row: ExtrasRow, socket: string): Promise<void> {
 
 /** What the row's calls are given beside the message. */
 function optionsOf(row: ExtrasRow): (() => CallOptions) | undefined {
+  if (row.signal === 'made')
+    return () => {
+      AbortSignal.timeout(timeoutMs);
+      return {};
+    };
   if (row.signal === 'timeout') return () => ({ signal: AbortSignal.timeout(timeoutMs) });
   if (row.signal === 'shared') {
     const { signal } = new AbortController();

@@ -14,7 +14,7 @@ export interface ExtrasRow {
   readonly reads: boolean;
   /** Eight entries of the response's trailer, which the caller reads. */
   readonly trailer: boolean;
-  readonly signal: 'none' | 'timeout' | 'shared';
+  readonly signal: 'none' | 'made' | 'timeout' | 'shared';
   /** In microseconds of CPU for each of what it names; undefined: it has none. */
   readonly goalUs?: number;
 }
@@ -47,6 +47,8 @@ export const rows: readonly ExtrasRow[] = [
   { ...plain, name: 'trailer-8-read', each: 8, trailer: true, reads: true, goalUs: entryUs },
   { ...plain, name: 'signal-shared', each: 1, signal: 'shared' },
   { ...plain, name: 'signal-timeout', each: 1, signal: 'timeout', goalUs: signalUs },
+  // What Node itself takes to make one that nobody looks at.
+  { ...plain, name: 'signal-made', each: 1, signal: 'made' },
   { ...plain, name: 'nested-1000', inFlight: 4, message: 'nested' },
   { ...plain, name: 'map-500', inFlight: 4, message: 'map' },
 ];

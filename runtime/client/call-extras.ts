@@ -10,6 +10,7 @@ import type { BlockLease } from '../core/lease.ts';
 import type { Metadata } from '../core/metadata.ts';
 import type { ResponseMetadata } from '../core/metadata-wire.ts';
 import { Scope } from '../core/scopes.ts';
+import { isTimeoutSignal, type LateListener, listenLater } from '../core/timeout-signals.ts';
 import { Reason } from '../native.ts';
 
 /** Where a call is just now: in a queue, or on a session. */
@@ -30,7 +31,7 @@ export interface CallWishes {
   readonly waitForReady?: boolean | undefined;
 }
 
-export class CallExtras implements Abortable {
+export class CallExtras implements Abortable, LateListener {
   readonly signal: AbortSignal | undefined;
   readonly parent: AbortSignal | undefined;
   /** Wire form. */
@@ -50,6 +51,8 @@ export class CallExtras implements Abortable {
   readonly #scope: Scope | undefined;
   #place: CallPlace | undefined;
   #token = 0;
+  /** To `signal`; one of AbortSignal.timeout() is listened to some ms later. */
+  #listening = false;
 
   /** `own`: the callbacks are those of this package, and run in no context of the caller's. */
   constructor(wishes: CallWishes, metadata: Uint8Array | undefined, own = false) {
@@ -100,16 +103,46 @@ export class CallExtras implements Abortable {
     const begins = this.#place === undefined;
     this.#place = place;
     this.#token = token;
+    if (begins) this.#listen();
+    else this.#look();
+  }
+
+  #listen(): void {
+    const { signal, parent } = this;
     try {
-      if (begins && this.signal !== undefined) listen(this.signal, this);
-      if (begins && this.parent !== undefined) listen(this.parent, this);
-      // A getter of the request may have fired it while nobody listened, or while the call was on its way from one place to the next.
+      if (signal !== undefined && isTimeoutSignal(signal)) listenLater(this);
+      else if (signal !== undefined) {
+        listen(signal, this);
+        this.#listening = true;
+      }
+      if (parent !== undefined) listen(parent, this);
+    } catch (error) {
+      this.#fail(error);
+      return;
+    }
+    this.#look();
+  }
+
+  /** A getter of the request may have fired it while nobody listened, or while the call was on its way from one place to the next. */
+  #look(): void {
+    try {
       if (this.abortedBy !== undefined) this.onAbort();
     } catch (error) {
-      // A signal of another library. The call is under way, so it ends as one that has been given up; others must not hear of it.
-      this.cause = error;
-      place.cancelCall(token, Reason.cancelled);
+      this.#fail(error);
     }
+  }
+
+  /** A signal of another library. The call is under way, so it ends as one that has been given up; others must not hear of it. */
+  #fail(error: unknown): void {
+    this.cause = error;
+    this.#place?.cancelCall(this.#token, Reason.cancelled);
+  }
+
+  listenNow(): void {
+    if (this.#place === undefined || this.#listening || this.signal === undefined) return;
+    this.#listening = true;
+    listen(this.signal, this);
+    this.#look();
   }
 
   /** The call has settled. */
@@ -117,11 +150,12 @@ export class CallExtras implements Abortable {
     if (this.#place === undefined) return;
     this.#place = undefined;
     try {
-      if (this.signal !== undefined) unlisten(this.signal, this);
+      if (this.signal !== undefined && this.#listening) unlisten(this.signal, this);
       if (this.parent !== undefined) unlisten(this.parent, this);
     } catch {
       // Another library's. The call has its end, and who settles it has others to settle.
     }
+    this.#listening = false;
   }
 
   onAbort(): void {

@@ -9,6 +9,7 @@ import {
   Status,
 } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';
+import { CallExtras, type CallPlace } from '../../runtime/client/call-extras.ts';
 import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
 import { EchoDefinition } from './gen/echo.rdma.ts';
 import { openPair, type Pair } from './pair.ts';
@@ -111,4 +112,44 @@ test('those who wait for a connection with one signal have one listener', async 
   expect(await Promise.all(waits)).toEqual(all(Status.CANCELLED));
   expect(listenersOf(signal)).toBe(0);
   await channel.close();
+});
+
+describe('a signal of AbortSignal.timeout()', () => {
+  /** Each time that somebody begins to listen to it. */
+  function counted(ms: number): { signal: AbortSignal; listened: () => number } {
+    const signal = AbortSignal.timeout(ms);
+    let times = 0;
+    const { addEventListener } = signal;
+    signal.addEventListener = ((...given: Parameters<typeof addEventListener>) => {
+      ++times;
+      return addEventListener.apply(signal, given);
+    }) as typeof addEventListener;
+    return { signal, listened: () => times };
+  }
+
+  test('is not listened to by a call that is over at once, also one that is made again', async () => {
+    const { signal, listened } = counted(60_000);
+    const call = new CallExtras({ signal }, undefined);
+    const cancelled: number[] = [];
+    const place: CallPlace = { cancelCall: (token) => void cancelled.push(token) };
+    for (let attempt = 0; attempt < 3; ++attempt) {
+      call.watch(place, attempt);
+      call.unwatch();
+    }
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    expect([listened(), listenersOf(signal), cancelled]).toEqual([0, 0, []]);
+  });
+
+  test.each(kinds)(
+    'is heard of by %s that are under way, also when it fires before they listen',
+    async (_, call) => {
+      const to = await clients();
+      for (const ms of [0, 1, 60]) {
+        const { signal, listened } = counted(ms);
+        expect(await Promise.all(many(() => call(to, true, { signal })))).toEqual(all(Status.CANCELLED));
+        expect(listened()).toBe(1);
+        expect(listenersOf(signal)).toBe(0);
+      }
+    },
+  );
 });

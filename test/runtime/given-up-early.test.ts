@@ -18,7 +18,7 @@ test('an attempt whose signal has fired already does not connect', async () => {
   server.close();
 });
 
-test('a guard whose second signal throws listens to the first no longer, and has no timer', () => {
+test('a guard whose second signal throws listens to the first no longer, and has no timer', async () => {
   const first = new AbortController();
   const second = new AbortController();
   const fault = new Error('no listeners here');
@@ -28,7 +28,8 @@ test('a guard whose second signal throws listens to the first no longer, and has
   const timers = (): number => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
   const before = timers();
   const context = { signal: second.signal } as never;
-  expect(() => new CallGuard('a.B/C', 60_000, { signal: first.signal, context })).toThrow(fault);
+  const guard = new CallGuard('a.B/C', 60_000, { signal: first.signal, context });
+  await expect(guard.wait(new Promise(() => undefined))).rejects.toBe(fault);
   expect(getEventListeners(first.signal, 'abort')).toEqual([]);
   expect(timers()).toBe(before);
 });
