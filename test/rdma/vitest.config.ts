@@ -23,7 +23,6 @@ export default defineConfig({
     ...shared.test,
     include: ['test/rdma/**/*.test.ts'],
     exclude: [],
-    passWithNoTests: true,
     maxWorkers: 1,
     // One process for all files: in a guest it takes 20 s to load another.
     isolate: false,
