@@ -109,6 +109,20 @@ describe('a refusal behind the handshake', () => {
     expect(error.message).toContain(message);
   });
 
+  test('has its call made on another connection of the channel, which is at rest', async () => {
+    bed.start('two');
+    const channel = bed.channel(['one', 'two']);
+    await channel.ready();
+    await until(() => channel.addresses.every(({ state }) => state === 'ready'));
+    const client = createClient(EchoDefinition, channel);
+    // One on each; neither ends by itself, so nothing happens on the other connection.
+    for (let i = 0; i < 2; ++i) client.behave({ text: 'hang' }).catch(() => {});
+    await until(() => bed.at('one').log.started === 1 && bed.at('two').log.started === 1);
+    bed.far('one').write(refusal);
+    await until(() => bed.at('two').log.started === 2);
+    expect(bed.at('one').log.started).toBe(1);
+  });
+
   test('has a stream with one request made once more', async () => {
     const held = new Held({});
     const client = createClient(StreamsDefinition, held.channel);

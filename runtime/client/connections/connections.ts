@@ -131,9 +131,13 @@ export class Connections implements EndpointOwner, ResolutionOwner {
     this.current = this.ready[this.#turn];
   }
 
-  /** A call has come back: without a connection, its owner is told once more how things are. */
+  /**
+   * A call has come back to the queue. Without a connection, the owner is told once more how things are. With one,
+   * the call goes there: no event of a connection at rest would send it, and its own has had its last one.
+   */
   reconsider(): void {
     if (this.current === undefined) this.#owner.onChange(this.state);
+    else this.queue.pumpAfter(this.current.connection.context);
   }
 
   /** Begins to connect what has no connection; `now`: even if its pause is not over. */
