@@ -119,7 +119,11 @@ export async function connectOver(
     }
     reasons.failed(fabric, connected);
   }
-  throw unavailable(reasons.tried ? `no fabric connects (${reasons})` : `no fabric in common (${reasons})`);
+  throw unavailable(
+    reasons.tried
+      ? `the control connection was made, but none for data: no fabric connects (${reasons})`
+      : `no fabric in common (${reasons})`,
+  );
 }
 
 /** What hello and welcome have come to. */
@@ -162,7 +166,9 @@ async function tryFabric(agreed: Agreed, fabric: FabricName): Promise<Connection
       checkProof(answer.proof, bound.attached(address, answer.address), 'the queue pair of the server');
     }
     const words = bound?.firstWords('client', address, answer.address);
+    link.awaits = `the control connection was made, but none for data (${fabric})`;
     const why = await link.whileOpen(context.connect(target.session, answer.address, side.through, words));
+    link.awaits = undefined;
     if (why !== '') {
       discardSession(prepared, why);
       // The server may have refused meanwhile, and its queue pair have gone with that: what it has said is read first.
@@ -234,7 +240,10 @@ export async function openConnection(
 ): Promise<Opened> {
   const duplex = await dial(signal);
   const link = new Link(duplex);
-  const giveUp = (): void => link.close((signal.reason as Error).message);
+  const giveUp = (): void => {
+    const { message } = signal.reason as Error;
+    link.close(link.awaits === undefined ? message : `${message}: ${link.awaits}`);
+  };
   if (signal.aborted) giveUp();
   signal.addEventListener('abort', giveUp);
   try {

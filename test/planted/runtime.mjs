@@ -239,6 +239,9 @@ export const runtimeBugs = [
     caughtBy: [
       'test/codec/text-sizes.test.ts',
       'the transcoder of Node is never offered more room than there is',
+    ],
+  },
+  {
     name: 'a call that comes back waits for an event of another connection, which is at rest',
     file: 'connections.ts',
     from: '    else this.queue.pumpAfter(this.current.connection.context);\n',

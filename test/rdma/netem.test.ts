@@ -2,71 +2,39 @@
  * The tcp fabric over a bad network: a server in a network namespace of its own, behind a cable (veth) that loses, delays, reorders and duplicates packets, or
  * is cut. Needs root, `ip`, `tc` and a kernel with veth and netem, as the guest of npm run test:rdma has them; no RDMA device.
  */
-import { spawnSync } from 'node:child_process';
 import { type Channel, type Client, leaseOf, RpcError } from 'rdma-rpc';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
-import { ServerProcess } from '../runtime/process/processes.ts';
+import { Cable, run } from './cable.ts';
 import { endAll, pattern, reach, until } from './pair.ts';
 
-const cable = { near: 'tcp0', far: 'tcp1' };
-const subnet = { near: '10.78.0.1', far: '10.78.0.2' };
-const port = 7000;
+const cable = new Cable('tcp', 0, 7000);
 const cutMs = 5_000;
-/** Of the fabric (60 s, as of keepalive), and what a busy guest takes. */
+/** What a path that swallows all takes to be noticed, and what a busy guest takes. */
 const deadMaxMs = 110_000;
 const callMs = 90_000;
 
-let server: ServerProcess | undefined;
-
-/** Throws with what the command said. */
-function run(command: string, ...args: string[]): void {
-  const { status, stderr, error } = spawnSync(command, args, { encoding: 'utf8' });
-  if (status !== 0) throw new Error(`${command} ${args.join(' ')}: ${error?.message ?? stderr.trim()}`);
-}
-function far(...command: string[]): void {
-  run('nsenter', '-t', String(server!.child.pid), '-n', ...command);
-}
 /** Both ends of the cable, in the words of `tc qdisc add ... netem`. */
 function weather(...netem: string[]): void {
   run('tc', 'qdisc', 'replace', 'dev', cable.near, 'root', 'netem', ...netem);
-  far('tc', 'qdisc', 'replace', 'dev', cable.far, 'root', 'netem', ...netem);
+  cable.atServer('tc', 'qdisc', 'replace', 'dev', cable.far, 'root', 'netem', ...netem);
 }
 const fine = (): void => weather('delay', '0ms');
 
-/** Why it cannot be run here; empty when it can. Lays a cable and takes it away. */
-function whyNot(): string {
-  if (process.getuid?.() !== 0) return 'it needs root, to make network namespaces';
-  const trial = `modprobe -q -a veth sch_netem; ip link add ${cable.near} type veth peer name ${cable.far} &&
-    tc qdisc add dev ${cable.near} root netem delay 1ms`;
-  const { status, stderr, error } = spawnSync('unshare', ['--net', 'sh', '-c', trial], { encoding: 'utf8' });
-  return status === 0
-    ? ''
-    : `it needs network namespaces, veth and netem: ${(error?.message ?? stderr).trim().split('\n').join('; ')}`;
-}
-const why = whyNot();
+const missing = cable.whyNot(`tc qdisc add dev ${cable.near} root netem delay 1ms`);
+const why = missing === '' ? '' : `it needs network namespaces, veth and netem: ${missing}`;
 
 beforeAll(async () => {
-  if (why !== '') return;
-  const env = { ...process.env, RDMA_RPC_FABRIC: 'tcp' };
-  const execArgv = ['--net', '--', process.execPath];
-  server = await ServerProcess.start(`0.0.0.0:${port}`, {}, { env, execPath: 'unshare', execArgv });
-  const pid = String(server.child.pid);
-  run('ip', 'link', 'add', cable.near, 'type', 'veth', 'peer', 'name', cable.far, 'netns', pid);
-  run('ip', 'address', 'add', `${subnet.near}/24`, 'dev', cable.near);
-  run('ip', 'link', 'set', cable.near, 'up');
-  far('ip', 'address', 'add', `${subnet.far}/24`, 'dev', cable.far);
-  far('ip', 'link', 'set', cable.far, 'up');
+  if (why === '') await cable.start();
 });
-// The cable goes with the server's namespace.
-afterAll(() => server?.kill());
+afterAll(() => cable.end());
 afterEach(async (context) => {
-  if (server !== undefined) fine();
+  if (why === '') fine();
   await endAll(context);
 });
 
 function open(): { client: Client<typeof EchoDefinition>; channel: Channel } {
-  return reach(`${subnet.far}:${port}`, { fabric: 'tcp', timeoutMs: callMs });
+  return reach(cable.address, { fabric: 'tcp', timeoutMs: callMs });
 }
 
 /** Small and large calls in both directions. How each ended: undefined when its answer is right. */

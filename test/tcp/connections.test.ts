@@ -122,6 +122,30 @@ describe('what stands in between', () => {
     expect(between.count).toBe(3);
   });
 
+  test.each<[string, ChannelOptions, RegExp]>([
+    ['the fabric', {}, /data: no fabric connects \(tcp: .+ has not answered within 4000 ms\)$/],
+    [
+      'the channel',
+      { connectTimeoutMs: 2_000 },
+      /no answer within 2000 ms \(option connectTimeoutMs of the channel\): .+ data \(tcp\)$/,
+    ],
+  ])(
+    'one that passes on the control connection alone: the error says so, in the time of %s',
+    async (_, options, text) => {
+      const port = portOf((await serve()).address);
+      const between = proxy(
+        () => port,
+        ({ index, client, server }) => {
+          if (index > 0) client.unpipe(server);
+        },
+      );
+      const channel = open(await between.listen(), { fabric: 'tcp', ...options });
+      const { message } = await caught(channel.ready());
+      expect(message).toContain('the control connection was made, but none for data');
+      expect(message).toMatch(text);
+    },
+  );
+
   test('one behind which nobody knows the session: the call fails by name', async () => {
     const [right, wrong] = [portOf((await serve()).address), portOf(await elsewhere())];
     const channel = open(await proxy((index) => (index === 0 ? right : wrong)).listen());

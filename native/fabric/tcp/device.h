@@ -13,6 +13,7 @@
 #include "fabric/tcp/connect/listener.h"
 #include "fabric/tcp/memory/keys.h"
 #include "fabric/tcp/memory/memory.h"
+#include "fabric/tcp/queue/path_watch.h"
 #include "fabric/tcp/tcp.h"
 #include "fabric/tcp/wire.h"
 
@@ -42,6 +43,10 @@ class Device final : public fabric::Device {
   KeyTable& keys() { return keys_; }
   Reactor& reactor() { return reactor_; }
   LingeringSockets& lingering_sockets() { return lingering_sockets_; }
+  PathTimer& path_timer() { return path_timer_; }
+  /// Ends the queue pairs of which nothing arrives any more. Returns whether others have to be looked at
+  /// again.
+  bool check_paths();
   /// The queue pair of this token, or null.
   QueuePair* find(const Token& token) const;
   /// A connection has said whose it wants to be.
@@ -61,6 +66,7 @@ class Device final : public fabric::Device {
   KeyTable keys_;
   Reactor reactor_;
   LingeringSockets lingering_sockets_{reactor_};
+  PathTimer path_timer_{*this};
   // One of them, once there is a passive queue pair.
   std::unique_ptr<Listener> listener_;
   std::unique_ptr<Acceptor> acceptor_;

@@ -11,7 +11,7 @@
 //  - poll() makes system calls, and it is what serves the peer's READs and WRITEs too: poll, or sleep on
 //  fd().
 //  - A peer that is gone shows as the end of the connection, or when it has acknowledged nothing for
-//    TcpOptions::peer_timeout_ms.
+//    TcpOptions::peer_timeout_ms. A path that swallows packets shows after seconds (queue/path_watch.h).
 //  - Memory that must not be read any more can be withdrawn at any time: what the kernel has is copied, and
 //  of
 //    a frame under way the rest is.
@@ -22,6 +22,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -31,6 +32,14 @@
 #include "fabric/fabric.h"
 
 namespace rdma_rpc::fabric {
+
+/// What is known of the way from one end of a connection to the other.
+struct PathState {
+  /// So many times the same bytes have been sent again, or the peer has been asked whether it takes more,
+  /// without any answer of the peer's kernel.
+  std::uint32_t unanswered = 0;
+  std::uint64_t bytes = 0;  ///< given to the kernel and not acknowledged
+};
 
 struct TcpOptions {
   /// Where the peers' connections come in: an IPv4 or IPv6 address of this host, in numbers. Bound when the
@@ -44,6 +53,10 @@ struct TcpOptions {
   std::uint32_t pending_max = 64;
   /// Bytes of the kernel's send buffer that a small frame may have to wait behind (TCP_NOTSENT_LOWAT).
   std::uint32_t unsent_max = 128 << 10;
+  /// How often queue pairs that have sent something look whether it arrives.
+  std::uint32_t path_look_ms = 1'000;
+  /// Tells what the kernel would (TCP_INFO) of the socket `fd`; for tests.
+  std::function<PathState(int fd)> path_state{};
 };
 
 /// Opens a device. Null when the system refuses; `error` then says what and why.

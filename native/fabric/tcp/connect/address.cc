@@ -55,6 +55,20 @@ bool is_ipv4(const Place& place) {
   return std::memcmp(place.ip.data(), kIpv4Prefix, sizeof kIpv4Prefix) == 0;
 }
 
+bool from_sockaddr(const sockaddr_storage& name, Place* place) {
+  if (name.ss_family == AF_INET) {
+    const auto* v4 = reinterpret_cast<const sockaddr_in*>(&name);
+    std::memcpy(place->ip.data(), kIpv4Prefix, sizeof kIpv4Prefix);
+    std::memcpy(place->ip.data() + sizeof kIpv4Prefix, &v4->sin_addr, sizeof v4->sin_addr);
+    place->port = ntohs(v4->sin_port);
+    return true;
+  }
+  const auto* v6 = reinterpret_cast<const sockaddr_in6*>(&name);
+  std::memcpy(place->ip.data(), &v6->sin6_addr, place->ip.size());
+  place->port = ntohs(v6->sin6_port);
+  return name.ss_family == AF_INET6;
+}
+
 }  // namespace
 
 bool parse_host(const std::string& host, Place* place) {
@@ -101,18 +115,13 @@ socklen_t to_sockaddr(const Place& at, sockaddr_storage* to) {
 bool place_of(int fd, Place* place) {
   sockaddr_storage name{};
   socklen_t length = sizeof name;
-  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&name), &length) != 0) return false;
-  if (name.ss_family == AF_INET) {
-    const auto* v4 = reinterpret_cast<const sockaddr_in*>(&name);
-    std::memcpy(place->ip.data(), kIpv4Prefix, sizeof kIpv4Prefix);
-    std::memcpy(place->ip.data() + sizeof kIpv4Prefix, &v4->sin_addr, sizeof v4->sin_addr);
-    place->port = ntohs(v4->sin_port);
-    return true;
-  }
-  const auto* v6 = reinterpret_cast<const sockaddr_in6*>(&name);
-  std::memcpy(place->ip.data(), &v6->sin6_addr, place->ip.size());
-  place->port = ntohs(v6->sin6_port);
-  return name.ss_family == AF_INET6;
+  return ::getsockname(fd, reinterpret_cast<sockaddr*>(&name), &length) == 0 && from_sockaddr(name, place);
+}
+
+bool peer_place_of(int fd, Place* place) {
+  sockaddr_storage name{};
+  socklen_t length = sizeof name;
+  return ::getpeername(fd, reinterpret_cast<sockaddr*>(&name), &length) == 0 && from_sockaddr(name, place);
 }
 
 std::vector<std::byte> encode(const Address& address) {

@@ -7,11 +7,15 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "fabric/tcp/connect/socket.h"
+
 namespace rdma_rpc::fabric::tcp {
 namespace {
 
 /// Time enough for what a send buffer holds, and no reason to keep a descriptor for a peer that stays silent.
 constexpr std::uint32_t kLimitMs = 5'000;
+/// Time enough for the reason, and none for another repetition of what does not arrive.
+constexpr std::uint32_t kSilentMs = 1'000;
 constexpr std::size_t kDrainBytes = 64 << 10;
 /// Of one connection before the others have their turn.
 constexpr int kDrainsPerTurn = 16;
@@ -26,6 +30,14 @@ void LingeringSockets::add(UniqueFd fd, std::vector<std::byte> bytes) {
   if (!open_.back().begin()) open_.pop_back();
 }
 
+void LingeringSockets::add_silent(UniqueFd fd) {
+  if (open_.size() == kMax) open_.pop_front();
+  // However it is closed from here on, the device's end included.
+  reset_on_close(fd.get());
+  open_.emplace_back(*this, std::move(fd), std::vector<std::byte>());
+  open_.back().wait();
+}
+
 LingeringSockets::Socket::~Socket() { all_.reactor_.remove(*this, fd_.get()); }
 
 bool LingeringSockets::Socket::begin() {
@@ -35,6 +47,8 @@ bool LingeringSockets::Socket::begin() {
   all_.reactor_.set_timeout(*this, kLimitMs);
   return true;
 }
+
+void LingeringSockets::Socket::wait() { all_.reactor_.set_timeout(*this, kSilentMs); }
 
 bool LingeringSockets::Socket::send_rest() {
   while (said_ < bytes_.size()) {

@@ -18,6 +18,9 @@ class LingeringSockets {
 
   /// Beyond kMax of them the oldest is closed.
   void add(UniqueFd fd, std::vector<std::byte> bytes);
+  /// One whose path swallows what is sent: nothing more is said, and it is reset. Not at once: where the
+  /// reset arrives, it would come before the reason, which goes by the control connection.
+  void add_silent(UniqueFd fd);
 
  private:
   static constexpr std::size_t kMax = 256;
@@ -28,6 +31,8 @@ class LingeringSockets {
         : all_(all), fd_(std::move(fd)), bytes_(std::move(bytes)) {}
     ~Socket() override;
     bool begin();
+    /// Until it is reset.
+    void wait();
     void ready() override;
     void expired() override;
 

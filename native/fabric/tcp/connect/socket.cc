@@ -39,9 +39,13 @@ std::string prepare(int fd, const TcpOptions& options) {
   return {};
 }
 
-void reset_connection(UniqueFd& fd) {
+void reset_on_close(int fd) {
   const linger now{1, 0};
-  ::setsockopt(fd.get(), SOL_SOCKET, SO_LINGER, &now, sizeof now);
+  ::setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+}
+
+void reset_connection(UniqueFd& fd) {
+  reset_on_close(fd.get());
   fd.reset();
 }
 

@@ -93,6 +93,7 @@ bool CompletionQueue::asks_socket() const { return connected_.size() == 1 && !co
 void CompletionQueue::progress() {
   if (watched_ && !armed_ && polls_ - awake_since_ >= kPollsUnwatched) watch_sockets(false);
   if (polls_ % kPollsPerSocketPoll == 0) {
+    device_.path_timer().start();
     poll_sockets();
   } else if (asks_socket()) {
     // The second poll after a sleep would find nothing: the first one has emptied the socket, and who sleeps
@@ -127,6 +128,7 @@ std::size_t CompletionQueue::poll(std::span<Wc> out) {
 
 bool CompletionQueue::arm() {
   ++polls_;
+  device_.path_timer().start();
   for (int i = 0; i < kTurnsOfArm && ring_.size() == 0; ++i) {
     // Else fd() is readable when the kernel has news.
     if (!watched_) poll_sockets();

@@ -155,6 +155,13 @@ void QueuePair::lost(int error) {
   fail("tcp: the connection was lost: " + why_lost(error));
 }
 
+bool QueuePair::check_path(PathWatch::Clock::time_point now) {
+  if (!socket_) return false;
+  const PathWatch::Found found = path_.look(device_.options(), socket_.get(), now);
+  if (found == PathWatch::Found::silent) fail(path_.why(socket_.get(), now));
+  return found == PathWatch::Found::under_way;
+}
+
 /// A request of its own has failed. Ours is to find out by a request, as it is with a NIC.
 void QueuePair::peer_is_gone() {
   peer_gone_ = true;
@@ -191,6 +198,13 @@ void QueuePair::enter_error(Op last_word, const Header* refusal) {
 
 /// Gives the connection away with what is still to be said. From here on no memory of the user is touched.
 void QueuePair::part(Op last_word, const Header* refusal) {
+  if (path_.is_silent()) {
+    // Not a word would arrive, and the kernel would repeat it for a minute.
+    cq_.remove(*this, socket_.get());
+    --device_.counts().open_fds;
+    device_.lingering_sockets().add_silent(std::move(socket_));
+    return burst_.clear();
+  }
   if (!burst_.may_be_read(device_.keys(), qp_num_)) {
     // Of a frame under way the rest may neither be sent nor left out.
     UniqueFd fd = std::move(socket_);

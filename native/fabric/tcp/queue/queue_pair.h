@@ -17,6 +17,7 @@
 #include "fabric/tcp/device.h"
 #include "fabric/tcp/queue/burst.h"
 #include "fabric/tcp/queue/completion_queue.h"
+#include "fabric/tcp/queue/path_watch.h"
 #include "fabric/tcp/queue/receive_queue.h"
 #include "fabric/tcp/queue/send_queue.h"
 
@@ -52,6 +53,10 @@ class QueuePair final : public fabric::QueuePair {
   void connected(UniqueFd fd);
   /// To ERR, for a reason that no completion tells.
   void fail(std::string why);
+
+  // For the device.
+  /// Whether what was sent arrives; ends the queue pair when it does not. Returns whether to look again.
+  bool check_path(PathWatch::Clock::time_point now);
 
   // For the completion queue.
   /// `ends`: so does what can be read.
@@ -182,6 +187,7 @@ class QueuePair final : public fabric::QueuePair {
 
   // Out.
   Burst burst_;
+  PathWatch path_;
   bool blocked_ = false;        ///< the socket takes no more
   std::uint32_t gathered_ = 0;  ///< messages that wait for more, posted since the last flush()
   int send_error_ = 0;          ///< nor ever will; what has come is read first

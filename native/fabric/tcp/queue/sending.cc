@@ -43,6 +43,8 @@ void QueuePair::flush() {
     const ssize_t sent = send_pieces(socket_.get(), rest, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent >= 0) {
       burst_.sent(static_cast<std::size_t>(sent));
+      path_.sent();
+      device_.path_timer().sent();
       bytes += static_cast<std::size_t>(sent);
     } else if (errno == EAGAIN) {
       blocked_ = true;
