@@ -139,13 +139,6 @@ void Device::introduce(UniqueFd fd, const Greeting& greeting) {
   say(fd.get(), &answer, sizeof answer);
 }
 
-bool Device::check_paths() {
-  const auto now = Reactor::Clock::now();
-  bool again = false;
-  for (QueuePair* qp : queue_pairs_) again |= qp->check_path(now);
-  return again;
-}
-
 QueuePair* Device::find(const Token& token) const {
   const auto found = std::find_if(queue_pairs_.begin(), queue_pairs_.end(),
                                   [&](const QueuePair* qp) { return qp->token() == token; });

@@ -44,14 +44,15 @@ class Device final : public fabric::Device {
   Reactor& reactor() { return reactor_; }
   LingeringSockets& lingering_sockets() { return lingering_sockets_; }
   PathTimer& path_timer() { return path_timer_; }
-  /// Ends the queue pairs of which nothing arrives any more. Returns whether others have to be looked at
-  /// again.
-  bool check_paths();
+  const std::vector<QueuePair*>& queue_pairs() const { return queue_pairs_; }
   /// The queue pair of this token, or null.
   QueuePair* find(const Token& token) const;
   /// A connection has said whose it wants to be.
   void introduce(UniqueFd fd, const Greeting& greeting);
-  void forget(const QueuePair& qp) { std::erase(queue_pairs_, &qp); }
+  void forget(const QueuePair& qp) {
+    std::erase(queue_pairs_, &qp);
+    path_timer_.forgot();
+  }
   /// What comes is read into it first: headers, and what is small. Nothing stays in it between two reads.
   std::span<std::byte> prefetch() { return prefetch_; }
   /// For bytes that nobody wants: as many as a frame has.

@@ -24,18 +24,19 @@ constexpr int kDrainsPerTurn = 16;
 
 LingeringSockets::~LingeringSockets() = default;
 
-void LingeringSockets::add(UniqueFd fd, std::vector<std::byte> bytes) {
+LingeringSockets::Socket& LingeringSockets::keep(UniqueFd fd, std::vector<std::byte> bytes) {
   if (open_.size() == kMax) open_.pop_front();
-  open_.emplace_back(*this, std::move(fd), std::move(bytes));
-  if (!open_.back().begin()) open_.pop_back();
+  return open_.emplace_back(*this, std::move(fd), std::move(bytes));
+}
+
+void LingeringSockets::add(UniqueFd fd, std::vector<std::byte> bytes) {
+  if (!keep(std::move(fd), std::move(bytes)).begin()) open_.pop_back();
 }
 
 void LingeringSockets::add_silent(UniqueFd fd) {
-  if (open_.size() == kMax) open_.pop_front();
   // However it is closed from here on, the device's end included.
   reset_on_close(fd.get());
-  open_.emplace_back(*this, std::move(fd), std::vector<std::byte>());
-  open_.back().wait();
+  keep(std::move(fd), {}).wait();
 }
 
 LingeringSockets::Socket::~Socket() { all_.reactor_.remove(*this, fd_.get()); }

@@ -47,6 +47,8 @@ class LingeringSockets {
     std::size_t said_ = 0;
   };
 
+  Socket& keep(UniqueFd fd, std::vector<std::byte> bytes);
+
   Reactor& reactor_;
   std::list<Socket> open_;
 };

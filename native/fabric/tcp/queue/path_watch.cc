@@ -9,9 +9,11 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "fabric/tcp/connect/address.h"
 #include "fabric/tcp/device.h"
+#include "fabric/tcp/queue/queue_pair.h"
 
 namespace rdma_rpc::fabric::tcp {
 namespace {
@@ -21,6 +23,12 @@ namespace {
 constexpr std::uint32_t kUnansweredMax = 5;
 /// And so many looks without an answer: what this host's own queue drops is repeated twice a second.
 constexpr std::uint32_t kLooksLeast = 5;
+/// Looks that ask the kernel before others of the thread have their turn, at 1 to 6 us each, and the pause
+/// then. Ten thousand sessions that are all busy take 1.6 s.
+constexpr std::size_t kLooksAtOnce = 64;
+constexpr std::uint32_t kPauseMs = 10;
+/// A queue pair that has sent nothing costs a cache line.
+constexpr std::size_t kRestsPerLook = 16;
 
 }  // namespace
 
@@ -28,8 +36,9 @@ PathState kernel_path_state(int fd) {
   tcp_info info{};
   socklen_t length = sizeof info;
   int bytes = 0;
-  if (::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0 || ::ioctl(fd, SIOCOUTQ, &bytes) != 0)
-    return {};
+  // Mostly all has arrived, and this is the cheaper call.
+  if (::ioctl(fd, SIOCOUTQ, &bytes) != 0 || bytes == 0) return {};
+  if (::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) return {};
   // Retransmissions since the last acknowledgement of anything new; and probes of a window that is closed,
   // which a peer that is stopped answers.
   return {std::max<std::uint32_t>(info.tcpi_retransmits, info.tcpi_probes),
@@ -78,8 +87,18 @@ void PathTimer::run() {
 }
 
 void PathTimer::expired() {
+  if (next_ == 0) sent_ = false;
+  const auto now = PathWatch::Clock::now();
+  const std::vector<QueuePair*>& all = device_.queue_pairs();
+  for (std::size_t cost = 0; next_ < all.size() && cost < kLooksAtOnce * kRestsPerLook; ++next_) {
+    QueuePair& qp = *all[next_];
+    cost += qp.asks_for_path() ? kRestsPerLook : 1;
+    if (qp.check_path(now)) again_ = true;
+  }
+  if (next_ < all.size()) return device_.reactor().set_timeout(*this, kPauseMs);
+  next_ = 0;
   running_ = false;
-  sent_ = device_.check_paths();
+  sent_ = std::exchange(again_, false) || sent_;
   start();
 }
 

@@ -3,7 +3,8 @@
 // connection of the handshake lives. The kernel knows: it sends the same bytes again and again and is never
 // answered. A peer that is stopped or slow is another matter: its kernel answers.
 //
-// Once a second, and only of queue pairs that have sent something. On the device's thread.
+// Once a second, and only of queue pairs that have sent something; of thousands, some at a time, since each
+// look costs system calls. On the device's thread.
 #pragma once
 
 #include <chrono>
@@ -34,6 +35,8 @@ class PathWatch {
   void sent() { sent_ = true; }
   Found look(const TcpOptions& options, int fd, Clock::time_point now);
   bool is_silent() const { return silent_; }
+  /// The next look asks the kernel.
+  bool asks() const { return watched_; }
   /// For people, of a path that is silent.
   std::string why(int fd, Clock::time_point now) const;
 
@@ -58,6 +61,8 @@ class PathTimer final : public EventHandler {
   void start() {
     if (sent_ && !running_) run();
   }
+  /// A queue pair has gone, and those behind it have moved up: one of them may have been missed.
+  void forgot() { again_ = again_ || next_ != 0; }
   void ready() override {}
   void expired() override;
 
@@ -66,6 +71,8 @@ class PathTimer final : public EventHandler {
 
   Device& device_;
   bool sent_ = false, running_ = false;
+  bool again_ = false;    ///< one that has been looked at in this round needs another look
+  std::size_t next_ = 0;  ///< of the queue pairs, to be looked at in this round
 };
 
 }  // namespace rdma_rpc::fabric::tcp

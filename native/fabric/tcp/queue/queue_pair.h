@@ -57,6 +57,7 @@ class QueuePair final : public fabric::QueuePair {
   // For the device.
   /// Whether what was sent arrives; ends the queue pair when it does not. Returns whether to look again.
   bool check_path(PathWatch::Clock::time_point now);
+  bool asks_for_path() const { return path_.asks(); }
 
   // For the completion queue.
   /// `ends`: so does what can be read.

@@ -195,6 +195,30 @@ TEST(TcpPathThatIsSilent, EndsItsOwnQueuePairOnly) {
   EXPECT_EQ(end.qp->state(), QpState::rts) << end.qp->error();
 }
 
+/// More than are looked at before others have their turn.
+TEST(TcpPathThatIsSilent, IsFoundAmongManyBusyQueuePairs) {
+  int last = -1;
+  TcpEnd end(false, 4096, {.path_look_ms = 1, .path_state = [&last](int fd) {
+                             last = std::max(last, fd);
+                             return PathState{fd == last ? 5u : 0u, 1};
+                           }});
+  std::vector<std::unique_ptr<QueuePair>> all;
+  std::vector<std::unique_ptr<RawPeer>> peers;
+  for (int i = 0; i < 150; ++i) {
+    peers.push_back(std::make_unique<RawPeer>(end));
+    ASSERT_NO_FATAL_FAILURE(peers.back()->connect());
+    all.push_back(std::move(end.qp));
+    end.qp =
+        end.device->create_qp(*end.cq, {.send_wr_max = 4, .recv_wr_max = 4, .active = false}, &end.error);
+  }
+  const Sge sge = end.sge(0, 100);
+  const SendWr wr = request(Opcode::send, 1, {&sge, 1});
+  for (const auto& qp : all) ASSERT_EQ(qp->post_send({&wr, 1}), 1u);
+  ASSERT_TRUE(end.until([&] { return all.back()->state() == QpState::err; }));
+  all.pop_back();
+  for (const auto& qp : all) EXPECT_EQ(qp->state(), QpState::rts) << qp->error();
+}
+
 /// Until the reset the device has the socket, and its counts are as they would be without.
 TEST(TcpPathThatIsSilent, LeavesNothingWhenTheDeviceIsClosedBeforeTheReset) {
   auto way = std::make_unique<Way>(TcpOptions{.path_look_ms = 1, .path_state = [](int) {
