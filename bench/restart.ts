@@ -166,7 +166,9 @@ if (role === 'server' || role === 'client') {
   const socket = join(tmpdir(), `rdma-rpc-restart-${process.pid}.sock`);
   for (const channels of values.channels.split(',').map(Number)) {
     try {
-      console.log(JSON.stringify(await measure({ address: `unix:${socket}`, channels }, Number(values.away))));
+      console.log(
+        JSON.stringify(await measure({ address: `unix:${socket}`, channels }, Number(values.away))),
+      );
     } finally {
       rmSync(socket, { force: true });
       rmSync(`${socket}.lock`, { force: true });
