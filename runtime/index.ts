@@ -31,7 +31,7 @@ export type {
   UnaryRequest,
   UnaryResponse,
 } from './core/interceptor.ts';
-export { type Lease, leaseOf } from './core/lease.ts';
+export { keep, type Lease, leaseOf } from './core/lease.ts';
 export { Metadata, type MetadataInit, type MetadataValue } from './core/metadata.ts';
 export type { PeerInfo } from './core/peer.ts';
 export type { HedgingOptions, RetryOptions } from './core/repeat-options.ts';

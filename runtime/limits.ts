@@ -249,14 +249,10 @@ export const piecesMax = 30;
 export const pieceBytes = 16;
 /** A `bytes` field of at least this size in a bulk message is a view of leased memory; a smaller one is a copy, so that it does not hold the whole block. */
 export const leaseBytes = 4 * KiB;
-/**
- * An answer of at most this size is copied out for an application that gives no leases back: one that keeps
- * more than so many of a session.
- */
-export const copiedAnswerBytes = 256 * KiB;
-export const leasesKeptMax = 32;
-/** One answer of so many is lent all the same: the application may have come to give them back. */
-export const leaseProbeEvery = 64;
+/** Answers that an application keeps may hold this share of the arena. Further ones are copied out of it. */
+export const keptAnswersShare = 1 / 2;
+/** Requests of each method that tell the application when it reads them after their call. One that does so does it in the first or in none. */
+export const watchedRequests = 8;
 
 /** What a buffer of allocBuffer() has besides the bytes asked for: for what is around a payload that a response brings, its other fields, table and gaps (docs/WIRE.md §2.4). */
 export const aroundBytes = 4 * KiB;

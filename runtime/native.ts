@@ -10,6 +10,7 @@
 
 import { addonPath, namedAddon } from './addon-path.ts';
 import { clockMs } from './clock.ts';
+import { collectYoung } from './collector.ts';
 import { contextNeeds, type RuntimeNeeds } from './js-runtime.ts';
 import { glibcVersion, whyNoAddon, whyNotNamed } from './native-remedy.ts';
 import type { NativeSockets } from './native-sockets.ts';
@@ -93,6 +94,8 @@ export interface NativeOptions extends RuntimeNeeds {
   stagingBytes?: number;
   /** Application buffers are registered on demand where the device can (explicit ODP): nothing of them is pinned. */
   onDemand?: boolean;
+  /** Collects V8's young objects, when messages have been lent that may have been dropped. Default: collector.ts. */
+  collectYoung?: () => void;
   /** The clock of JS, whose time the context's `clock` has. Default: that of clock.ts. */
   clock?: () => number;
   /** sim only: seed of its scheduler. */
@@ -267,10 +270,11 @@ export interface NativeContext {
   allocBuffer(bytes: number, use: number, session?: number): ArrayBuffer | undefined;
   /** The block's memory. The same ArrayBuffer every time while the block lives. Collected: the block is released. */
   blockBuffer(block: number): ArrayBuffer;
+  /** Of a block whose ArrayBuffer only the runtime has seen: whoever gets the block next gets the same one. */
   releaseBlock(block: number): void;
   /** The same for a block that nothing has come of: nobody who waits for memory is told of it (`memoryFree`). */
   discardBlock(block: number): void;
-  /** The same, and detaches the block's ArrayBuffer: the application must not see what is written there from now on. */
+  /** The same, and detaches the block's ArrayBuffer: views that the application has of it are empty from now on. */
   takeBlock(block: number): void;
   /** The block that this ArrayBuffer belongs to, 0 none. */
   blockOf(buffer: ArrayBuffer): number;
@@ -347,7 +351,7 @@ export function loadNative(): NativeModule {
   if (addon.whyUnusable !== '') throw new Error(`rdma-rpc: ${addon.whyUnusable}`);
   loaded = {
     ...addon,
-    createContext: (options) => addon.createContext({ ...needs, clock: clockMs, ...options }),
+    createContext: (options) => addon.createContext({ ...needs, clock: clockMs, collectYoung, ...options }),
   };
   return loaded;
 }

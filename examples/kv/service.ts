@@ -1,5 +1,5 @@
 /** The handlers of kv.proto over a store. They neither know nor care how a payload came: the runtime hands them bytes. */
-import { leaseOf, RpcError, Status } from 'rdma-rpc';
+import { RpcError, Status } from 'rdma-rpc';
 import type { KvHandlers } from './gen/kv.rdma.ts';
 import { Store } from './store.ts';
 
@@ -31,12 +31,10 @@ export function kvHandlers(budgetBytes: number, transport: () => Record<string, 
       return { found: true, version: entry.version, value: entry.value };
     },
 
-    put(request) {
-      const { key, version, value } = request;
+    put({ key, version, value }) {
       checkKey(key);
       const done = store.put(key, version, value);
-      // The store has its own copy, so the memory that the request came in is free for the next one.
-      leaseOf(request)?.release();
+      // The store has its own copy: the memory that the request came in goes back with the call.
       if (done !== 'full') return { replaced: done === 'replaced' };
       refused++;
       throw new RpcError(

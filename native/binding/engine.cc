@@ -118,6 +118,7 @@ Engine* Engine::open(Napi::Env env, const EngineOptions& options, std::string* e
     engine->receive_windows_.erase(windows);
   });
   engine->receiver_ = Napi::Persistent(Napi::Object::New(env));
+  if (!options.collect_young.IsEmpty()) engine->collect_young_ = Napi::Persistent(options.collect_young);
   if (engine->stepped_ != nullptr) {
     engine->pump_->set_clock([world = engine->stepped_] { return world->now_ns(); });
   }
@@ -168,7 +169,11 @@ bool Engine::deliver(std::uint32_t count, std::uint64_t now_ns) {
   napi_create_uint32(env, count, &argument);
   const napi_status status =
       napi_make_callback(env, kRootContext, receiver_.Value(), callback_.Value(), 1, &argument, &result);
-  if (status == napi_ok) return true;
+  if (status == napi_ok) {
+    // Microtasks have run: what callers drop at once is dropped by now.
+    if (blocks_ != nullptr && blocks_->young().wanted()) collect_young();
+    return true;
+  }
   bool pending = false;
   napi_is_exception_pending(env, &pending);
   if (!pending) return false;  // the thread is being terminated
@@ -176,6 +181,16 @@ bool Engine::deliver(std::uint32_t count, std::uint64_t now_ns) {
   if (napi_get_and_clear_last_exception(env, &error) != napi_ok) return false;
   napi_fatal_exception(env, error);
   return true;
+}
+
+void Engine::collect_young() {
+  const std::uint64_t began_ns = monotonic_ns();
+  if (closed_ || collect_young_.IsEmpty() || !blocks_->young().due(began_ns)) return;
+  napi_value result = nullptr;
+  const napi_status status =
+      napi_call_function(env_, receiver_.Value(), collect_young_.Value(), 0, nullptr, &result);
+  if (status == napi_pending_exception) napi_get_and_clear_last_exception(env_, &result);
+  blocks_->young().done(began_ns, monotonic_ns());
 }
 
 Napi::Value Engine::share(void* data, std::size_t bytes, Napi::Reference<Napi::ArrayBuffer>& kept) {
@@ -276,6 +291,7 @@ void Engine::end() {
   context_->arena().on_retire(nullptr);
   context_->on_session_gone(nullptr);
   callback_.Reset();
+  collect_young_.Reset();
   receiver_.Reset();
   // The descriptor that it watches belongs to the device: let go of before that closes it.
   if (!left_device_) pump_->close([this] { delete this; });

@@ -27,7 +27,8 @@ struct EngineOptions {
   Polling polling = Polling::adaptive;
   LoopKind loop = LoopKind::libuv;
   Collected collected = Collected::memory;
-  Napi::Function clock;  ///< JS's (runtime/clock.ts), in ms; valid while the options are read
+  Napi::Function clock;          ///< JS's (runtime/clock.ts), in ms; valid while the options are read
+  Napi::Function collect_young;  ///< collects V8's young objects (runtime/collector.ts); empty: nothing does
   std::uint64_t seed = 1;
   bool stepped = false;  ///< sim: nothing happens but in step()
   fabric::VerbsOptions verbs;
@@ -84,6 +85,7 @@ class Engine {
   explicit Engine(Napi::Env env) : env_(env), watched_(env) {}
   ~Engine();
   bool deliver(std::uint32_t count, std::uint64_t now_ns);
+  void collect_young();
   void describe();
   void report();
   void thread_ends();
@@ -101,7 +103,7 @@ class Engine {
   std::unique_ptr<BlockBuffers> blocks_;
   std::unique_ptr<Pump> pump_;
   std::shared_ptr<fabric::SimWorld> stepped_;  ///< null: no stepped simulation
-  Napi::FunctionReference callback_;
+  Napi::FunctionReference callback_, collect_young_;
   Napi::ObjectReference receiver_;  ///< `this` of the callback
   napi_async_cleanup_hook_handle cleanup_ = nullptr;
   bool closed_ = false;

@@ -45,7 +45,6 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
                            InstanceMethod<&NativeContext::alloc_block>("allocBlock"),
                            InstanceMethod<&NativeContext::refusal>("refusal"),
                            InstanceMethod<&NativeContext::give_block<&BlockBuffers::discard>>("discardBlock"),
-                           InstanceMethod<&NativeContext::give_block<&BlockBuffers::take>>("takeBlock"),
                            InstanceMethod<&NativeContext::block_of>("blockOf"),
                            InstanceMethod<&NativeContext::register_buffer>("registerBuffer"),
                            InstanceMethod<&NativeContext::holds_buffer>("holdsBuffer"),
@@ -95,6 +94,7 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
     give_method<&NativeContext::alloc_buffer>(self, "allocBuffer", this);
     give_method<&NativeContext::block_buffer>(self, "blockBuffer", this);
     give_method<&NativeContext::give_block<&BlockBuffers::release>>(self, "releaseBlock", this);
+    give_method<&NativeContext::give_block<&BlockBuffers::take>>(self, "takeBlock", this);
   }
 
   ~NativeContext() override {

@@ -17,7 +17,6 @@ import { Status } from '../core/errors/status.ts';
 import { timeLeftUs } from '../lane/deadlines.ts';
 import type { FabricContext, SessionOwner } from '../lane/fabric-context.ts';
 import { Incoming } from '../lane/incoming.ts';
-import { LeaseHabit } from '../lane/lease-habit.ts';
 import { noSlot } from '../lane/outgoing.ts';
 import { Submission, type Target } from '../lane/submission.ts';
 import { Ev, Held, Reason, SubOp } from '../native.ts';
@@ -73,7 +72,7 @@ export class ClientSession implements SessionOwner, CallPlace {
     this.tally = new AnswerTally(() => listener.onStrikes());
     this.#submission = new Submission(SubOp.request, target);
     this.#events = context.native.events;
-    this.#incoming = new Incoming(context, target.session, new LeaseHabit());
+    this.#incoming = new Incoming(context, target.session, context.answerMemory);
     this.#callsMax = inflightMax;
     this.#deadlines = new CallDeadlines(this.#rows, (row) => this.#giveUp(row, Reason.deadline));
     context.attach(this);
@@ -217,7 +216,7 @@ export class ClientSession implements SessionOwner, CallPlace {
     // Before anything that runs code of the application, which may begin a call.
     if (reason === Reason.sessionLost) this.#lose();
     const unsent = reason === Reason.sessionLost && processed === 'no' ? this.#unsent(row) : undefined;
-    if ((held & Held.sink) !== 0) extras?.into?.lose();
+    if ((held & Held.sink) !== 0) extras?.into?.release();
     const short = this.#whyShort(row);
     this.#free(row, (held & Held.slot) !== 0);
     if (reason === Reason.deadline && processed !== 'no') this.tally.count(Status.DEADLINE_EXCEEDED);

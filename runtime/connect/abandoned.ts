@@ -3,9 +3,8 @@
  * or an error says nothing: its stream would keep its place, and its handler, for as long as the connection lives. What it has dropped is found by the garbage
  * collector; when streams wait for a place meanwhile, it is asked to look. Used by the transport, on its JS thread.
  */
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { clockMs } from '../clock.ts';
+import { type Collector, collector } from '../collector.ts';
 import { collectPauseMs } from '../limits.ts';
 import { loadNative } from '../native.ts';
 
@@ -59,22 +58,16 @@ export function endedWhenDropped(messages: Messages): AsyncIterable<unknown> {
   return held;
 }
 
-function collector(): (() => void) | undefined {
-  const { Bun } = globalThis as { Bun?: { gc(now: boolean): void } };
+function collectorFor(): Collector | undefined {
   try {
     loadNative(); // who has none has no streams either, and look() must not be told of that
-    if (Bun !== undefined) return () => Bun.gc(true);
-    // The function of new contexts only: whoever looks for a global `gc` finds what there was before.
-    setFlagsFromString('--expose-gc');
-    const gc: unknown = runInNewContext('gc');
-    setFlagsFromString('--no-expose-gc');
-    return typeof gc === 'function' ? () => void gc() : undefined;
+    return collector();
   } catch {
     return undefined;
   }
 }
 
-let collect: (() => void) | undefined | 'not looked up' = 'not looked up';
+let collect: Collector | undefined | 'not looked up' = 'not looked up';
 let timer: NodeJS.Timeout | undefined;
 let nextMs = 0;
 /** Between two collections; longer while they find nothing. */
@@ -89,12 +82,12 @@ export function findDropped(places: StreamPlaces): void {
 }
 
 function schedule(places: StreamPlaces): void {
-  if (collect === 'not looked up') collect = collector();
+  if (collect === 'not looked up') collect = collectorFor();
   if (timer !== undefined || collect === undefined) return;
   timer = setTimeout(look, Math.max(1, nextMs - clockMs()), places, collect).unref();
 }
 
-function look(places: StreamPlaces, now: () => void): void {
+function look(places: StreamPlaces, now: Collector): void {
   timer = undefined;
   if (places.streams.size === 0 || open === 0) return;
   const began = clockMs();
@@ -104,7 +97,7 @@ function look(places: StreamPlaces, now: () => void): void {
   else {
     pauseMs = found > 0 ? collectPauseMs.first : Math.min(collectPauseMs.max, 2 * pauseMs);
     found = 0;
-    now();
+    now('all');
     const ended = clockMs();
     loadNative().collectionDone(ended - began);
     nextMs = ended + pauseMs;

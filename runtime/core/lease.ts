@@ -2,15 +2,18 @@
  * Leases: registered memory that the application holds. It comes from `allocBuffer`, or with a large message whose
  * `bytes` fields are views of it. Used on the JS thread of its context.
  *
- * The rule: after `release()` the memory belongs to someone else. Views of it still exist, and show another's data.
+ * The rule: memory that was given back belongs to someone else, and no view of it is left: its ArrayBuffer is detached.
  */
 import { imagePlace } from '../codec/memory/image.ts';
 import { Itself } from '../codec/memory/itself.ts';
+import { lentLease, markLent } from '../codec/memory/lent.ts';
 import type { CopyOut } from '../codec/memory/source.ts';
 import type { NativeContext } from '../native.ts';
+import { RpcError } from './errors/rpc-error.ts';
+import { Status } from './errors/status.ts';
 
 export interface Lease {
-  /** The memory. Do not touch it after `release()`. Empty when the lease was lost. */
+  /** The memory. Empty once it was released or lost: its ArrayBuffer is detached then, with all views of it. */
   readonly bytes: Uint8Array;
   /** Whether `release()` has been called, or the lease was lost as `into` of a call (see the guide, "Deadlines and cancelling"). */
   readonly released: boolean;
@@ -27,26 +30,18 @@ export class BlockLease implements Lease {
   readonly #length: number;
   #bytes: Uint8Array | undefined;
   #released = false;
-  readonly #onRelease: (() => void) | undefined;
+  /** Of a request: the application wants it beyond its call. */
+  kept = false;
   /** A call brings its response here. */
   #lent = false;
   #used = 0;
 
-  /** `onRelease` hears when the application gives it back, not when it is collected. */
-  constructor(
-    native: NativeContext,
-    block: number,
-    buffer: ArrayBuffer,
-    offset: number,
-    length: number,
-    onRelease?: () => void,
-  ) {
+  constructor(native: NativeContext, block: number, buffer: ArrayBuffer, offset: number, length: number) {
     this.native = native;
     this.block = block;
     this.#buffer = buffer;
     this.#offset = offset;
     this.#length = length;
-    this.#onRelease = onRelease;
   }
 
   get bytes(): Uint8Array {
@@ -88,6 +83,11 @@ export class BlockLease implements Lease {
     return this.#used !== 0;
   }
 
+  /** A handler of this method has it until its call is over. */
+  lendTo(method: string): void {
+    markLent(this.#buffer, this, method);
+  }
+
   /** What it can take in all. */
   get capacity(): number {
     return this.#buffer.byteLength;
@@ -96,14 +96,7 @@ export class BlockLease implements Lease {
   release(): void {
     if (this.#released) return;
     this.#released = true;
-    this.native.releaseBlock(this.block);
-    this.#onRelease?.();
-  }
-
-  /** A server that does not answer may still write to the memory: the application loses it, and its views become empty. */
-  lose(): void {
-    if (this.#released) return;
-    this.#released = true;
+    // All views of it are empty from now on, so none of them shows what the memory holds next.
     this.native.takeBlock(this.block);
     // No view can be made of what native code has detached. One that was made before is empty now.
     this.#bytes ??= new Uint8Array();
@@ -133,8 +126,49 @@ class Leased extends Itself {
   }
 }
 
+/** How deep `keep()` looks for views of lent memory in what an interceptor has made of a request. */
+const keepDepth = 4;
+
+function leaseIn(value: unknown, depth = 0): BlockLease | undefined {
+  if (typeof value !== 'object' || value === null || depth > keepDepth) return undefined;
+  const own = Leased.get(value);
+  if (own !== undefined) return own;
+  if (ArrayBuffer.isView(value)) {
+    const lease = lentLease(value.buffer);
+    return lease instanceof BlockLease ? lease : undefined;
+  }
+  for (const each of Object.values(value)) {
+    const lease = leaseIn(each, depth + 1);
+    if (lease !== undefined) return lease;
+  }
+  return undefined;
+}
+
+/**
+ * Keeps the memory of a request beyond its call, and returns the request. Without it the large `bytes` values of a request are
+ * empty once its handler is done and the call has been answered. The memory then comes back when `leaseOf(request)` is released,
+ * or when nobody has the values any more and they are collected. Takes a value of the request, too. A request that owns all its bytes, as small ones do, needs
+ * nothing, and is returned as it is. Throws FAILED_PRECONDITION when the call is over.
+ */
+export function keep<T extends object>(request: T): T {
+  const lease = leaseIn(request);
+  if (lease === undefined) return request;
+  if (lease.released)
+    throw new RpcError(
+      Status.FAILED_PRECONDITION,
+      'keep: the memory of this request has been given back already; call keep(request) before its handler is done',
+    );
+  lease.kept = true;
+  return request;
+}
+
 export function setLease(message: object, lease: BlockLease): void {
   Leased.set(message, lease);
+}
+
+/** `leaseOf`, of a message of ours. */
+export function blockLeaseOf(message: unknown): BlockLease | undefined {
+  return typeof message === 'object' && message !== null ? Leased.get(message) : undefined;
 }
 
 /**

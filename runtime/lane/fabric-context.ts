@@ -18,6 +18,7 @@ import {
   Use,
 } from '../native.ts';
 import { AfterBatch, type SlotWaiter } from './after-batch.ts';
+import { AnswerMemory } from './answer-memory.ts';
 import { blockMemory } from './block-stamps.ts';
 import { keyFromWords } from './buffer-keys.ts';
 import { newTurn } from './deadlines.ts';
@@ -56,6 +57,7 @@ export class FabricContext {
   readonly native: NativeContext;
   readonly outgoing: Outgoing;
   readonly receiveMemory: ReceiveMemory;
+  readonly answerMemory: AnswerMemory;
   /** The device has been removed: its sessions go down. Nobody gets this context any more. */
   deviceGone = false;
   /** A batch of events is being handled, so that native code must not be closed. */
@@ -93,6 +95,7 @@ export class FabricContext {
     this.native = native;
     this.outgoing = new Outgoing(native);
     this.receiveMemory = new ReceiveMemory(native);
+    this.answerMemory = new AnswerMemory(native);
     native.onEvents((count) => this.#dispatch(count));
   }
 

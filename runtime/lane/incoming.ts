@@ -16,9 +16,9 @@ import {
 } from '../core/metadata-wire.ts';
 import { leaseBytes } from '../limits.ts';
 import { briefSlots, Ev, type NativeContext, receiveWindow, wholeMessage } from '../native.ts';
+import type { AnswerMemory } from './answer-memory.ts';
 import { blockMemory } from './block-stamps.ts';
 import type { FabricContext } from './fabric-context.ts';
-import type { LeaseHabit } from './lease-habit.ts';
 import { copiedSource, type ReceiveMemory } from './receive-memory.ts';
 import { copyValue } from './value-memory.ts';
 
@@ -36,17 +36,15 @@ export class Incoming {
   readonly #first: Source = copiedSource();
   /** By window, of those that have been read (`receiveWindow`). */
   readonly #windows: (Source | undefined)[] = [];
-  readonly #habit: LeaseHabit | undefined;
-  readonly #onRelease: (() => void) | undefined;
+  readonly #answers: AnswerMemory | undefined;
 
-  /** `habit`: that of an application that may forget its leases; without one, each large message is lent. */
-  constructor({ native, receiveMemory }: FabricContext, session: number, habit?: LeaseHabit) {
+  /** `answers`: what says which of them are lent; without it, each large message is. */
+  constructor({ native, receiveMemory }: FabricContext, session: number, answers?: AnswerMemory) {
     this.#native = native;
     this.#events = native.events;
     this.#memory = receiveMemory;
     this.#session = session;
-    this.#habit = habit;
-    this.#onRelease = habit === undefined ? undefined : () => habit.released();
+    this.#answers = answers;
   }
 
   /** Where the event at `at` has its receive slot: its metadata, and its message unless that has a region. */
@@ -145,7 +143,7 @@ export class Incoming {
     const memory = new Uint8Array(buffer, 0, bytes);
     source.reset(memory, native.peersKeepAccess);
     let leased = false;
-    const copied = copy || (into === undefined && this.#habit?.copies(bytes) === true);
+    const copied = copy || (into === undefined && this.#answers?.copies(bytes) === true);
     source.leaseBytes = copied ? Number.POSITIVE_INFINITY : leaseBytes;
     try {
       const image = isImage ? Image.of(memory, pieces, buffer) : undefined;
@@ -160,8 +158,7 @@ export class Incoming {
         leased = false;
         setLease(message as object, into);
       } else if (leased) {
-        setLease(message as object, new BlockLease(native, block, buffer, 0, bytes, this.#onRelease));
-        this.#habit?.lent();
+        setLease(message as object, new BlockLease(native, block, buffer, 0, bytes));
       }
       return message;
     } finally {

@@ -11,6 +11,7 @@ import type { Authorization } from './authorize.ts';
 import { warnOfNames } from './handler-names.ts';
 import { interceptedHandler } from './intercepted-handler.ts';
 import type { AnyHandler, ServerMethod, StreamMethod } from './server-method.ts';
+import { StaleRequests } from './stale-requests.ts';
 import { TimeLimits } from './time-limits.ts';
 
 /** Of the answer that ends a stream, which has no message. */
@@ -113,6 +114,7 @@ export class HandlerTable {
       self,
       oneWay: method.options.oneWay === true,
       check: responseCheck(fullName, output, this.#warn),
+      stale: new StaleRequests(fullName, this.#warn),
     };
     if (requestStream || responseStream) {
       const open = { ...unary, responseType: noMessage, oneWay: false, check: noCheck };

@@ -4,17 +4,23 @@
  */
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status } from '../core/errors/status.ts';
-import type { Lease } from '../core/lease.ts';
+import type { BlockLease } from '../core/lease.ts';
+import type { StaleRequests } from './stale-requests.ts';
 
 export class RequestLease {
-  #lease: Lease | undefined;
-  #weak: WeakRef<Lease> | undefined;
+  #lease: BlockLease | undefined;
+  #weak: WeakRef<BlockLease> | undefined;
+  /** Undefined when it is not watched. */
+  #request: object | undefined;
+  readonly #stale: StaleRequests;
   /** Handlers within interceptors that are not done: next() may be called more than once. */
   #readers = 0;
   #over = false;
 
-  constructor(lease: Lease) {
+  constructor(lease: BlockLease, request: object, stale: StaleRequests) {
     this.#lease = lease;
+    this.#stale = stale;
+    if (stale.left > 0) this.#request = request;
   }
 
   /** A handler within interceptors begins. Throws an RpcError when the memory may be another's already. */
@@ -45,9 +51,16 @@ export class RequestLease {
     if (this.#lease === undefined) return;
     this.#weak = new WeakRef(this.#lease);
     this.#lease = undefined;
+    this.#request = undefined;
   }
 
   #end(): void {
-    if (this.#over && this.#readers === 0) (this.#lease ?? this.#weak?.deref())?.release();
+    if (!this.#over || this.#readers !== 0) return;
+    const lease = this.#lease ?? this.#weak?.deref();
+    // The application has said that it keeps the request.
+    if (lease === undefined || lease.kept) return;
+    lease.release();
+    if (this.#request !== undefined) this.#stale.watch(this.#request);
+    this.#request = undefined;
   }
 }

@@ -6,7 +6,7 @@ import { clockMs } from '../clock.ts';
 import { ContextValues } from '../core/context-values.ts';
 import type { RpcError } from '../core/errors/rpc-error.ts';
 import type { HandlerContext } from '../core/handler-context.ts';
-import type { Lease } from '../core/lease.ts';
+import type { BlockLease } from '../core/lease.ts';
 import { type Lengths, lengthsOf } from '../core/lengths.ts';
 import { Metadata } from '../core/metadata.ts';
 import { decodeMetadata } from '../core/metadata-wire.ts';
@@ -238,9 +238,10 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
     this.#stopTimer();
   }
 
-  /** What is to be given back when the call is over. */
-  set lease(lease: Lease) {
-    this.#more.lease = new RequestLease(lease);
+  /** The request's memory is to be given back when the call is over. */
+  borrow(lease: BlockLease, request: object): void {
+    lease.lendTo(this.method);
+    this.#more.lease = new RequestLease(lease, request, this.definition.stale);
   }
 
   /** What was called for it is done, and nothing that it has given will be read any more. */

@@ -2,6 +2,7 @@
 import type { MessageType } from '../codec/types.ts';
 import type { HandlerContext } from '../core/handler-context.ts';
 import type { MessageCheck } from '../core/message-check.ts';
+import type { StaleRequests } from './stale-requests.ts';
 
 export type AnyHandler = (request: unknown, context: HandlerContext) => unknown;
 
@@ -15,6 +16,7 @@ export interface ServerMethod {
   /** It is answered before the handler runs. */
   readonly oneWay: boolean;
   readonly check: MessageCheck;
+  readonly stale: StaleRequests;
 }
 
 /** A method with a stream on either side. */

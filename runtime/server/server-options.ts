@@ -20,9 +20,10 @@ export interface ServerOptions extends FabricOptions {
   /** Largest request accepted, bytes. Default 64 MiB, at most 4 GiB - 1. */
   messageMaxBytes?: number;
   /**
-   * How long the memory stays that large `bytes` values of a request are views of. `lease`, the default: until
-   * `leaseOf(request)` is released or collected. `call`: until the call has been answered and its handler is
-   * done; then it serves others, and a view that was kept shows their bytes. Not for messages of streams.
+   * How long the memory stays that large `bytes` values of a request are views of. `call`, the default: until the
+   * call has been answered and its handler is done; then those values are empty, unless the handler has called
+   * `keep(request)`. `lease`: until `leaseOf(request)` is released, or the values are collected, as with messages of
+   * streams always.
    */
   requestMemory?: 'lease' | 'call';
   /** Sessions at once. Default 1024. */
@@ -93,7 +94,7 @@ export const serverRules: OptionRules = ownedBy('createServer', {
   inflightMax: { kind: 'integer', range: limits.inflight },
   streamsMax: { kind: 'integer', range: limits.streams },
   messageMaxBytes: { kind: 'integer', range: limits.messageBytes },
-  requestMemory: { kind: 'choice', values: ['lease', 'call'], default: 'lease' },
+  requestMemory: { kind: 'choice', values: ['lease', 'call'], default: 'call' },
   sessionsMax: { kind: 'integer', range: limits.sessions },
   sessionsPerPeerMax: { kind: 'integer', range: limits.sessionsPerPeer },
   handlersMax: { kind: 'integer', range: limits.handlers },

@@ -5,7 +5,7 @@
 
 import type { RpcError } from '../core/errors/rpc-error.ts';
 import { promiseOf } from '../core/foreign.ts';
-import { leaseOf } from '../core/lease.ts';
+import { blockLeaseOf } from '../core/lease.ts';
 import type { KnownPeer } from '../core/peer.ts';
 import { inRoot } from '../core/scopes.ts';
 import type { FabricContext, SessionOwner } from '../lane/fabric-context.ts';
@@ -200,8 +200,8 @@ export class ServerSession implements SessionOwner, CallOwner {
     }
     const call = new ServerCall(this, handle, method, deadlineMs, metadata);
     call.limited = limited;
-    const lease = this.leasesEnd ? leaseOf(request as object) : undefined;
-    if (lease !== undefined) call.lease = lease;
+    const lease = this.leasesEnd ? blockLeaseOf(request) : undefined;
+    if (lease !== undefined) call.borrow(lease, request as object);
     this.#run(call, request);
   }
 

@@ -217,17 +217,16 @@ describe('received memory that was transferred', () => {
     },
   );
 
-  test.each(pairWays)('after its lease was released can be read when all is closed: %s', async (way) => {
+  test.each(pairWays)('after its lease was released is no memory any more: %s', async (way) => {
     const pair = await openPair(way, (server) => server.add(service, { Echo: (request: Blob) => request }));
     const reply = await createClient(service, pair.channel).Echo({ blob: filled(largeBytes, 1) });
     const buffer = reply.blob.buffer as ArrayBuffer;
     leaseOf(reply)?.release();
-    const bytes = new Uint8Array(transfer.call(buffer));
+    expect(() => transfer.call(buffer)).toThrow(/detached/);
     await pair.close();
     await until(() => {
       collect(); // what other tests have transferred
       return openContexts().length === 0;
     });
-    expect(bytes.slice()).toHaveLength(bytes.length);
   });
 });

@@ -280,6 +280,8 @@ export class FakeNative implements NativeContext {
 
   takeBlock(block: number): void {
     this.taken.push(block);
+    const known = this.blocks.get(block);
+    if (known !== undefined) known.buffer = structuredClone(known.buffer, { transfer: [known.buffer] });
     this.releaseBlock(block);
   }
 

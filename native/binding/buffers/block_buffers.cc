@@ -7,7 +7,17 @@
 namespace rdma_rpc::binding {
 
 BlockBuffers::BlockBuffers(Napi::Env env, memory::Arena& arena, Collected collected)
-    : env_(env), arena_(arena), told_(collected), self_(std::make_shared<BlockBuffers*>(this)) {}
+    : env_(env),
+      arena_(arena),
+      told_(collected),
+      self_(std::make_shared<BlockBuffers*>(this)),
+      young_(arena.largest()) {
+  // Where only the object is heard of, its end would be taken for that of the memory.
+  if (told_ == Collected::object) return;
+  const Napi::Value transfer =
+      env.Global().Get("ArrayBuffer").As<Napi::Object>().Get("prototype").As<Napi::Object>().Get("transfer");
+  if (transfer.IsFunction()) transfer_ = Napi::Persistent(transfer.As<Napi::Function>());
+}
 
 BlockBuffers::~BlockBuffers() { close(); }
 
@@ -26,12 +36,25 @@ Napi::Value BlockBuffers::buffer(memory::BlockId block) {
   if (value == nullptr) {
     // Collected, and its finalizer has not run yet: that finalizer must not take the references that stand
     // for the new buffer.
+    forget_weak(block, entry);
     napi_delete_reference(env_, std::exchange(entry.buffer, nullptr));
     return make(block, entry);
   }
-  if (!entry.weak) napi_reference_unref(env_, entry.buffer, nullptr);
-  entry.weak = true;
+  if (!entry.weak) make_weak(block, entry);
   return Napi::Value(env_, value);
+}
+
+/// JS has the buffer from now on, and may drop it without a word.
+void BlockBuffers::make_weak(memory::BlockId block, Entry& entry) {
+  napi_reference_unref(env_, entry.buffer, nullptr);
+  entry.weak = true;
+  young_.lent(arena_.at(block).capacity);
+}
+
+/// It is JS's no more, and has not been given back either.
+void BlockBuffers::forget_weak(memory::BlockId block, Entry& entry) {
+  const memory::Block* memory = arena_.known(block);
+  if (std::exchange(entry.weak, false) && memory != nullptr) young_.collected(memory->capacity);
 }
 
 Napi::Value BlockBuffers::make(memory::BlockId block, Entry& entry) {
@@ -48,6 +71,7 @@ Napi::Value BlockBuffers::make(memory::BlockId block, Entry& entry) {
   napi_create_reference(env_, value, 0, &entry.buffer);
   entry.link = link.release();
   entry.weak = true;
+  young_.lent(memory.capacity);
   return Napi::Value(env_, value);
 }
 
@@ -56,10 +80,11 @@ void BlockBuffers::release(memory::BlockId block, void (memory::Arena::*release_
   napi_value value = nullptr;
   Entry* entry = unreference(block, &value);
   if (entry == nullptr) return;
+  if (entry->js_references == 0 && value != nullptr && entry->weak) {
+    napi_reference_ref(env_, entry->buffer, nullptr);
+    give_back(block, *entry);
+  }
   (arena_.*release_block)(block);
-  if (entry->js_references != 0 || value == nullptr || !entry->weak) return;
-  napi_reference_ref(env_, entry->buffer, nullptr);
-  entry->weak = false;
 }
 
 void BlockBuffers::take(memory::BlockId block) {
@@ -67,8 +92,29 @@ void BlockBuffers::take(memory::BlockId block) {
   napi_value value = nullptr;
   Entry* entry = unreference(block, &value);
   if (entry == nullptr) return;
-  drop(*entry);
+  if (value != nullptr) renew(block, *entry, value);
   arena_.release(block);
+}
+
+/// The application's views become empty. Whoever reads the block next has another buffer of the same memory.
+void BlockBuffers::renew(memory::BlockId block, Entry& entry, napi_value value) {
+  if (entry.weak) give_back(block, entry);
+  napi_value moved = nullptr;
+  if (transfer_.IsEmpty() ||
+      napi_call_function(env_, value, transfer_.Value(), 0, nullptr, &moved) != napi_ok) {
+    napi_value error = nullptr;  // the stack may be exhausted, or the thread be ending
+    napi_get_and_clear_last_exception(env_, &error);
+    drop(entry);
+    return;
+  }
+  napi_delete_reference(env_, entry.buffer);
+  napi_create_reference(env_, moved, 1, &entry.buffer);
+}
+
+/// JS has the buffer no more.
+void BlockBuffers::give_back(memory::BlockId block, Entry& entry) {
+  entry.weak = false;
+  young_.returned(arena_.at(block).capacity);
 }
 
 /// JS gives up one of its references. Null when it has none, or when the application has transferred the
@@ -107,6 +153,7 @@ bool BlockBuffers::transferred(const Entry& entry) const {
 BlockBuffers::Link* BlockBuffers::make_stray(Entry& entry) {
   napi_delete_reference(env_, std::exchange(entry.buffer, nullptr));
   Link* link = std::exchange(entry.link, nullptr);
+  forget_weak(link->block, entry);
   strays_.insert(link);
   return link;
 }
@@ -132,6 +179,7 @@ void BlockBuffers::collected(Link& link) {
   Entry& entry = found->second;
   entry.link = nullptr;
   if (entry.buffer != nullptr) napi_delete_reference(env_, entry.buffer);
+  forget_weak(link.block, entry);
   const std::uint32_t references = entry.js_references;
   const memory::BlockId block = link.block;
   entries_.erase(found);

@@ -51,6 +51,8 @@ EngineOptions read_options(const Napi::Object& given) {
   };
   if (is("loop", "thread")) options.loop = LoopKind::thread;
   options.clock = given.Get("clock").As<Napi::Function>();
+  if (given.Get("collectYoung").IsFunction())
+    options.collect_young = given.Get("collectYoung").As<Napi::Function>();
   if (is("collected", "object")) options.collected = Collected::object;
   options.context.publish_counters = given.Get("countersPage").ToBoolean();
   options.context.slot_bytes = u32(given, "slotBytes");

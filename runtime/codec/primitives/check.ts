@@ -5,6 +5,7 @@
 import { CodecError, mismatch } from '../error.ts';
 import { nestingMax } from '../limits.ts';
 import { lengthOf } from '../memory/intrinsic.ts';
+import { whyDetached } from '../memory/lent.ts';
 import type { Sink } from '../memory/sink.ts';
 
 /** Of this module and not of another: V8 asks every time whether an import has its value yet. */
@@ -67,9 +68,7 @@ export function checkAttached(value: Uint8Array, field: string): void {
     // As every method of typed arrays it throws for a detached one, whose `buffer.detached` is not everywhere yet.
     Uint8Array.prototype.at.call(value, 0);
   } catch {
-    const why =
-      'its ArrayBuffer was transferred or detached: keep it until the call has ended, or give a copy';
-    throw new CodecError(field, why);
+    throw new CodecError(field, whyDetached(value.buffer));
   }
 }
 

@@ -1,0 +1,74 @@
+// When V8 is asked for a collection of its young objects: for messages that were lent and not given back, not for
+// those that come back, and never for more than a share of the thread's time unless it is overdue.
+#include "binding/buffers/young_buffers.h"
+
+#include <gtest/gtest.h>
+
+namespace rdma_rpc::binding {
+namespace {
+
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+constexpr std::uint64_t kMs = 1'000'000;
+
+TEST(YoungBuffers, ThatComeBackAskForNothing) {
+  YoungBuffers young(256 * kMiB);
+  for (int i = 0; i < 10'000; ++i) {
+    young.lent(kMiB);
+    ASSERT_FALSE(young.wanted());
+    young.returned(kMiB);
+  }
+  EXPECT_EQ(young.out(), 0u);
+}
+
+TEST(YoungBuffers, ThatAreDroppedAskForOneEachFourMebibytes) {
+  YoungBuffers young(256 * kMiB);
+  int collections = 0;
+  for (int i = 0; i < 1024; ++i) {
+    young.lent(kMiB / 4);
+    const std::uint64_t now = 1000 * kMs + static_cast<std::uint64_t>(i) * kMs;
+    if (!young.due(now)) continue;
+    ++collections;
+    young.done(now, now);
+    young.collected(young.out());
+  }
+  EXPECT_EQ(collections, 64);
+}
+
+TEST(YoungBuffers, OfASmallArenaAskSooner) {
+  YoungBuffers young(8 * kMiB);
+  young.lent(kMiB - 1);
+  EXPECT_FALSE(young.wanted());
+  young.lent(1);
+  EXPECT_TRUE(young.wanted());
+}
+
+TEST(YoungBuffers, ThatAreKeptAskMoreAndMoreSeldom) {
+  YoungBuffers young(1024 * kMiB);
+  int collections = 0;
+  for (std::uint64_t i = 0; i < 512; ++i) {
+    young.lent(kMiB);
+    if (!young.due(i * kMs)) continue;
+    ++collections;
+    young.done(i * kMs, i * kMs);
+  }
+  // Each time a quarter more is kept: far from the 128 of a fixed distance.
+  EXPECT_LT(collections, 24);
+  EXPECT_EQ(young.out(), 512 * kMiB);
+}
+
+TEST(YoungBuffers, TakeATenthOfTheTimeUntilTheyAreOverdue) {
+  YoungBuffers young(256 * kMiB);
+  young.lent(4 * kMiB);
+  ASSERT_TRUE(young.due(1000 * kMs));
+  young.done(1000 * kMs, 1005 * kMs);  // a large heap: 5 ms
+  young.collected(4 * kMiB);
+  young.lent(4 * kMiB);
+  EXPECT_FALSE(young.due(1006 * kMs));
+  EXPECT_FALSE(young.due(1049 * kMs));
+  EXPECT_TRUE(young.due(1050 * kMs));
+  young.lent(8 * kMiB);
+  EXPECT_TRUE(young.due(1006 * kMs));
+}
+
+}  // namespace
+}  // namespace rdma_rpc::binding

@@ -1,0 +1,51 @@
+/**
+ * Which request an ArrayBuffer came with whose memory goes back when its call is over: noted in the buffer itself, so
+ * that whoever meets it later, empty, can say what has become of it. Written by the server, read by encoders and by
+ * `keep()`, on the JS thread of the server.
+ */
+import { Itself } from './itself.ts';
+
+class Lent extends Itself {
+  #lease: object;
+  #method: string;
+
+  private constructor(buffer: ArrayBuffer, lease: object, method: string) {
+    super(buffer);
+    this.#lease = lease;
+    this.#method = method;
+  }
+
+  static set(buffer: ArrayBuffer, lease: object, method: string): void {
+    if (#lease in buffer) {
+      const lent = buffer as unknown as Lent;
+      lent.#lease = lease;
+      lent.#method = method;
+    } else new Lent(buffer, lease, method);
+  }
+
+  static lease(buffer: ArrayBufferLike): object | undefined {
+    return #lease in buffer ? buffer.#lease : undefined;
+  }
+
+  static method(buffer: ArrayBufferLike): string | undefined {
+    return #method in buffer ? buffer.#method : undefined;
+  }
+}
+
+/** The memory of this buffer is lent to a handler of `method`. */
+export function markLent(buffer: ArrayBuffer, lease: object, method: string): void {
+  Lent.set(buffer, lease, method);
+}
+
+/** The lease of a buffer that was lent to a handler; undefined for any other. */
+export function lentLease(buffer: ArrayBufferLike): object | undefined {
+  return Lent.lease(buffer);
+}
+
+/** Why a view of this buffer is empty, and what to do. */
+export function whyDetached(buffer: ArrayBufferLike): string {
+  const method = Lent.method(buffer);
+  if (method === undefined)
+    return 'its ArrayBuffer was transferred or detached, or its lease released: keep it until the call has ended, or give a copy';
+  return `its ArrayBuffer was detached: it came with a request of ${method}, whose memory goes back when its handler is done; call keep(request) in that handler, or copy the value there`;
+}
