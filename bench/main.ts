@@ -8,6 +8,7 @@ import { against } from './against.ts';
 import { judge } from './goals.ts';
 import { conflictOf, parseOptions, select } from './options.ts';
 import { fits, loadPeer, peerNames } from './peers.ts';
+import { placementHere } from './placement.ts';
 import { goalLines, machineText, roundsText, scenarioTables } from './report.ts';
 import { writePart } from './results.ts';
 import { groups, placeable, Rounds } from './rounds.ts';
@@ -42,17 +43,22 @@ async function main(): Promise<void> {
   if (conflict !== undefined) program.error(conflict);
   const names = scenarios.map((scenario) => scenario.name);
   const chosen = select(options.only, names, peerNames);
-  const wanted = placeable(scenarios.filter((each) => chosen.scenarios.includes(each.name)));
+  const here = placementHere();
+  const asked = scenarios.filter((each) => chosen.scenarios.includes(each.name));
+  const wanted = placeable(asked, here.placement);
   const rounds = options.quick ? 1 : options.rounds;
-  const run = new Rounds(options.quick);
+  const run = new Rounds(options.quick, here.placement);
   const parts: string[] = [];
   if (ref !== undefined && tree !== undefined) {
     const table = await against(ref, tree, wanted, rounds, run);
-    parts.push(`# Against ${ref}\n\n${machineText()}, ${roundsText(rounds, 'alternating rounds')}.`, table);
+    parts.push(
+      `# Against ${ref}\n\n${machineText()}, ${roundsText(rounds, 'alternating rounds')}. ${here.text}`,
+      table,
+    );
   } else {
     const results = await compared(wanted, chosen.peers, rounds, run);
     parts.push(
-      `# Benchmark results\n\n${machineText()}, ${roundsText(rounds)}. Made by \`npm run bench\`.`,
+      `# Benchmark results\n\n${machineText()}, ${roundsText(rounds)}. ${here.text} Made by \`npm run bench\`.`,
       `## Goals\n\n${goalLines(judge(results))}`,
       `## Scenarios\n\n${scenarioTables(results).trimEnd()}`,
     );

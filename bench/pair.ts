@@ -9,6 +9,7 @@ import { Credentials } from './credentials.ts';
 import type { Window } from './measure.ts';
 import type { FromEnd, ToEnd } from './messages.ts';
 import type { Peer } from './peer.ts';
+import { commandOn, type Placement } from './placement.ts';
 import { type Measurement, noSessions } from './rows.ts';
 import type { Scenario } from './scenarios.ts';
 
@@ -52,17 +53,22 @@ export class Pair {
   }
 
   /** Rejects with the reason when either side does not come up. */
-  static async start(peer: Peer, scenario: Pick<Scenario, 'polling' | 'pinned' | 'network'>): Promise<Pair> {
+  static async start(
+    peer: Peer,
+    scenario: Pick<Scenario, 'polling' | 'together' | 'network'>,
+    placement: Placement | undefined,
+  ): Promise<Pair> {
     const socket = join(tmpdir(), `rdma-rpc-bench-${process.pid}-${++pairs}.sock`);
     const inherited = peer.descriptors?.() ?? [];
     const descriptors = inherited.map((_, index) => firstDescriptor + index);
     const { polling, network } = scenario;
     const credentials = peer.tls && network === 'tcp' ? new Credentials() : undefined;
     const tls = credentials?.folder;
-    const start = (role: string, port: number | undefined): ChildProcess => {
+    const start = (role: 'server' | 'client', port: number | undefined): ChildProcess => {
       const options = JSON.stringify({ peer: peer.name, socket, port, polling, descriptors, tls });
       const command = [process.execPath, ...nodeFlags(role), peer.endFile ?? endFile, role, options];
-      const [file = '', ...rest] = scenario.pinned ? ['taskset', '-c', '0', ...command] : command;
+      const side = peer.threads ? 'all' : role;
+      const [file = '', ...rest] = commandOn(placement?.[scenario.together ? 'one' : side], command);
       return spawn(file, rest, { stdio: ['ignore', 'inherit', 'inherit', 'ipc', ...inherited] });
     };
     const server = start('server', network === 'tcp' ? 0 : undefined);

@@ -57,6 +57,8 @@ export interface Peer {
   readonly fabric: string;
   /** Its connections by TCP have TLS 1.3 with certificates of both sides. */
   readonly tls?: boolean;
+  /** Its two sides are threads of the client process, which then has the CPUs of both. */
+  readonly threads?: boolean;
   /** In place of two processes of ours: a program that measures itself. */
   measure?(scenario: Scenario, window: Window): Promise<Measurement>;
   /** The processes' program in place of this build's: an older build's. */

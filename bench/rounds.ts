@@ -3,11 +3,11 @@
  * could not be run, and what others on the machine disturbed. Used by the orchestrators (main.ts, against.ts,
  * scale), which sleep meanwhile.
  */
-import { spawnSync } from 'node:child_process';
 import type { Window } from './measure.ts';
 import { Pair } from './pair.ts';
 import type { Peer } from './peer.ts';
 import { pollingPeers } from './peers.ts';
+import type { Placement } from './placement.ts';
 import { disturbedText } from './report.ts';
 import type { Row } from './rows.ts';
 import { placementOf, type Scenario } from './scenarios.ts';
@@ -35,17 +35,16 @@ function note(text: string): void {
 export function groups(chosen: readonly Scenario[]): Scenario[][] {
   const keyed = new Map<string, Scenario[]>();
   for (const scenario of chosen) {
-    const key = `${scenario.polling} ${scenario.pinned} ${scenario.network} ${scenario.sessions}`;
+    const key = `${scenario.polling} ${scenario.together} ${scenario.network} ${scenario.sessions}`;
     keyed.set(key, [...(keyed.get(key) ?? []), scenario]);
   }
   return [...keyed.values()];
 }
 
-/** Without those on one CPU where nothing can put them there. */
-export function placeable(chosen: readonly Scenario[]): Scenario[] {
-  const canPin = spawnSync('taskset', ['-c', '0', 'true']).status === 0;
-  if (!canPin) note('taskset is not there: the scenario on one CPU is left out (Debian package util-linux)');
-  return chosen.filter((scenario) => canPin || !scenario.pinned);
+/** Without the scenarios on one CPU where processes cannot be pinned. */
+export function placeable(chosen: readonly Scenario[], placement: Placement | undefined): Scenario[] {
+  if (placement === undefined) note('processes cannot be pinned here: scenarios on one CPU are left out');
+  return chosen.filter((scenario) => placement !== undefined || !scenario.together);
 }
 
 export class Rounds {
@@ -53,9 +52,12 @@ export class Rounds {
   #measured = 0;
   #disturbances = 0;
   readonly #quick: boolean;
+  readonly #placement: Placement | undefined;
 
-  constructor(quick: boolean) {
+  /** `placement`: undefined leaves processes to the scheduler. */
+  constructor(quick: boolean, placement: Placement | undefined) {
     this.#quick = quick;
+    this.#placement = placement;
   }
 
   /** One round of scenarios that share a pair, in order. What fails is said, and leaves its rows out. */
@@ -64,7 +66,7 @@ export class Rounds {
     let pair: Pair | undefined;
     try {
       const peer = await load();
-      pair = peer.measure === undefined ? await Pair.start(peer, group[0]!) : undefined;
+      pair = peer.measure === undefined ? await Pair.start(peer, group[0]!, this.#placement) : undefined;
       for (const [index, scenario] of group.entries())
         rows.push(await this.#row(peer, pair, scenario, index === 0, label));
     } catch (error) {
@@ -117,7 +119,12 @@ export class Rounds {
       inFlight: scenario.inFlight,
       besideBytes: scenario.besideBytes,
       ...measurement,
-      placement: placementOf(scenario, pollingPeers.includes(peer.name)),
+      // A program that measures itself starts its own processes.
+      placement: placementOf(
+        scenario,
+        peer.measure === undefined ? this.#placement : undefined,
+        pollingPeers.includes(peer.name),
+      ),
       disturbed,
     };
   }

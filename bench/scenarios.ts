@@ -1,5 +1,7 @@
 /** What is measured: each scenario with its load and its placement. Used by the orchestrator and by the client process. */
 
+import type { Placement } from './placement.ts';
+
 export interface Scenario {
   /** `<kind>-<payload>-x<in flight>`, the name that rows and `--only` use. */
   name: string;
@@ -22,8 +24,8 @@ export interface Scenario {
   step: boolean;
   /** 'event': neither side spins. Says nothing to the peers on sockets, which always sleep. */
   polling: 'adaptive' | 'event';
-  /** Both processes on CPU 0, or wherever the scheduler puts them. */
-  pinned: boolean;
+  /** Both processes share one CPU; otherwise each has CPUs of its own (bench/placement.ts). */
+  together: boolean;
 }
 
 /** Of calls that are mixed with larger ones. */
@@ -49,7 +51,7 @@ export function load(
     sessions: 1,
     step: false,
     polling: 'adaptive',
-    pinned: false,
+    together: false,
   };
 }
 
@@ -89,7 +91,7 @@ const asleep: Scenario = {
   ...load('echo', '32B', 32, 1),
   name: 'asleep-32B-x1',
   polling: 'event',
-  pinned: true,
+  together: true,
 };
 
 function overTcp(scenario: Scenario): Scenario {
@@ -140,8 +142,12 @@ export const scenarios: readonly Scenario[] = [
   ].map(overTcp),
 ];
 
-/** Where the processes of a row ran, in words: no latency is quoted without it. */
-export function placementOf(scenario: Scenario, polls: boolean): string {
+/**
+ * Where the processes of a row ran, in words: no latency is quoted without it. `placement`: undefined where
+ * processes are not pinned. `polls`: the peer spins when `polling` is 'adaptive'.
+ */
+export function placementOf(scenario: Scenario, placement: Placement | undefined, polls: boolean): string {
   const waiting = polls && scenario.polling === 'adaptive' ? 'spins, then sleeps' : 'sleeps';
-  return `${scenario.pinned ? 'both on CPU 0' : 'free'}, ${waiting}`;
+  if (placement === undefined) return `free, ${waiting}`;
+  return `${scenario.together ? `both on CPU ${placement.one}` : 'apart'}, ${waiting}`;
 }

@@ -10,6 +10,7 @@ import { cliffMin, cliffsOf, type Measured } from '../cliffs.ts';
 import { roundsOf } from '../options.ts';
 import { packageRoot } from '../paths.ts';
 import { loadPeer } from '../peers.ts';
+import { placementHere } from '../placement.ts';
 import { figure, machineText, roundsText, table } from '../report.ts';
 import { groups, Rounds } from '../rounds.ts';
 import { medians, type Row } from '../rows.ts';
@@ -65,7 +66,8 @@ function verdictsOf(drawn: readonly Drawn[]): string[] {
 async function main(): Promise<void> {
   const options = optionsOf(process.argv);
   const rounds = options.quick ? 1 : options.rounds;
-  const run = new Rounds(options.quick);
+  const here = placementHere();
+  const run = new Rounds(options.quick, here.placement);
   const wanted = curves.filter(({ name }) => options.only.length === 0 || options.only.includes(name));
   const rows: Row[] = [];
   for (let round = 1; round <= rounds; round++) {
@@ -82,7 +84,7 @@ async function main(): Promise<void> {
     lines: peers.map((peer) => lineOf(curve, peer, results)),
   }));
   const about = [
-    `${machineText()}, ${roundsText(rounds)}. Made by npm run bench:scale.`,
+    `${machineText()}, ${roundsText(rounds)}. ${here.text} Made by npm run bench:scale.`,
     ...run.remarks(),
   ].join(' ');
   const verdicts = verdictsOf(drawn);

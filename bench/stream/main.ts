@@ -10,6 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { program } from 'commander';
 import type { Window } from '../measure.ts';
 import { roundsOf } from '../options.ts';
+import { commandOn, placementHere } from '../placement.ts';
 import { roundsText } from '../report.ts';
 import { streamsHeading, writePart } from '../results.ts';
 import type { FromEnd, ToEnd } from './end.ts';
@@ -19,6 +20,7 @@ import { type StreamScenario, streamScenarios } from './scenarios.ts';
 /** A process that says nothing for so long is given up. */
 const answerMs = 60_000;
 const endFile = fileURLToPath(new URL('./end.js', import.meta.url));
+const here = placementHere();
 const socket = join(tmpdir(), `rdma-rpc-bench-stream-${process.pid}.sock`);
 
 program
@@ -68,9 +70,9 @@ function reply(child: ChildProcess): Promise<FromEnd> {
 
 async function start(role: 'server' | 'client', peer: string): Promise<ChildProcess> {
   const flags = (process.env[`RDMA_RPC_BENCH_${role.toUpperCase()}_FLAGS`] ?? '').split(' ').filter(Boolean);
-  const child = spawn(process.execPath, [...flags, endFile, role, peer, socket], {
-    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
-  });
+  const command = [process.execPath, ...flags, endFile, role, peer, socket];
+  const [file = '', ...rest] = commandOn(here.placement?.[role], command);
+  const child = spawn(file, rest, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
   await reply(child).catch((error: unknown) => {
     child.kill('SIGKILL');
     throw error;
@@ -125,6 +127,6 @@ for (let round = 1; round <= rounds; ++round) {
     }
   }
 }
-const report = `${streamsHeading}\n\nOne stream between two processes, ${roundsText(rounds)}. Made by \`npm run bench:stream\`.\n\n${streamReport(rows)}\n`;
+const report = `${streamsHeading}\n\nOne stream between two processes, ${roundsText(rounds)}. ${here.text} Made by \`npm run bench:stream\`.\n\n${streamReport(rows)}\n`;
 console.log(report);
 if (options.markdown !== undefined) writePart(options.markdown, 'streams', report);

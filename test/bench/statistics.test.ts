@@ -172,7 +172,7 @@ describe('scenarios share a pair of processes', () => {
     ['not with more connections', { ...other, sessions: 2 }, 2],
     ['not over another network', { ...other, network: 'tcp' as const }, 2],
     ['not when one sleeps', { ...other, polling: 'event' as const }, 2],
-    ['not when one is on one CPU', { ...other, pinned: true }, 2],
+    ['not when one is on one CPU', { ...other, together: true }, 2],
   ])('%s', (_, scenario, pairs) => {
     expect(groups([small, scenario])).toHaveLength(pairs);
   });
@@ -246,11 +246,13 @@ describe('the report', () => {
   });
 
   it('states where the processes ran and how they waited', () => {
-    const asleep = scenarios.find((each) => each.pinned)!;
-    const free = scenarios.find((each) => !each.pinned)!;
-    expect(placementOf(free, true)).toBe('free, spins, then sleeps');
-    expect(placementOf(free, false)).toBe('free, sleeps');
-    expect(placementOf(asleep, true)).toBe('both on CPU 0, sleeps');
+    const asleep = scenarios.find((each) => each.together)!;
+    const usual = scenarios.find((each) => !each.together)!;
+    const placement = { server: '2', client: '3', all: '2,3', one: '2' };
+    expect(placementOf(usual, placement, true)).toBe('apart, spins, then sleeps');
+    expect(placementOf(usual, placement, false)).toBe('apart, sleeps');
+    expect(placementOf(asleep, placement, true)).toBe('both on CPU 2, sleeps');
+    expect(placementOf(usual, undefined, true)).toBe('free, spins, then sleeps');
   });
 });
 

@@ -1,0 +1,105 @@
+/**
+ * Which CPUs the two processes of a pair may use: each side has half of the cores to itself, or both share one
+ * CPU. The scheduler alone may leave two busy processes on one CPU for seconds, and then says nothing of either.
+ * Used by the orchestrators, which pin what they start with `taskset` (util-linux).
+ */
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+
+/** Lists of CPUs as `taskset -c` reads them, for example `0,2`. */
+export interface Placement {
+  readonly server: string;
+  readonly client: string;
+  /** Those of both sides: for a peer whose two sides are threads of one process. */
+  readonly all: string;
+  /** One CPU, for scenarios whose sides share it. */
+  readonly one: string;
+}
+
+/** Where a CPU sits: hardware threads of one core have the same `core`. */
+export interface Cpu {
+  readonly id: number;
+  readonly package: string;
+  readonly core: string;
+}
+
+/** The numbers of a list as the kernel writes it: `0-2,5` is 0, 1, 2, 5. */
+export function cpusOf(list: string): number[] {
+  return list
+    .trim()
+    .split(',')
+    .filter((part) => part !== '')
+    .flatMap((part) => {
+      const [first = 0, last = first] = part.split('-').map(Number);
+      return Array.from({ length: last - first + 1 }, (_, index) => first + index);
+    });
+}
+
+function grouped<T>(values: readonly T[], keyOf: (value: T) => string): T[][] {
+  const groups = new Map<string, T[]>();
+  for (const value of values) groups.set(keyOf(value), [...(groups.get(keyOf(value)) ?? []), value]);
+  return [...groups.values()];
+}
+
+/**
+ * Gives each side half of the cores of the package that has most of them, so that no call crosses packages.
+ * With one core its hardware threads are divided. Undefined for a single CPU: nothing can be divided.
+ */
+export function placementOfCpus(cpus: readonly Cpu[]): Placement | undefined {
+  const [largest = []] = grouped(cpus, (cpu) => cpu.package).sort((a, b) => b.length - a.length);
+  if (largest.length < 2) return undefined;
+  const cores = grouped(largest, (cpu) => cpu.core);
+  const parts = cores.length > 1 ? cores : largest.map((cpu) => [cpu]);
+  const half = parts.length >> 1;
+  const listOf = (chosen: readonly (readonly Cpu[])[]): string =>
+    chosen.flatMap((core) => core.map(({ id }) => id)).join(',');
+  return {
+    server: listOf(parts.slice(0, half)),
+    client: listOf(parts.slice(half, 2 * half)),
+    all: listOf(parts.slice(0, 2 * half)),
+    one: String(largest[0]!.id),
+  };
+}
+
+function read(file: string): string | undefined {
+  try {
+    return readFileSync(file, 'utf8').trim();
+  } catch {
+    return undefined;
+  }
+}
+
+function cpuOf(id: number): Cpu {
+  const topology = `/sys/devices/system/cpu/cpu${id}/topology`;
+  // Some virtual machines have no topology: then each CPU counts as a core.
+  const core = read(`${topology}/thread_siblings_list`) ?? String(id);
+  return { id, package: read(`${topology}/physical_package_id`) ?? '', core };
+}
+
+/** The CPUs that this process may use. */
+function allowedCpus(): Cpu[] {
+  const list = /^Cpus_allowed_list:\s*(\S+)/m.exec(read('/proc/self/status') ?? '')?.[1] ?? '';
+  return cpusOf(list).map(cpuOf);
+}
+
+/** The placement on this machine, and a sentence about it for the head of a report. */
+export interface Here {
+  /** Undefined where processes cannot be pinned. */
+  readonly placement: Placement | undefined;
+  readonly text: string;
+}
+
+export function placementHere(): Here {
+  const free = (why: string): Here => ({ placement: undefined, text: `Processes are not pinned: ${why}.` });
+  const placement = placementOfCpus(allowedCpus());
+  if (placement === undefined) return free('there is one CPU only');
+  if (spawnSync('taskset', ['-c', placement.all, 'true']).status !== 0)
+    return free('`taskset` is not there (Debian package util-linux)');
+  const { server, client } = placement;
+  return { placement, text: `Server and client are apart: on CPU ${server} and CPU ${client}.` };
+}
+
+/** The command that runs `command` on these CPUs; undefined leaves the choice to the scheduler. */
+export function commandOn(cpus: string | undefined, command: readonly string[]): readonly string[] {
+  return cpus === undefined ? command : ['taskset', '-c', cpus, ...command];
+}
