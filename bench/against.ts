@@ -4,7 +4,9 @@
  * main.ts for `--against REF`; scripts/bench-against.mjs builds the older one.
  */
 import { join } from 'node:path';
+import type { Node } from './nodes.ts';
 import { ours } from './ours.ts';
+import { quickStart } from './plain.ts';
 import { figure, table } from './report.ts';
 import { groups, type Rounds } from './rounds.ts';
 import { calm, median, type Row } from './rows.ts';
@@ -60,15 +62,18 @@ export async function against(
   wanted: readonly Scenario[],
   rounds: number,
   run: Rounds,
+  node: Node,
 ): Promise<string> {
-  const older = { ...ours, endFile: join(tree, 'dist', 'bench', 'end.js') };
+  const endFile = join(tree, 'dist', 'bench', 'end.js');
   const found = new Map<string, Round[]>();
   const loads = wanted.filter(({ kind }) => kind === 'echo' || kind === 'put');
   for (let round = 1; round <= rounds; round++) {
     for (const group of groups(loads)) {
+      const peer = group[0]!.plain ? quickStart : ours;
       const before = (): Promise<Row[]> =>
-        run.run(async () => older, group, `round ${round}/${rounds} ${ref}`);
-      const after = (): Promise<Row[]> => run.run(async () => ours, group, `round ${round}/${rounds} now`);
+        run.run(async () => ({ ...peer, endFile }), group, `round ${round}/${rounds} ${ref}`, node);
+      const after = (): Promise<Row[]> =>
+        run.run(async () => peer, group, `round ${round}/${rounds} now`, node);
       // Who comes second may find the machine warmer, or slower.
       const first = await (round % 2 === 1 ? before() : after());
       const second = await (round % 2 === 1 ? after() : before());

@@ -71,6 +71,32 @@ export const callsShareOfScenario = (scenario: string, base: string, least: numb
     least,
   );
 
+/**
+ * A program as in the quick start beside the same load with everything given back: its steady rate, its first
+ * second as a share of the other's steady rate, and that second as a multiple of grpc-js' first.
+ */
+export function plainBeside(
+  scenario: string,
+  steadyLeast: number,
+  firstLeast: number,
+  grpcLeast: number,
+): Goal {
+  return {
+    goal: `${scenario}: of everything given back at least ${percent(steadyLeast)}, in the first second ${percent(firstLeast)} and ${grpcLeast} × grpc-js`,
+    judge(find) {
+      const [row, back, grpc] = ['quick start', own, 'grpc-js'].map((peer) => find(scenario, peer));
+      if (row === undefined || back === undefined || grpc === undefined) return undefined;
+      const steady = row.callsPerSecond / back.callsPerSecond;
+      const first = row.firstCallsPerSecond / back.callsPerSecond;
+      const ofGrpc = row.firstCallsPerSecond / grpc.firstCallsPerSecond;
+      return {
+        found: `${percent(steady)}, ${percent(first)}, ${times(ofGrpc)}`,
+        reached: steady >= steadyLeast && first >= firstLeast && ofGrpc >= grpcLeast,
+      };
+    },
+  };
+}
+
 /** The time of a call, as a multiple of that of another scenario with as many in flight. */
 export function timeTimesScenario(scenario: string, base: string, most: number): Goal {
   const goal = `${scenario}: a call takes at most ${most} × the time of ${base}`;

@@ -16,6 +16,7 @@ import {
   noCliff,
   own,
   p50TimesLimit,
+  plainBeside,
   sealedBytes,
   times,
   timeTimesScenario,
@@ -38,6 +39,11 @@ const idleMaxPercent = 0.5;
 const sessionMaxBytes = 512 * 1024;
 
 const goals: readonly Goal[] = [
+  ...['', 'tcp-'].flatMap((network) =>
+    ['echo-64KiB', 'echo-1MiB', 'put-64KiB', 'put-1MiB'].map((load) =>
+      plainBeside(`${network}plain-${load}-x8`, 0.6, 0.3, 8),
+    ),
+  ),
   callsShareOfLimit('echo-32B-x256', 0.65),
   callsTimesGrpc('echo-32B-x256', 400),
   callsShareOfLimit('echo-32B-x32', 0.6),

@@ -6,7 +6,7 @@ import { cpuMeter } from './cpu.ts';
 import { Latencies } from './latencies.ts';
 import type { Window } from './measure.ts';
 import type { BenchClient } from './peer.ts';
-import type { Measurement } from './rows.ts';
+import { type Measurement, notAsked } from './rows.ts';
 
 const samplesMax = 1 << 16;
 /** How often the connections of the warm-up are looked at. */
@@ -54,7 +54,7 @@ export async function measureHandshakes(
       bytesPerSecond: 0,
       ...latencies.percentiles(),
       ...use,
-      bytesPerSession: 0,
+      ...notAsked,
       clientCpuUs: (ofClient * 1e4) / perSecond,
       serverCpuUs: (ofServer * 1e4) / perSecond,
     };

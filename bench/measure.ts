@@ -6,7 +6,7 @@ import { type CpuUse, cpuMeter } from './cpu.ts';
 import { endsRight, fillPayload } from './handlers.ts';
 import { Latencies } from './latencies.ts';
 import type { BenchClient, Msg } from './peer.ts';
-import { type Measurement, noSessions } from './rows.ts';
+import { type Measurement, notAsked } from './rows.ts';
 import { mixedOneIn, type Scenario } from './scenarios.ts';
 
 const samplesMax = 1 << 20;
@@ -14,10 +14,13 @@ const samplesMax = 1 << 20;
 const timedOneIn = 16;
 
 export interface Window {
+  /** From the first call on; until then nothing counts but the first calls themselves (`firstMs`). */
   warmupMs: number;
   measureMs: number;
   /** Of handshakes: so many connections before those that count, however long they take. Default: none. */
   handshakesFirst?: number;
+  /** How long the first calls are counted, as a figure of their own. Default: they are not. */
+  firstMs?: number;
 }
 
 /**
@@ -33,15 +36,25 @@ export async function measure(
   const { kind, inFlight, payloadBytes, besideBytes, mixedBytes } = scenario;
   const mask = inFlight >= 32 ? timedOneIn - 1 : 0;
   const latencies = new Latencies(samplesMax);
-  const measureFrom = performance.now() + window.warmupMs;
   let sequence = 0;
   let answered = 0;
   let transferred = 0;
+  let began = 0;
+  let firstCpu = (): CpuUse => ({ cpuPercent: 0, othersPercent: 0 });
+  let firstCallsPerSecond = 0;
+  let firstOthersPercent = 0;
   let started: { at: number; answered: number; transferred: number; cpu: () => CpuUse } | undefined;
   let ended: { elapsedMs: number; calls: number; transfers: number; cpu: CpuUse } | undefined;
 
+  const endFirst = (now: number): void => {
+    firstCallsPerSecond = (1000 * answered) / (now - began);
+    firstOthersPercent = firstCpu().othersPercent;
+  };
+
   const tick = (now: number, latencyMs: number): void => {
-    if (now < measureFrom || ended !== undefined) return;
+    if (firstCallsPerSecond === 0 && window.firstMs !== undefined && now - began >= window.firstMs)
+      endFirst(now);
+    if (now < began + window.warmupMs || ended !== undefined) return;
     if (started === undefined) {
       started = { at: now, answered, transferred, cpu: cpuMeter(pids) };
       return;
@@ -76,9 +89,8 @@ export async function measure(
     for (; ended === undefined; transferred++) await put({ payload, id: ++sequence }, worker);
   };
 
-  const work = async (worker: number): Promise<void> => {
+  const work = async (worker: number, small: Uint8Array): Promise<void> => {
     const client = clientOf(worker);
-    const small = payloadOf(worker, payloadBytes);
     const beyond = worker + inFlight * clients.length;
     const large = mixedBytes === 0 ? small : payloadOf(beyond, mixedBytes);
     while (ended === undefined) {
@@ -106,7 +118,11 @@ export async function measure(
     }
   };
 
-  const workers = Array.from({ length: inFlight }, (_, worker) => work(worker));
+  // Making them takes time, which is none of the first calls'.
+  const payloads = Array.from({ length: inFlight }, (_, worker) => payloadOf(worker, payloadBytes));
+  if (window.firstMs !== undefined) firstCpu = cpuMeter(pids);
+  began = performance.now();
+  const workers = payloads.map((payload, worker) => work(worker, payload));
   if (besideBytes > 0) workers.push(transfer(inFlight));
   await Promise.all(workers);
   const { elapsedMs, calls, transfers, cpu } = ended!;
@@ -116,8 +132,11 @@ export async function measure(
     callsPerSecond,
     bytesPerSecond:
       besideBytes > 0 ? (1000 * transfers * besideBytes) / elapsedMs : callsPerSecond * meanBytes,
-    ...noSessions,
+    ...notAsked,
+    firstCallsPerSecond,
     ...latencies.percentiles(),
     ...cpu,
+    // Either window that others have used disturbs the row.
+    othersPercent: Math.max(firstOthersPercent, cpu.othersPercent),
   };
 }

@@ -13,8 +13,12 @@ export interface Options {
   tree?: string;
   /** File for the rows, as a JSON array. */
   json?: string;
-  /** File for what is printed, as Markdown. */
+  /** File for the page of results, as Markdown. */
   markdown?: string;
+  /** File that has a part for the figures that a reader meets first: README.md. */
+  readme?: string;
+  /** Executables of Node for the measured processes; empty: the one that runs this. */
+  node: string[];
   /** Only scenarios and peers whose name begins with one of these. */
   only: string[];
   rounds: number;
@@ -34,7 +38,13 @@ export function parseOptions(argv: readonly string[]): Options {
     .name('npm run bench --')
     .description('Measures rdma-rpc beside other frameworks: two processes, interleaved rounds, medians.')
     .option('--json <file>', 'write the rows to this file')
-    .option('--markdown <file>', 'write what is printed to this file too')
+    .option('--markdown <file>', 'write the page of results to this file (bench/RESULTS.md)')
+    .option('--readme <file>', 'write the first figures into their part of this file (README.md)')
+    .option(
+      '--node <file...>',
+      'measure with these executables of Node, for example: node /opt/node24/bin/node',
+      [],
+    )
     .option('--only <name...>', 'scenarios or peers whose name begins so, for example: echo-32B limit', [])
     .option('--rounds <n>', 'interleaved rounds', roundsOf, 3)
     .option('--against <ref>', 'rdma-rpc only, against its build of this commit, in alternating rounds')
@@ -49,7 +59,7 @@ export function parseOptions(argv: readonly string[]): Options {
  * rows to write.
  */
 export function conflictOf(
-  { against, tree, json, markdown, only }: Options,
+  { against, tree, json, markdown, readme, node, only }: Options,
   peerNames: readonly string[],
 ): string | undefined {
   if (against === undefined) return undefined;
@@ -57,6 +67,8 @@ export function conflictOf(
     return '--against: only `npm run bench -- --against REF` builds that commit; start it so';
   if (json !== undefined) return '--against writes no rows: leave --json out';
   if (markdown !== undefined) return '--against is no part of the results: leave --markdown out';
+  if (readme !== undefined) return '--against is no part of the results: leave --readme out';
+  if (node.length > 1) return '--against measures with one Node: name one with --node';
   const peer = only.find((prefix) => peerNames.some((name) => name !== ownPeer && name.startsWith(prefix)));
   if (peer !== undefined) return `--against measures ${ownPeer} only: leave --only ${peer} out`;
   return undefined;

@@ -8,9 +8,10 @@ import { cpuMeter, residentBytes } from './cpu.ts';
 import { Credentials } from './credentials.ts';
 import type { Window } from './measure.ts';
 import type { FromEnd, ToEnd } from './messages.ts';
+import type { Node } from './nodes.ts';
 import type { Peer } from './peer.ts';
 import { commandOn, type Placement } from './placement.ts';
-import { type Measurement, noSessions } from './rows.ts';
+import { type Measurement, notAsked } from './rows.ts';
 import type { Scenario } from './scenarios.ts';
 
 const readyMaxMs = 20_000;
@@ -31,7 +32,7 @@ const nothing = {
   p50Us: 0,
   p99Us: 0,
   p999Us: 0,
-  ...noSessions,
+  ...notAsked,
 };
 
 export class Pair {
@@ -57,6 +58,7 @@ export class Pair {
     peer: Peer,
     scenario: Pick<Scenario, 'polling' | 'together' | 'network'>,
     placement: Placement | undefined,
+    node: Node,
   ): Promise<Pair> {
     const socket = join(tmpdir(), `rdma-rpc-bench-${process.pid}-${++pairs}.sock`);
     const inherited = peer.descriptors?.() ?? [];
@@ -66,7 +68,7 @@ export class Pair {
     const tls = credentials?.folder;
     const start = (role: 'server' | 'client', port: number | undefined): ChildProcess => {
       const options = JSON.stringify({ peer: peer.name, socket, port, polling, descriptors, tls });
-      const command = [process.execPath, ...nodeFlags(role), peer.endFile ?? endFile, role, options];
+      const command = [node.file, ...nodeFlags(role), peer.endFile ?? endFile, role, options];
       const side = peer.threads ? 'all' : role;
       const [file = '', ...rest] = commandOn(placement?.[scenario.together ? 'one' : side], command);
       return spawn(file, rest, { stdio: ['ignore', 'inherit', 'inherit', 'ipc', ...inherited] });

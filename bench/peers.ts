@@ -14,6 +14,8 @@ import type { Scenario } from './scenarios.ts';
 const limitCallsMax = limitSlots / 2;
 
 const loaders: Readonly<Record<string, () => Promise<Peer>>> = {
+  'quick start': async () => (await import('./plain.ts')).quickStart,
+  'quick start, new': async () => (await import('./plain.ts')).newBuffers,
   'rdma-rpc': async () => (await import('./ours.ts')).ours,
   'shm-fd': async () => (await import('./ours.ts')).byDescriptors,
   sealed: async () => (await import('./ours.ts')).sealed,
@@ -29,6 +31,8 @@ const loaders: Readonly<Record<string, () => Promise<Peer>>> = {
 };
 
 export const peerNames: readonly string[] = Object.keys(loaders);
+/** Those as in the quick start, and beside them one that gives all memory back and what most would use instead. */
+const plainPeers: readonly string[] = ['quick start', 'quick start, new', 'rdma-rpc', 'grpc-js'];
 /** Those that show where a curve goes. */
 const stepPeers: readonly string[] = ['rdma-rpc', 'limit', 'grpc-js'];
 
@@ -39,7 +43,9 @@ function fitsLimit({ inFlight, payloadBytes, mixedBytes, sessions }: Scenario): 
 
 /** What a peer can be asked. Bare sockets answer one question only, they are no RPC to be compared elsewhere. */
 export function fits(peer: string, scenario: Scenario): boolean {
-  const { name, kind, network, payloadBytes, besideBytes, step } = scenario;
+  const { name, kind, network, payloadBytes, besideBytes, plain, step } = scenario;
+  if (plain) return plainPeers.includes(peer);
+  if (peer.startsWith('quick start')) return false;
   if (step && !stepPeers.includes(peer)) return false;
   if (kind === 'opens') return peer === 'rdma-rpc' || peer === 'grpc-js';
   if (peer === 'limit' && !fitsLimit(scenario)) return false;
@@ -61,7 +67,10 @@ export function fits(peer: string, scenario: Scenario): boolean {
 }
 
 /** Peers that spin after traffic when `polling` is 'adaptive'; the others wait in the kernel. */
-export const pollingPeers: readonly string[] = ['rdma-rpc', 'shm-fd', 'sealed', 'tls', 'limit'];
+export const pollingPeers: readonly string[] = [
+  ...['quick start', 'quick start, new', 'rdma-rpc', 'shm-fd', 'sealed', 'tls'],
+  'limit',
+];
 
 async function external(file: string): Promise<Peer> {
   const module = (await import(`${packageRoot}/bench/peers/${file}.mjs`)) as { peer: Peer };

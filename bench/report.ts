@@ -1,6 +1,7 @@
-/** The readable results: a table for each scenario with ratios to grpc-js and to the limit, then a line for each goal. Markdown that also reads well in a terminal. */
+/** The readable results in full: a table for each scenario with ratios to grpc-js and to the limit. Markdown that also reads well in a terminal. */
 import { cpus, release } from 'node:os';
 import type { Verdict } from './goals.ts';
+import { type Node, nodeText, ownNode } from './nodes.ts';
 import type { Row } from './rows.ts';
 
 const columns = [
@@ -25,11 +26,11 @@ export function disturbedText(disturbances: number, measured: number, mostPercen
   );
 }
 
-/** Day, Node and machine. */
-export function machineText(): string {
+/** Day, Nodes with their V8, and machine. */
+export function machineText(nodes: readonly Node[] = [ownNode]): string {
   const machine = cpus();
   const day = new Date().toISOString().slice(0, 10);
-  return `${day}, Node ${process.versions.node}, Linux ${release()}, ${machine.length} CPUs (${machine[0]?.model})`;
+  return `${day}, ${nodes.map(nodeText).join(' and ')}, Linux ${release()}, ${machine.length} CPUs (${machine[0]?.model})`;
 }
 
 /** How the figures came about. `kind`: the rounds, in the plural. */
@@ -92,11 +93,11 @@ export function scenarioTables(rows: readonly Row[]): string {
     .join('\n');
 }
 
-const words = { true: 'reached', false: 'missed', undefined: 'not run' } as const;
+export const verdictWords = { true: 'reached', false: 'missed', undefined: 'not run' } as const;
 
 export function goalLines(verdicts: readonly Verdict[]): string {
   return table([
     ['goal', 'found', ''],
-    ...verdicts.map(({ goal, found, reached }) => [goal, found, words[`${reached}`]]),
+    ...verdicts.map(({ goal, found, reached }) => [goal, found, verdictWords[`${reached}`]]),
   ]);
 }

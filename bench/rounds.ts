@@ -4,6 +4,7 @@
  * scale), which sleep meanwhile.
  */
 import type { Window } from './measure.ts';
+import { type Node, ownNode } from './nodes.ts';
 import { Pair } from './pair.ts';
 import type { Peer } from './peer.ts';
 import { pollingPeers } from './peers.ts';
@@ -18,6 +19,12 @@ import { placementOf, type Scenario } from './scenarios.ts';
  */
 const fullWindow: Window = { warmupMs: 400, measureMs: 1000, handshakesFirst: 3000 };
 const quickWindow: Window = { warmupMs: 150, measureMs: 200 };
+/**
+ * As in the quick start: everything is new in the first second. The next one is for what it left to compile, to
+ * collect and to touch for the first time: 256 MiB of arena take 1.6 s where a fresh page costs 25 us.
+ */
+const plainWindow: Window = { firstMs: 1000, warmupMs: 2500, measureMs: 800 };
+const quickPlainWindow: Window = { firstMs: 200, warmupMs: 400, measureMs: 200 };
 /** The first load of a process meets interpreted code: it is given this long before it counts. */
 const compileMs = 1000;
 const quickCompileMs = 250;
@@ -30,12 +37,12 @@ function note(text: string): void {
 
 /**
  * Those that can share a pair of processes: same polling, same placement, same network, same number of
- * connections.
+ * connections. One as in the quick start has a pair of its own.
  */
 export function groups(chosen: readonly Scenario[]): Scenario[][] {
   const keyed = new Map<string, Scenario[]>();
   for (const scenario of chosen) {
-    const key = `${scenario.polling} ${scenario.together} ${scenario.network} ${scenario.sessions}`;
+    const key = `${scenario.polling} ${scenario.together} ${scenario.network} ${scenario.sessions} ${scenario.plain ? scenario.name : ''}`;
     keyed.set(key, [...(keyed.get(key) ?? []), scenario]);
   }
   return [...keyed.values()];
@@ -61,14 +68,21 @@ export class Rounds {
   }
 
   /** One round of scenarios that share a pair, in order. What fails is said, and leaves its rows out. */
-  async run(load: () => Promise<Peer>, group: readonly Scenario[], label: string): Promise<Row[]> {
+  async run(
+    load: () => Promise<Peer>,
+    group: readonly Scenario[],
+    label: string,
+    node: Node = ownNode,
+  ): Promise<Row[]> {
     const rows: Row[] = [];
     let pair: Pair | undefined;
     try {
       const peer = await load();
-      pair = peer.measure === undefined ? await Pair.start(peer, group[0]!, this.#placement) : undefined;
-      for (const [index, scenario] of group.entries())
-        rows.push(await this.#row(peer, pair, scenario, index === 0, label));
+      if (peer.measure === undefined) pair = await Pair.start(peer, group[0]!, this.#placement, node);
+      for (const [index, scenario] of group.entries()) {
+        const row = await this.#row(peer, pair, scenario, index === 0, label);
+        rows.push({ ...row, node: node.version });
+      }
     } catch (error) {
       note(`${label} NOT RUN: ${error instanceof Error ? error.message : error}`);
       this.#failures++;
@@ -93,16 +107,21 @@ export class Rounds {
     process.exitCode = this.#failures > 0 ? 1 : 0;
   }
 
+  /** `first`: of its pair of processes. */
+  #window({ plain }: Scenario, first: boolean): Window {
+    if (plain) return this.#quick ? quickPlainWindow : plainWindow;
+    const window = this.#quick ? quickWindow : fullWindow;
+    return first ? { ...window, warmupMs: this.#quick ? quickCompileMs : compileMs } : window;
+  }
+
   async #row(
     peer: Peer,
     pair: Pair | undefined,
     scenario: Scenario,
     first: boolean,
     label: string,
-  ): Promise<Row> {
-    const window = this.#quick ? quickWindow : fullWindow;
-    const warmupMs = first ? (this.#quick ? quickCompileMs : compileMs) : window.warmupMs;
-    const asked = { ...window, warmupMs };
+  ): Promise<Omit<Row, 'node'>> {
+    const asked = this.#window(scenario, first);
     const { othersPercent, ...measurement } = await (pair?.run(scenario, asked) ??
       peer.measure!(scenario, asked));
     const disturbed = othersPercent > othersMaxPercent;

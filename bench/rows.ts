@@ -3,12 +3,19 @@
 export interface Row {
   scenario: string;
   peer: string;
+  /** Version of the Node of both processes. */
+  node: string;
   fabric: string;
   payloadBytes: number;
   inFlight: number;
   /** Of each of the transfers beside the calls; 0: there are none. `bytesPerSecond` is then theirs. */
   besideBytes: number;
   callsPerSecond: number;
+  /**
+   * Calls/s from the first call of both processes on, for as long as `Window.firstMs` says; 0 where that was not
+   * asked. `callsPerSecond` is then that of a later second.
+   */
+  firstCallsPerSecond: number;
   /** Payload counted once, also when it is echoed. */
   bytesPerSecond: number;
   p50Us: number;
@@ -31,7 +38,15 @@ export interface Row {
 /** What one round of one scenario gives. */
 export type Measurement = Omit<
   Row,
-  'scenario' | 'peer' | 'fabric' | 'payloadBytes' | 'inFlight' | 'besideBytes' | 'placement' | 'disturbed'
+  | 'scenario'
+  | 'peer'
+  | 'node'
+  | 'fabric'
+  | 'payloadBytes'
+  | 'inFlight'
+  | 'besideBytes'
+  | 'placement'
+  | 'disturbed'
 > & {
   /**
    * CPU that the rest of the machine used meanwhile, percent of one. Tells whether the round can be trusted:
@@ -40,11 +55,17 @@ export type Measurement = Omit<
   othersPercent: number;
 };
 
-/** Of measurements that say nothing of single connections. */
-export const noSessions = { bytesPerSession: 0, clientCpuUs: 0, serverCpuUs: 0 } as const;
+/** The figures that only some scenarios ask for. */
+export const notAsked = {
+  firstCallsPerSecond: 0,
+  bytesPerSession: 0,
+  clientCpuUs: 0,
+  serverCpuUs: 0,
+} as const;
 
 const measured = [
   'callsPerSecond',
+  'firstCallsPerSecond',
   'bytesPerSecond',
   'p50Us',
   'p99Us',
@@ -70,13 +91,13 @@ export function calm<T extends { readonly disturbed: boolean }>(rounds: readonly
 }
 
 /**
- * One row for each scenario and peer, in order of first appearance; each figure is the median of its
+ * One row for each scenario, peer and Node, in order of first appearance; each figure is the median of its
  * undisturbed rounds.
  */
 export function medians(rows: readonly Row[]): Row[] {
   const groups = new Map<string, Row[]>();
   for (const row of rows) {
-    const key = `${row.scenario} ${row.peer}`;
+    const key = `${row.scenario} ${row.peer} ${row.node}`;
     const group = groups.get(key);
     if (group === undefined) groups.set(key, [row]);
     else group.push(row);

@@ -3,7 +3,7 @@
 import type { Placement } from './placement.ts';
 
 export interface Scenario {
-  /** `<kind>-<payload>-x<in flight>`, the name that rows and `--only` use. */
+  /** `<kind>-<payload>-x<in flight>`, `plain-…` for those as in the quick start, `tcp-…` over TCP: the name that rows and `--only` use. */
   name: string;
   kind: 'echo' | 'put' | 'idle' | 'sessions' | 'handshakes' | 'opens';
   /** 'host': shared memory, unix sockets. 'tcp': TCP over loopback, for everybody. */
@@ -20,6 +20,11 @@ export interface Scenario {
    * asked on.
    */
   sessions: number;
+  /**
+   * As in the quick start: both processes are new, their first second counts as a figure of its own, and a
+   * program without any of our words stands beside one that gives all memory back.
+   */
+  plain: boolean;
   /** Only for `stepPeers`: a step between the rows that all peers run. */
   step: boolean;
   /** 'event': neither side spins. Says nothing to the peers on sockets, which always sleep. */
@@ -49,6 +54,7 @@ export function load(
     besideBytes: 0,
     mixedBytes: 0,
     sessions: 1,
+    plain: false,
     step: false,
     polling: 'adaptive',
     together: false,
@@ -94,11 +100,21 @@ const asleep: Scenario = {
   together: true,
 };
 
+function plain(scenario: Scenario): Scenario {
+  return { ...scenario, name: `plain-${scenario.name}`, plain: true };
+}
+
 function overTcp(scenario: Scenario): Scenario {
   return { ...scenario, name: `tcp-${scenario.name}`, network: 'tcp' };
 }
 
+const plainLoads: readonly Scenario[] = (['echo', 'put'] as const).flatMap((kind) =>
+  [load(kind, '20KiB', 20 * KiB, 8), load(kind, '64KiB', 64 * KiB, 8), load(kind, '1MiB', MiB, 8)].map(plain),
+);
+
 export const scenarios: readonly Scenario[] = [
+  ...plainLoads,
+  ...plainLoads.map(overTcp),
   load('echo', '32B', 32, 1),
   load('echo', '32B', 32, 32),
   load('echo', '32B', 32, 256),

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { cpuMeter } from './cpu.ts';
 import { packageRoot } from './paths.ts';
 import type { Peer } from './peer.ts';
-import { noSessions } from './rows.ts';
+import { notAsked } from './rows.ts';
 
 const program = join(packageRoot, 'build', 'bench', 'tcp_stream');
 const notAPair = (): Promise<never> => Promise.reject(new Error('the C sender is no pair of processes'));
@@ -32,7 +32,7 @@ export const sender: Peer = {
       p99Us: 0,
       p999Us: 0,
       cpuPercent: cpuPercent!,
-      ...noSessions,
+      ...notAsked,
       othersPercent: Math.max(0, machine().othersPercent - cpuPercent!),
     };
   },

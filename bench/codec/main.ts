@@ -1,9 +1,9 @@
 /**
  * The benchmark of the codec and the generator: prints medians and ratios, then whether each goal is reached. Run by scripts/bench-codec.mjs.
  */
+import { writeFileSync } from 'node:fs';
 import { program } from 'commander';
 import { roundsOf } from '../options.ts';
-import { writePart } from '../results.ts';
 import { measureBundles } from './bundle.ts';
 import { measureGenerator } from './generator.ts';
 import { reportOf } from './report.ts';
@@ -18,7 +18,7 @@ program
   .description(
     'Measures the codec beside protobufjs and protobuf-es: a process each, turns of some milliseconds, medians.',
   )
-  .option('--markdown <file>', 'write the results into this file, and keep the other parts of it')
+  .option('--markdown <file>', 'write the results to this file (bench/codec/RESULTS.md)')
   .option('--only <name>', 'messages whose name begins so, for example: nested', '')
   .option('--rounds <n>', 'rounds in each of three processes', roundsOf, 5)
   .option('--quick', 'one short round: shows that everything runs, measures little', false)
@@ -31,4 +31,4 @@ const bundles = options.only === '' ? await measureBundles() : [];
 const generations = options.only === '' ? measureGenerator(options.quick ? 1 : 3) : [];
 const report = reportOf(speeds, bundles, generations, plan);
 console.log(report);
-if (options.markdown !== undefined) writePart(options.markdown, 'codec', report);
+if (options.markdown !== undefined) writeFileSync(options.markdown, report);

@@ -1,7 +1,6 @@
 /** The readable results of the codec's benchmark: a line for each goal, a table of medians and ratios. Markdown that also reads well in a terminal. */
 import { cpus } from 'node:os';
 import { figure, goalLines, table } from '../report.ts';
-import { codecHeading } from '../results.ts';
 import type { Bundle } from './bundle.ts';
 import { asCalls, charactersAlone, standalone } from './candidates.ts';
 import { type Generation, generatorTable, judgeGenerator } from './generator.ts';
@@ -37,7 +36,7 @@ export function reportOf(
   const day = new Date().toISOString().slice(0, 10);
   const host = `Node ${process.versions.node}, ${machine.length} CPUs (${machine[0]?.model})`;
   const parts = [
-    codecHeading,
+    '# The codec',
     `${day}, ${host}; medians of ${processes * rounds} rounds of CPU time, ${rounds} in each of ${processes} processes per codec, and of the ratios within each. Made by \`npm run bench:codec\`.`,
     goalLines([...judge(speeds, bundles), ...(generations.length === 0 ? [] : judgeGenerator(generations))]),
     `\`${asCalls}\` writes into memory that is there already, leaves \`bytes\` of 16 KiB or more where they are and decodes those of 4 KiB or more as views, as calls do; \`${standalone}\`, with its \`decode()\`, allocates, and copies \`bytes\` both ways. A ratio is the time of that codec divided by that of \`${asCalls}\`. protobufjs and protobuf-es decode \`bytes\` as views. \`${charactersAlone}\` is no codec: the strings of the message without tags, lengths or checks around them, by the same functions; an encoder that writes string by string with them cannot be faster.`,

@@ -3,7 +3,7 @@
  * It sleeps while they measure. Run by scripts/bench-stream.mjs.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { rmSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -12,7 +12,6 @@ import type { Window } from '../measure.ts';
 import { roundsOf } from '../options.ts';
 import { commandOn, placementHere } from '../placement.ts';
 import { roundsText } from '../report.ts';
-import { streamsHeading, writePart } from '../results.ts';
 import type { FromEnd, ToEnd } from './end.ts';
 import { type StreamRow, streamReport } from './rows.ts';
 import { type StreamScenario, streamScenarios } from './scenarios.ts';
@@ -26,7 +25,7 @@ const socket = join(tmpdir(), `rdma-rpc-bench-stream-${process.pid}.sock`);
 program
   .name('npm run bench:stream --')
   .description('Measures streams beside those of grpc-js: two processes, interleaved rounds, medians.')
-  .option('--markdown <file>', 'write the results into this file, and keep the other parts of it')
+  .option('--markdown <file>', 'write the results to this file (bench/stream/RESULTS.md)')
   .option('--only <name>', 'scenarios whose name begins so, for example: download', '')
   .option('--peers <name...>', 'peers', ['rdma-rpc', 'grpc-js'])
   .option('--rounds <n>', 'interleaved rounds', roundsOf, 5)
@@ -127,6 +126,6 @@ for (let round = 1; round <= rounds; ++round) {
     }
   }
 }
-const report = `${streamsHeading}\n\nOne stream between two processes, ${roundsText(rounds)}. ${here.text} Made by \`npm run bench:stream\`.\n\n${streamReport(rows)}\n`;
+const report = `# Streams\n\nOne stream between two processes, ${roundsText(rounds)}. ${here.text} Made by \`npm run bench:stream\`.\n\n${streamReport(rows)}\n`;
 console.log(report);
-if (options.markdown !== undefined) writePart(options.markdown, 'streams', report);
+if (options.markdown !== undefined) writeFileSync(options.markdown, report);

@@ -3,10 +3,9 @@
  * goal is reached. Run by scripts/bench-verbs.mjs.
  */
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { packageRoot } from '../paths.ts';
-import { writePart } from '../results.ts';
 import { manyTaskOf, parseOptions, taskOf } from './options.ts';
 import { perfReportOf, reportOf } from './report.ts';
 import type { Row } from './rows.ts';
@@ -62,7 +61,7 @@ if (status === 0) {
     ? perfReportOf(rows, options.rounds, where)
     : reportOf(rows, await mrCacheHit(), options.rounds, where);
   console.log(`\n${report}`);
-  if (options.markdown !== undefined) writePart(options.markdown, perf ? 'verbsPerf' : 'verbs', report);
+  if (options.markdown !== undefined) writeFileSync(options.markdown, report);
   process.exitCode = rows.some((row) => row.why !== '') ? 1 : 0;
 } else {
   process.exitCode = status ?? 1;

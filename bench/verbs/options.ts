@@ -65,7 +65,10 @@ export function parseOptions(argv: readonly string[]): Options {
     .description('Measures sessions on RDMA devices beside perftest, in a guest with soft-RoCE or on a NIC.')
     .option('--device <a,b>', 'devices of this machine, of the server and of the client', devicesOf)
     .option('--gid-index <n>', 'of both, for perftest on Ethernet', gidIndexOf)
-    .option('--markdown <file>', 'write the results into this file, and keep those of npm run bench there')
+    .option(
+      '--markdown <file>',
+      'write the results to this file (bench/verbs/RESULTS.md, with --perf bench/verbs/PERF.md)',
+    )
     .option('--perf', '`rdma-rpc perf` beside perftest, line by line, instead of sessions')
     .option('--sessions <n>', 'instead: what so many sessions on shared receives cost', countOf)
     .option('--calls <n>', 'with --sessions: calls over all of them', countOf, 100_000)

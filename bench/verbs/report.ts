@@ -1,7 +1,6 @@
 /** The readable results of real RDMA: a line for each goal, a table of medians. Markdown that also reads well in a terminal. */
 import { cpus, release } from 'node:os';
 import { figure, goalLines, roundsText, table } from '../report.ts';
-import { verbsHeading, verbsPerfHeading } from '../results.ts';
 import { judge, linesWithin } from './goals.ts';
 import { figuresOf, median, type Row, ratio } from './rows.ts';
 import type { CacheFigures } from './session.ts';
@@ -55,7 +54,7 @@ export function perfReportOf(rows: readonly Row[], rounds: number, where: string
     timesOf(ratio(fabric, theirs)),
   ]);
   const parts = [
-    verbsPerfHeading,
+    '# `rdma-rpc perf` beside perftest',
     circumstances(rounds, where, 'bench:verbs -- --perf'),
     table([head, ...lines]),
     ...rows.filter((row) => row.why !== '').map((row) => `${row.scenario}, ${row.peer}: ${row.why}`),
@@ -69,7 +68,7 @@ const timesOf = (value: number | undefined): string => (value === undefined ? '-
 export function reportOf(rows: readonly Row[], cache: CacheFigures, rounds: number, where: string): string {
   const head = ['scenario', 'peer', 'median', 'unit', 'rounds', 'session / peer'];
   const parts = [
-    verbsHeading,
+    '# Real RDMA',
     circumstances(rounds, where, 'bench:verbs'),
     goalLines(judge(rows, cache)),
     table([head, ...rows.map((row) => cells(row, rows))]),

@@ -18,11 +18,30 @@ describe('goals', () => {
     [0.64, [false, true]],
     [0.39, [false, false]],
   ])('with %d of the limit and 1000 times less grpc-js: %j', (share, expected) => {
-    expect(
-      judge(run(share))
-        .slice(0, 2)
-        .map((verdict) => verdict.reached),
-    ).toEqual(expected);
+    const about = judge(run(share)).filter(({ goal }) => /^echo-32B-x256: at least \d+ (%|×)/.test(goal));
+    expect(about.map((verdict) => verdict.reached)).toEqual(expected);
+  });
+
+  // Calls/s: steady and in the first second of the quick start, with everything given back, of grpc-js.
+  it.each([
+    [600, 300, 1000, 37.5, true],
+    [599, 300, 1000, 37.5, false],
+    [600, 299, 1000, 37, false],
+    [600, 300, 1000, 37.6, false],
+  ])('%d and %d calls/s as in the quick start beside %d and %d: reached is %s', (...given) => {
+    const [callsPerSecond, firstCallsPerSecond, back, grpc, reached] = given;
+    for (const name of ['plain-echo-64KiB-x8', 'tcp-plain-put-1MiB-x8']) {
+      const rows = [
+        row(name, 'quick start', { callsPerSecond, firstCallsPerSecond }),
+        // The first second of neither the row with everything given back nor grpc-js' steady rate counts.
+        row(name, 'rdma-rpc', { callsPerSecond: back, firstCallsPerSecond: 1 }),
+        row(name, 'grpc-js', { callsPerSecond: 9e9, firstCallsPerSecond: grpc }),
+      ];
+      const found = (some: Row[]) => judge(some).find(({ goal }) => goal.startsWith(`${name}:`));
+      expect(found(rows)?.reached).toBe(reached);
+      for (const lacking of rows.keys())
+        expect(found(rows.filter((_, index) => index !== lacking))?.reached).toBeUndefined();
+    }
   });
 
   const verdict = (rows: Row[], goal: string): unknown =>

@@ -1,10 +1,11 @@
 /** A row of results with figures that a test does not care about. Used by the tests of the benchmark's arithmetic. */
-import { noSessions, type Row } from '../../bench/rows.ts';
+import { notAsked, type Row } from '../../bench/rows.ts';
 
 export function row(scenario: string, peer: string, figures: Partial<Row> = {}): Row {
   return {
     scenario,
     peer,
+    node: '20.0.0',
     fabric: 'shm',
     payloadBytes: 32,
     inFlight: 1,
@@ -15,7 +16,7 @@ export function row(scenario: string, peer: string, figures: Partial<Row> = {}):
     p99Us: 2,
     p999Us: 3,
     cpuPercent: 100,
-    ...noSessions,
+    ...notAsked,
     placement: 'free, sleeps',
     disturbed: false,
     ...figures,

@@ -102,7 +102,14 @@ describe('--against', () => {
     expect(cells([round(100, 300), round(200, 200), round(100, 200)])).toEqual(line);
   });
 
-  const asked: Options = { against: 'HEAD', tree: 'build/against/1', only: [], rounds: 3, quick: false };
+  const asked: Options = {
+    against: 'HEAD',
+    tree: 'build/against/1',
+    only: [],
+    node: [],
+    rounds: 3,
+    quick: false,
+  };
 
   it.each([
     ['another commit and its build', {}, undefined],
@@ -112,6 +119,9 @@ describe('--against', () => {
     ['no build of that commit', { tree: undefined }, /npm run bench -- --against REF/],
     ['a file for rows', { json: 'rows.json' }, /leave --json out/],
     ['the file of the results', { markdown: 'RESULTS.md' }, /leave --markdown out/],
+    ['the part of README.md', { readme: 'README.md' }, /leave --readme out/],
+    ['one Node', { node: ['node24'] }, undefined],
+    ['several Nodes', { node: ['node', 'node24'] }, /name one with --node/],
     ['other peers', { only: ['echo', 'grpc-js'] }, /leave --only grpc-js out/],
     ['peers of ours', { only: ['sealed'] }, /leave --only sealed out/],
   ])('with %s', (_, more, conflict) => {
@@ -136,6 +146,24 @@ const asked = (name: string): string[] => {
 
 it('a connection for each call is asked of ours and of grpc-js', () => {
   expect(asked('open-call-close-x1')).toEqual(['rdma-rpc', 'grpc-js']);
+});
+
+describe('as in the quick start', () => {
+  const plain = scenarios.filter((each) => each.plain);
+
+  it.each(plain.map(({ name }) => name))('%s is beside the same with everything given back', (name) => {
+    expect(asked(name)).toEqual(['quick start', 'quick start, new', 'rdma-rpc', 'grpc-js']);
+  });
+
+  it('echo and put run at three sizes on both networks, and stand first', () => {
+    expect(plain).toHaveLength(12);
+    expect(scenarios.slice(0, 12)).toEqual(plain);
+  });
+
+  it('its peers run nothing else', () => {
+    for (const scenario of scenarios.filter((each) => !each.plain))
+      expect(fits('quick start', scenario) || fits('quick start, new', scenario)).toBe(false);
+  });
 });
 
 describe('over TCP', () => {
@@ -172,6 +200,7 @@ describe('scenarios share a pair of processes', () => {
     ['not with more connections', { ...other, sessions: 2 }, 2],
     ['not over another network', { ...other, network: 'tcp' as const }, 2],
     ['not when one sleeps', { ...other, polling: 'event' as const }, 2],
+    ['not as in the quick start, which is about new processes', { ...other, plain: true }, 2],
     ['not when one is on one CPU', { ...other, together: true }, 2],
   ])('%s', (_, scenario, pairs) => {
     expect(groups([small, scenario])).toHaveLength(pairs);

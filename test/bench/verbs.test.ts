@@ -1,9 +1,5 @@
-/** The arithmetic of the benchmark of real RDMA: ratios within rounds, goals, and the file that two commands write. */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+/** The arithmetic of the benchmark of real RDMA: ratios within rounds, and goals. */
 import { describe, expect, test } from 'vitest';
-import { codecHeading, notesHeading, tcpHeading, verbsHeading, writePart } from '../../bench/results.ts';
 import { judge } from '../../bench/verbs/goals.ts';
 import { perfReportOf, reportOf } from '../../bench/verbs/report.ts';
 import { notReady } from '../../bench/verbs/rnr.ts';
@@ -121,30 +117,4 @@ describe('goals', () => {
     expect(judge([], { ...cache, hitNs: 1001 }).at(-1)!.reached).toBe(false);
     expect(judge([], cache).at(-1)!.reached).toBe(true);
   });
-});
-
-test('each command writes its part of the results and keeps the others, and what was written by hand', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'results-'));
-  try {
-    const file = join(folder, 'RESULTS.md');
-    const text = () => readFileSync(file, 'utf8');
-    writePart(file, 'main', '# Results\n\none\n');
-    writePart(file, 'verbs', `${verbsHeading}\n\ntwo\n`);
-    expect(text()).toBe(`# Results\n\none\n\n${verbsHeading}\n\ntwo\n`);
-    writePart(file, 'codec', `${codecHeading}\n\nthree\n`);
-    writePart(file, 'main', '# Results\n\nfour\n');
-    writePart(file, 'verbs', `${verbsHeading}\n\nfive\n`);
-    expect(text()).toBe(`# Results\n\nfour\n\n${codecHeading}\n\nthree\n\n${verbsHeading}\n\nfive\n`);
-    writePart(file, 'codec', `${codecHeading}\n\nsix\n`);
-    expect(text()).toBe(`# Results\n\nfour\n\n${codecHeading}\n\nsix\n\n${verbsHeading}\n\nfive\n`);
-    writePart(file, 'tcp', `${tcpHeading}\n\nseven\n`);
-    writePart(file, 'verbs', `${verbsHeading}\n\neight\n`);
-    expect(text()).toContain(`${verbsHeading}\n\neight\n\n${tcpHeading}\n\nseven\n`);
-    const byHand = `${notesHeading}\n\nnine\n\n## More of them\n\nten\n`;
-    writeFileSync(file, text().replace(codecHeading, `${byHand}\n${codecHeading}`));
-    writePart(file, 'main', '# Results\n\neleven\n');
-    expect(text()).toContain(`# Results\n\neleven\n\n${byHand}\n${codecHeading}\n\nsix\n`);
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
 });

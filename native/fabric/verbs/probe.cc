@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint32_t kSgeMax = 16, kInlineMax = 512;
 constexpr int kReadsMax = 128;
 /// Up to here two copies cost less than windows, a READ and its way: measured on soft-RoCE
-/// (bench/RESULTS.md); on a NIC by arithmetic, two copies of 3 us against two round trips and four posts.
+/// (bench/HISTORY.md); on a NIC by arithmetic, two copies of 3 us against two round trips and four posts.
 constexpr std::uint32_t kSegmentedBytes = 32 * 1024;
 
 /// What a queue pair can send inline, or why there is no reliable one at all.

@@ -1,0 +1,40 @@
+/**
+ * What the first touch of a page costs on this machine: the kernel finds and clears one, and a virtual machine's
+ * host may have to as well. First seconds with large messages are mostly this where it is dear, so the head of a
+ * report says it. Used by the orchestrator before it measures.
+ */
+import { median } from './rows.ts';
+
+const pageBytes = 4096;
+/** Beyond what malloc keeps for itself, so that each is new memory of the kernel. */
+const bytes = 64 * 1024 * 1024;
+const times = 3;
+
+export interface PageCost {
+  readonly freshUs: number;
+  /** The same page touched again. */
+  readonly againUs: number;
+}
+
+function touchUs(memory: Uint8Array): number {
+  const from = performance.now();
+  for (let at = 0; at < memory.length; at += pageBytes) memory[at] = 1;
+  return (1000 * (performance.now() - from)) / (memory.length / pageBytes);
+}
+
+/** Medians of three times 64 MiB, by pages of 4 KiB. */
+export function pageCost(): PageCost {
+  const rounds = Array.from({ length: times }, () => {
+    // Not zeroed by Node: that would be the first touch.
+    const memory = Buffer.allocUnsafeSlow(bytes);
+    return { fresh: touchUs(memory), again: touchUs(memory) };
+  });
+  return {
+    freshUs: median(rounds.map(({ fresh }) => fresh)),
+    againUs: median(rounds.map(({ again }) => again)),
+  };
+}
+
+export function pageCostText({ freshUs, againUs }: PageCost): string {
+  return `The first touch of a page of memory costs ${freshUs.toPrecision(2)} us here, a later one ${againUs.toPrecision(1)} us.`;
+}

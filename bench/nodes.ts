@@ -1,0 +1,38 @@
+/** The Nodes that the measured processes run on: this one, or those that `--node` names. Used by the orchestrators. */
+import { spawnSync } from 'node:child_process';
+
+export interface Node {
+  /** The executable. */
+  readonly file: string;
+  /** As `process.versions` has them, for example `24.11.1`. */
+  readonly version: string;
+  readonly v8: string;
+}
+
+/** The Node that runs the orchestrator. */
+export const ownNode: Node = {
+  file: process.execPath,
+  version: process.versions.node,
+  v8: process.versions.v8,
+};
+
+/** What the executable at `file` is. Throws when it does not run, or is no Node. */
+function nodeOf(file: string): Node {
+  const { stdout, error } = spawnSync(file, ['-p', 'JSON.stringify(process.versions)'], { encoding: 'utf8' });
+  try {
+    const { node, v8 } = JSON.parse(stdout) as { node: string; v8: string };
+    return { file, version: node, v8 };
+  } catch {
+    throw new Error(`--node ${file}: this is not a Node that runs here${error ? ` (${error.message})` : ''}`);
+  }
+}
+
+/** The Nodes of these executables, this one where none is named. Throws as described above. */
+export function nodesOf(files: readonly string[]): readonly [Node, ...Node[]] {
+  const [first, ...others] = files.map(nodeOf);
+  return first === undefined ? [ownNode] : [first, ...others];
+}
+
+export function nodeText({ version, v8 }: Node): string {
+  return `Node ${version} (V8 ${v8})`;
+}

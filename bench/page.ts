@@ -1,0 +1,224 @@
+/**
+ * The page of results, bench/RESULTS.md, and its part in README.md: first what a program gets that is written as
+ * in the quick start, then the goals, then one line for each scenario. Made of the rows by the orchestrator.
+ */
+import type { Verdict } from './goals.ts';
+import { disturbedMark, figure, goalLines, table, verdictWords } from './report.ts';
+import type { Row } from './rows.ts';
+
+const own = 'rdma-rpc';
+const notRun = 'These rows were not part of the run.';
+
+const versionsOf = (rows: readonly Row[]): string[] => [...new Set(rows.map(({ node }) => node))];
+const unique = (names: readonly string[]): string[] => [...new Set(names)];
+const marked = (text: string, row: Row): string => (row.disturbed ? `${text} ${disturbedMark}` : text);
+
+const plainColumns = [
+  ['quick start', 'quick start'],
+  ['quick start, new', 'a new buffer for each call'],
+  [own, 'everything given back'],
+  ['grpc-js', 'grpc-js'],
+  ['MessagePort', 'MessagePort'],
+] as const;
+
+/** The first second and the steady rate, as `1,200 → 15,000`. */
+function firstAndSteady(row: Row | undefined): string {
+  if (row === undefined) return '-';
+  return marked(`${figure(row.firstCallsPerSecond)} → ${figure(row.callsPerSecond)}`, row);
+}
+
+function percents(first: number, steady: number): string {
+  return `${(100 * first).toFixed(0)} → ${(100 * steady).toFixed(0)} %`;
+}
+
+/** One line for each load and Node; empty where none of these rows was run. */
+export function quickStartTable(all: readonly Row[]): string {
+  const rows = all.filter(({ scenario }) => /^(tcp-)?plain-/.test(scenario));
+  if (rows.length === 0) return '';
+  const versions = versionsOf(rows);
+  const columns = plainColumns.filter(([peer]) => rows.some((row) => row.peer === peer));
+  const lines = unique(rows.map(({ scenario }) => scenario)).flatMap((scenario) =>
+    versions.map((version) => {
+      const find = (peer: string): Row | undefined =>
+        rows.find((row) => row.scenario === scenario && row.peer === peer && row.node === version);
+      const [row, back, grpc] = [find('quick start'), find(own), find('grpc-js')];
+      const share =
+        row && back
+          ? percents(row.firstCallsPerSecond / back.callsPerSecond, row.callsPerSecond / back.callsPerSecond)
+          : '-';
+      const times =
+        row && grpc
+          ? `${figure(row.firstCallsPerSecond / grpc.firstCallsPerSecond)} → ${figure(row.callsPerSecond / grpc.callsPerSecond)}`
+          : '-';
+      const name = scenario.replace('plain-', '');
+      return [
+        versions.length > 1 ? `${name}, Node ${version}` : name,
+        ...columns.map(([peer]) => firstAndSteady(find(peer))),
+        share,
+        times,
+      ];
+    }),
+  );
+  return table([['calls/s', ...columns.map(([, title]) => title), 'of given back', '× grpc-js'], ...lines]);
+}
+
+/** What the rows of one Node say of each goal. */
+export interface NodeVerdicts {
+  readonly version: string;
+  readonly verdicts: readonly Verdict[];
+}
+
+/** The goals, with two columns for each Node where there are several. */
+export function goalTable(nodes: readonly NodeVerdicts[]): string {
+  const [first] = nodes;
+  if (first === undefined || nodes.length === 1) return goalLines(first?.verdicts ?? []);
+  return table([
+    ['goal', ...nodes.flatMap(({ version }) => [`found, Node ${version}`, ''])],
+    ...first.verdicts.map(({ goal }, index) => [
+      goal,
+      ...nodes.flatMap(({ verdicts }) => {
+        const { found, reached } = verdicts[index]!;
+        return [found, verdictWords[`${reached}`]];
+      }),
+    ]),
+  ]);
+}
+
+function shareText(share: number | undefined): string {
+  if (share === undefined) return '-';
+  return share > 10 ? `${figure(share)} ×` : `${Math.round(100 * share)} %`;
+}
+
+/** One line for each scenario: ours in full, of the others calls/s. Rows of one Node. */
+export function scenarioLines(rows: readonly Row[]): string {
+  const counted = rows.filter(
+    ({ scenario, callsPerSecond }) => callsPerSecond > 0 && !/plain-/.test(scenario),
+  );
+  const others = unique(counted.map(({ peer }) => peer)).filter((peer) => peer !== own);
+  const lines = unique(counted.map(({ scenario }) => scenario)).map((scenario) => {
+    const find = (peer: string): Row | undefined =>
+      counted.find((row) => row.scenario === scenario && row.peer === peer);
+    const row = find(own);
+    const ratio = (peer: string): number | undefined => {
+      const base = find(peer)?.callsPerSecond;
+      return row && base ? row.callsPerSecond / base : undefined;
+    };
+    const [times, share] = [ratio('grpc-js'), ratio('limit')];
+    const large = row !== undefined && Math.max(row.payloadBytes, row.besideBytes) >= 4096;
+    return [
+      scenario,
+      row ? marked(figure(row.callsPerSecond), row) : '-',
+      large ? figure(row.bytesPerSecond / 1e9) : '-',
+      figure(row?.p50Us ?? 0),
+      figure(row?.p99Us ?? 0),
+      figure(times ?? 0),
+      shareText(share),
+      ...others.map((peer) => {
+        const other = find(peer);
+        return other ? marked(figure(other.callsPerSecond), other) : '-';
+      }),
+    ];
+  });
+  const heads = ['calls/s', own, 'GB/s', 'p50 us', 'p99 us', '× grpc-js', 'of the limit', ...others];
+  if (lines.length === 0) return notRun;
+  // Without the columns in which no scenario has a figure.
+  const used = heads.map((_, column) => lines.some((line) => line[column] !== '-'));
+  return table([heads, ...lines].map((line) => line.filter((_, column) => used[column])));
+}
+
+/** Both networks' lines, each with the columns of its own peers. Rows of one Node. */
+function scenarioPart(rows: readonly Row[], level: string): string {
+  const tcp = (row: Row): boolean => row.scenario.startsWith('tcp-');
+  return [
+    `${level} On one host: shared memory and unix sockets`,
+    scenarioLines(rows.filter((row) => !tcp(row))),
+    `${level} Over TCP`,
+    scenarioLines(rows.filter(tcp)),
+  ].join('\n\n');
+}
+
+const plainWords = `Calls/s in the first second of two new processes → one and a half seconds later, eight calls in flight. "Quick start"
+is a program written as in README.md: no option but deadlines, a \`Uint8Array\` of its own that it sends again and again,
+nothing given back. "A new buffer" makes and fills one for each call. "Everything given back" is the same load by the program
+of the scenarios below. The last two columns compare the quick start with the steady rate of "given back", and with grpc-js at
+the same time.`;
+
+const expertWords = `Calls/s. What is done for \`rdma-rpc\` here and not in the quick start: large requests lie in memory of
+\`allocBuffer()\` that is used again, answers arrive \`into\` such memory, the server has \`requestMemory: 'call'\`, and both sides
+an arena of 384 MiB. Other peers get the kind of buffer that they like best, too. GB/s and latencies are of \`rdma-rpc\`; beside
+transfers GB/s is theirs. All figures of all peers: \`npm run bench -- --json rows.json\`.`;
+
+const otherResults = `How it is measured: [README.md](README.md). Streams: [stream/RESULTS.md](stream/RESULTS.md). The codec:
+[codec/RESULTS.md](codec/RESULTS.md). Real RDMA: [verbs/RESULTS.md](verbs/RESULTS.md). What earlier runs and single
+measurements showed: [HISTORY.md](HISTORY.md).`;
+
+export interface Page {
+  /** Day, machine, Nodes, placement, rounds. */
+  readonly head: string;
+  readonly rows: readonly Row[];
+  readonly goals: readonly NodeVerdicts[];
+  readonly remarks: readonly string[];
+}
+
+export function pageText({ head, rows, goals, remarks }: Page): string {
+  const versions = versionsOf(rows);
+  const scenarios =
+    versions.length > 1
+      ? versions.map(
+          (version) =>
+            `### Node ${version}\n\n${scenarioPart(
+              rows.filter(({ node }) => node === version),
+              '####',
+            )}`,
+        )
+      : [scenarioPart(rows, '###')];
+  return `${[
+    '# Benchmark results',
+    head,
+    ...remarks,
+    otherResults,
+    '## As in the quick start',
+    plainWords,
+    quickStartTable(rows) || notRun,
+    '## Goals',
+    goalTable(goals),
+    '## Scenarios',
+    expertWords,
+    ...scenarios,
+  ].join('\n\n')}\n`;
+}
+
+/** The scenarios that README.md shows beside those as in the quick start. */
+const readmeScenarios: readonly string[] = [
+  ...['echo-32B-x1', 'asleep-32B-x1', 'echo-32B-x32', 'echo-32B-x256', 'put-64KiB-x8', 'put-1MiB-x8'],
+  ...['echo-64KiB-x8', 'echo-1MiB-x8', 'tcp-echo-32B-x256', 'tcp-put-1MiB-x8'],
+];
+const readmePeers: readonly string[] = [
+  own,
+  'limit',
+  'grpc-js',
+  'net+protobufjs',
+  'net+msgpackr',
+  'MessagePort',
+];
+
+/**
+ * `before` with its figures, between `<!-- figures -->` and `<!-- /figures -->`, made anew of the first Node's
+ * rows. Throws when it has no such part.
+ */
+export function readmeText(before: string, { head, rows }: Pick<Page, 'head' | 'rows'>): string {
+  const part = /(?<=<!-- figures -->\n)[\s\S]*?(?=<!-- \/figures -->)/;
+  if (!part.test(before)) throw new Error('--readme: the file has no part between figures and /figures');
+  const [version] = versionsOf(rows);
+  const first = rows.filter(({ node }) => node === version);
+  const chosen = first.filter(
+    ({ scenario, peer }) => readmeScenarios.includes(scenario) && readmePeers.includes(peer),
+  );
+  const text = [
+    head,
+    quickStartTable(first) || notRun,
+    'With everything done that the guide knows for large messages, and small calls:',
+    scenarioLines(chosen),
+  ].join('\n\n');
+  return before.replace(part, () => `\n${text}\n\n`);
+}
