@@ -26,6 +26,9 @@ const loaders: Readonly<Record<string, () => Promise<Peer>>> = {
   'grpc-js tls': async () => ({ ...(await external('grpc-js')), name: 'grpc-js tls', tls: true }),
   'connect-node': () => external('connect-node'),
   'net+protobufjs': () => external('net-protobufjs'),
+  'net+msgpackr': () => external('net-msgpackr'),
+  capnweb: () => external('capnweb'),
+  MessagePort: async () => (await import('./message-port.ts')).messagePort,
   'net bare': () => external('net-bare'),
   'C sender': async () => (await import('./sender.ts')).sender,
 };
@@ -43,8 +46,8 @@ function fitsLimit({ inFlight, payloadBytes, mixedBytes, sessions }: Scenario): 
 
 /** What a peer can be asked. Bare sockets answer one question only, they are no RPC to be compared elsewhere. */
 export function fits(peer: string, scenario: Scenario): boolean {
-  const { name, kind, network, payloadBytes, besideBytes, plain, step } = scenario;
-  if (plain) return plainPeers.includes(peer);
+  const { name, kind, network, payloadBytes, besideBytes, sessions, plain, step } = scenario;
+  if (plain) return plainPeers.includes(peer) || (peer === 'MessagePort' && network === 'host');
   if (peer.startsWith('quick start')) return false;
   if (step && !stepPeers.includes(peer)) return false;
   if (kind === 'opens') return peer === 'rdma-rpc' || peer === 'grpc-js';
@@ -54,6 +57,9 @@ export function fits(peer: string, scenario: Scenario): boolean {
   if (peer === 'shm-fd') return network === 'host' && payloadBytes === 32 && besideBytes === 0;
   if (kind === 'handshakes') return peer === 'rdma-rpc' || peer === 'tls' || peer === 'tls bare';
   if (peer === 'tls bare') return false;
+  if (peer === 'MessagePort') return network === 'host' && sessions === 1;
+  // Its strings of 22 MB for 16 MiB take seconds of each side.
+  if (peer === 'capnweb') return network === 'host' && payloadBytes <= 1 << 20 && besideBytes === 0;
   const simple = besideBytes === 0 && (payloadBytes === 32 || payloadBytes === 1 << 20);
   if (peer === 'sealed') return simple;
   if (peer === 'tls') return network === 'tcp' && payloadBytes === 32 && besideBytes === 0;
@@ -62,7 +68,7 @@ export function fits(peer: string, scenario: Scenario): boolean {
   if (peer === 'C sender') return name.endsWith('1MiB-x8');
   if (kind === 'sessions') return peer === 'rdma-rpc';
   // What many small calls in a write get from the kernel, without deadlines, errors or flow control.
-  if (peer === 'net+protobufjs') return name === 'tcp-echo-32B-x256';
+  if (peer === 'net+protobufjs' || peer === 'net+msgpackr') return name === 'tcp-echo-32B-x256';
   return peer === 'rdma-rpc' || peer === 'grpc-js';
 }
 

@@ -139,11 +139,10 @@ export class Rounds {
       besideBytes: scenario.besideBytes,
       ...measurement,
       // A program that measures itself starts its own processes.
-      placement: placementOf(
-        scenario,
-        peer.measure === undefined ? this.#placement : undefined,
-        pollingPeers.includes(peer.name),
-      ),
+      placement: placementOf(scenario, peer.measure === undefined ? this.#placement : undefined, {
+        polls: pollingPeers.includes(peer.name),
+        threads: peer.threads,
+      }),
       disturbed,
     };
   }

@@ -160,10 +160,16 @@ export const scenarios: readonly Scenario[] = [
 
 /**
  * Where the processes of a row ran, in words: no latency is quoted without it. `placement`: undefined where
- * processes are not pinned. `polls`: the peer spins when `polling` is 'adaptive'.
+ * processes are not pinned. `polls`: the peer spins when `polling` is 'adaptive'. `threads`: its two sides are
+ * threads of one process.
  */
-export function placementOf(scenario: Scenario, placement: Placement | undefined, polls: boolean): string {
-  const waiting = polls && scenario.polling === 'adaptive' ? 'spins, then sleeps' : 'sleeps';
+export function placementOf(
+  { polling, together }: Pick<Scenario, 'polling' | 'together'>,
+  placement: Placement | undefined,
+  { polls, threads = false }: { readonly polls: boolean; readonly threads?: boolean | undefined },
+): string {
+  const waiting = polls && polling === 'adaptive' ? 'spins, then sleeps' : 'sleeps';
   if (placement === undefined) return `free, ${waiting}`;
-  return `${scenario.together ? `both on CPU ${placement.one}` : 'apart'}, ${waiting}`;
+  if (together) return `both on CPU ${placement.one}, ${waiting}`;
+  return `${threads ? `two threads on CPUs ${placement.all}` : 'apart'}, ${waiting}`;
 }

@@ -1,7 +1,16 @@
-// The hand-made protocol of the raw socket peer: frames of `length u32 · call u32 · kind u32 · message`, little endian.
+// The hand-made protocol of the raw socket peers: frames of `length u32 · call u32 · kind u32 · message`, little endian.
 const headBytes = 12;
 /** Up to here one copy is cheaper than a system call with many parts. */
 const copyMax = 64 * 1024;
+
+/** The head of a frame. */
+export function headOf(length, call, kind) {
+  const head = Buffer.allocUnsafe(headBytes);
+  head.writeUInt32LE(length, 0);
+  head.writeUInt32LE(call, 4);
+  head.writeUInt32LE(kind, 8);
+  return head;
+}
 
 /** Collects the frames of one turn of the event loop and writes them at once. */
 export class FrameWriter {
@@ -15,12 +24,8 @@ export class FrameWriter {
 
   /** @param {Uint8Array} message */
   write(call, kind, message) {
-    const head = Buffer.allocUnsafe(headBytes);
-    head.writeUInt32LE(message.length, 0);
-    head.writeUInt32LE(call, 4);
-    head.writeUInt32LE(kind, 8);
     if (this.#parts.length === 0) setImmediate(() => this.#flush());
-    this.#parts.push(head, message);
+    this.#parts.push(headOf(message.length, call, kind), message);
     this.#bytes += headBytes + message.length;
   }
 

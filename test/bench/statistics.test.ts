@@ -152,7 +152,8 @@ describe('as in the quick start', () => {
   const plain = scenarios.filter((each) => each.plain);
 
   it.each(plain.map(({ name }) => name))('%s is beside the same with everything given back', (name) => {
-    expect(asked(name)).toEqual(['quick start', 'quick start, new', 'rdma-rpc', 'grpc-js']);
+    const threads = name.startsWith('tcp-') ? [] : ['MessagePort'];
+    expect(asked(name)).toEqual(['quick start', 'quick start, new', 'rdma-rpc', 'grpc-js', ...threads]);
   });
 
   it('echo and put run at three sizes on both networks, and stand first', () => {
@@ -166,9 +167,25 @@ describe('as in the quick start', () => {
   });
 });
 
+describe('on one host', () => {
+  const sockets = ['grpc-js', 'connect-node', 'net+protobufjs', 'net+msgpackr'];
+
+  it.each([
+    ['echo-1MiB-x8', ['rdma-rpc', 'sealed', 'limit', ...sockets, 'capnweb', 'MessagePort']],
+    ['echo-16MiB-x2', ['rdma-rpc', 'limit', ...sockets, 'MessagePort']],
+    ['echo-32B-x1-beside-16MiB', ['rdma-rpc', 'limit', ...sockets, 'MessagePort']],
+    ['echo-32B-x1-beside-16MiB-elsewhere', ['rdma-rpc', ...sockets]],
+  ])('%s: %j', (name, expected) => {
+    expect(asked(name)).toEqual(expected);
+  });
+});
+
 describe('over TCP', () => {
   it.each([
-    ['tcp-echo-32B-x256', ['rdma-rpc', 'sealed', 'tls', 'grpc-js', 'grpc-js tls', 'net+protobufjs']],
+    [
+      'tcp-echo-32B-x256',
+      ['rdma-rpc', 'sealed', 'tls', 'grpc-js', 'grpc-js tls', 'net+protobufjs', 'net+msgpackr'],
+    ],
     ['tcp-echo-32B-x1', ['rdma-rpc', 'sealed', 'tls', 'grpc-js', 'grpc-js tls', 'net bare']],
     ['tcp-put-1MiB-x8', ['rdma-rpc', 'sealed', 'grpc-js', 'grpc-js tls', 'C sender']],
     ['tcp-handshakes-x8', ['rdma-rpc', 'tls', 'tls bare']],
@@ -278,10 +295,14 @@ describe('the report', () => {
     const asleep = scenarios.find((each) => each.together)!;
     const usual = scenarios.find((each) => !each.together)!;
     const placement = { server: '2', client: '3', all: '2,3', one: '2' };
-    expect(placementOf(usual, placement, true)).toBe('apart, spins, then sleeps');
-    expect(placementOf(usual, placement, false)).toBe('apart, sleeps');
-    expect(placementOf(asleep, placement, true)).toBe('both on CPU 2, sleeps');
-    expect(placementOf(usual, undefined, true)).toBe('free, spins, then sleeps');
+    const [spins, sleeps] = [{ polls: true }, { polls: false }];
+    expect(placementOf(usual, placement, spins)).toBe('apart, spins, then sleeps');
+    expect(placementOf(usual, placement, sleeps)).toBe('apart, sleeps');
+    expect(placementOf(usual, placement, { ...sleeps, threads: true })).toBe(
+      'two threads on CPUs 2,3, sleeps',
+    );
+    expect(placementOf(asleep, placement, spins)).toBe('both on CPU 2, sleeps');
+    expect(placementOf(usual, undefined, spins)).toBe('free, spins, then sleeps');
   });
 });
 
