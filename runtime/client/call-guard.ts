@@ -130,7 +130,8 @@ export class CallGuard implements Abortable {
   #arm(): void {
     clearTimeout(this.#timer);
     const leftMs = this.#deadlineMs - clockMs();
-    if (leftMs <= timerMaxMs) this.#timer = setTimeout(() => this.#give(Reason.deadline, undefined), leftMs);
+    if (leftMs > timerMaxMs) return;
+    this.#timer = setTimeout(() => this.#give(Reason.deadline, undefined), Math.max(0, leftMs));
   }
 
   #give(reason: number, cause: unknown): void {

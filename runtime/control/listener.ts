@@ -17,6 +17,16 @@ function listenOn(server: Server, options: object): Promise<void> {
   });
 }
 
+/** Node 26 and on: what `--permission` leaves out is thrown behind the back of who listens on an IP address, and ends the process. */
+function checkNetAllowed(text: string): void {
+  const { permission } = process as { permission?: { has(scope: string): boolean } };
+  if (permission === undefined || !process.allowedNodeEnvironmentFlags.has('--allow-net')) return;
+  if (permission.has('net')) return;
+  throw new Error(
+    `listen ${text}: Node runs with --permission, which allows no network: start it with --allow-net, too`,
+  );
+}
+
 export class Listener {
   readonly #onConnection: (socket: Socket) => void;
   readonly #file: SocketFile;
@@ -33,6 +43,7 @@ export class Listener {
   /** Returns the address that clients connect to. A socket that a dead process left is replaced. Rejects when it is closed meanwhile. */
   async listen(text: string): Promise<string> {
     const address = parseAddress(text);
+    if (address.kind !== 'unix') checkNetAllowed(text);
     const server = this.#made(address);
     this.#server = server;
     try {

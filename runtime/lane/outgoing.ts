@@ -78,6 +78,7 @@ export class Outgoing {
     if (metadata !== undefined) submission.metadata = undefined;
     if (target.gone === true) return -Reason.sessionLost;
     const control = this.#control;
+    if (!this.#flushScheduled && control[Ctl.inCallback] === 0) this.#schedule();
     if (control[Ctl.freeSlots]! <= this.#scarceSlots && !this.#mayTake(target.session)) return noSlot;
     const metadataBytes = metadata === undefined ? 0 : metadata.byteLength;
     if (sink !== 0 || metadataBytes > target.eagerBytes) {
@@ -127,6 +128,7 @@ export class Outgoing {
     submission.metadata = undefined;
     if (target.gone === true) return -Reason.sessionLost;
     const control = this.#control;
+    if (!this.#flushScheduled && control[Ctl.inCallback] === 0) this.#schedule();
     if (control[Ctl.freeSlots]! <= this.#scarceSlots && !this.#mayTake(target.session)) return noSlot;
     const slot = this.#popSlot();
     // The text matters more than the metadata.
@@ -156,6 +158,15 @@ export class Outgoing {
   #overflown(type: object): void {
     this.#overflows = type === this.#overflowType ? this.#overflows + 1 : 1;
     this.#overflowType = type;
+  }
+
+  /**
+   * Before anything is staged, since it throws where the stack of the application has come to its end: a frame whose submission
+   * has thrown must not go, as its call slot is given to another call.
+   */
+  #schedule(): void {
+    queueMicrotask(this.#flushNow);
+    this.#flushScheduled = true;
   }
 
   #popSlot(): number {
@@ -205,11 +216,12 @@ export class Outgoing {
     words[at + Sub.timeoutUs] = timeoutUs;
     control[Ctl.staged] = staged + 1;
     this.submittedBytes = metadataBytes + messageBytes;
-    if (staged + 1 >= flushEvery) {
+    if (staged + 1 < flushEvery) return;
+    try {
       this.#native.flush();
-    } else if (!this.#flushScheduled && control[Ctl.inCallback] === 0) {
-      this.#flushScheduled = true;
-      queueMicrotask(this.#flushNow);
+    } catch (error) {
+      // No stack is left for it. What is staged goes with the turn.
+      if (!(error instanceof RangeError)) throw error;
     }
   }
 

@@ -1,0 +1,28 @@
+/** Under Node's --permission, from Node 26 on, nobody listens on an IP address without --allow-net: who tries learns the flag. */
+import { createServer } from 'rdma-rpc';
+import { afterEach, expect, test, vi } from 'vitest';
+
+afterEach(() => {
+  vi.restoreAllMocks();
+  Reflect.deleteProperty(process, 'permission');
+});
+
+/** `flag`: this Node has --allow-net; `net`: it was given. */
+function permitted(flag: boolean, net: boolean): void {
+  const has = (scope: string): boolean => scope !== 'net' || net;
+  Object.defineProperty(process, 'permission', { value: { has }, configurable: true });
+  vi.spyOn(process.allowedNodeEnvironmentFlags, 'has').mockReturnValue(flag);
+}
+
+test.each([
+  ['Node 26 without --allow-net', true, false, /--allow-net/],
+  ['Node 26 with it', true, true, undefined],
+  ['Node 24, which has no such flag', false, false, undefined],
+])('%s', async (_, flag, net, refusal) => {
+  const server = createServer();
+  permitted(flag, net);
+  const listens = server.listen('127.0.0.1:0');
+  if (refusal === undefined) expect(await listens).toMatch(/^127\.0\.0\.1:\d+$/);
+  else await expect(listens).rejects.toThrow(refusal);
+  await server.shutdown();
+});
