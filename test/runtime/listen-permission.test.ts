@@ -11,7 +11,8 @@ afterEach(() => {
 function permitted(flag: boolean, net: boolean): void {
   const has = (scope: string): boolean => scope !== 'net' || net;
   Object.defineProperty(process, 'permission', { value: { has }, configurable: true });
-  vi.spyOn(process.allowedNodeEnvironmentFlags, 'has').mockReturnValue(flag);
+  const flags = new Set(flag ? ['--allow-net'] : []);
+  vi.spyOn(process, 'allowedNodeEnvironmentFlags', 'get').mockReturnValue(flags);
 }
 
 test.each([
