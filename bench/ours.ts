@@ -49,6 +49,7 @@ async function serve(options: EndOptions, handlers: BenchHandlers): Promise<Benc
   const server = createServer({
     messageMaxBytes,
     sessionsPerPeerMax,
+    // The default now; older builds (`--against`) must be told.
     requestMemory: 'call',
     ...tlsOf(options),
   }).add(BenchDefinition, {

@@ -144,9 +144,9 @@ of the scenarios below. The last two columns compare the quick start with the st
 the same time.`;
 
 const expertWords = `Calls/s. What is done for \`rdma-rpc\` here and not in the quick start: large requests lie in memory of
-\`allocBuffer()\` that is used again, answers arrive \`into\` such memory, the server has \`requestMemory: 'call'\`, and both sides
-an arena of 384 MiB. Other peers get the kind of buffer that they like best, too. GB/s and latencies are of \`rdma-rpc\`; beside
-transfers GB/s is theirs. All figures of all peers: \`npm run bench -- --json rows.json\`.`;
+\`allocBuffer()\` that is used again, answers arrive \`into\` such memory, and both sides have an arena of 384 MiB. Other peers get the kind of
+buffer that they like best, too. GB/s and latencies are of \`rdma-rpc\`; beside transfers GB/s is theirs. All figures of all
+peers: \`npm run bench -- --json rows.json\`.`;
 
 const otherResults = `How it is measured: [README.md](README.md). Streams: [stream/RESULTS.md](stream/RESULTS.md). The codec:
 [codec/RESULTS.md](codec/RESULTS.md). Real RDMA: [verbs/RESULTS.md](verbs/RESULTS.md). What earlier runs and single
