@@ -97,6 +97,20 @@ export function plainBeside(
   };
 }
 
+/** Memory of both processes of a program as in the quick start, some seconds after large calls. */
+export function restAtMost(scenario: string, most: number): Goal {
+  return {
+    goal: `${scenario}: as in the quick start memory at most ${most} × what it was before`,
+    judge(find) {
+      const row = find(scenario, 'quick start');
+      if (row === undefined) return undefined;
+      const grpc = find(scenario, 'grpc-js');
+      const beside = grpc && `; grpc-js ${times(grpc.restTimes)}`;
+      return { found: `${times(row.restTimes)}${beside ?? ''}`, reached: row.restTimes <= most };
+    },
+  };
+}
+
 /** The time of a call, as a multiple of that of another scenario with as many in flight. */
 export function timeTimesScenario(scenario: string, base: string, most: number): Goal {
   const goal = `${scenario}: a call takes at most ${most} × the time of ${base}`;

@@ -92,7 +92,7 @@ function shareText(share: number | undefined): string {
 /** One line for each scenario: ours in full, of the others calls/s. Rows of one Node. */
 export function scenarioLines(rows: readonly Row[]): string {
   const counted = rows.filter(
-    ({ scenario, callsPerSecond }) => callsPerSecond > 0 && !/plain-/.test(scenario),
+    ({ scenario, callsPerSecond }) => callsPerSecond > 0 && !/^(tcp-)?(plain|rest)-/.test(scenario),
   );
   const others = unique(counted.map(({ peer }) => peer)).filter((peer) => peer !== own);
   const lines = unique(counted.map(({ scenario }) => scenario)).map((scenario) => {

@@ -97,6 +97,7 @@ export class Pair {
   /** Rejects with the reason when a call failed or nothing came back in time. */
   async run(scenario: Scenario, window: Window): Promise<Measurement> {
     if (scenario.kind === 'idle') return await this.idle(window);
+    if (scenario.kind === 'rest') return await this.rest(scenario, window);
     if (scenario.kind === 'sessions') return await this.sessions(scenario.sessions, window);
     const message: ToEnd = { type: 'run', scenario, window, serverPid: this.server.pid ?? 0 };
     this.client.send(message);
@@ -113,6 +114,23 @@ export class Pair {
     const cpu = cpuMeter([this.server.pid ?? 0, this.client.pid ?? 0]);
     await new Promise((done) => setTimeout(done, window.measureMs));
     return { ...nothing, ...cpu() };
+  }
+
+  /**
+   * The memory of both processes some seconds after large calls, beside what they had after small ones, which
+   * have V8 compile and its heap grow as any calls do.
+   */
+  private async rest(scenario: Scenario, window: Window): Promise<Measurement> {
+    const resident = (): number =>
+      [this.server, this.client].reduce((sum, { pid }) => sum + residentBytes(pid ?? 0), 0);
+    const pause = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
+    const restMs = window.restMs ?? 0;
+    await this.run({ ...scenario, kind: 'echo', payloadBytes: 32 }, window);
+    await pause(restMs);
+    const before = resident();
+    const measurement = await this.run({ ...scenario, kind: 'echo' }, window);
+    await pause(restMs);
+    return { ...measurement, restTimes: resident() / before };
   }
 
   /** What the server's process grows by, and both use of a CPU, with so many connections that say nothing. */

@@ -47,6 +47,7 @@ function fitsLimit({ inFlight, payloadBytes, mixedBytes, sessions }: Scenario): 
 /** What a peer can be asked. Bare sockets answer one question only, they are no RPC to be compared elsewhere. */
 export function fits(peer: string, scenario: Scenario): boolean {
   const { name, kind, network, payloadBytes, besideBytes, sessions, plain, step } = scenario;
+  if (kind === 'rest') return peer === 'quick start' || peer === 'grpc-js';
   if (plain) return plainPeers.includes(peer) || (peer === 'MessagePort' && network === 'host');
   if (peer.startsWith('quick start')) return false;
   if (step && !stepPeers.includes(peer)) return false;

@@ -25,6 +25,9 @@ const quickWindow: Window = { warmupMs: 150, measureMs: 200 };
  */
 const plainWindow: Window = { firstMs: 1000, warmupMs: 2500, measureMs: 800 };
 const quickPlainWindow: Window = { firstMs: 200, warmupMs: 400, measureMs: 200 };
+/** Long enough for what an idle program gives back by itself. */
+const restWindow: Window = { warmupMs: 500, measureMs: 1500, restMs: 5000 };
+const quickRestWindow: Window = { warmupMs: 200, measureMs: 200, restMs: 500 };
 /** The first load of a process meets interpreted code: it is given this long before it counts. */
 const compileMs = 1000;
 const quickCompileMs = 250;
@@ -108,7 +111,8 @@ export class Rounds {
   }
 
   /** `first`: of its pair of processes. */
-  #window({ plain }: Scenario, first: boolean): Window {
+  #window({ kind, plain }: Scenario, first: boolean): Window {
+    if (kind === 'rest') return this.#quick ? quickRestWindow : restWindow;
     if (plain) return this.#quick ? quickPlainWindow : plainWindow;
     const window = this.#quick ? quickWindow : fullWindow;
     return first ? { ...window, warmupMs: this.#quick ? quickCompileMs : compileMs } : window;

@@ -23,6 +23,8 @@ export interface Row {
   p999Us: number;
   /** Of one CPU, both processes together with their helper threads: up to 100 times the number of CPUs. */
   cpuPercent: number;
+  /** Memory of both processes some seconds after large calls, as a multiple of before; 0 where not asked. */
+  restTimes: number;
   /** Of the server's process, for each connection that is open and idle; 0 where that was not asked. */
   bytesPerSession: number;
   /**
@@ -58,6 +60,7 @@ export type Measurement = Omit<
 /** The figures that only some scenarios ask for. */
 export const notAsked = {
   firstCallsPerSecond: 0,
+  restTimes: 0,
   bytesPerSession: 0,
   clientCpuUs: 0,
   serverCpuUs: 0,
@@ -71,6 +74,7 @@ const measured = [
   'p99Us',
   'p999Us',
   'cpuPercent',
+  'restTimes',
   'bytesPerSession',
   'clientCpuUs',
   'serverCpuUs',

@@ -5,7 +5,7 @@ import type { Placement } from './placement.ts';
 export interface Scenario {
   /** `<kind>-<payload>-x<in flight>`, `plain-…` for those as in the quick start, `tcp-…` over TCP: the name that rows and `--only` use. */
   name: string;
-  kind: 'echo' | 'put' | 'idle' | 'sessions' | 'handshakes' | 'opens';
+  kind: 'echo' | 'put' | 'idle' | 'rest' | 'sessions' | 'handshakes' | 'opens';
   /** 'host': shared memory, unix sockets. 'tcp': TCP over loopback, for everybody. */
   network: 'host' | 'tcp';
   payloadBytes: number;
@@ -112,9 +112,19 @@ const plainLoads: readonly Scenario[] = (['echo', 'put'] as const).flatMap((kind
   [load(kind, '20KiB', 20 * KiB, 8), load(kind, '64KiB', 64 * KiB, 8), load(kind, '1MiB', MiB, 8)].map(plain),
 );
 
+/** Large calls of a program as in the quick start, and then none: what is looked at is memory, before and after. */
+const rest: Scenario = {
+  ...load('echo', '1MiB', MiB, 8),
+  name: 'rest-after-1MiB-x8',
+  kind: 'rest',
+  plain: true,
+};
+
 export const scenarios: readonly Scenario[] = [
   ...plainLoads,
   ...plainLoads.map(overTcp),
+  rest,
+  overTcp(rest),
   load('echo', '32B', 32, 1),
   load('echo', '32B', 32, 32),
   load('echo', '32B', 32, 256),

@@ -110,6 +110,20 @@ describe('goals', () => {
     }
   });
 
+  it.each([
+    [1.2, true],
+    [1.21, false],
+  ])('memory after large calls of %d times that before: reached is %s', (restTimes, reached) => {
+    const name = 'tcp-rest-after-1MiB-x8';
+    const goal = `${name}: as in the quick start memory at most 1.2 × what it was before`;
+    const grpc = row(name, 'grpc-js', { restTimes: 3 });
+    expect(verdict([row(name, 'quick start', { restTimes })], goal)).toBe(reached);
+    expect(
+      judge([row(name, 'quick start', { restTimes }), grpc]).find((each) => each.goal === goal)?.found,
+    ).toBe(`${restTimes.toFixed(2)} ×; grpc-js 3.00 ×`);
+    expect(verdict([grpc], goal)).toBeUndefined();
+  });
+
   const of32 = 'echo-200B-x256: at least 80 % of the calls/s of echo-32B-x256';
   const of8000 = 'echo-9KiB-x8: a call takes at most 1.3 × the time of echo-8000B-x8';
   it.each([
