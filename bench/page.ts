@@ -203,21 +203,21 @@ const readmePeers: readonly string[] = [
 ];
 
 /**
- * `before` with its figures, between `<!-- figures -->` and `<!-- /figures -->`, made anew of the first Node's
- * rows. Throws when it has no such part.
+ * `before` with its figures, between `<!-- figures -->` and `<!-- /figures -->`, made anew: the rows as in the
+ * quick start, and of the first Node some others. Throws when it has no such part.
  */
 export function readmeText(before: string, { head, rows }: Pick<Page, 'head' | 'rows'>): string {
   const part = /(?<=<!-- figures -->\n)[\s\S]*?(?=<!-- \/figures -->)/;
   if (!part.test(before)) throw new Error('--readme: the file has no part between figures and /figures');
-  const [version] = versionsOf(rows);
+  const [version, ...others] = versionsOf(rows);
   const first = rows.filter(({ node }) => node === version);
   const chosen = first.filter(
     ({ scenario, peer }) => readmeScenarios.includes(scenario) && readmePeers.includes(peer),
   );
   const text = [
     head,
-    quickStartTable(first) || notRun,
-    'With everything done that the guide knows for large messages, and small calls:',
+    quickStartTable(rows) || notRun,
+    `With everything done that the guide knows for large messages, and small calls${others.length > 0 ? `, Node ${version}` : ''}:`,
     scenarioLines(chosen),
   ].join('\n\n');
   return before.replace(part, () => `\n${text}\n\n`);

@@ -111,6 +111,10 @@ describe('the page', () => {
     expect(after).toMatch(/echo-32B-x1[^\n]*\n\n<!-- \/figures -->\nbelow\n$/);
     expect(after).not.toContain('old');
     expect(readmeText(after, { head: 'a machine', rows })).toBe(after);
+    const both = [...rows, ...rows.map((each) => ({ ...each, node: '24.0.0' }))];
+    const several = readmeText(before, { head: '', rows: both });
+    expect(several).toMatch(/tcp-put-1MiB-x8, Node 24\.0\.0[\s\S]*small calls, Node 20\.0\.0:/);
+    expect(several.match(/echo-32B-x1/g)).toHaveLength(1);
     expect(() => readmeText('no such part', { head: '', rows })).toThrow('no part between');
   });
 });
