@@ -5,6 +5,7 @@
 import { CodecError } from '../codec/error.ts';
 import { nestingMax } from '../codec/limits.ts';
 import { lengthOf, plainBytes } from '../codec/memory/intrinsic.ts';
+import { isDetached, whyDetached } from '../codec/memory/lent.ts';
 import { holesMax, type Sink } from '../codec/memory/sink.ts';
 
 /** Where in a value something is: keys of objects, positions in arrays. */
@@ -122,6 +123,7 @@ export class Measure {
   #bytes(value: Uint8Array): number {
     const sink = this.#sink!;
     const length = lengthOf(value);
+    if (length === 0 && isDetached(value)) this.#refuse(whyDetached(value.buffer));
     // What packs it would believe what it says of itself.
     if (plainBytes(value) !== value) this.#odd = true;
     if (length < sink.gatherBytes || sink.planned >= holesMax) return headBytes + length;

@@ -3,6 +3,7 @@
  * empty. The first such requests of each method are looked at, as a handler does so in the first or in none; one
  * warning names the method, the field and what to do. Made by HandlerTable for each method, used by RequestLease.
  */
+import { isDetached } from '../codec/memory/lent.ts';
 import { processWarning, type Warn } from '../core/warnings.ts';
 import { watchedRequests } from '../limits.ts';
 
@@ -72,15 +73,5 @@ export class StaleRequests {
       `${this.#method}: \`${field}\` of a request was read when its call was over and its memory had been given back, so it is empty; ` +
         "call keep(request) in the handler (or set requestMemory: 'lease' for the server), or copy what is needed later. This is said once for each method.",
     );
-  }
-}
-
-function isDetached(view: ArrayBufferView): boolean {
-  try {
-    // Throws for a buffer without memory, whose `detached` is not everywhere yet.
-    new Uint8Array(view.buffer as ArrayBuffer);
-    return false;
-  } catch {
-    return true;
   }
 }

@@ -20,13 +20,13 @@ function part(folder: string, below: string, files: string): LayerRule {
 export const typescriptLayers: readonly LayerRule[] = [
   {
     files:
-      /^runtime\/(clock|event-row|limits|native-remedy|native-sockets|native-stats|native-words|security-levels|verbs-report)\.ts$/,
+      /^runtime\/(clock|collector|event-row|limits|native-remedy|native-sockets|native-stats|native-words|security-levels|verbs-report)\.ts$/,
     mayUse: /^$/,
   },
   {
     files: /^runtime\/(native|js-runtime|addon-path)\.ts$/,
     mayUse:
-      /^runtime\/(clock|native|addon-path|js-runtime|native-remedy|native-sockets|native-stats|native-words|verbs-report)\.ts$/,
+      /^runtime\/(clock|collector|native|addon-path|js-runtime|native-remedy|native-sockets|native-stats|native-words|verbs-report)\.ts$/,
   },
   // What client and server share, from below; neither of the two knows the other.
   part('codec', '', ''),
@@ -43,7 +43,7 @@ export const typescriptLayers: readonly LayerRule[] = [
   part('tensor', 'codec', ''),
   part('validate', 'details core codec', ''),
   part('telemetry', 'counters control core', 'clock native'),
-  part('connect', 'client core codec', 'clock limits native'),
+  part('connect', 'client core codec', 'clock collector limits native'),
   part('services', 'server control core codec', 'clock limits'),
   part('workers', 'server control core', 'clock limits'),
   // Both sides at once: nothing else is built on these.

@@ -42,6 +42,17 @@ export function lentLease(buffer: ArrayBufferLike): object | undefined {
   return Lent.lease(buffer);
 }
 
+/** Whether the memory of this view is gone. */
+export function isDetached(view: ArrayBufferView): boolean {
+  try {
+    // Throws for a buffer without memory, whose `detached` is not everywhere yet.
+    new Uint8Array(view.buffer as ArrayBuffer);
+    return false;
+  } catch {
+    return true;
+  }
+}
+
 /** Why a view of this buffer is empty, and what to do. */
 export function whyDetached(buffer: ArrayBufferLike): string {
   const method = Lent.method(buffer);
