@@ -1,5 +1,5 @@
-// When V8 is asked for a collection of its young objects: for messages that were lent and not given back, not for
-// those that come back, and never for more than a share of the thread's time unless it is overdue.
+// When V8 is asked for a collection of its young objects: for messages that were lent and not given back, not
+// for those that come back, and never for more than a share of the thread's time unless it is overdue.
 #include "binding/buffers/young_buffers.h"
 
 #include <gtest/gtest.h>
