@@ -38,7 +38,8 @@ struct PathState {
   /// So many times the same bytes have been sent again, or the peer has been asked whether it takes more,
   /// without any answer of the peer's kernel.
   std::uint32_t unanswered = 0;
-  std::uint64_t bytes = 0;  ///< given to the kernel and not acknowledged
+  std::uint64_t bytes = 0;      ///< given to the kernel and not acknowledged
+  std::uint32_t silent_ms = 0;  ///< so long nothing at all has come from the peer's kernel
 };
 
 struct TcpOptions {

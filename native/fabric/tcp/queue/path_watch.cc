@@ -19,8 +19,16 @@ namespace rdma_rpc::fabric::tcp {
 namespace {
 
 /// Repetitions without an answer. The kernel doubles the time between them: on a local network these are 6 s.
-/// Where every third packet is lost on its way, the sixth try in a row is lost once in 700 times.
 constexpr std::uint32_t kUnansweredMax = 5;
+/// So many where something has come from the peer meanwhile, which acknowledges none of these bytes: only one
+/// direction may be silent, or a network may lose much. Where each fifth packet is lost either way, seven
+/// tries in a row fail once in 1,300 times, and that takes 13 s.
+constexpr std::uint32_t kUnansweredOfHeardMax = 6;
+/// Nothing has come from the peer at all.
+constexpr std::uint32_t kSilentMs = 5000;
+/// Without a look for so long this process was stopped, or busy. What the kernel has sent again meanwhile
+/// says nothing of the path as it is now.
+constexpr std::chrono::seconds kStoodStill{3};
 /// And so many looks without an answer: what this host's own queue drops is repeated twice a second.
 constexpr std::uint32_t kLooksLeast = 5;
 /// Looks that ask the kernel before others of the thread have their turn, at 1 to 6 us each, and the pause
@@ -42,7 +50,7 @@ PathState kernel_path_state(int fd) {
   // Retransmissions since the last acknowledgement of anything new; and probes of a window that is closed,
   // which a peer that is stopped answers.
   return {std::max<std::uint32_t>(info.tcpi_retransmits, info.tcpi_probes),
-          static_cast<std::uint64_t>(std::max(bytes, 0))};
+          static_cast<std::uint64_t>(std::max(bytes, 0)), info.tcpi_last_ack_recv};
 }
 
 PathWatch::Found PathWatch::look(const TcpOptions& options, int fd, Clock::time_point now) {
@@ -50,17 +58,22 @@ PathWatch::Found PathWatch::look(const TcpOptions& options, int fd, Clock::time_
     // It has had no second to arrive.
     watched_ = std::exchange(sent_, false);
     suspect_ = false;
-    answered_ = now;
+    slept_through_ = 0;
+    answered_ = looked_ = now;
     return watched_ ? Found::under_way : Found::nothing;
   }
   state_ = options.path_state ? options.path_state(fd) : kernel_path_state(fd);
+  if (now - std::exchange(looked_, now) > kStoodStill) slept_through_ = state_.unanswered;
   if (state_.unanswered == 0) answered_ = now;
+  if (state_.unanswered < slept_through_) slept_through_ = 0;
   if (state_.bytes == 0) {
     watched_ = sent_ = false;
     return Found::nothing;
   }
   // The answer to the last repetition may be on its way, so it has until the next look.
-  const bool seemed = std::exchange(suspect_, state_.unanswered >= kUnansweredMax);
+  const std::uint32_t most = state_.silent_ms >= kSilentMs ? kUnansweredMax : kUnansweredOfHeardMax;
+  const bool many = state_.unanswered >= most && (slept_through_ == 0 || state_.unanswered > slept_through_);
+  const bool seemed = std::exchange(suspect_, many);
   const auto least = std::chrono::milliseconds(kLooksLeast * options.path_look_ms);
   silent_ = seemed && suspect_ && now - answered_ >= least;
   return silent_ ? Found::silent : Found::under_way;

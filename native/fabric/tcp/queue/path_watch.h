@@ -42,11 +42,13 @@ class PathWatch {
 
  private:
   bool sent_ = false;
-  bool watched_ = false;  ///< something has been sent, and may not have arrived
-  bool suspect_ = false;  ///< the look before has found too many repetitions already
+  bool watched_ = false;             ///< something has been sent, and may not have arrived
+  bool suspect_ = false;             ///< the look before has found too many repetitions already
+  std::uint32_t slept_through_ = 0;  ///< repetitions while this process stood still
   bool silent_ = false;
   PathState state_;
   Clock::time_point answered_{};  ///< the last look that found no repetition
+  Clock::time_point looked_{};
 };
 
 /// Of the device: when the queue pairs are looked at.

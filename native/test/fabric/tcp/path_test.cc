@@ -47,12 +47,12 @@ constexpr PathState kArrived{0, 0};
 INSTANTIATE_TEST_SUITE_P(
     Courses, TcpPath,
     testing::Values(Course{"nothing is ever sent",
-                           {{kRests, {9, 9}, Found::nothing}, {kRests, {9, 9}, Found::nothing}}},
+                           {{kRests, {9, 9, 9000}, Found::nothing}, {kRests, {9, 9, 9000}, Found::nothing}}},
                     Course{"all arrives",
-                           {{kSends, {9, 9}, Found::under_way},
+                           {{kSends, {9, 9, 9000}, Found::under_way},
                             {kSends, kArrived, Found::nothing},
-                            {kRests, {9, 9}, Found::nothing},
-                            {kSends, {9, 9}, Found::under_way},
+                            {kRests, {9, 9, 9000}, Found::nothing},
+                            {kSends, {9, 9, 9000}, Found::under_way},
                             {kRests, kArrived, Found::nothing}}},
                     Course{"a peer that is stopped: it answers each probe",
                            {{kSends, {0, 9}, Found::under_way},
@@ -75,7 +75,7 @@ INSTANTIATE_TEST_SUITE_P(
                             {kRests, {4, 9}, Found::under_way},
                             {kRests, {4, 9}, Found::under_way},
                             {kRests, {4, 9}, Found::under_way},
-                            {kRests, {5, 9}, Found::under_way},
+                            {kRests, {5, 9, 9000}, Found::under_way},
                             {kSends, {0, 9}, Found::under_way},
                             {kRests, kArrived, Found::nothing}}},
                     Course{"a hole",
@@ -83,31 +83,58 @@ INSTANTIATE_TEST_SUITE_P(
                             {kRests, {3, 9}, Found::under_way},
                             {kRests, {4, 9}, Found::under_way},
                             {kRests, {4, 9}, Found::under_way},
-                            {kRests, {5, 9}, Found::under_way},
-                            {kRests, {5, 9}, Found::silent}}},
+                            {kRests, {5, 9, 9000}, Found::under_way},
+                            {kRests, {5, 9, 9000}, Found::silent}}},
                     Course{"a hole that more is sent into",
                            {{kSends, {3, 9}, Found::under_way},
                             {kSends, {4, 99}, Found::under_way},
                             {kSends, {4, 999}, Found::under_way},
                             {kSends, {4, 999}, Found::under_way},
                             {kSends, {4, 999}, Found::under_way},
-                            {kSends, {5, 999}, Found::under_way},
-                            {kSends, {6, 999}, Found::silent}}},
+                            {kSends, {5, 999, 9000}, Found::under_way},
+                            {kSends, {6, 999, 9000}, Found::silent}}},
                     Course{"many repetitions in a short time, which the queue of this host drops",
                            {{kSends, {3, 9}, Found::under_way},
-                            {kRests, {5, 9}, Found::under_way},
-                            {kRests, {7, 9}, Found::under_way},
-                            {kRests, {9, 9}, Found::under_way},
-                            {kRests, {11, 9}, Found::under_way},
-                            {kRests, {13, 9}, Found::silent}}},
+                            {kRests, {5, 9, 9000}, Found::under_way},
+                            {kRests, {7, 9, 9000}, Found::under_way},
+                            {kRests, {9, 9, 9000}, Found::under_way},
+                            {kRests, {11, 9, 9000}, Found::under_way},
+                            {kRests, {13, 9, 9000}, Found::silent}}},
                     Course{"a peer that is stopped, and then a hole",
                            {{kSends, {0, 9}, Found::under_way},
                             {kRests, {0, 9}, Found::under_way},
                             {kRests, {2, 9}, Found::under_way},
                             {kRests, {3, 9}, Found::under_way},
                             {kRests, {4, 9}, Found::under_way},
-                            {kRests, {5, 9}, Found::under_way},
-                            {kRests, {6, 9}, Found::silent}}}));
+                            {kRests, {5, 9, 9000}, Found::under_way},
+                            {kRests, {6, 9, 9000}, Found::silent}}},
+                    Course{"a network that loses much, or one direction that is silent: the peer is heard",
+                           {{kSends, {3, 9, 100}, Found::under_way},
+                            {kSends, {4, 9, 900}, Found::under_way},
+                            {kSends, {5, 9, 100}, Found::under_way},
+                            {kSends, {5, 9, 900}, Found::under_way},
+                            {kSends, {5, 9, 100}, Found::under_way},
+                            {kRests, {5, 9, 900}, Found::under_way},
+                            {kRests, {5, 9, 100}, Found::under_way},
+                            {kRests, {6, 9, 900}, Found::under_way},
+                            {kRests, {6, 9, 100}, Found::silent}}}));
+
+TEST(TcpPathWatch, WhatWasSentAgainWhileThisProcessStoodStillIsForgiven) {
+  PathState state{4, 9, 9000};
+  const TcpOptions options{.path_state = [&state](int) { return state; }};
+  PathWatch watch;
+  const auto look = [&](int second) {
+    return watch.look(options, -1, PathWatch::Clock::time_point(std::chrono::seconds(second)));
+  };
+  watch.sent();
+  EXPECT_EQ(look(0), Found::under_way);
+  EXPECT_EQ(look(1), Found::under_way);
+  state.unanswered = 6;  // for 14 s nobody has looked: the path may be whole again, and nothing has tried it
+  for (int second = 15; second < 25; ++second) EXPECT_EQ(look(second), Found::under_way) << second;
+  state.unanswered = 7;
+  EXPECT_EQ(look(25), Found::under_way);
+  EXPECT_EQ(look(26), Found::silent);
+}
 
 /// A queue pair and its peer, of whose socket packets can be taken away before its kernel sees them.
 struct Way {
@@ -181,7 +208,7 @@ TEST(TcpPathThatIsSilent, EndsItsOwnQueuePairOnly) {
   int silent = -1;
   Way way({.path_look_ms = 1, .path_state = [&silent](int fd) {
              if (silent == -1) silent = fd;
-             return fd == silent ? PathState{5, 1} : PathState{4, 1};
+             return fd == silent ? PathState{5, 1, 9000} : PathState{4, 1};
            }});
   TcpEnd& end = way.end;
   way.send(100);
@@ -200,7 +227,7 @@ TEST(TcpPathThatIsSilent, IsFoundAmongManyBusyQueuePairs) {
   int last = -1;
   TcpEnd end(false, 4096, {.path_look_ms = 1, .path_state = [&last](int fd) {
                              last = std::max(last, fd);
-                             return PathState{fd == last ? 5u : 0u, 1};
+                             return PathState{fd == last ? 5u : 0u, 1, 9000};
                            }});
   std::vector<std::unique_ptr<QueuePair>> all;
   std::vector<std::unique_ptr<RawPeer>> peers;
@@ -222,7 +249,7 @@ TEST(TcpPathThatIsSilent, IsFoundAmongManyBusyQueuePairs) {
 /// Until the reset the device has the socket, and its counts are as they would be without.
 TEST(TcpPathThatIsSilent, LeavesNothingWhenTheDeviceIsClosedBeforeTheReset) {
   auto way = std::make_unique<Way>(TcpOptions{.path_look_ms = 1, .path_state = [](int) {
-                                                return PathState{5, 1};
+                                                return PathState{5, 1, 9000};
                                               }});
   way->send(100);
   ASSERT_TRUE(way->end.until([&] { return way->end.qp->state() == QpState::err; }));
