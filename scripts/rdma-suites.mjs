@@ -51,7 +51,7 @@ export const nativeSuite = (program, directory, filter, part = 0, parts = 1) => 
  * So many guests share the tests of a suite: of two, each takes every second test, or file. With sanitizers the faults take seven
  * minutes, and the Node suite takes as long without; on a busy machine that is twice as much, which is near a suite's limit.
  */
-const GUESTS = { verbs_faults_test: 2, node: 2 };
+const GUESTS = { verbs_faults_test: 2, node: 3 };
 
 const partsOf = (suite, filter, make) => {
   const parts = filter === '' ? (GUESTS[suite] ?? 1) : 1;

@@ -153,11 +153,11 @@ describe('vitest', () => {
     expect(suite!.command('r.json').slice(-2)).toEqual(['-t', 'isolation']);
   });
 
-  test('two guests share the files, but not what is run again', () => {
+  test('three guests share the files, but not what is run again', () => {
     const suites = nodeSuites('rxe', '');
-    expect(suites.map(({ name }) => name)).toEqual(['node 1 of 2', 'node 2 of 2']);
+    expect(suites.map(({ name }) => name)).toEqual(['node 1 of 3', 'node 2 of 3', 'node 3 of 3']);
     for (const [part, each] of suites.entries()) {
-      expect(each.command('r.json').slice(-1)).toEqual([`--shard=${part + 1}/2`]);
+      expect(each.command('r.json').slice(-1)).toEqual([`--shard=${part + 1}/3`]);
       expect(each.command('r.json')).not.toContain('-t');
       const again = [{ key: '', line: '', file: 'test/rdma/a.test.ts', names: ['ends'] }];
       expect(each.command('r.json', again).join(' ')).not.toContain('--shard');
