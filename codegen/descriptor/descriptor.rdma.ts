@@ -161,13 +161,15 @@ function $encodeTo_FileDescriptorProto(m: FileDescriptorProtoInit, sink: $Sink, 
   if (sourceCodeInfo !== undefined) at = $closeSolidField(bytes, at, 74, $encodeTo_SourceCodeInfo(sourceCodeInfo, sink, at + 2, limit - 17, depth + 1, 'rdma_rpc.codegen.FileDescriptorProto.source_code_info'));
   if (publicDependency !== undefined) {
     $checkList(publicDependency, 'rdma_rpc.codegen.FileDescriptorProto.public_dependency');
-    if (at + publicDependency.length * 11 > limit - 13) $noRoom(sink, at);
-    else for (let i = 0; i < publicDependency.length; i++) { at = $writeInt32Field(bytes, at, 80, publicDependency[i]!, 'rdma_rpc.codegen.FileDescriptorProto.public_dependency'); }
+    const count = publicDependency.length;
+    if (at + count * 11 > limit - 13) $noRoom(sink, at);
+    else for (let i = 0; i < count; i++) { at = $writeInt32Field(bytes, at, 80, publicDependency[i]!, 'rdma_rpc.codegen.FileDescriptorProto.public_dependency'); }
   }
   if (weakDependency !== undefined) {
     $checkList(weakDependency, 'rdma_rpc.codegen.FileDescriptorProto.weak_dependency');
-    if (at + weakDependency.length * 11 > limit - 13) $noRoom(sink, at);
-    else for (let i = 0; i < weakDependency.length; i++) { at = $writeInt32Field(bytes, at, 88, weakDependency[i]!, 'rdma_rpc.codegen.FileDescriptorProto.weak_dependency'); }
+    const count = weakDependency.length;
+    if (at + count * 11 > limit - 13) $noRoom(sink, at);
+    else for (let i = 0; i < count; i++) { at = $writeInt32Field(bytes, at, 88, weakDependency[i]!, 'rdma_rpc.codegen.FileDescriptorProto.weak_dependency'); }
   }
   if (syntax !== undefined) at = $writeStringField(sink, at, 98, syntax, limit - 12, 'rdma_rpc.codegen.FileDescriptorProto.syntax');
   if (edition !== undefined) at = $writeInt32Field(bytes, at, 112, edition, 'rdma_rpc.codegen.FileDescriptorProto.edition');
