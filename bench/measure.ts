@@ -21,7 +21,7 @@ export interface Window {
   handshakesFirst?: number;
   /** How long the first calls are counted, as a figure of their own. Default: they are not. */
   firstMs?: number;
-  /** Of kind 'rest': how long both processes rest before their memory is looked at again. */
+  /** How long both processes of a scenario of kind 'rest' do nothing before their memory is looked at again. */
   restMs?: number;
 }
 

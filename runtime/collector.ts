@@ -14,7 +14,7 @@ function find(): Collector | undefined {
     // Not imported: hardly any program needs them, and each would load them.
     const { setFlagsFromString } = process.getBuiltinModule('node:v8');
     const { runInNewContext } = process.getBuiltinModule('node:vm');
-    // The function of new contexts only: whoever looks for a global `gc` finds what there was before.
+    // Only new contexts have the function. A program that looks for a global `gc` finds what it had before.
     setFlagsFromString('--expose-gc');
     const gc: unknown = runInNewContext('gc');
     setFlagsFromString('--no-expose-gc');

@@ -270,7 +270,7 @@ export interface NativeContext {
   allocBuffer(bytes: number, use: number, session?: number): ArrayBuffer | undefined;
   /** The block's memory. The same ArrayBuffer every time while the block lives. Collected: the block is released. */
   blockBuffer(block: number): ArrayBuffer;
-  /** Of a block whose ArrayBuffer only the runtime has seen: whoever gets the block next gets the same one. */
+  /** Gives back a block whose ArrayBuffer only the runtime has seen. The next lease of the block has the same ArrayBuffer. */
   releaseBlock(block: number): void;
   /** The same for a block that nothing has come of: nobody who waits for memory is told of it (`memoryFree`). */
   discardBlock(block: number): void;

@@ -38,7 +38,7 @@ const rounds = options.quick ? 1 : options.rounds;
 
 interface Measured {
   readonly callsPerSecond: number;
-  /** Of CPU, for a call. */
+  /** Microseconds of CPU that a call takes. */
   readonly clientUs: number;
   readonly serverUs: number;
 }
@@ -135,7 +135,7 @@ const found: Rounds[] = trees.map(() => []);
 for (let round = 0; round < rounds; round++) {
   for (const each of found) each.push(new Map());
   for (const row of chosen) {
-    // Who comes second may find the machine warmer, or slower.
+    // The second of two may find the machine warmer, or slower.
     const order = trees.map((_, i) => (round % 2 === 0 ? i : trees.length - 1 - i));
     for (const tree of order) found[tree]!.at(-1)!.set(row.name, await measure(trees[tree]!, row));
   }

@@ -205,7 +205,7 @@ export const runtimeBugs = [
     ],
   },
   {
-    name: 'the requests of a stream are closed in the context of whoever ends it',
+    name: 'the requests of a stream are closed in the context of the code that ends it',
     file: 'producer.ts',
     from: 'iterator.return && this.#scope.run(iterator.return as () => unknown, iterator)',
     to: 'iterator.return?.()',

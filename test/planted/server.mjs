@@ -138,13 +138,13 @@ export const serverBugs = [
     caughtBy: ['test/runtime/async-context.test.ts', 'see nobody when the one before has entered something'],
   },
   {
-    name: 'onWorkerError sees the store of whoever started the group',
+    name: 'onWorkerError sees the store of the code that started the group',
     file: 'worker-group.ts',
     from: 'else inRoot(() => onError(error));',
     to: 'else onError(error);',
     caughtBy: [
       'test/runtime/process/worker-errors.test.ts',
-      'onWorkerError sees no store of whoever started the group',
+      'onWorkerError sees no store of the code that started the group',
     ],
   },
 ];

@@ -10,6 +10,7 @@ import {
 } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';
 import { CallExtras, type CallPlace } from '../../runtime/client/call-extras.ts';
+import { listenLater } from '../../runtime/core/timeout-signals.ts';
 import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
 import { EchoDefinition } from './gen/echo.rdma.ts';
 import { openPair, type Pair } from './pair.ts';
@@ -136,7 +137,8 @@ describe('a signal of AbortSignal.timeout()', () => {
       call.watch(place, attempt);
       call.unwatch();
     }
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    // Its turn comes with theirs, or after it.
+    await new Promise<void>((resolve) => listenLater({ listenNow: resolve }));
     expect([listened(), listenersOf(signal), cancelled]).toEqual([0, 0, []]);
   });
 

@@ -100,7 +100,7 @@ TEST_F(BackgroundTest, ABufferWhoseMemoryHasGoneMeanwhileIsNotKept) {
   EXPECT_EQ(device.regions, 0u);
 }
 
-/// As one that acquire() has registered: whoever uses it must see that its memory has gone.
+/// Like a region that acquire() has registered. Its users must see that its memory has gone.
 TEST_F(BackgroundTest, ABufferWhoseMemoryGoesLaterIsSeenToHaveGone) {
   struct Switched final : fabric::Presence {
     bool present() const override { return here; }

@@ -8,7 +8,7 @@ import { caught, until } from '../../outcomes.ts';
 import { EchoDefinition } from '../gen/echo.rdma.ts';
 import { compiled } from './processes.ts';
 
-test('onWorkerError sees no store of whoever started the group', async () => {
+test('onWorkerError sees no store of the code that started the group', async () => {
   const user = new AsyncLocalStorage<string>();
   const seen: (string | undefined)[] = [];
   const group = await user.run('alice', () =>

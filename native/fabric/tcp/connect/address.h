@@ -29,9 +29,10 @@ bool parse_host(const std::string& host, Place* place);
 std::string to_text(const Place& place);
 /// As connect() and bind() want it. Returns its length.
 socklen_t to_sockaddr(const Place& place, sockaddr_storage* to);
-/// Of a listening socket, or of this end of a connection. False: the system does not say.
+/// The place of a listening socket, or of this end of a connection. Returns false when the system does not
+/// say.
 bool place_of(int fd, Place* place);
-/// Of the other end of a connection. Returns false when the system does not say.
+/// The place of the other end of a connection. Returns false when the system does not say.
 bool peer_place_of(int fd, Place* place);
 
 struct Address {

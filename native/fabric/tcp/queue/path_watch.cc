@@ -20,9 +20,9 @@ namespace {
 
 /// Repetitions without an answer. The kernel doubles the time between them: on a local network these are 6 s.
 constexpr std::uint32_t kUnansweredMax = 5;
-/// So many where something has come from the peer meanwhile, which acknowledges none of these bytes: only one
-/// direction may be silent, or a network may lose much. Where each fifth packet is lost either way, seven
-/// tries in a row fail once in 1,300 times, and that takes 13 s.
+/// The same where something has come from the peer meanwhile that acknowledges none of these bytes: only one
+/// direction may be silent, or the network may lose much. Where each fifth packet is lost either way, seven
+/// tries in a row fail once in 1,300 times. They take 13 s.
 constexpr std::uint32_t kUnansweredOfHeardMax = 6;
 /// Nothing has come from the peer at all.
 constexpr std::uint32_t kSilentMs = 5000;

@@ -21,7 +21,7 @@ class Device;
 /// What the kernel says. Without an answer of the system it is as if all had arrived.
 PathState kernel_path_state(int fd);
 
-/// Of one queue pair.
+/// Watches the path of one queue pair.
 class PathWatch {
  public:
   using Clock = Reactor::Clock;
@@ -51,7 +51,7 @@ class PathWatch {
   Clock::time_point looked_{};
 };
 
-/// Of the device: when the queue pairs are looked at.
+/// Decides when the queue pairs of a device are looked at.
 class PathTimer final : public EventHandler {
  public:
   explicit PathTimer(Device& device) : device_(device) {}
