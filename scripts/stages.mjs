@@ -16,6 +16,15 @@ export const suite = (name, ...command) => ({ name, command });
 /** A step that only makes sooner what later ones need. They make it again, and tell what is wrong. */
 export const ahead = (name, ...command) => ({ name, command, ahead: true });
 
+/**
+ * `list` from another of its members on for each commit, whose hash, in hexadecimal digits, this is. The same one for the
+ * same commit, so that what a run has shown can be shown again.
+ */
+export function turned(list, hash) {
+  const first = Number.parseInt(hash.slice(0, 8) || '0', 16) % list.length;
+  return [...list.slice(first), ...list.slice(0, first)];
+}
+
 const minutes = (ms) => `${(ms / 60_000).toFixed(1)} min`;
 
 /** Runs a step's command. `live`: its output is passed on as it comes, and not when it has ended. */

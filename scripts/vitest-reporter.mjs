@@ -14,6 +14,15 @@ function why({ name, message }) {
   return name === undefined || name === 'Error' ? text : `${name}: ${text}`;
 }
 
+/** Where vitest was when an error came that is none of a test's: nobody looked at a promise that was rejected, for instance. */
+function whereabouts({ VITEST_TEST_PATH: path, VITEST_TEST_NAME: test }) {
+  const during = [
+    ...(path === undefined ? [] : [relative(root, path)]),
+    ...(test === undefined ? [] : [test]),
+  ];
+  return during.length === 0 ? '' : ` (during ${during.join(' > ')})`;
+}
+
 /** The names of the suites around a test, and its own. */
 function namesOf(task) {
   return task.type === 'module' ? [] : [...namesOf(task.parent), task.name];
@@ -30,7 +39,7 @@ export function summary(modules, errors) {
     skipped: {},
     failed: [],
     timed: [],
-    broken: errors.map((error) => `no test: ${why(error)}`),
+    broken: errors.map((error) => `no test: ${why(error)}${whereabouts(error)}`),
   };
   for (const module of modules) {
     const file = relative(root, module.moduleId);

@@ -164,10 +164,10 @@ describe.each(pairWays)('over %s', (way) => {
       seen = view[0];
       return {};
     });
-    const call = client.echo({ payload: filled(7) });
+    const failed = expect(client.echo({ payload: filled(7) })).rejects.toBeInstanceOf(RpcError);
     await until(() => view !== undefined);
     await channel.close();
-    await expect(call).rejects.toBeInstanceOf(RpcError);
+    await failed;
     go();
     await until(() => seen !== undefined);
     // With its context the memory may be gone already; it never is another's.

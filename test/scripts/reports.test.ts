@@ -163,6 +163,10 @@ describe('vitest', () => {
     expect(result.failures.filter((each) => each.includes(line))).toHaveLength(1);
   });
 
+  test('names the file that was running when an error came that is no test', () => {
+    expect(result.failures.find((line) => line.includes('too late'))).toMatch(/\(during .*late\.test\.js/);
+  });
+
   test('a run without a report has failed, and did not get to its end', () => {
     const path = join(root, 'build', 'nothing.json');
     expect(readVitest(path, 'ended with SIGKILL')).toMatchObject({

@@ -176,3 +176,12 @@ test('the output of lanes that run side by side is not mixed', async () => {
     rmSync(`${results}-${name}`);
   }
 });
+
+test.each<[string, string, string[]]>([
+  ['the hash of a commit', '00000002ffffffffffffffffffffffffffffffff', ['c', 'a', 'b']],
+  ['another one', '00000006ffffffffffffffffffffffffffffffff', ['a', 'b', 'c']],
+  ['no commit', '', ['a', 'b', 'c']],
+])('turned() begins where %s says, and leaves nothing out', async (_, hash, expected) => {
+  const { turned } = await import(new URL('../../scripts/stages.mjs', import.meta.url).href);
+  expect(turned(['a', 'b', 'c'], hash)).toEqual(expected);
+});
