@@ -36,24 +36,29 @@ const together = ['bench', 'cli', 'codec', 'codegen', 'docs', 'house', 'msgpack'
 );
 
 /**
- * What takes a minute for a handful of tests: installing the package, containers, stopped processes, whole commands at work,
- * the compiler. `npm test` leaves them to CI (scripts/test.mjs).
+ * What takes a second and more for each of its tests: installing the package, containers, stopped processes, whole commands at
+ * work, the compiler, limits of ten seconds. `npm test` leaves them to CI (scripts/test.mjs).
  */
 const long = [
   'channel/restart',
   'cli/bench/*',
+  'cli/{explain,files,secure,server}',
   'cli/perf/*',
   'cli/top/live',
   'cli/trace/live',
-  'codegen/{globals,huge,typecheck}',
+  'codec/shared-memory',
+  'codegen/{cli,file-names,globals,huge,scaffold,typecheck}',
   'containers/*',
   'docs/guide-code',
   'interop/endings',
   'package/{install,packed}',
-  'runtime/{detached,rewritten}',
+  'runtime/{detached,memory-wait,response-wait,rewritten,tiny-arena}',
   'runtime/process/*',
+  'scripts/{stages,whole-programs}',
   'security/crowd',
   'slow/*',
+  'stream/pressure',
+  'tcp/stopped',
 ].map((name) => `test/${name}.test.ts`);
 
 /** What all suites have, those too that have a configuration of their own, and choose their files themselves. */

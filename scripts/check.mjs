@@ -64,6 +64,8 @@ const REQUIRED = [
   ],
   NATIVE_SANITIZED,
   [[suite('addon, sanitized', ...sanitized('addon-tests'))]],
+  // What npm test leaves out.
+  [[suite('what takes long', ...script('node-tests', '--node', MAIN_NODE, '--project', 'long'))]],
 ];
 const rdma = (link, ...flags) => script('rdma-tests', '--link', link, ...flags);
 /** Some twenty minutes each. Which of them is the first is another one for each commit, so that all have their turn. */

@@ -3,9 +3,10 @@
  * what a Node does. Each Node comes from npm (quickstart-tools.mjs). The addon, the generated code and dist are the ones
  * that setup has made: Node-API makes one addon fit all of them.
  *
- *   node scripts/node-tests.mjs [--node MAJOR | --except MAJOR] [FOLDER ...]
+ *   node scripts/node-tests.mjs [--node MAJOR | --except MAJOR] [--project NAME] [FOLDER ...]
  *
- * Without --node: all but one, on which npm test has run: that of --except, or this machine's. FOLDERs: only these, on each.
+ * Without --node: all but one, on which npm test has run: that of --except, or this machine's. --project: only the tests
+ * of that project of vitest.config.ts. FOLDERs: only these, on each.
  */
 import { rmSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
@@ -21,21 +22,32 @@ const ON_OTHERS = ['channel', 'ends', 'native', 'runtime', 'services', 'stream',
 );
 const LIMIT_MS = 45 * 60_000;
 
-const { values, positionals } = parseArgs({
-  options: { node: { type: 'string' }, except: { type: 'string' } },
+const {
+  values: { project, ...values },
+  positionals,
+} = parseArgs({
+  options: { node: { type: 'string' }, except: { type: 'string' }, project: { type: 'string' } },
   allowPositionals: true,
 });
 const here = process.versions.node.split('.', 1)[0];
 
 async function vitest(major) {
   const folders = positionals.length > 0 ? positionals : major === MAIN_NODE ? [] : ON_OTHERS;
-  const suite = `Node ${major}`;
+  const suite = project === undefined ? `Node ${major}` : `Node ${major}, ${project}`;
   const report = join(root, 'build', `vitest-node-${major}.json`);
   rmSync(report, { force: true });
   const node = join(nodeFolder(major), 'node');
   // Tests that start `node` by its name get this one, too.
   const env = { PATH: `${nodeFolder(major)}${delimiter}${process.env.PATH}` };
-  const command = [node, 'node_modules/vitest/vitest.mjs', 'run', ...folders, ...reporting(report)];
+  const chosen = project === undefined ? [] : ['--project', project];
+  const command = [
+    node,
+    'node_modules/vitest/vitest.mjs',
+    'run',
+    ...folders,
+    ...chosen,
+    ...reporting(report),
+  ];
   console.log(`\n${suite}: ${(await run([node, '--version'])).trim()}, ${folders.join(' ') || 'all tests'}`);
   const error = await run(command, { live: true, limitMs: LIMIT_MS, env }).then(
     () => '',
