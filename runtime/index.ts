@@ -11,7 +11,7 @@ export type { Credentials, CredentialsSource, GivenCredentials } from './client/
 export { allocBuffer, registerBuffer } from './client/memory.ts';
 export type { MessageType, MethodDefinition, ServiceDefinition } from './codec/types.ts';
 export { configure, type RuntimeOptions, stats } from './control/configure.ts';
-export type { Fabric, FabricOptions, VerbsSettings } from './control/fabric-options.ts';
+export type { FabricOptions, VerbsSettings } from './control/fabric-options.ts';
 export type { SecurityLevel, SecurityOptions } from './control/security-level.ts';
 export type { SessionSummary } from './control/session-summary.ts';
 export type { ChannelTls, Pem, ServerTls, TlsFiles, TlsMaterial, TlsSource } from './control/tls-options.ts';
@@ -46,6 +46,7 @@ export type {
   PortableOptions,
   StreamOptions,
 } from './core/types.ts';
+export type { Fabric } from './fabrics.ts';
 export { createInProcessChannel, type InProcessOptions } from './in-process.ts';
 export type { Stats } from './native.ts';
 export type { AllowedPeers, Authenticate } from './server/allowed.ts';

@@ -11,6 +11,7 @@
 import { addonPath, namedAddon } from './addon-path.ts';
 import { clockMs } from './clock.ts';
 import { collectYoung } from './collector.ts';
+import type { FabricName } from './fabrics.ts';
 import { contextNeeds, type RuntimeNeeds } from './js-runtime.ts';
 import { glibcVersion, whyNoAddon, whyNotNamed } from './native-remedy.ts';
 import type { NativeSockets } from './native-sockets.ts';
@@ -72,7 +73,7 @@ export interface VerbsOptions {
 }
 
 export interface NativeOptions extends RuntimeNeeds {
-  fabric: 'shm' | 'shm-fd' | 'verbs' | 'tcp' | 'sim';
+  fabric: FabricName;
   verbs?: VerbsOptions;
   polling: Polling;
   /** Other processes of this user may read the counters page. Default: no. */

@@ -1,7 +1,7 @@
 /** The flags of `rdma-rpc bench`, which are those of ghz where it has them, and what they come to. */
 import { type Command, InvalidArgumentError, Option } from '#commander';
-import { fabricNames } from '../../runtime/control/fabric-reasons.ts';
 import type { MetadataValue } from '../../runtime/core/metadata.ts';
+import { fabricNames } from '../../runtime/fabrics.ts';
 import { metadataPair } from '../server/metadata-flag.ts';
 import type { DeclarationFlags } from '../server/schema-flags.ts';
 import type { DataFlags } from './data.ts';

@@ -4,6 +4,7 @@ import type { ChannelOptions } from '../../runtime/client/channel-options.ts';
 import type { Channel } from '../../runtime/client/channel-type.ts';
 import type { ServiceDefinition } from '../../runtime/codec/types.ts';
 import type { MetadataValue } from '../../runtime/core/metadata.ts';
+import type { Fabric } from '../../runtime/fabrics.ts';
 import type { Stats } from '../../runtime/native.ts';
 import type { Reflection } from '../server/schema/reflection-client.ts';
 
@@ -13,7 +14,7 @@ export interface TargetOptions {
   readonly timeoutMs: number;
   readonly security?: Pick<ChannelOptions, 'tls' | 'credentials' | 'security'>;
   /** Undefined: what suits. */
-  readonly fabric: 'shm' | 'shm-fd' | 'verbs' | 'tcp' | undefined;
+  readonly fabric: Fabric | undefined;
 }
 
 /** A call of any kind; a stream of answers for methods that have one. */

@@ -1,7 +1,7 @@
 /** `rdma-rpc explain`: how a call of a size travels between two fabrics of this machine, and why; without a size, which sizes travel alike. */
 import { type Command, InvalidArgumentError, Option } from '#commander';
 import type { DescMessage, DescMethod } from '#protobuf';
-import { fabricNames } from '../../runtime/control/fabric-reasons.ts';
+import { fabricNames } from '../../runtime/fabrics.ts';
 import { messageBytes } from '../../runtime/limits.ts';
 import { jsonText } from '../output.ts';
 import { sayError } from '../server/connection.ts';
@@ -38,7 +38,9 @@ export function addExplainCommand(program: Command): void {
       .option('--size <bytes>', 'of the request; without: which sizes travel alike', size)
       .option('--response-size <bytes>', 'of the response; default: 0', size)
       .addOption(
-        new Option('--fabric <name>', 'between the two sides').choices([...fabricNames]).default('shm'),
+        new Option('--fabric <name>', 'between the two sides')
+          .choices([...fabricNames])
+          .default(fabricNames[0]),
       )
       .option('--client-device <name>', "verbs: the client's device; default: the first that can be used")
       .option('--server-device <name>', "verbs: the server's device"),

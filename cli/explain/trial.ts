@@ -12,7 +12,8 @@ import { BytesValue, StringValue } from '../../runtime/codec/google/protobuf/wra
 import { methodId } from '../../runtime/codec/service/method-id.ts';
 import type { MessageType, MethodDefinition, ServiceDefinition } from '../../runtime/codec/types.ts';
 import type { SecurityLevel } from '../../runtime/control/security-level.ts';
-import { type FabricName, openContexts } from '../../runtime/lane/contexts.ts';
+import { type Fabric, fabrics } from '../../runtime/fabrics.ts';
+import { openContexts } from '../../runtime/lane/contexts.ts';
 import type { FabricContext } from '../../runtime/lane/fabric-context.ts';
 import type { NativeContext, Stats, VerbsCapabilities } from '../../runtime/native.ts';
 import { createServer } from '../../runtime/server/server.ts';
@@ -28,7 +29,7 @@ export interface Sized {
 
 /** The two sides that are to be made. */
 export interface Pair {
-  readonly fabric: Exclude<FabricName, 'sim'>;
+  readonly fabric: Fabric;
   /** For verbs: names of devices; without, the first that can be used. */
   readonly clientDevice?: string | undefined;
   readonly serverDevice?: string | undefined;
@@ -139,8 +140,8 @@ export async function withPair<T>(
   // Who is at the other end is no question here; a secret of this moment makes the way between the two
   // private.
   const psk = { explain: randomBytes(32) };
-  const secure =
-    require === 'none' ? {} : { security: { require }, ...(fabric !== 'shm-fd' && { tls: { psk } }) };
+  const isUnix = fabrics[fabric].dials === 'path';
+  const secure = require === 'none' ? {} : { security: { require }, ...(!isUnix && { tls: { psk } }) };
   const isolated = { fabric, isolation: 'session', log, ...secure } as const;
   const folder = mkdtempSync(join(tmpdir(), 'rdma-rpc-explain-'));
   const server = createServer({ ...isolated, ...device(pair.serverDevice) });
@@ -156,7 +157,7 @@ export async function withPair<T>(
     } as never,
   );
   try {
-    const address = await server.listen(fabric === 'shm-fd' ? `unix:${join(folder, 's')}` : '127.0.0.1:0');
+    const address = await server.listen(isUnix ? `unix:${join(folder, 's')}` : '127.0.0.1:0');
     const channel = createChannel(address, { ...isolated, ...device(pair.clientDevice) });
     try {
       await channel.ready();

@@ -1,4 +1,5 @@
 /** Checks of `rdma-rpc doctor`: fabrics, processors and how to poll, containers. */
+import { fabricRow } from '../../runtime/fabrics.ts';
 import type { Facts } from './facts.ts';
 import { advice, type Finding, ok, problem } from './findings.ts';
 import { kernelDevices, type Machine, numberIn } from './machine.ts';
@@ -11,7 +12,7 @@ export function checkAddon(_: Machine, { whyNoAddon }: Facts): Finding[] {
 
 export function checkFabrics(_: Machine, { fabrics }: Facts): Finding[] {
   return fabrics
-    .filter(({ name }) => name !== 'verbs') // devices have checks of their own
+    .filter(({ name }) => !fabricRow(name).hasDevice) // devices have checks of their own
     .map(({ name, whyNot }) =>
       whyNot === ''
         ? ok('fabrics', `${name} can be used`)

@@ -1,7 +1,7 @@
 /** `rdma-rpc doctor`: what keeps this machine from its best, each finding with its remedy. Exit code 1 when something does not work. */
 import { type Command, Option } from '#commander';
 import pc from '#picocolors';
-import { fabricNames } from '../../runtime/control/fabric-reasons.ts';
+import { fabricNames } from '../../runtime/fabrics.ts';
 import { examine } from './checks.ts';
 import { factsHere } from './facts.ts';
 import { type Finding, findingsText, problem } from './findings.ts';

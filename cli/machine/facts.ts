@@ -1,6 +1,7 @@
 /** What `rdma-rpc info` and `doctor` know of this machine: what native code finds out by trying, beside the files of the system. */
 import { whyNoDevice } from '../../runtime/control/verbs-devices.ts';
-import { type FabricName, firstSessionBytes, nativeOptions } from '../../runtime/lane/contexts.ts';
+import { type FabricName, fabricNames, fabrics } from '../../runtime/fabrics.ts';
+import { firstSessionBytes, nativeOptions } from '../../runtime/lane/contexts.ts';
 import {
   loadNative,
   type NativeModule,
@@ -52,12 +53,11 @@ export function factsHere(): Facts {
   const verbs = native.verbsDevices(firstBytes);
   return {
     whyNoAddon: '',
-    fabrics: [
-      opened(native, 'shm'),
-      opened(native, 'shm-fd'),
-      { name: 'verbs', whyNot: whyNoDevice(verbs).replace(/^verbs is off: /, '') },
-      opened(native, 'tcp'),
-    ],
+    fabrics: fabricNames.map((name) =>
+      fabrics[name].hasDevice
+        ? { name, whyNot: whyNoDevice(verbs).replace(/^verbs is off: /, '') }
+        : opened(native, name),
+    ),
     verbs,
     ciphers: native.ciphers,
     firstBytes,

@@ -1,7 +1,7 @@
 /** `rdma-rpc info`: what there is here: fabrics, devices, limits, and the sizes at which messages travel in another way. */
 import { arch, availableParallelism, release } from 'node:os';
 import type { Command } from '#commander';
-import { contextOptions, slotBytesOn } from '../../runtime/lane/contexts.ts';
+import { contextOptions, slotBytesOf } from '../../runtime/lane/contexts.ts';
 import { gatherBytes, inflight, leaseBytes, messageBytes } from '../../runtime/limits.ts';
 import type { VerbsReport } from '../../runtime/native.ts';
 import { version } from '../version.ts';
@@ -80,8 +80,8 @@ export function infoOf(machine: Machine, { whyNoAddon, fabrics, verbs, ciphers }
     kernelDevices: kernelDevices(machine).map((name) => filesOf(machine, name)),
     ciphers,
     sizes: {
-      slotBytes: slotBytesOn('verbs'),
-      shmSlotBytes: slotBytesOn('shm'),
+      slotBytes: slotBytesOf('registered'),
+      shmSlotBytes: slotBytesOf('shared'),
       gatherBytes,
       leaseBytes,
       messageMaxBytes: messageBytes.default,

@@ -1,7 +1,7 @@
 /** A channel as applications see it: what createChannel() gives. The class behind it, with what clients and streams need of it, is in channel.ts. */
 import type { SessionSummary } from '../control/session-summary.ts';
 import type { RpcError } from '../core/errors/rpc-error.ts';
-import type { FabricName } from '../lane/contexts.ts';
+import type { FabricName } from '../fabrics.ts';
 import type { AddressSummary } from './connections/connections.ts';
 
 /**

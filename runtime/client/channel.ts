@@ -21,7 +21,8 @@ import { encodeMetadata } from '../core/metadata-wire.ts';
 import { checkCallSlots, checkedOptions, checkedTimeMs, checkNames } from '../core/options.ts';
 import type { CallOptions } from '../core/types.ts';
 import { processWarning, type Warn } from '../core/warnings.ts';
-import { type FabricName, peekContext } from '../lane/contexts.ts';
+import { type FabricName, fabricRow } from '../fabrics.ts';
+import { peekContext } from '../lane/contexts.ts';
 import { turnNow } from '../lane/deadlines.ts';
 import type { FabricContext } from '../lane/fabric-context.ts';
 import { Reason } from '../native.ts';
@@ -156,7 +157,7 @@ export class ClientChannel
     const fabric = side.fabrics[0]!;
     if (isAlone(side, fabric))
       throw unavailable(
-        `${this.address}: a channel with ${side.isolated ? "isolation 'session'" : "fabric 'shm-fd'"} has memory only while it is connected; await ready() first`,
+        `${this.address}: a channel with ${side.isolated ? "isolation 'session'" : `fabric '${fabric}'`} has memory only while it is connected; await ready() first`,
       );
     return peekContext(choiceOf(side, fabric));
   }
@@ -312,7 +313,7 @@ export class ClientChannel
 function withoutWires(side: LocalSide): LocalSide {
   const reason =
     'credentials of calls are not sent over it, since others may read them (credentials.unsealed)';
-  const wires: readonly FabricName[] = side.fabrics.filter((name) => name === 'tcp' || name === 'verbs');
+  const wires: readonly FabricName[] = side.fabrics.filter((name) => fabricRow(name).reach === 'network');
   return {
     ...side,
     fabrics: side.fabrics.filter((name) => !wires.includes(name)),

@@ -1,5 +1,6 @@
 /** Registered memory for applications: buffers that large messages can be sent from and received into without a copy. */
 import type { Lease } from '../core/lease.ts';
+import { fabricNames } from '../fabrics.ts';
 import { peekContext } from '../lane/contexts.ts';
 import type { FabricContext } from '../lane/fabric-context.ts';
 import * as limits from '../limits.ts';
@@ -7,7 +8,9 @@ import { clientChannel } from './channel.ts';
 import type { Channel } from './channel-type.ts';
 
 function contextOf(what: string, channel: Channel | undefined): FabricContext {
-  return channel === undefined ? peekContext({ fabric: 'shm' }) : clientChannel(what, channel).context;
+  return channel === undefined
+    ? peekContext({ fabric: fabricNames[0]! })
+    : clientChannel(what, channel).context;
 }
 
 /**

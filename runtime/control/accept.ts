@@ -4,7 +4,7 @@
  */
 
 import { textOf } from '../core/foreign.ts';
-import type { FabricName } from '../lane/contexts.ts';
+import { type FabricName, fabricRow } from '../fabrics.ts';
 import { loadNative } from '../native.ts';
 import { Ahead } from './ahead.ts';
 import { type BoundAttempt, bindingOf, bindingOffer, bothBind, checkProof, commonCipher } from './binding.ts';
@@ -19,7 +19,7 @@ import {
   type Welcome,
 } from './frames.ts';
 import { type HandoffRefusals, handoffRefusals } from './handoff.ts';
-import { hostIdentity, whyNotOneHost, whyNotOneKernel } from './host.ts';
+import { hostIdentity, whyNotReached } from './host.ts';
 import type { Link } from './link.ts';
 import { checkLevel, type Guard } from './security-level.ts';
 import {
@@ -48,23 +48,15 @@ async function next(link: Link): Promise<Frame> {
 
 /** Why a client on that host cannot have this fabric by this connection, as far as can be told beforehand; '' when it may. */
 function whyNot(name: FabricName, host: string, refusals: HandoffRefusals): string {
-  switch (name) {
-    case 'tcp':
-      return refusals.tcp;
-    case 'shm-fd':
-      return whyNotOneKernel(host, hostIdentity()) || refusals['shm-fd'];
-    case 'verbs':
-      return '';
-    default:
-      return whyNotOneHost(host, hostIdentity());
-  }
+  const { reach, dials } = fabricRow(name);
+  return whyNotReached(reach, host, hostIdentity()) || refusals[dials];
 }
 
 /** Why a client may not offer a fabric: what this connection rules out, else what it has decided. */
 function notOffered(name: FabricName, refusals: HandoffRefusals): string {
-  const ruledOut = name === 'tcp' || name === 'shm-fd' ? refusals[name] : '';
-  if (ruledOut !== '') return ruledOut;
-  const device = name === 'verbs' ? 'has no RDMA device that it can use, or ' : '';
+  const { dials, hasDevice } = fabricRow(name);
+  if (refusals[dials] !== '') return refusals[dials];
+  const device = hasDevice ? 'has no RDMA device that it can use, or ' : '';
   return `the client does not offer it: it ${device}is told otherwise by its option fabric, or RDMA_RPC_FABRIC there`;
 }
 
@@ -88,7 +80,7 @@ function common(
  * client has named. The log has it.
  */
 function notReached(fabric: FabricName): string {
-  return fabric === 'shm'
+  return fabricRow(fabric).reach === 'host'
     ? 'the server cannot open memory of this process: both must run as the same user, be dumpable and share a pid namespace (the log of the server says more)'
     : 'the server cannot connect to this client (the log of the server says more)';
 }

@@ -3,7 +3,7 @@
  * asks for it. Only when no other handshake is under way: else there is enough to do meanwhile, and a crowd that
  * only says hello would hold sessions. Used by accept.ts.
  */
-import type { FabricName } from '../lane/contexts.ts';
+import { type FabricName, fabricRow } from '../fabrics.ts';
 import { discardSession, isAlone, type LocalSide, type Prepared } from './session-setup.ts';
 
 export class Ahead {
@@ -12,7 +12,7 @@ export class Ahead {
   /** `prepare` may throw: then there is none, and whoever asks for one learns why. */
   make(side: LocalSide, fabric: FabricName | undefined, prepare: (fabric: FabricName) => Prepared): void {
     // For others a device may have to be opened first, and over a network it is not this that takes long.
-    if (fabric !== 'shm' || isAlone(side, fabric)) return;
+    if (fabric === undefined || fabricRow(fabric).reach !== 'host' || isAlone(side, fabric)) return;
     try {
       this.#made = { fabric, prepared: prepare(fabric) };
     } catch {}

@@ -1,6 +1,8 @@
 /** Settings and counters of this thread's native contexts. */
+
 import { checkedOptions, checkNames, type OptionRules, ownedBy } from '../core/options.ts';
-import { type ContextOptions, contextStats, type FabricName, setContextOptions } from '../lane/contexts.ts';
+import type { FabricName } from '../fabrics.ts';
+import { type ContextOptions, contextStats, setContextOptions } from '../lane/contexts.ts';
 import * as limits from '../limits.ts';
 import type { Polling, Stats } from '../native.ts';
 

@@ -10,7 +10,7 @@ import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status } from '../core/errors/status.ts';
 import { textOf } from '../core/foreign.ts';
 import { KnownPeer } from '../core/peer.ts';
-import type { FabricName } from '../lane/contexts.ts';
+import { type FabricName, type FabricRow, fabricRow } from '../fabrics.ts';
 import { loadNative } from '../native.ts';
 import { ownAddress, peerPlace } from './address.ts';
 import { type Binding, bindingOf, bindingOffer, checkProof } from './binding.ts';
@@ -196,22 +196,21 @@ function sideOf(side: LocalSide, duplex: Duplex): LocalSide {
   const address = ownAddress(duplex);
   const path = dialledPath(duplex);
   const through = path === undefined ? peerPlace(duplex) : { path };
-  const none: Partial<Record<FabricName, string>> = {
-    ...((through === undefined || path !== undefined) && { tcp: 'the address is no host:port' }),
-    ...(path === undefined && { 'shm-fd': onlyUnix }),
+  const isHostPort = through !== undefined && path === undefined;
+  const whyNot: Record<FabricRow['dials'], string> = {
+    nothing: '',
+    hostPort: isHostPort ? '' : 'the address is no host:port',
+    path: path === undefined ? onlyUnix : '',
   };
+  const without = side.fabrics
+    .map((name) => ({ name, reason: whyNot[fabricRow(name).dials] }))
+    .filter(({ reason }) => reason !== '');
   return {
     ...side,
     ...(address !== undefined && { address }),
     ...(through !== undefined && { through }),
-    without: [
-      ...side.without,
-      ...side.fabrics.flatMap((name) => {
-        const reason = none[name];
-        return reason === undefined ? [] : [{ name, reason }];
-      }),
-    ],
-    fabrics: side.fabrics.filter((name) => none[name] === undefined),
+    without: [...side.without, ...without],
+    fabrics: side.fabrics.filter((name) => !without.some((each) => each.name === name)),
   };
 }
 

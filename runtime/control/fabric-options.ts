@@ -3,15 +3,11 @@
  * one connection is made in dial.ts and accept.ts.
  */
 import { checkedValue, type OptionRule, type OptionRules } from '../core/options.ts';
-import type { FabricName } from '../lane/contexts.ts';
+import { type Fabric, type FabricName, fabricNames, fabricRow } from '../fabrics.ts';
 import * as limits from '../limits.ts';
 import type { VerbsOptions } from '../native.ts';
-import { fabricNames } from './fabric-reasons.ts';
 import type { LocalSide } from './session-setup.ts';
 import { whyNoVerbs } from './verbs-devices.ts';
-
-/** Those that can be asked for. */
-export type Fabric = (typeof fabricNames)[number];
 
 export interface FabricOptions {
   /**
@@ -110,8 +106,10 @@ export function offers({
   verbs,
   isolated,
 }: FabricPlan): Pick<LocalSide, 'fabrics' | 'without' | 'verbs' | 'isolated'> {
-  const why = auto && names.includes('verbs') ? whyNoVerbs(verbs.device) : '';
-  if (why === '') return { fabrics: names, without: [], verbs, isolated };
-  const fabrics = names.filter((name) => name !== 'verbs');
-  return { fabrics, without: [{ name: 'verbs', reason: why }], verbs, isolated };
+  const without = names
+    .filter((name) => auto && fabricRow(name).hasDevice)
+    .map((name) => ({ name, reason: whyNoVerbs(verbs.device) }))
+    .filter(({ reason }) => reason !== '');
+  const fabrics = names.filter((name) => !without.some((each) => each.name === name));
+  return { fabrics, without, verbs, isolated };
 }

@@ -2,14 +2,11 @@
  * Why fabrics were not chosen for a connection, and the one line that tells of it. Both sides of a handshake keep one; what the server
  * knows before the client tries anything travels in the welcome.
  */
-import type { FabricName } from '../lane/contexts.ts';
+import { type FabricName, fabricNames, fabricRow } from '../fabrics.ts';
 import type { FabricContext } from '../lane/fabric-context.ts';
 import type { SessionInfo } from '../native.ts';
 import type { FabricReason } from './frames.ts';
 import type { LocalSide } from './session-setup.ts';
-
-/** Those that can be chosen between two processes, in the order of `auto`. */
-export const fabricNames = ['shm', 'shm-fd', 'verbs', 'tcp'] as const satisfies readonly FabricName[];
 
 /** `mlx5_0 port 1, window`; nothing that the fabric's name has said. */
 function detail(fabric: FabricName, { device, port, security }: SessionInfo): string {
@@ -23,6 +20,10 @@ function bare(name: string, reason: string): string {
     if (reason.startsWith(prefix)) reason = reason.slice(prefix.length);
   return reason;
 }
+
+/** It leads to the same memory as `chosen`, which reaches less far and so comes first. */
+const isSecondWay = (name: FabricName, chosen: FabricName): boolean =>
+  fabricRow(chosen).reach === 'host' && fabricRow(name).reach === 'kernel';
 
 export class FabricReasons {
   readonly #side: LocalSide;
@@ -65,7 +66,7 @@ export class FabricReasons {
   #choice(peer: string, fabric: FabricName, context: FabricContext, session: number): string {
     const others = fabricNames
       // Of two ways to the same memory the second is not worth a word where the first is there.
-      .filter((name) => name !== fabric && !(name === 'shm-fd' && fabric === 'shm'))
+      .filter((name) => name !== fabric && !isSecondWay(name, fabric))
       .map((name) => `${name}: ${this.#reasons.get(name) ?? this.#untried(name, fabric)}`);
     const with_ = detail(fabric, context.native.sessionInfo(session));
     return [`${peer}: fabric ${fabric} (${with_}) chosen`, ...others].join('; ');

@@ -5,6 +5,7 @@
  */
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import type { FabricRow } from '../fabrics.ts';
 import { loadNative } from '../native.ts';
 
 export const greetingBytes = 40;
@@ -21,26 +22,24 @@ export function descriptorOf(duplex: Duplex): number | undefined {
   return typeof fd === 'number' && fd >= 0 ? fd : undefined;
 }
 
-/** Why clients that come by one connection cannot use a fabric whose connections come the same way; '' when they can. */
-export interface HandoffRefusals {
-  readonly tcp: string;
-  readonly 'shm-fd': string;
-}
+/** By what a fabric dials (fabrics.ts): why clients that come by one connection cannot use it; '' when they can. */
+export type HandoffRefusals = Readonly<Record<FabricRow['dials'], string>>;
 
 /** A stream from another thread says so itself. */
 export function handoffRefusals(duplex: Duplex): HandoffRefusals {
   const { handoffRefusals: known } = duplex as { handoffRefusals?: HandoffRefusals };
   if (known !== undefined) return known;
   const elsewhere = 'connections reach this server by way of another thread or process';
-  if (!(duplex instanceof Socket)) return { tcp: elsewhere, 'shm-fd': elsewhere };
+  if (!(duplex instanceof Socket)) return { nothing: '', hostPort: elsewhere, path: elsewhere };
   const noDescriptor =
     descriptorOf(duplex) === undefined ? 'this JS runtime gives no descriptors of sockets' : '';
   return duplex.remoteAddress === undefined
     ? {
-        tcp: 'the client has come by a unix socket, and there is no tcp behind those',
-        'shm-fd': noDescriptor,
+        nothing: '',
+        hostPort: 'the client has come by a unix socket, and there is no tcp behind those',
+        path: noDescriptor,
       }
-    : { tcp: noDescriptor, 'shm-fd': onlyUnix };
+    : { nothing: '', hostPort: noDescriptor, path: onlyUnix };
 }
 
 /** Ways in for what is no frame. */

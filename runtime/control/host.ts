@@ -1,5 +1,6 @@
 /** Which host this is, so that two sides know whether shared memory is worth a try. Used by the handshake. */
 import { readFileSync, readlinkSync } from 'node:fs';
+import type { FabricRow } from '../fabrics.ts';
 
 function read(what: () => string): string {
   try {
@@ -18,17 +19,12 @@ export function hostIdentity(): string {
 }
 
 const boot = (identity: string): string => identity.split('/')[0] ?? '';
-const twoHosts = 'the processes are on two hosts';
 
-/** Why processes with these identities cannot open each other's memory; '' when they may. */
-export function whyNotOneHost(one: string, other: string): string {
-  if (one === other) return '';
-  return boot(one) === boot(other)
-    ? 'the processes are in two pid namespaces of one host (containers: share it with --pid=host)'
-    : twoHosts;
-}
-
-/** Why processes with these identities cannot send each other memory; '' when they may. */
-export function whyNotOneKernel(one: string, other: string): string {
-  return boot(one) === boot(other) ? '' : twoHosts;
+/** Why processes with these identities are not within the reach of a fabric (`reach` in fabrics.ts); '' when they are. */
+export function whyNotReached(reach: FabricRow['reach'], one: string, other: string): string {
+  if (reach === 'network' || one === other) return '';
+  if (boot(one) !== boot(other)) return 'the processes are on two hosts';
+  return reach === 'kernel'
+    ? ''
+    : 'the processes are in two pid namespaces of one host (containers: share it with --pid=host)';
 }

@@ -1,11 +1,11 @@
 /** What both handshakes share: the limits that a side announces, and making a native session from the two sides' limits. */
+import { type FabricName, fabrics } from '../fabrics.ts';
 import {
   acquireContext,
   acquireOwnContext,
   type FabricChoice,
-  type FabricName,
-  isShm,
   releaseContext,
+  slotBytesOf,
   slotBytesOn,
 } from '../lane/contexts.ts';
 import type { FabricContext, Through } from '../lane/fabric-context.ts';
@@ -49,25 +49,22 @@ export interface LocalSide {
 
 /** What a session of this side on a fabric is to be opened on. */
 export function choiceOf({ verbs, address }: LocalSide, fabric: FabricName): FabricChoice {
-  if (fabric !== 'verbs') return { fabric };
+  if (!fabrics[fabric].hasDevice) return { fabric };
   // Of a device that is named, too, the GID is the one of that address, unless that is named as well.
   const named = verbs.device !== undefined && verbs.gidIndex !== undefined;
   const byAddress = !named && address !== undefined;
   return { fabric, verbs: byAddress ? { ...verbs, address } : verbs };
 }
 
-/**
- * Each session on this fabric has a context of its own. By descriptors always: what is shown to one peer of a device is shown to all, and peers are other users
- * and containers.
- */
+/** Each session on this fabric has a context of its own. */
 export function isAlone(side: Pick<LocalSide, 'isolated'>, fabric: FabricName): boolean {
-  return side.isolated || fabric === 'shm-fd';
+  return side.isolated || fabrics[fabric].isAlone;
 }
 
 export function localLimits(side: LocalSide): PeerLimits {
   const { inflightMax, streamsMax, messageMaxBytes } = side;
-  const slotBytes = slotBytesOn('verbs');
-  return { inflightMax, streamsMax, messageMaxBytes, slotBytes, shmSlotBytes: slotBytesOn('shm') };
+  const slotBytes = slotBytesOf('registered');
+  return { inflightMax, streamsMax, messageMaxBytes, slotBytes, shmSlotBytes: slotBytesOf('shared') };
 }
 
 /** A native session that is not connected yet, and the context that it holds a use of. */
@@ -96,7 +93,8 @@ export function prepareSession(
   { guard, seal }: Guarded,
 ): Prepared {
   const { inflightMax, streamsMax = 0 } = agreed;
-  const peerSlotBytes = isShm(fabric) ? (peer.shmSlotBytes ?? peer.slotBytes) : peer.slotBytes;
+  const peerSlotBytes =
+    fabrics[fabric].slots === 'shared' ? (peer.shmSlotBytes ?? peer.slotBytes) : peer.slotBytes;
   const callSlots = inflightMax + slotsPerStream * streamsMax;
   const choice = choiceOf(side, fabric);
   const context = isAlone(side, fabric) ? acquireOwnContext(choice, callSlots) : acquireContext(choice);
@@ -106,7 +104,7 @@ export function prepareSession(
       role: side.role,
       inflightMax,
       callSlots,
-      grants: fabric === 'verbs' && (features & ownFeatures & feature.grants) !== 0,
+      grants: fabrics[fabric].grants && (features & ownFeatures & feature.grants) !== 0,
       messageMaxBytes: side.messageMaxBytes,
       peerMessageMaxBytes: peer.messageMaxBytes,
       peerSlotBytes,

@@ -1,6 +1,7 @@
 /** What users can see of a session: for logs, tests and checks such as "only with windows". Made when asked for, by channels and servers. */
+
 import type { KnownPeer } from '../core/peer.ts';
-import type { FabricName } from '../lane/contexts.ts';
+import type { FabricName } from '../fabrics.ts';
 import type { SessionInfo } from '../native.ts';
 import { levelOf, type SecurityLevel } from './security-level.ts';
 import type { Prepared } from './session-setup.ts';

@@ -3,12 +3,12 @@
  * channel or server that used it has closed, when no lease is out. A session can also have one for itself.
  * (Worker threads load this module anew, so each has its own.)
  */
+import { type FabricName, fabrics } from '../fabrics.ts';
 import * as limits from '../limits.ts';
 import { addStats, Ctl, loadNative, type NativeOptions, type Stats, type VerbsOptions } from '../native.ts';
 import { FabricContext } from './fabric-context.ts';
 import { onMethodNames } from './method-names.ts';
 
-export type FabricName = NativeOptions['fabric'];
 export interface ContextOptions extends Omit<NativeOptions, 'fabric' | 'verbs' | 'slotBytes'> {
   /** Default: see slotBytesOn(). */
   slotBytes?: number;
@@ -18,7 +18,7 @@ export interface ContextOptions extends Omit<NativeOptions, 'fabric' | 'verbs' |
   traceFolder?: string;
 }
 
-/** What a context is opened on: those that choose alike share one. `verbs` is for that fabric only. */
+/** What a context is opened on: those that choose alike share one. `verbs` is for fabrics with devices only. */
 export interface FabricChoice {
   readonly fabric: FabricName;
   readonly verbs?: VerbsOptions;
@@ -75,13 +75,16 @@ export function contextOptions(): ContextOptions {
   return options;
 }
 
-export function isShm(fabric: string): boolean {
-  return fabric === 'shm' || fabric === 'shm-fd';
+const defaultSlotBytes = { shared: limits.shmSlotBytes, registered: limits.slotBytes.default };
+
+/** What a slot of such fabrics holds. */
+export function slotBytesOf(slots: keyof typeof defaultSlotBytes): number {
+  return options.slotBytes ?? defaultSlotBytes[slots];
 }
 
 /** What a slot of this fabric holds. */
-export function slotBytesOn(fabric: string): number {
-  return options.slotBytes ?? (isShm(fabric) ? limits.shmSlotBytes : limits.slotBytes.default);
+export function slotBytesOn(fabric: FabricName): number {
+  return slotBytesOf(fabrics[fabric].slots);
 }
 
 /** What a context of this fabric is made with. */
@@ -93,18 +96,18 @@ export function nativeOptions(fabric: FabricName): NativeOptions {
 /** Bytes that a context and its first session register on a device: their slots, each with room for headers. */
 export function firstSessionBytes(): number {
   const slots = options.sendSlots + limits.inflight.default + limits.receivesBesides;
-  return slots * (slotBytesOn('verbs') + limits.slotHeadBytes);
+  return slots * (slotBytesOf('registered') + limits.slotHeadBytes);
 }
 
 function keyOf({ fabric, verbs = {} }: FabricChoice): string {
-  return fabric === 'verbs' ? JSON.stringify(Object.entries(verbs).sort()) : fabric;
+  return fabrics[fabric].hasDevice ? `${fabric} ${JSON.stringify(Object.entries(verbs).sort())}` : fabric;
 }
 
 function openEntry(key: string, choice: FabricChoice, sendSlots: number, own = false): Entry {
   // What it has pinned may be what this one may not pin beside it.
   closeLingering();
   const { fabric, verbs } = choice;
-  const given = fabric === 'verbs' && verbs !== undefined ? { verbs } : {};
+  const given = fabrics[fabric].hasDevice && verbs !== undefined ? { verbs } : {};
   const native = loadNative().createContext({ ...nativeOptions(fabric), sendSlots, ...given });
   const context = new FabricContext(fabric, native, options.traceFolder);
   const stopNaming = onMethodNames((id, name) => context.native.nameMethod(id, name));

@@ -7,6 +7,7 @@ import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status } from '../core/errors/status.ts';
 import { BlockLease, type Lease } from '../core/lease.ts';
 import { processWarning } from '../core/warnings.ts';
+import { fabrics } from '../fabrics.ts';
 import { arenaBytes, aroundBytes, sealChunkBytes, sealTagBytes, sessionPlaces } from '../limits.ts';
 import {
   Ctl,
@@ -137,10 +138,8 @@ export class FabricContext {
   /** Resolves with '' when the session's queue pair is connected to the peer's, or with why it cannot be; the fabric has a time limit for it. `through`: for fabrics that dial by themselves; `words`: as native code takes them. */
   connect(session: number, peerAddress: Uint8Array, through?: Through, words?: Uint8Array): Promise<string> {
     this.#dialling.delete(session);
-    let host: string | undefined;
-    let port: number | undefined;
-    if (through !== undefined && this.fabric === 'tcp' && 'host' in through) ({ host, port } = through);
-    if (through !== undefined && this.fabric === 'shm-fd' && 'path' in through) host = through.path;
+    const to = fabrics[this.fabric].dials === 'nothing' ? undefined : through;
+    const [host, port] = to === undefined ? [] : 'path' in to ? [to.path] : [to.host, to.port];
     const why = this.native.connectSession(session, peerAddress, host, port, words);
     if (why !== '') return Promise.resolve(why);
     return new Promise((settle) => this.#unowned.set(session, { settle }));

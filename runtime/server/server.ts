@@ -27,7 +27,8 @@ import { fabricLog, LimitedLog, type Log, logged } from '../core/log.ts';
 import { checkCallSlots, checkedOptions, checkedTimeMs, checkNames } from '../core/options.ts';
 import type { Handlers } from '../core/types.ts';
 import { HandlerErrors, processWarning, type Warn } from '../core/warnings.ts';
-import { acquireContext, type FabricName, releaseContext } from '../lane/contexts.ts';
+import { type FabricName, opensInListen } from '../fabrics.ts';
+import { acquireContext, releaseContext } from '../lane/contexts.ts';
 import type { FabricContext } from '../lane/fabric-context.ts';
 import * as limits from '../limits.ts';
 import { loadNative } from '../native.ts';
@@ -223,9 +224,7 @@ export class RpcServer implements Server, ServerSessionListener {
     const side = this.#side(undefined, undefined);
     const errors: unknown[] = [];
     for (const fabric of side.fabrics) {
-      // Nobody may ever need the device, and an open one holds locked memory.
-      const needed = fabric === 'shm' || (fabric === 'tcp' && this.#contexts.length === 0);
-      if (this.#plan.auto && !needed) continue;
+      if (this.#plan.auto && !opensInListen(fabric, this.#contexts.length === 0)) continue;
       try {
         this.#keep(acquireContext(choiceOf(side, fabric)));
       } catch (error) {

@@ -3,7 +3,7 @@ import { type Duplex, duplexPair } from 'node:stream';
 import { createClient } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { ClientChannel } from '../../runtime/client/channel.ts';
-import type { FabricName } from '../../runtime/lane/contexts.ts';
+import type { FabricName } from '../../runtime/fabrics.ts';
 import { RpcServer } from '../../runtime/server/server.ts';
 import { echoHandlers } from '../runtime/echo-service.ts';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';

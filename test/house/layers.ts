@@ -20,22 +20,22 @@ function part(folder: string, below: string, files: string): LayerRule {
 export const typescriptLayers: readonly LayerRule[] = [
   {
     files:
-      /^runtime\/(clock|collector|event-row|limits|native-remedy|native-sockets|native-stats|native-words|security-levels|verbs-report)\.ts$/,
+      /^runtime\/(clock|collector|event-row|fabrics|limits|native-remedy|native-sockets|native-stats|native-words|security-levels|verbs-report)\.ts$/,
     mayUse: /^$/,
   },
   {
     files: /^runtime\/(native|js-runtime|addon-path)\.ts$/,
     mayUse:
-      /^runtime\/(clock|collector|native|addon-path|js-runtime|native-remedy|native-sockets|native-stats|native-words|verbs-report)\.ts$/,
+      /^runtime\/(clock|collector|fabrics|native|addon-path|js-runtime|native-remedy|native-sockets|native-stats|native-words|verbs-report)\.ts$/,
   },
   // What client and server share, from below; neither of the two knows the other.
   part('codec', '', ''),
   part('core', 'codec', 'clock limits native'),
-  part('lane', 'core codec', 'clock event-row limits native'),
-  part('control', 'lane core codec', 'clock limits native security-levels'),
+  part('lane', 'core codec', 'clock event-row fabrics limits native'),
+  part('control', 'lane core codec', 'clock fabrics limits native security-levels'),
   part('stream', 'lane core codec', 'limits native'),
-  part('client', 'stream control lane core codec', 'clock limits native'),
-  part('server', 'stream control lane core codec', 'clock limits native'),
+  part('client', 'stream control lane core codec', 'clock fabrics limits native'),
+  part('server', 'stream control lane core codec', 'clock fabrics limits native'),
   // Entry points of their own, which know no more than what they are for.
   part('counters', '', 'clock event-row native-stats security-levels'),
   part('details', 'codec', ''),
@@ -53,7 +53,7 @@ export const typescriptLayers: readonly LayerRule[] = [
   part('reverse', 'client server stream lane core codec', 'clock limits native'),
   {
     files: /^runtime\/(index|in-process)\.ts$/,
-    mayUse: /^runtime\/((client|server|control|core|codec)\/|(native|in-process)\.ts$)/,
+    mayUse: /^runtime\/((client|server|control|core|codec)\/|(fabrics|native|in-process)\.ts$)/,
   },
   { files: /^codegen\//, mayUse: /^codegen\/|^runtime\/codec\// },
   { files: /^cli\//, mayUse: /^(cli|codegen|runtime)\// },

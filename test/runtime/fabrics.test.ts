@@ -20,7 +20,7 @@ import {
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { ownAddress } from '../../runtime/control/address.ts';
 import { type FabricPlan, fabricPlan, fabricRules } from '../../runtime/control/fabric-options.ts';
-import { whyNotOneHost } from '../../runtime/control/host.ts';
+import { whyNotReached } from '../../runtime/control/host.ts';
 import { whyNoDevice } from '../../runtime/control/verbs-devices.ts';
 import { checkedOptions } from '../../runtime/core/options.ts';
 import type { VerbsDevice, VerbsReport } from '../../runtime/native.ts';
@@ -153,11 +153,14 @@ describe('what is said', () => {
   });
 
   test.each([
-    ['boot/pid:[1]', 'boot/pid:[1]', /^$/],
-    ['boot/pid:[1]', 'boot/pid:[2]', /two pid namespaces of one host/],
-    ['boot/pid:[1]', 'other/pid:[1]', /on two hosts/],
-  ])('about hosts %s and %s', (one, other, why) => {
-    expect(whyNotOneHost(one, other)).toMatch(why);
+    ['host', 'boot/pid:[1]', 'boot/pid:[1]', /^$/],
+    ['host', 'boot/pid:[1]', 'boot/pid:[2]', /two pid namespaces of one host/],
+    ['host', 'boot/pid:[1]', 'other/pid:[1]', /on two hosts/],
+    ['kernel', 'boot/pid:[1]', 'boot/pid:[2]', /^$/],
+    ['kernel', 'boot/pid:[1]', 'other/pid:[1]', /on two hosts/],
+    ['network', 'boot/pid:[1]', 'other/pid:[1]', /^$/],
+  ] as const)('about the reach of a %s from %s to %s', (reach, one, other, why) => {
+    expect(whyNotReached(reach, one, other)).toMatch(why);
   });
 
   test('about devices', () => {

@@ -2,10 +2,11 @@
  * The connections of a channel: its addresses, which come from a list or a resolver, whose turn it is among those that are ready, and what they add
  * up to. Owned by a channel, which is told of every change.
  */
+
 import type { Duplex } from 'node:stream';
 import type { LocalSide } from '../../control/session-setup.ts';
 import type { RpcError } from '../../core/errors/rpc-error.ts';
-import type { FabricName } from '../../lane/contexts.ts';
+import type { FabricName } from '../../fabrics.ts';
 import { ejectedShareMax } from '../../limits.ts';
 import type { CallQueue } from '../queue/call-queue.ts';
 import type { Deadlines } from './awaited-pause.ts';

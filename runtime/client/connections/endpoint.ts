@@ -12,7 +12,7 @@ import { pushback } from '../../core/errors/pushback.ts';
 import { RpcError } from '../../core/errors/rpc-error.ts';
 import { Status } from '../../core/errors/status.ts';
 import { inRoot } from '../../core/scopes.ts';
-import type { FabricName } from '../../lane/contexts.ts';
+import type { FabricName } from '../../fabrics.ts';
 import { backoffAnyFromMs, closeTimeoutMs, ejectionMaxMs, verifyTimeoutMs } from '../../limits.ts';
 import type { CallQueue } from '../queue/call-queue.ts';
 import { awaitedPause, type Deadlines } from './awaited-pause.ts';

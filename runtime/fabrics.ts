@@ -1,0 +1,99 @@
+/**
+ * The fabrics, a row each: all that TypeScript has to know of how they differ. Nobody else in `runtime/` or `cli/` asks for
+ * a fabric by its name, so a new one is a row here and a folder in `native/fabric` (CONTRIBUTING has the list). Constants,
+ * read by lane/ and control/ on every JS thread.
+ */
+
+export interface FabricRow {
+  /**
+   * What the two sides of a session must share: one process; one host, as processes that may open each other's memory
+   * through /proc; one kernel, as containers and other users do; or nothing but a network.
+   */
+  readonly reach: 'process' | 'host' | 'kernel' | 'network';
+  /** Where a client's queue pair connects to by itself: to the server's host:port, or to the path of its unix socket. */
+  readonly dials: 'nothing' | 'hostPort' | 'path';
+  /** It is opened on an RDMA device, which the option `verbs` chooses. */
+  readonly hasDevice: boolean;
+  /** Whose default size of a slot it has: that of shared memory, or that of what has to be registered (limits.ts). */
+  readonly slots: 'shared' | 'registered';
+  /** Each session has a context of its own: what is shown to one peer of a context is shown to all of its peers. */
+  readonly isAlone: boolean;
+  /** Its credits are granted out of receives that sessions share, where both sides know how (docs/WIRE.md, section 4). */
+  readonly grants: boolean;
+  /**
+   * Whether a server whose fabrics were not named opens it in listen(): in any case; where it has opened no other one; or
+   * only when a client comes, since a device that is open holds locked memory.
+   */
+  readonly opens: 'early' | 'instead' | 'late';
+}
+
+/** In the order of `auto`. */
+export const fabrics = {
+  shm: {
+    reach: 'host',
+    dials: 'nothing',
+    hasDevice: false,
+    slots: 'shared',
+    isAlone: false,
+    grants: false,
+    opens: 'early',
+  },
+  'shm-fd': {
+    reach: 'kernel',
+    dials: 'path',
+    hasDevice: false,
+    slots: 'shared',
+    isAlone: true,
+    grants: false,
+    opens: 'late',
+  },
+  verbs: {
+    reach: 'network',
+    dials: 'nothing',
+    hasDevice: true,
+    slots: 'registered',
+    isAlone: false,
+    grants: true,
+    opens: 'late',
+  },
+  tcp: {
+    reach: 'network',
+    dials: 'hostPort',
+    hasDevice: false,
+    slots: 'registered',
+    isAlone: false,
+    grants: false,
+    opens: 'instead',
+  },
+  /** Between the two sides of createInProcessChannel(), which names it itself. */
+  sim: {
+    reach: 'process',
+    dials: 'nothing',
+    hasDevice: false,
+    slots: 'registered',
+    isAlone: false,
+    grants: false,
+    opens: 'late',
+  },
+} as const satisfies Record<string, FabricRow>;
+
+export type FabricName = keyof typeof fabrics;
+
+/** Those that can be asked for: all that reach beyond their process. */
+export type Fabric = {
+  [Name in FabricName]: (typeof fabrics)[Name]['reach'] extends 'process' ? never : Name;
+}[FabricName];
+
+/** The row of a fabric, whose values the compiler does not know beforehand. */
+export const fabricRow = (name: FabricName): FabricRow => fabrics[name];
+
+/** Whether listen() opens a fabric that nobody has named. `isFirst`: it has opened no other one. */
+export function opensInListen(name: FabricName, isFirst: boolean): boolean {
+  const { opens } = fabrics[name];
+  return opens === 'early' || (opens === 'instead' && isFirst);
+}
+
+/** Those that can be chosen between two processes, in the order of `auto`. */
+export const fabricNames = (Object.keys(fabrics) as FabricName[]).filter(
+  (name): name is Fabric => fabricRow(name).reach !== 'process',
+);

@@ -1,0 +1,32 @@
+/** A fabric is a row of one table: no other file of the runtime or the commands asks for one by its name. */
+import { expect, test } from 'vitest';
+import { fabrics } from '../../runtime/fabrics.ts';
+import { projectFiles, read } from './tree.ts';
+
+const table = 'runtime/fabrics.ts';
+/** In `createInProcessChannel` its two sides are one process. The programs of perf have fabrics of their own. */
+const choosesItself = /^(runtime\/in-process\.ts|cli\/perf\/.*)$/;
+
+/** As text, but not of an address's kind (`kind: 'tcp'`) nor of an option's name (`Omit<…, 'verbs'>`). */
+function named(text: string, fabric: string): boolean {
+  return new RegExp(`(===|case|fabric:|fabrics:|\\[) *'${fabric}'`).test(
+    text.replaceAll(/kind(:| [!=]==) 'tcp'/g, ''),
+  );
+}
+
+test.each(Object.keys(fabrics))('%s is asked for nowhere', (fabric) => {
+  const files = projectFiles().filter(
+    (file) => /^(runtime|cli|codegen)\/.*\.ts$/.test(file) && file !== table && !choosesItself.test(file),
+  );
+  expect(files.length).toBeGreaterThan(400);
+  expect(files.filter((file) => named(read(file), fabric))).toEqual([]);
+});
+
+test.each([
+  ["if (fabric === 'shm-fd') return;", true],
+  ["case 'shm-fd':", true],
+  ["const some = ['shm-fd', 'verbs'];", true],
+  ["if (name !== fabric) say('shm-fd is another');", false],
+])('it would be seen in: %s', (line, expected) => {
+  expect(named(line, 'shm-fd')).toBe(expected);
+});
