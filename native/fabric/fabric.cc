@@ -58,6 +58,27 @@ std::string why_not_on_demand(const Capabilities& capabilities) {
          " has no on-demand paging (Capabilities::on_demand): register without access_on_demand";
 }
 
+std::string why_not_register(const void* addr, std::size_t length, std::uint32_t access,
+                             const Capabilities& capabilities) {
+  if (length == 0) return "a memory region cannot be empty";
+  if (length > UINTPTR_MAX - reinterpret_cast<std::uintptr_t>(addr))
+    return "a memory region cannot run past the end of the address space";
+  if ((access & access_remote_write) != 0 && (access & access_local_write) == 0)
+    return "remote write access needs local write access too";
+  if ((access & access_on_demand) != 0 && !capabilities.on_demand) return why_not_on_demand(capabilities);
+  return {};
+}
+
+std::string why_no_queues(const QpOptions& options, const Capabilities& capabilities) {
+  const std::uint32_t receives = options.shared_receives == nullptr ? options.recv_wr_max : 1;
+  for (const std::uint32_t depth : {options.send_wr_max, receives}) {
+    if (depth == 0 || depth > capabilities.max_qp_wr)
+      return "a queue of " + std::to_string(depth) + " requests is outside 1 to max_qp_wr (" +
+             std::to_string(capabilities.max_qp_wr) + ")";
+  }
+  return {};
+}
+
 std::unique_ptr<MemoryRegion> Device::reg_dmabuf_mr(int, std::uint64_t, std::size_t, std::uint64_t,
                                                     std::uint32_t, std::string* error) {
   if (error == nullptr) return nullptr;

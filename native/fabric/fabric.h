@@ -124,6 +124,11 @@ struct Capabilities {
 /// Why a device without Capabilities::on_demand refuses access_on_demand.
 std::string why_not_on_demand(const Capabilities& capabilities);
 
+/// Why no device with these capabilities registers that memory; '' when it may. Each has reasons of its own
+/// besides.
+std::string why_not_register(const void* addr, std::size_t length, std::uint32_t access,
+                             const Capabilities& capabilities);
+
 /// One gather or scatter entry; `lkey` is the local key of the region that holds [addr, addr + length).
 struct Sge {
   std::uint64_t addr = 0;
@@ -223,6 +228,9 @@ struct QpOptions {
   class ReceiveQueue* shared_receives = nullptr;  ///< made for the same completion queue
   std::uint32_t tag = 0;
 };
+
+/// Why no device with these capabilities makes queues of these depths; '' when it may.
+std::string why_no_queues(const QpOptions& options, const Capabilities& capabilities);
 
 /// By what the two sides know each other in the first message between their queue pairs, where those who
 /// connect them have a key: instead of tokens that stand in the addresses.

@@ -11,8 +11,7 @@
 //  - A queue pair that goes to ERR flushes none of them; only the one that a message was being put into
 //    completes, with an error. Whatever it has taken is polled before the flush of a send that was posted in
 //    ERR: who waits for that before it destroys the queue pair loses no receive.
-//  - Since nothing that is posted need flush, a queue pair in ERR has one completion of its own, of no
-//  receive
+//  - Since nothing that is posted need flush, a queue pair in ERR has one completion of its own, of no receive
 //    (kNoReceive), before those flushes.
 #pragma once
 

@@ -64,9 +64,10 @@ export const typescriptLayers: readonly LayerRule[] = [
 export const nativeLayers: readonly LayerRule[] = [
   { files: /^native\/telemetry\//, mayUse: /^native\/telemetry\// },
   { files: /^native\/fabric\/[^/]+$/, mayUse: /^native\/fabric\/[^/]+$/ },
-  { files: /^native\/fabric\/sim\//, mayUse: /^native\/fabric\/(sim\/)?[^/]+$/ },
-  { files: /^native\/fabric\/shm\//, mayUse: /^native\/fabric\/(shm\/(\w+\/)?)?[^/]+$/ },
-  { files: /^native\/fabric\/tcp\//, mayUse: /^native\/fabric\/(tcp\/(\w+\/)?)?[^/]+$/ },
+  { files: /^native\/fabric\/software\//, mayUse: /^native\/fabric\/(software\/)?[^/]+$/ },
+  { files: /^native\/fabric\/sim\//, mayUse: /^native\/fabric\/((sim|software)\/)?[^/]+$/ },
+  { files: /^native\/fabric\/shm\//, mayUse: /^native\/fabric\/(shm\/(\w+\/)?|software\/)?[^/]+$/ },
+  { files: /^native\/fabric\/tcp\//, mayUse: /^native\/fabric\/(tcp\/(\w+\/)?|software\/)?[^/]+$/ },
   { files: /^native\/fabric\/verbs\//, mayUse: /^native\/fabric\/(verbs\/(\w+\/)?)?[^/]+$/ },
   { files: /^native\/seal\//, mayUse: /^native\/seal\// },
   { files: /^native\/memory\//, mayUse: /^native\/(memory\/|fabric\/fabric\.h$)/ },

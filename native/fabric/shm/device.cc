@@ -145,14 +145,8 @@ std::unique_ptr<MemoryRegion> Device::reg_mr(void* addr, std::size_t length, std
   const bool exposed = (access & (access_remote_read | access_remote_write | may_bind)) != 0;
   const std::uint32_t memory = memory_of(from, length);
   std::string reason;
-  if (length == 0) {
-    reason = "shm: a memory region cannot be empty";
-  } else if (length > UINT64_MAX - from) {
-    reason = "shm: a memory region cannot run past the end of the address space";
-  } else if ((access & access_remote_write) != 0 && (access & access_local_write) == 0) {
-    reason = "shm: remote write access needs local write access too";
-  } else if ((access & access_on_demand) != 0) {
-    reason = why_not_on_demand(capabilities_);
+  if (std::string why = why_not_register(addr, length, access, capabilities_); !why.empty()) {
+    reason = "shm: " + why;
   } else if (exposed && memory == kNoMemory && !capabilities_.exposes_any_memory) {
     reason =
         "shm: this system lets no other process reach memory that is not of alloc_memory() "

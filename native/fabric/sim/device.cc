@@ -15,6 +15,13 @@
 
 namespace rdma_rpc::fabric {
 
+namespace {
+
+/// The keys of another device are not good for this one.
+constexpr std::uint32_t kKeysApart = 64;
+
+}  // namespace
+
 Capabilities sim_capabilities() {
   Capabilities caps;
   caps.name = "sim";
@@ -32,7 +39,8 @@ Capabilities sim_capabilities() {
 }
 
 SimDevice::SimDevice(World& world, std::string name)
-    : world_(world),
+    : protection(kKeysApart * static_cast<std::uint32_t>(world.devices.size())),
+      world_(world),
       id_(static_cast<std::uint32_t>(world.devices.size() + 1)),
       capabilities_(world.options().capabilities) {
   capabilities_.name = std::move(name);
@@ -58,12 +66,8 @@ std::unique_ptr<HostMemory> SimDevice::alloc_memory(std::size_t bytes, std::stri
 
 std::string SimDevice::why_not_register(const void* addr, std::size_t length, std::uint32_t access) {
   const auto start = reinterpret_cast<std::uintptr_t>(addr);
-  if (length == 0) return "a memory region cannot be empty";
-  if (length > UINTPTR_MAX - start) return "a memory region cannot run past the end of the address space";
-  if ((access & access_remote_write) != 0 && (access & access_local_write) == 0) {
-    return "remote write access needs local write access too";
-  }
-  if ((access & access_on_demand) != 0 && !capabilities_.on_demand) return why_not_on_demand(capabilities_);
+  if (std::string why = fabric::why_not_register(addr, length, access, capabilities_); !why.empty())
+    return why;
   const std::uint64_t limit = world_.options().registered_bytes_max;
   if (limit != 0 && (live.memory_bytes > limit || length > limit - live.memory_bytes)) {
     return "registering " + std::to_string(length) + " bytes would exceed registered_bytes_max (" +
@@ -83,19 +87,11 @@ std::string SimDevice::why_not_register(const void* addr, std::size_t length, st
 
 std::unique_ptr<MemoryRegion> SimDevice::reg_mr(void* addr, std::size_t length, std::uint32_t access,
                                                 std::string* error) {
-  std::string reason = why_not_register(addr, length, access);
-  KeyEntry entry;
-  entry.kind = KeyEntry::Kind::region;
-  entry.device_id = id_;
-  entry.access = access;
-  entry.addr = reinterpret_cast<std::uintptr_t>(addr);
-  entry.length = length;
-  const std::uint32_t key = reason.empty() ? world_.keys.add(entry) : 0;
-  if (key == 0) {
-    if (error != nullptr) *error = reason.empty() ? "no memory key is left (2^24 in use)" : reason;
+  if (std::string reason = why_not_register(addr, length, access); !reason.empty()) {
+    if (error != nullptr) *error = reason;
     return nullptr;
   }
-  return std::make_unique<SimMemoryRegion>(*this, entry, key);
+  return software::register_memory(protection, addr, length, access, error);
 }
 
 namespace {
@@ -125,8 +121,7 @@ std::unique_ptr<Registration> SimDevice::begin_reg_mr(void* addr, std::size_t le
 
 std::unique_ptr<MemoryWindow> SimDevice::alloc_mw() {
   if (!capabilities_.windows || world_.faults.refuse(SimResource::window)) return nullptr;
-  auto window = std::make_unique<SimMemoryWindow>(*this);
-  return window->rkey() != 0 ? std::move(window) : nullptr;
+  return software::alloc_window(protection);
 }
 
 std::unique_ptr<CompletionQueue> SimDevice::create_cq(std::uint32_t entries) {
@@ -138,14 +133,7 @@ std::unique_ptr<CompletionQueue> SimDevice::create_cq(std::uint32_t entries) {
 
 std::unique_ptr<QueuePair> SimDevice::create_qp(CompletionQueue& cq, const QpOptions& options,
                                                 std::string* error) {
-  std::string reason;
-  const std::uint32_t receives = options.shared_receives == nullptr ? options.recv_wr_max : 1;
-  for (const std::uint32_t depth : {options.send_wr_max, receives}) {
-    if (depth == 0 || depth > capabilities_.max_qp_wr) {
-      reason = "a queue of " + std::to_string(depth) + " requests is outside 1 to max_qp_wr (" +
-               std::to_string(capabilities_.max_qp_wr) + ")";
-    }
-  }
+  std::string reason = why_no_queues(options, capabilities_);
   if (reason.empty() && world_.faults.refuse(SimResource::queue_pair)) reason = "injected: no queue pair";
   if (!reason.empty()) {
     if (error != nullptr) *error = reason;
@@ -179,47 +167,6 @@ SimHostMemory::SimHostMemory(SimDevice& device, std::shared_ptr<std::byte> pages
 
 SimHostMemory::~SimHostMemory() {
   std::erase_if(device_.allocated, [this](const SimDevice::Range& range) { return range.data == data(); });
-}
-
-SimMemoryRegion::SimMemoryRegion(SimDevice& device, const KeyEntry& entry, std::uint32_t key)
-    : device_(device) {
-  addr_ = entry.addr;
-  length_ = entry.length;
-  lkey_ = key;
-  device_.world().keys.find(key)->region = this;
-  rkey_ = (entry.access & (access_remote_read | access_remote_write)) != 0 ? key : 0;
-  ++device_.live.memory_regions;
-  device_.live.memory_bytes += length_;
-}
-
-SimMemoryRegion::~SimMemoryRegion() {
-  device_.world().keys.remove(lkey_);
-  --device_.live.memory_regions;
-  device_.live.memory_bytes -= length_;
-}
-
-SimMemoryWindow::SimMemoryWindow(SimDevice& device) : device_(device) {
-  rkey_ = device_.world().keys.add(unbound());
-  ++device_.live.memory_windows;
-}
-
-SimMemoryWindow::~SimMemoryWindow() {
-  device_.world().keys.remove_all_of(this);
-  --device_.live.memory_windows;
-}
-
-KeyEntry SimMemoryWindow::unbound() {
-  KeyEntry entry;
-  entry.kind = KeyEntry::Kind::window_unbound;
-  entry.device_id = device_.id();
-  entry.window = this;
-  return entry;
-}
-
-std::uint32_t SimMemoryWindow::next_key() {
-  const std::uint32_t key = device_.world().keys.add(unbound());
-  if (key != 0) rkey_ = key;
-  return key;
 }
 
 }  // namespace rdma_rpc::fabric

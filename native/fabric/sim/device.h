@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "fabric/sim/world.h"
+#include "fabric/software/memory.h"
 
 namespace rdma_rpc::fabric {
 
@@ -25,13 +26,14 @@ class SimDevice final : public Device {
                                        std::string* error) override;
   std::unique_ptr<ReceiveQueue> create_receive_queue(CompletionQueue& cq, std::uint32_t receives,
                                                      std::string* error) override;
-  DeviceCounters counters() const override { return live; }
+  DeviceCounters counters() const override { return protection.counters; }
 
   World& world() const { return world_; }
   std::uint32_t id() const { return id_; }
 
-  DeviceCounters live;   // kept by the objects themselves
-  bool stopped = false;  // SimWorld::stop
+  software::Protection protection;
+  DeviceCounters& live = protection.counters;  // kept by the objects themselves
+  bool stopped = false;                        // SimWorld::stop
   struct Range {
     const std::byte* data;
     std::size_t size;
@@ -52,32 +54,6 @@ class SimHostMemory final : public HostMemory {
   ~SimHostMemory() override;
 
  private:
-  SimDevice& device_;
-};
-
-class SimMemoryRegion final : public MemoryRegion {
- public:
-  SimMemoryRegion(SimDevice& device, const KeyEntry& entry, std::uint32_t key);
-  ~SimMemoryRegion() override;
-
- private:
-  SimDevice& device_;
-};
-
-class SimMemoryWindow final : public MemoryWindow {
- public:
-  explicit SimMemoryWindow(SimDevice& device);
-  ~SimMemoryWindow() override;
-
-  /// A new key for a bind that is being posted; it gives no access before the bind has been carried out. 0:
-  /// no key left.
-  std::uint32_t next_key();
-  const SimDevice& device() const { return device_; }
-
-  std::uint32_t bound_key = 0;  // 0: not bound
-
- private:
-  KeyEntry unbound();
   SimDevice& device_;
 };
 

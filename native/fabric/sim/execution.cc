@@ -61,7 +61,7 @@ WcStatus SimQueuePair::begin(SendSlot& slot) {
     case Opcode::rdma_write_with_imm:
       return write_to_peer(slot);
     case Opcode::bind_mw:
-      return bind_window(slot);
+      return device_.protection.keys.bind(slot.bind, qp_num_);
     case Opcode::local_inv:
       return invalidate_window(wr.invalidate_rkey);
     case Opcode::rdma_read:
@@ -73,7 +73,7 @@ WcStatus SimQueuePair::begin(SendSlot& slot) {
   const bool remote_write = device_.capabilities().read_sink_needs_remote_write;
   const std::uint32_t access = access_local_write | (remote_write ? access_remote_write : 0u);
   for (const Sge& sge : wr.sges) {
-    if (!slot.abandoned && !world_.keys.local_ok(sge, device_.id(), access)) return WcStatus::loc_prot_err;
+    if (!slot.abandoned && !device_.protection.keys.local_ok(sge, access)) return WcStatus::loc_prot_err;
   }
   std::uint32_t bytes = 0;
   for (const Sge& sge : wr.sges) bytes += sge.length;
@@ -94,7 +94,7 @@ WcStatus SimQueuePair::begin(SendSlot& slot) {
 bool SimQueuePair::gather_ok(const SendSlot& slot) const {
   if (slot.wr.inline_data) return true;
   for (const Sge& sge : slot.wr.sges) {
-    if (!world_.keys.local_ok(sge, device_.id(), 0)) return false;
+    if (!device_.protection.keys.local_ok(sge, 0)) return false;
   }
   return true;
 }
@@ -102,7 +102,7 @@ bool SimQueuePair::gather_ok(const SendSlot& slot) const {
 void SimQueuePair::gather(const SendSlot& slot, std::uint64_t to) const {
   for (const Sge& sge : slot.wr.sges) {
     // What its owner has taken away since the post moves nothing: who posts looks first.
-    if (slot.wr.inline_data || world_.keys.present(sge.lkey)) copy(to, sge.addr, sge.length);
+    if (slot.wr.inline_data || device_.protection.keys.present(sge.lkey)) copy(to, sge.addr, sge.length);
     to += sge.length;
   }
 }
@@ -118,11 +118,11 @@ WcStatus SimQueuePair::send_to_peer(const SendSlot& slot) {
   if (!gather_ok(slot)) return WcStatus::loc_prot_err;
   if (const WcStatus fault = peer_fault(); fault != WcStatus::success) return fault;
   SimQueuePair& peer = *peer_;
-  if (peer.receives_.empty()) return WcStatus::rnr_retry_exc_err;
+  if (peer.receives_.is_empty()) return WcStatus::rnr_retry_exc_err;
 
   const RecvWr& receive = peer.receives_.oldest();
   if (slot.bytes > receive.sge.length) return fail_receive(WcStatus::loc_len_err);
-  if (!world_.keys.local_ok(receive.sge, peer.device_.id(), access_local_write)) {
+  if (!peer.device_.protection.keys.local_ok(receive.sge, access_local_write)) {
     return fail_receive(WcStatus::loc_prot_err);
   }
   const WcStatus injected = world_.faults.strike(Opcode::recv, peer.qp_num_, &peer.device_);
@@ -147,12 +147,12 @@ WcStatus SimQueuePair::write_to_peer(const SendSlot& slot) {
   if (fault != WcStatus::success && !peer_still_lands()) return fault;
   SimQueuePair& peer = *peer_;
   // As InfiniBand has it, a request of no bytes is not checked: there is nothing it could touch.
-  if (slot.bytes > 0 && !world_.keys.remote_ok(wr.rkey, peer.device_.id(), peer.qp_num_, wr.remote_addr,
-                                               slot.bytes, access_remote_write)) {
+  if (slot.bytes > 0 && !peer.device_.protection.keys.remote_ok(wr.rkey, peer.qp_num_, wr.remote_addr,
+                                                                slot.bytes, access_remote_write)) {
     return found_by_the_peer(WcStatus::rem_access_err);
   }
   const bool with_imm = wr.opcode == Opcode::rdma_write_with_imm;
-  if (with_imm && fault == WcStatus::success && peer.receives_.empty()) {
+  if (with_imm && fault == WcStatus::success && peer.receives_.is_empty()) {
     return WcStatus::rnr_retry_exc_err;
   }
   gather(slot, wr.remote_addr);
@@ -168,8 +168,8 @@ WcStatus SimQueuePair::write_to_peer(const SendSlot& slot) {
 
 bool SimQueuePair::read_ok(const SendSlot& slot) const {
   const SendWr& wr = slot.wr;
-  return slot.bytes == 0 || world_.keys.remote_ok(wr.rkey, peer_->device_.id(), peer_->qp_num_,
-                                                  wr.remote_addr, slot.bytes, access_remote_read);
+  return slot.bytes == 0 || peer_->device_.protection.keys.remote_ok(wr.rkey, peer_->qp_num_, wr.remote_addr,
+                                                                     slot.bytes, access_remote_read);
 }
 
 WcStatus SimQueuePair::read_from_peer(SendSlot& slot) {
@@ -182,50 +182,24 @@ WcStatus SimQueuePair::read_from_peer(SendSlot& slot) {
     peer_->enter_error();
     return WcStatus::rem_access_err;
   }
-  slot.vanished = slot.abandoned || !world_.keys.present(wr.rkey);
+  slot.vanished = slot.abandoned || !peer_->device_.protection.keys.present(wr.rkey);
   if (slot.vanished) return fault;
   std::uint64_t from = wr.remote_addr;
   for (const Sge& sge : wr.sges) {
-    if (!world_.keys.local_ok(sge, device_.id(), access_local_write)) return WcStatus::loc_prot_err;
+    if (!device_.protection.keys.local_ok(sge, access_local_write)) return WcStatus::loc_prot_err;
     copy(sge.addr, from, sge.length);
     from += sge.length;
   }
   return fault;
 }
 
-WcStatus SimQueuePair::bind_window(const SendSlot& slot) {
-  const SendWr::Bind& bind = slot.wr.bind;
-  KeyEntry* entry = world_.keys.find(slot.bind_key);  // null: the window has been freed since
-  const KeyEntry* region = entry == nullptr ? nullptr : world_.keys.find(slot.region_key);
-  constexpr std::uint32_t kMay = access_remote_read | access_remote_write;
-  const bool writes = (bind.access & access_remote_write) != 0;
-  const bool allowed = region != nullptr && region->kind == KeyEntry::Kind::region &&
-                       region->device_id == device_.id() && entry->device_id == device_.id() &&
-                       entry->window->bound_key == 0 && (region->access & access_mw_bind) != 0 &&
-                       (!writes || (region->access & access_local_write) != 0) &&
-                       (bind.access & ~kMay) == 0 && bind.access != 0 && bind.length > 0 &&
-                       region->contains(bind.addr, bind.length);
-  if (!allowed) {
-    if (entry != nullptr) world_.keys.remove(slot.bind_key);
-    return WcStatus::mw_bind_err;
-  }
-  entry->kind = KeyEntry::Kind::window;
-  entry->access = bind.access;
-  entry->addr = bind.addr;
-  entry->length = bind.length;
-  entry->qp_num = qp_num_;
-  entry->region_key = region->key;
-  entry->window->bound_key = slot.bind_key;
-  return WcStatus::success;
-}
-
 bool SimQueuePair::withdraw(std::uint32_t rkey) {
-  return device_.capabilities().reads_memory_late && world_.keys.withdraw(rkey, device_.id(), qp_num_);
+  return device_.capabilities().reads_memory_late && device_.protection.keys.withdraw(rkey, qp_num_);
 }
 
 bool SimQueuePair::abandon_reads(std::uint64_t addr, std::uint64_t bytes) {
   if (!device_.capabilities().reads_memory_late) return false;
-  for (std::uint64_t i = sends_retired_; i != sends_posted_; ++i) {
+  for (std::uint64_t i = sends_.retired; i != sends_.posted; ++i) {
     SendSlot& slot = send_slot(i);
     if (slot.wr.opcode != Opcode::rdma_read || slot.phase == Phase::done) continue;
     for (const Sge& sge : slot.wr.sges) {
@@ -236,11 +210,7 @@ bool SimQueuePair::abandon_reads(std::uint64_t addr, std::uint64_t bytes) {
 }
 
 WcStatus SimQueuePair::invalidate_window(std::uint32_t key) {
-  const KeyEntry* entry = world_.keys.bound_window(key, device_.id(), qp_num_);
-  if (entry == nullptr) return WcStatus::loc_qp_op_err;
-  entry->window->bound_key = 0;
-  world_.keys.remove(key);
-  return WcStatus::success;
+  return device_.protection.keys.invalidate(key, qp_num_) ? WcStatus::success : WcStatus::loc_qp_op_err;
 }
 
 }  // namespace rdma_rpc::fabric

@@ -5,6 +5,8 @@
 #include <bit>
 #include <cstring>
 
+#include "fabric/software/requests.h"
+
 namespace rdma_rpc::fabric {
 namespace {
 
@@ -17,10 +19,6 @@ struct Address {
 };
 constexpr std::uint64_t kMagic = 0x314d4953'43505252;  // "RRPCSIM1"
 
-bool sends_message(Opcode opcode) { return opcode == Opcode::send || opcode == Opcode::send_with_inv; }
-bool is_write(Opcode opcode) { return opcode == Opcode::rdma_write || opcode == Opcode::rdma_write_with_imm; }
-bool is_local(Opcode opcode) { return opcode == Opcode::bind_mw || opcode == Opcode::local_inv; }
-
 }  // namespace
 
 SimQueuePair::SimQueuePair(SimDevice& device, SimCompletionQueue& cq, const QpOptions& options)
@@ -29,7 +27,8 @@ SimQueuePair::SimQueuePair(SimDevice& device, SimCompletionQueue& cq, const QpOp
       cq_(cq),
       options_(options),
       sge_max_(std::max(device.capabilities().max_sge, device.capabilities().max_sge_read)),
-      send_slots_(std::bit_ceil(options.send_wr_max)),
+      sends_(options.send_wr_max),
+      send_slots_(sends_.slots()),
       sge_room_(send_slots_.size() * sge_max_),
       inline_room_(send_slots_.size() * device.capabilities().max_inline),
       own_receives_(options.shared_receives == nullptr ? options.recv_wr_max : 0),
@@ -52,11 +51,10 @@ SimQueuePair::~SimQueuePair() {
     other->peer_ = nullptr;
     other->peer_gone_as_ = killed_ ? seen_by_peers_ : WcStatus::rem_abort_err;
   }
-  for (std::uint64_t i = sends_started_; i != sends_posted_; ++i) {
-    if (const std::uint32_t key = send_slot(i).bind_key; world_.keys.find(key) != nullptr)
-      world_.keys.remove(key);
+  for (std::uint64_t i = sends_.started; i != sends_.posted; ++i) {
+    drop_bind(send_slot(i));
   }
-  receives_.free(unpolled_);  // of shared ones: lost to who has not polled them, as with a NIC
+  receives_.freed(unpolled_);  // of shared ones: lost to who has not polled them, as with a NIC
   --device_.live.queue_pairs;
   world_.settle();
 }
@@ -133,8 +131,8 @@ std::size_t SimQueuePair::post_send(std::span<const SendWr> requests) {
   std::size_t taken = 0;
   if (state_ == QpState::init || state_ == QpState::rtr) return taken;
   for (const SendWr& wr : requests) {
-    if (sends_posted_ - sends_freed_ == options_.send_wr_max) break;
-    SendSlot& slot = send_slot(sends_posted_++);
+    if (sends_.is_full()) break;
+    SendSlot& slot = send_slot(sends_.posted++);
     stage(slot, wr);
     world_.wake(*this, slot.due_at);
     ++taken;
@@ -154,8 +152,8 @@ std::size_t SimQueuePair::post_recv(std::span<const RecvWr> requests) {
 void SimQueuePair::stage(SendSlot& slot, const SendWr& wr) {
   slot = {};
   slot.wr = wr;
-  for (const Sge& sge : wr.sges) slot.bytes += sge.length;
-  slot.status = why_malformed(wr, slot.bytes);
+  slot.bytes = software::bytes_of(wr.sges);
+  slot.status = software::why_malformed(wr, slot.bytes, device_.capabilities());
   slot.due_at = world_.scheduled() ? world_.now() + world_.latency() + extra_delay_ns_ : 0;
   if (slot.status != WcStatus::success) return;
 
@@ -166,37 +164,22 @@ void SimQueuePair::stage(SendSlot& slot, const SendWr& wr) {
   if (wr.inline_data && slot.bytes > 0) {
     std::byte* data = &inline_room_[index * device_.capabilities().max_inline];
     const Sge whole{reinterpret_cast<std::uintptr_t>(data), static_cast<std::uint32_t>(slot.bytes), 0};
-    for (const Sge& sge : wr.sges) {
-      if (sge.length == 0) continue;
-      std::memcpy(data, reinterpret_cast<const void*>(sge.addr), sge.length);
-      data += sge.length;
-    }
+    software::gather(wr.sges, data);
     sges[0] = whole;
     slot.wr.sges = {sges, 1};
   }
   if (wr.opcode == Opcode::bind_mw) {
-    slot.bind_key = static_cast<SimMemoryWindow*>(wr.bind.window)->next_key();
-    slot.region_key = wr.bind.region->lkey();
-    if (slot.bind_key == 0) slot.status = WcStatus::mw_bind_err;
+    auto* window = static_cast<software::Window*>(wr.bind.window);
+    slot.bind = {window->of(device_.protection) ? window->next_key() : 0, wr.bind.region->lkey(),
+                 wr.bind.access, wr.bind.addr, wr.bind.length};
+    if (slot.bind.key == 0) slot.status = WcStatus::mw_bind_err;
   }
 }
 
-WcStatus SimQueuePair::why_malformed(const SendWr& wr, std::uint64_t bytes) const {
-  const Capabilities& caps = device_.capabilities();
-  const bool data = sends_message(wr.opcode) || is_write(wr.opcode);
-  const bool read = wr.opcode == Opcode::rdma_read;
-  if (!(data || read || is_local(wr.opcode))) return WcStatus::loc_qp_op_err;
-  if (wr.opcode == Opcode::rdma_write_with_imm && !caps.immediate) return WcStatus::loc_qp_op_err;
-  if ((is_local(wr.opcode) || wr.opcode == Opcode::send_with_inv) && !caps.windows)
-    return WcStatus::loc_qp_op_err;
-  if (wr.sges.size() > (read ? caps.max_sge_read : caps.max_sge)) return WcStatus::loc_qp_op_err;
-  if (is_local(wr.opcode) && !wr.sges.empty()) return WcStatus::loc_qp_op_err;
-  if (wr.inline_data && (!data || bytes > caps.max_inline)) return WcStatus::loc_qp_op_err;
-  if (bytes > caps.max_msg_bytes) return WcStatus::loc_len_err;
-  if (wr.opcode == Opcode::bind_mw && (wr.bind.window == nullptr || wr.bind.region == nullptr)) {
-    return WcStatus::mw_bind_err;
-  }
-  return WcStatus::success;
+/// A key that was promised and will not be bound.
+void SimQueuePair::drop_bind(const SendSlot& slot) {
+  software::KeyTable& keys = device_.protection.keys;
+  if (slot.bind.key != 0 && keys.find(slot.bind.key) != nullptr) keys.remove(slot.bind.key);
 }
 
 void SimQueuePair::progress() {
@@ -218,7 +201,7 @@ bool SimQueuePair::must_wait(const SendSlot& slot) const {
   const bool read = slot.wr.opcode == Opcode::rdma_read;
   if (slot.wr.fence && reads_waiting_ > 0) return true;
   if (read && reads_waiting_ >= device_.capabilities().max_rd_atomic) return true;
-  return !is_local(slot.wr.opcode) && must_wait_for_peer();
+  return !software::is_local(slot.wr.opcode) && must_wait_for_peer();
 }
 
 bool SimQueuePair::must_wait_for_peer() const {
@@ -227,8 +210,8 @@ bool SimQueuePair::must_wait_for_peer() const {
 
 bool SimQueuePair::start_some() {
   bool moved = false;
-  while (!failed_ && sends_started_ != sends_posted_) {
-    SendSlot& slot = send_slot(sends_started_);
+  while (!failed_ && sends_.started != sends_.posted) {
+    SendSlot& slot = send_slot(sends_.started);
     if (slot.due_at > world_.now()) break;
     if (slot.status != WcStatus::success) {
       finish(slot, slot.status);
@@ -237,7 +220,7 @@ bool SimQueuePair::start_some() {
       const WcStatus status = begin(slot);
       if (slot.phase != Phase::reading) finish(slot, status);
     }
-    ++sends_started_;
+    ++sends_.started;
     moved = true;
   }
   return moved;
@@ -245,7 +228,7 @@ bool SimQueuePair::start_some() {
 
 bool SimQueuePair::carry_out_reads(bool early) {
   bool moved = false;
-  for (std::uint64_t i = sends_retired_; reads_waiting_ > 0 && i != sends_started_; ++i) {
+  for (std::uint64_t i = sends_.retired; reads_waiting_ > 0 && i != sends_.started; ++i) {
     SendSlot& slot = send_slot(i);
     if (slot.phase != Phase::reading || (!early && slot.due_at > world_.now())) continue;
     if (must_wait_for_peer()) break;
@@ -266,12 +249,12 @@ void SimQueuePair::finish(SendSlot& slot, WcStatus status) {
 }
 
 void SimQueuePair::retire() {
-  while (sends_retired_ != sends_started_) {
-    const SendSlot& slot = send_slot(sends_retired_);
+  while (sends_.retired != sends_.started) {
+    const SendSlot& slot = send_slot(sends_.retired);
     if (slot.phase != Phase::done || slot.done_at > world_.now()) return;
-    ++sends_retired_;
+    ++sends_.retired;
     if (slot.status != WcStatus::success || slot.wr.signaled)
-      complete_send(slot, slot.status, sends_retired_);
+      complete_send(slot, slot.status, sends_.retired);
     if (slot.status != WcStatus::success) return enter_error();
   }
 }
@@ -295,16 +278,16 @@ void SimQueuePair::flush() {
     Wc wc{.wr_id = kNoReceive, .status = WcStatus::wr_flush_err, .opcode = Opcode::recv};
     wc.qp_num = qp_num_;
     wc.tag = options_.tag;
-    push({wc, this, false, sends_retired_});
+    push({wc, this, false, sends_.retired});
   }
-  for (; sends_retired_ != sends_posted_; ++sends_retired_) {
-    const SendSlot& slot = send_slot(sends_retired_);
-    if (sends_retired_ >= sends_started_ && slot.bind_key != 0) world_.keys.remove(slot.bind_key);
-    complete_send(slot, WcStatus::wr_flush_err, sends_retired_ + 1);
+  for (; sends_.retired != sends_.posted; ++sends_.retired) {
+    const SendSlot& slot = send_slot(sends_.retired);
+    if (sends_.retired >= sends_.started) drop_bind(slot);
+    complete_send(slot, WcStatus::wr_flush_err, sends_.retired + 1);
   }
-  sends_started_ = sends_posted_;
+  sends_.started = sends_.posted;
   reads_waiting_ = 0;
-  while (!own_receives_.empty()) {
+  while (!own_receives_.is_empty()) {
     complete_receive({.wr_id = own_receives_.oldest().wr_id, .status = WcStatus::wr_flush_err});
   }
 }
@@ -324,7 +307,7 @@ void SimQueuePair::complete_receive(const Wc& wc) {
   const bool apart = options_.short_apart && wc.status == WcStatus::success && !wc.has_imm &&
                      wc.bytes <= device_.capabilities().max_inline;
   const auto* buffer = reinterpret_cast<const std::byte*>(receives_.oldest().sge.addr);
-  receives_.take();
+  receives_.use(1);
   ++received_;
   ++unpolled_;
   Cqe cqe{wc, this, true, 0};
@@ -338,9 +321,9 @@ void SimQueuePair::complete_receive(const Wc& wc) {
 void SimQueuePair::polled(bool receive, std::uint64_t send_end, std::uint32_t /*always one receive*/) {
   if (receive) {
     --unpolled_;
-    receives_.free(1);
+    receives_.freed(1);
   } else {
-    sends_freed_ = send_end;
+    sends_.freed = send_end;
   }
 }
 

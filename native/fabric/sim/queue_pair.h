@@ -1,10 +1,9 @@
 // A queue pair of the simulated fabric: its two queues, its states and its connection. How one request acts
 // on memory is in execution.cc. On the world's thread.
 //
-// Send queue, by ever-growing index:   freed ≤ retired ≤ started ≤ posted
-//   [freed, retired)    carried out; the slot comes back when its completion, or a later one, is polled
-//   [retired, started)  begun: its effect is there (a READ may still be waiting for its moment), not yet
-//   reported [started, posted)   waits for its time, for the peer, or for READs before it
+// Of its send queue's indices (software/send_indices.h), the slots from `retired` to `started` have had their
+// effect, or are READs that wait for their moment; those from `started` on wait for their time, for the peer,
+// or for READs.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +14,7 @@
 #include "fabric/sim/completion_queue.h"
 #include "fabric/sim/device.h"
 #include "fabric/sim/receives.h"
+#include "fabric/software/send_indices.h"
 
 namespace rdma_rpc::fabric {
 
@@ -62,8 +62,7 @@ class SimQueuePair final : public QueuePair {
     std::uint64_t due_at =
         0;  // queued: not before then, nor before those ahead of it; reading: when the READ is carried out
     std::uint64_t done_at = 0;  // done: when it may be reported
-    std::uint32_t bind_key = 0,
-                  region_key = 0;         // bind_mw: keys, since the objects may be gone when its turn comes
+    software::BindRequest bind{};
     WcStatus status = WcStatus::success;  // queued: why it will fail, when that was plain at post
     Phase phase = Phase::queued;
     bool vanished = false;   // rdma_read: see Wc
@@ -72,19 +71,19 @@ class SimQueuePair final : public QueuePair {
 
   // queue_pair.cc
   void stage(SendSlot& slot, const SendWr& wr);
-  WcStatus why_malformed(const SendWr& wr, std::uint64_t bytes) const;
   bool start_some();
   bool carry_out_reads(bool early = false);
   void retire();
   void enter_error();
   void flush();
+  void drop_bind(const SendSlot& slot);
   bool must_wait(const SendSlot& slot) const;
   bool must_wait_for_peer() const;
   void finish(SendSlot& slot, WcStatus status);
   void complete_send(const SendSlot& slot, WcStatus status, std::uint64_t end);
   void complete_receive(const Wc& wc);
   void push(const Cqe& cqe);
-  SendSlot& send_slot(std::uint64_t index) { return send_slots_[index & (send_slots_.size() - 1)]; }
+  SendSlot& send_slot(std::uint64_t index) { return send_slots_[sends_.slot(index)]; }
 
   // execution.cc
   WcStatus peer_fault() const;
@@ -93,7 +92,6 @@ class SimQueuePair final : public QueuePair {
   WcStatus send_to_peer(const SendSlot& slot);
   WcStatus write_to_peer(const SendSlot& slot);
   WcStatus read_from_peer(SendSlot& slot);
-  WcStatus bind_window(const SendSlot& slot);
   WcStatus invalidate_window(std::uint32_t key);
   bool gather_ok(const SendSlot& slot) const;
   void gather(const SendSlot& slot, std::uint64_t to) const;
@@ -119,15 +117,15 @@ class SimQueuePair final : public QueuePair {
   bool failed_ = false;         // a request has failed: start no other
   std::uint64_t flush_at_ = 0;  // ERR: from then on nothing moves
 
+  software::SendIndices sends_;
   std::vector<SendSlot> send_slots_;
   std::vector<Sge> sge_room_;
   std::vector<std::byte> inline_room_;
-  std::uint64_t sends_posted_ = 0, sends_started_ = 0, sends_retired_ = 0, sends_freed_ = 0;
   std::uint64_t last_read_ns_ = 0, extra_delay_ns_ = 0;
   std::uint32_t reads_waiting_ = 0;
 
-  SimReceives own_receives_;
-  SimReceives& receives_;                      // its own ones, or shared ones
+  software::ReceiveRing own_receives_;
+  software::ReceiveRing& receives_;            // its own ones, or shared ones
   std::uint64_t received_ = 0, unpolled_ = 0;  // of these: taken in all, and not yet polled
 
   bool holding_ = false;

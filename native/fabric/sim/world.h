@@ -1,4 +1,4 @@
-// What all devices of a simulated world share: clock, events, random numbers, keys, queue pairs by number,
+// What all devices of a simulated world share: clock, events, random numbers, queue pairs by number,
 // faults. Internal to this folder. Single-threaded.
 #pragma once
 
@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "fabric/sim/faults.h"
-#include "fabric/sim/keys.h"
 #include "fabric/sim/sim.h"
 
 namespace rdma_rpc::fabric {
@@ -53,7 +52,6 @@ class World {
   void set_stopped(const Device& device, bool stopped);
   void kill(const Device& device, WcStatus seen_by_peers);
 
-  KeyTable keys;
   FaultPlan faults;
   SimCounters counters;
   std::function<void(const SimTrace&)> observer;

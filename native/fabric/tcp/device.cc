@@ -37,6 +37,11 @@ Capabilities make_capabilities() {
   return caps;
 }
 
+class PrivateMemory final : public HostMemory {
+ public:
+  PrivateMemory(void* data, std::size_t size) : HostMemory(mapped_pages(data, size), size) {}
+};
+
 bool refuse(std::string* error, std::string why) {
   if (error != nullptr) *error = "tcp: " + std::move(why);
   return false;
@@ -45,7 +50,7 @@ bool refuse(std::string* error, std::string why) {
 }  // namespace
 
 Device::Device(const TcpOptions& options, std::uint32_t key_seed)
-    : options_(options), capabilities_(make_capabilities()), keys_(key_seed) {}
+    : options_(options), capabilities_(make_capabilities()), protection_(key_seed) {}
 
 std::unique_ptr<HostMemory> Device::alloc_memory(std::size_t bytes, std::string_view) {
   if (bytes == 0) return nullptr;
@@ -56,34 +61,13 @@ std::unique_ptr<HostMemory> Device::alloc_memory(std::size_t bytes, std::string_
 
 std::unique_ptr<MemoryRegion> Device::reg_mr(void* addr, std::size_t length, std::uint32_t access,
                                              std::string* error) {
-  const auto from = reinterpret_cast<std::uint64_t>(addr);
-  std::string why;
-  if (length == 0) {
-    why = "a memory region cannot be empty";
-  } else if (length > UINT64_MAX - from) {
-    why = "a memory region cannot run past the end of the address space";
-  } else if ((access & access_remote_write) != 0 && (access & access_local_write) == 0) {
-    why = "remote write access needs local write access too";
-  } else if ((access & access_on_demand) != 0) {
-    why = why_not_on_demand(capabilities_);
-  }
-  Grant grant;
-  grant.kind = Grant::Kind::region;
-  grant.access = access;
-  grant.addr = from;
-  grant.length = length;
-  const std::uint32_t key = why.empty() ? keys_.add(grant) : 0;
-  if (key == 0) {
-    refuse(error, why.empty() ? "no memory key is left (2^24 in use)" : why);
-    return nullptr;
-  }
-  return std::make_unique<Region>(*this, grant, key);
+  std::string why = why_not_register(addr, length, access, capabilities_);
+  auto region = why.empty() ? software::register_memory(protection_, addr, length, access, &why) : nullptr;
+  if (region == nullptr) refuse(error, why);
+  return region;
 }
 
-std::unique_ptr<MemoryWindow> Device::alloc_mw() {
-  auto window = std::make_unique<Window>(*this);
-  return window->rkey() != 0 ? std::move(window) : nullptr;
-}
+std::unique_ptr<MemoryWindow> Device::alloc_mw() { return software::alloc_window(protection_); }
 
 std::unique_ptr<fabric::CompletionQueue> Device::create_cq(std::uint32_t) {
   auto cq = std::make_unique<CompletionQueue>(*this);
@@ -92,12 +76,9 @@ std::unique_ptr<fabric::CompletionQueue> Device::create_cq(std::uint32_t) {
 
 std::unique_ptr<fabric::QueuePair> Device::create_qp(fabric::CompletionQueue& cq, const QpOptions& options,
                                                      std::string* error) {
-  for (const std::uint32_t depth : {options.send_wr_max, options.recv_wr_max}) {
-    if (depth == 0 || depth > kMaxQpWr) {
-      refuse(error, "a queue of " + std::to_string(depth) + " requests is outside 1 to max_qp_wr (" +
-                        std::to_string(kMaxQpWr) + ")");
-      return nullptr;
-    }
+  if (const std::string why = why_no_queues(options, capabilities_); !why.empty()) {
+    refuse(error, why);
+    return nullptr;
   }
   Address address;
   address.active = options.active;

@@ -9,10 +9,9 @@
 #include "fabric/acceptor.h"
 #include "fabric/fabric.h"
 #include "fabric/reactor.h"
+#include "fabric/software/memory.h"
 #include "fabric/tcp/connect/lingering_sockets.h"
 #include "fabric/tcp/connect/listener.h"
-#include "fabric/tcp/memory/keys.h"
-#include "fabric/tcp/memory/memory.h"
 #include "fabric/tcp/queue/path_watch.h"
 #include "fabric/tcp/tcp.h"
 #include "fabric/tcp/wire.h"
@@ -35,12 +34,13 @@ class Device final : public fabric::Device {
   std::unique_ptr<fabric::CompletionQueue> create_cq(std::uint32_t entries) override;
   std::unique_ptr<fabric::QueuePair> create_qp(fabric::CompletionQueue& cq, const QpOptions& options,
                                                std::string* error) override;
-  DeviceCounters counters() const override { return counters_; }
+  DeviceCounters counters() const override { return protection_.counters; }
 
   // For the other classes of this folder.
   const TcpOptions& options() const { return options_; }
-  DeviceCounters& counts() { return counters_; }
-  KeyTable& keys() { return keys_; }
+  DeviceCounters& counts() { return protection_.counters; }
+  software::Protection& protection() { return protection_; }
+  software::KeyTable& keys() { return protection_.keys; }
   Reactor& reactor() { return reactor_; }
   LingeringSockets& lingering_sockets() { return lingering_sockets_; }
   PathTimer& path_timer() { return path_timer_; }
@@ -63,8 +63,7 @@ class Device final : public fabric::Device {
 
   const TcpOptions options_;
   Capabilities capabilities_;
-  DeviceCounters counters_;
-  KeyTable keys_;
+  software::Protection protection_;
   Reactor reactor_;
   LingeringSockets lingering_sockets_{reactor_};
   PathTimer path_timer_{*this};

@@ -95,14 +95,7 @@ std::unique_ptr<HostMemory> Device::alloc_memory(std::size_t bytes, std::string_
 
 std::unique_ptr<Pinning> Device::pinning(void* addr, std::size_t length, std::uint32_t access) {
   const Capabilities& can = capabilities();
-  std::string refusal;
-  if (length == 0) {
-    refusal = "a memory region cannot be empty";
-  } else if ((access & access_remote_write) != 0 && (access & access_local_write) == 0) {
-    refusal = "remote write access needs local write access too";
-  } else if ((access & access_on_demand) != 0 && !can.on_demand) {
-    refusal = why_not_on_demand(can);
-  }
+  std::string refusal = why_not_register(addr, length, access, can);
   return std::make_unique<Pinning>(pd_.get(), addr, length, access, std::move(refusal), can.name, windows_,
                                    counters_);
 }
@@ -153,13 +146,9 @@ std::unique_ptr<fabric::QueuePair> Device::create_qp(fabric::CompletionQueue& cq
                                                      std::string* error) {
   const Capabilities& can = capabilities();
   auto& queue = static_cast<CompletionQueue&>(cq);
-  std::string reason;
+  std::string reason = why_no_queues(options, can);
+  if (!reason.empty()) reason += " of " + can.name;
   const auto* shared = static_cast<ReceiveQueue*>(options.shared_receives);
-  for (const std::uint32_t depth : {options.send_wr_max, shared == nullptr ? options.recv_wr_max : 1}) {
-    if (depth == 0 || depth > can.max_qp_wr)
-      reason = "a queue of " + std::to_string(depth) + " requests is outside 1 to max_qp_wr (" +
-               std::to_string(can.max_qp_wr) + ") of " + can.name;
-  }
   if (gone_) reason = can.name + " was removed";
   if (counters_.queue_pairs >= kPlacesMax)
     reason = "no more than " + std::to_string(kPlacesMax) + " queue pairs on one device";

@@ -12,13 +12,8 @@ namespace rdma_rpc::fabric::shm {
 
 std::unique_ptr<fabric::QueuePair> Device::create_qp(fabric::CompletionQueue& cq, const QpOptions& options,
                                                      std::string* error) {
-  std::string reason;
-  for (const std::uint32_t depth : {options.send_wr_max, options.recv_wr_max}) {
-    if (depth == 0 || depth > capabilities_.max_qp_wr) {
-      reason = "shm: a queue of " + std::to_string(depth) + " requests is outside 1 to max_qp_wr (" +
-               std::to_string(capabilities_.max_qp_wr) + ")";
-    }
-  }
+  std::string reason = why_no_queues(options, capabilities_);
+  if (!reason.empty()) reason = "shm: " + reason;
   if (reason.empty() && free_places_.empty() && by_place_.size() == kQueuePairsMax) {
     reason =
         "shm: all " + std::to_string(kQueuePairsMax) + " places for queue pairs of the device are in use";

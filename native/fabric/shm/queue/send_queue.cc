@@ -4,6 +4,7 @@
 
 #include "fabric/shm/memory/regions.h"
 #include "fabric/shm/queue/queue_pair.h"
+#include "fabric/software/requests.h"
 
 namespace rdma_rpc::fabric::shm {
 namespace {
@@ -15,19 +16,8 @@ constexpr std::uint32_t kWrittenAheadMax = 2048;
 /// In vain.
 constexpr std::uint64_t kLapsBetweenLooks = 4;
 
-bool carries_data(Opcode opcode) {
-  return opcode == Opcode::send || opcode == Opcode::send_with_inv || opcode == Opcode::rdma_write ||
-         opcode == Opcode::rdma_write_with_imm;
-}
-
-std::byte* gather(std::span<const Sge> sges, std::byte* to) {
-  for (const Sge& sge : sges) {
-    if (sge.length == 0) continue;
-    std::memcpy(to, reinterpret_cast<const void*>(sge.addr), sge.length);
-    to += sge.length;
-  }
-  return to;
-}
+using software::is_send;
+using software::is_write;
 
 }  // namespace
 
@@ -124,7 +114,8 @@ WcStatus QueuePair::check_sges(const SendWr& wr, std::uint32_t sges_max, std::ui
   for (const Sge& sge : wr.sges) total += sge.length;
   *bytes = total;
   if (wr.inline_data) {
-    return carries_data(wr.opcode) && total <= kInlineMax ? WcStatus::success : WcStatus::loc_qp_op_err;
+    return (is_send(wr.opcode) || is_write(wr.opcode)) && total <= kInlineMax ? WcStatus::success
+                                                                              : WcStatus::loc_qp_op_err;
   }
   if (total > device_.capabilities().max_msg_bytes) return WcStatus::loc_len_err;
   for (const Sge& sge : wr.sges) {
@@ -185,7 +176,7 @@ QueuePair::Outcome QueuePair::send(const SendWr& wr) {
     if (wr.sges.size() == 1) {
       data = reinterpret_cast<const std::byte*>(wr.sges[0].addr);
     } else {
-      gather(wr.sges, whole);
+      software::gather(wr.sges, whole);
     }
     publish(kind, wr.invalidate_rkey, data, bytes);
   } else {
@@ -284,13 +275,9 @@ WcStatus QueuePair::bind(const SendWr& wr) {
   if (window == nullptr || bind.region == nullptr || window->bound() || !window->of(device_))
     return WcStatus::mw_bind_err;
   const Grant* region = device_.table().find(bind.region->lkey(), ProtectionTable::Kind::region);
-  constexpr std::uint32_t kRemote = access_remote_read | access_remote_write;
-  const bool writes = (bind.access & access_remote_write) != 0;
-  if (region == nullptr || (region->access & access_mw_bind) == 0 || bind.access == 0 ||
-      (bind.access & ~kRemote) != 0 || (writes && (region->access & access_local_write) == 0) ||
-      bind.length == 0 || !region->covers(bind.addr, bind.length)) {
+  if (region == nullptr || !software::may_bind(bind.access, bind.length, region->access) ||
+      !region->covers(bind.addr, bind.length))
     return WcStatus::mw_bind_err;
-  }
   const std::uint32_t memory = device_.share(region->memory, bind.addr, bind.length);
   if (memory == kNoMemory && !device_.capabilities().exposes_any_memory) return WcStatus::mw_bind_err;
   window->bind({bind.addr, bind.length, bind.access, qp_num_, memory, bind.region->lkey()});

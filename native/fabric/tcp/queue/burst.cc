@@ -63,7 +63,7 @@ void Burst::sent(std::size_t bytes) {
   }
 }
 
-bool Burst::may_be_read(KeyTable& keys, std::uint32_t qp_num) const {
+bool Burst::may_be_read(software::KeyTable& keys, std::uint32_t qp_num) const {
   for (std::size_t i = sent_frames_; i < frames_; ++i) {
     const Frame& frame = about_[i];
     if (frame.key != 0 && !keys.remote_ok(frame.key, qp_num, frame.addr, frame.bytes, access_remote_read)) {

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "fabric/tcp/memory/keys.h"
+#include "fabric/software/key_table.h"
 #include "fabric/tcp/wire.h"
 
 namespace rdma_rpc::fabric::tcp {
@@ -38,7 +38,7 @@ class Burst {
   std::span<iovec> rest() { return {&iov_[next_piece_], pieces_ - next_piece_}; }
   void sent(std::size_t bytes);
   /// Whether the memory of every answer that is left may still be read.
-  bool may_be_read(KeyTable& keys, std::uint32_t qp_num) const;
+  bool may_be_read(software::KeyTable& keys, std::uint32_t qp_num) const;
   /// What is still to be read through this key for frames that are formed is copied now: nothing will be read
   /// through it any more.
   void keep(std::uint32_t key);

@@ -75,7 +75,7 @@ void QueuePair::send_begins() {
 
 void QueuePair::send_ends() {
   const bool invalidates = (header_.flags & flag_invalidate) != 0;
-  if (invalidates && !end_window(header_.extra)) {
+  if (invalidates && !device_.keys().invalidate(header_.extra, qp_num_)) {
     return refuse(handled_, WcStatus::rem_inv_req_err, WcStatus::rem_inv_req_err);
   }
   complete_receive({.bytes = static_cast<std::uint32_t>(header_.addr) + header_.bytes,

@@ -38,12 +38,7 @@ bool QueuePair::gathers(std::span<const SendWr> posted) {
 }
 
 std::size_t QueuePair::post_recv(std::span<const RecvWr> requests) {
-  std::size_t taken = 0;
-  for (const RecvWr& wr : requests) {
-    if (receives_.is_full()) break;
-    receives_.post(wr);
-    ++taken;
-  }
+  const std::size_t taken = receives_.post(requests);
   if (state_ == QpState::err) flush_queues();
   return taken;
 }
@@ -56,9 +51,9 @@ void QueuePair::carry_out_local() {
     const bool good = slot.status == WcStatus::success;
     if (good && (!is_local(slot.opcode) || sends_.must_wait())) return;
     if (good && slot.opcode == Opcode::bind_mw) {
-      slot.status = bind(slot.bind);
+      slot.status = device_.keys().bind(slot.bind, qp_num_);
       ack_wanted_ = true;
-    } else if (good && !end_window(slot.key)) {
+    } else if (good && !device_.keys().invalidate(slot.key, qp_num_)) {
       slot.status = WcStatus::loc_qp_op_err;
     }
     const bool failed = slot.status != WcStatus::success;
@@ -69,43 +64,9 @@ void QueuePair::carry_out_local() {
   }
 }
 
-WcStatus QueuePair::bind(const BindRequest& bind) {
-  KeyTable& keys = device_.keys();
-  Grant* grant = keys.find(bind.key);  // null: the window has been freed since
-  const Grant* region = grant == nullptr ? nullptr : keys.find(bind.region_key);
-  constexpr std::uint32_t kMay = access_remote_read | access_remote_write;
-  const bool writes = (bind.access & access_remote_write) != 0;
-  const bool allowed = region != nullptr && region->kind == Grant::Kind::region &&
-                       grant->window->bound_key == 0 && (region->access & access_mw_bind) != 0 &&
-                       (!writes || (region->access & access_local_write) != 0) &&
-                       (bind.access & ~kMay) == 0 && bind.access != 0 && bind.length > 0 &&
-                       region->contains(bind.addr, bind.length);
-  if (!allowed) {
-    if (grant != nullptr) keys.remove(bind.key);
-    return WcStatus::mw_bind_err;
-  }
-  grant->kind = Grant::Kind::window;
-  grant->access = bind.access;
-  grant->addr = bind.addr;
-  grant->length = bind.length;
-  grant->qp_num = qp_num_;
-  grant->region_key = bind.region_key;
-  grant->window->bound_key = bind.key;
-  return WcStatus::success;
-}
-
 bool QueuePair::withdraw(std::uint32_t rkey) {
   if (!device_.keys().withdraw(rkey, qp_num_)) return false;
   burst_.keep(rkey);
-  return true;
-}
-
-/// False: that is no window of this queue pair.
-bool QueuePair::end_window(std::uint32_t key) {
-  const Grant* grant = device_.keys().bound_window(key, qp_num_);
-  if (grant == nullptr) return false;
-  grant->window->bound_key = 0;
-  device_.keys().remove(key);
   return true;
 }
 

@@ -12,13 +12,13 @@
 #include <string>
 #include <vector>
 
+#include "fabric/software/receive_ring.h"
 #include "fabric/tcp/connect/dialer.h"
 #include "fabric/tcp/connect/listener.h"
 #include "fabric/tcp/device.h"
 #include "fabric/tcp/queue/burst.h"
 #include "fabric/tcp/queue/completion_queue.h"
 #include "fabric/tcp/queue/path_watch.h"
-#include "fabric/tcp/queue/receive_queue.h"
 #include "fabric/tcp/queue/send_queue.h"
 
 namespace rdma_rpc::fabric::tcp {
@@ -123,8 +123,6 @@ class QueuePair final : public fabric::QueuePair {
   // posting.cc
   bool gathers(std::span<const SendWr> posted);
   void carry_out_local();
-  WcStatus bind(const BindRequest& bind);
-  bool end_window(std::uint32_t key);
   void retire();
   void complete_send(const SendSlot& slot, WcStatus status);
   void complete_receive(Wc wc);
@@ -184,7 +182,7 @@ class QueuePair final : public fabric::QueuePair {
   bool enqueued_ = false;
 
   SendQueue sends_;
-  ReceiveQueue receives_;
+  software::ReceiveRing receives_;
 
   // Out.
   Burst burst_;

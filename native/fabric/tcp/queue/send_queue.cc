@@ -2,8 +2,6 @@
 #include "fabric/tcp/queue/send_queue.h"
 
 #include <algorithm>
-#include <bit>
-#include <cstring>
 
 #include "fabric/tcp/device.h"
 
@@ -31,38 +29,26 @@ std::size_t SendSlot::pieces(std::uint32_t offset, std::uint32_t wanted, iovec* 
 
 SendQueue::SendQueue(Device& device, std::uint32_t limit, std::uint32_t first_number)
     : device_(device),
-      limit_(limit),
-      mask_(std::bit_ceil(limit) - 1),
+      at_(limit),
       // Not make_unique_for_overwrite: the libstdc++ that the binaries of the package are built with has
       // none.
-      slots_(new SendSlot[mask_ + 1]),
+      slots_(new SendSlot[at_.slots()]),
       next_number_(first_number),
       acked_(first_number) {}
 
 WcStatus SendQueue::check(const SendWr& wr, std::uint64_t bytes) const {
-  const bool read = wr.opcode == Opcode::rdma_read;
-  if (!is_send(wr.opcode) && !is_write(wr.opcode) && !is_local(wr.opcode) && !read) {
-    return WcStatus::loc_qp_op_err;
-  }
-  if (wr.sges.size() > kMaxSge || (is_local(wr.opcode) && !wr.sges.empty())) return WcStatus::loc_qp_op_err;
-  if (wr.inline_data) {
-    const bool may = (is_send(wr.opcode) || is_write(wr.opcode)) && bytes <= kInlineMax;
-    return may ? WcStatus::success : WcStatus::loc_qp_op_err;
-  }
-  if (bytes > kMessageBytesMax) return WcStatus::loc_len_err;
-  if (wr.opcode == Opcode::bind_mw && (wr.bind.window == nullptr || wr.bind.region == nullptr)) {
-    return WcStatus::mw_bind_err;
-  }
+  const WcStatus malformed = software::why_malformed(wr, bytes, device_.capabilities());
+  if (malformed != WcStatus::success || wr.inline_data) return malformed;
+  const std::uint32_t access = wr.opcode == Opcode::rdma_read ? access_local_write : 0u;
   for (const Sge& sge : wr.sges) {
-    if (!device_.keys().local_ok(sge, read ? access_local_write : 0u)) return WcStatus::loc_prot_err;
+    if (!device_.keys().local_ok(sge, access)) return WcStatus::loc_prot_err;
   }
   return WcStatus::success;
 }
 
 void SendQueue::post(const SendWr& wr) {
-  SendSlot& slot = at(posted_++);
-  std::uint64_t bytes = 0;
-  for (const Sge& sge : wr.sges) bytes += sge.length;
+  SendSlot& slot = this->slot(at_.posted++);
+  const std::uint64_t bytes = software::bytes_of(wr.sges);
   slot.wr_id = wr.wr_id;
   slot.remote_addr = wr.remote_addr;
   slot.key = wr.opcode == Opcode::local_inv ? wr.invalidate_rkey : wr.rkey;
@@ -79,17 +65,12 @@ void SendQueue::post(const SendWr& wr) {
   slot.sge_count = 0;
   if (slot.status != WcStatus::success) return;
   if (wr.opcode == Opcode::bind_mw) {
-    auto* window = static_cast<Window*>(wr.bind.window);
-    slot.bind = {window->of(device_) ? window->next_key() : 0, wr.bind.region->lkey(), wr.bind.access,
-                 wr.bind.addr, wr.bind.length};
+    auto* window = static_cast<software::Window*>(wr.bind.window);
+    slot.bind = {window->of(device_.protection()) ? window->next_key() : 0, wr.bind.region->lkey(),
+                 wr.bind.access, wr.bind.addr, wr.bind.length};
     if (slot.bind.key == 0) slot.status = WcStatus::mw_bind_err;
   } else if (wr.inline_data) {
-    std::byte* to = slot.data.data();
-    for (const Sge& sge : wr.sges) {
-      if (sge.length == 0) continue;
-      std::memcpy(to, reinterpret_cast<const void*>(sge.addr), sge.length);
-      to += sge.length;
-    }
+    software::gather(wr.sges, slot.data.data());
   } else {
     std::copy(wr.sges.begin(), wr.sges.end(), slot.sges.begin());
     slot.sge_count = static_cast<std::uint8_t>(wr.sges.size());
@@ -117,8 +98,8 @@ void SendQueue::moved(std::uint32_t bytes) {
 
 void SendQueue::started() {
   const SendSlot& slot = next();
-  if (slot.opcode == Opcode::rdma_read && slot.bytes > 0) reads_[reads_tail_++ % kReadsMax] = started_;
-  ++started_;
+  if (slot.opcode == Opcode::rdma_read && slot.bytes > 0) reads_[reads_tail_++ % kReadsMax] = at_.started;
+  ++at_.started;
 }
 
 bool SendQueue::acked(std::uint32_t number) {
@@ -131,7 +112,7 @@ bool SendQueue::acked(std::uint32_t number) {
 }
 
 SendSlot* SendQueue::reading() {
-  return reads_head_ == reads_tail_ ? nullptr : &at(reads_[reads_head_ % kReadsMax]);
+  return reads_head_ == reads_tail_ ? nullptr : &slot(reads_[reads_head_ % kReadsMax]);
 }
 
 void SendQueue::read_done() {
@@ -142,8 +123,8 @@ void SendQueue::read_done() {
 }
 
 void SendQueue::abandon_reads(std::uint64_t addr, std::uint64_t bytes) {
-  for (std::uint64_t i = retired_; i != posted_; ++i) {
-    SendSlot& slot = at(i);
+  for (std::uint64_t i = at_.retired; i != at_.posted; ++i) {
+    SendSlot& slot = this->slot(i);
     if (slot.opcode != Opcode::rdma_read) continue;
     for (std::size_t at = 0; at < slot.sge_count; ++at) {
       const std::uint64_t from = slot.sges[at].addr;
@@ -159,9 +140,9 @@ bool SendQueue::is_over(const SendSlot& slot) const {
 }
 
 bool SendQueue::refused(std::uint32_t number, WcStatus status) {
-  const std::uint64_t end = started_ + (!all_started() && next().begun ? 1 : 0);
-  for (std::uint64_t i = retired_; i != end; ++i) {
-    SendSlot& slot = at(i);
+  const std::uint64_t end = at_.started + (!all_started() && next().begun ? 1 : 0);
+  for (std::uint64_t i = at_.retired; i != end; ++i) {
+    SendSlot& slot = this->slot(i);
     if (is_local(slot.opcode)) continue;
     if (slot.number != number) {
       // Those before it have been carried out; a READ among them has been answered.
@@ -177,8 +158,8 @@ bool SendQueue::refused(std::uint32_t number, WcStatus status) {
 }
 
 bool SendQueue::fail_oldest(WcStatus status) {
-  for (std::uint64_t i = retired_; i != posted_; ++i) {
-    SendSlot& slot = at(i);
+  for (std::uint64_t i = at_.retired; i != at_.posted; ++i) {
+    SendSlot& slot = this->slot(i);
     if (slot.status != WcStatus::success) return true;
     if (is_local(slot.opcode) || (slot.begun && is_over(slot))) continue;
     slot.status = status;
@@ -188,20 +169,20 @@ bool SendQueue::fail_oldest(WcStatus status) {
 }
 
 SendSlot* SendQueue::retire() {
-  while (retired_ != posted_) {
-    SendSlot& slot = at(retired_);
+  while (at_.retired != at_.posted) {
+    SendSlot& slot = this->slot(at_.retired);
     const bool failed = slot.status != WcStatus::success;
-    if (!failed && (retired_ == started_ || !is_over(slot))) return nullptr;
-    ++retired_;
+    if (!failed && (at_.retired == at_.started || !is_over(slot))) return nullptr;
+    ++at_.retired;
     if (failed || slot.signaled) return &slot;
   }
   return nullptr;
 }
 
 SendSlot* SendQueue::flush() {
-  if (retired_ == posted_) return nullptr;
-  SendSlot& slot = at(retired_++);
-  if (retired_ > started_ && slot.opcode == Opcode::bind_mw && slot.status == WcStatus::success) {
+  if (at_.retired == at_.posted) return nullptr;
+  SendSlot& slot = this->slot(at_.retired++);
+  if (at_.retired > at_.started && slot.opcode == Opcode::bind_mw && slot.status == WcStatus::success) {
     // A key that was promised and will not be bound.
     if (device_.keys().find(slot.bind.key) != nullptr) device_.keys().remove(slot.bind.key);
   }

@@ -1,10 +1,8 @@
 // The send queue of a queue pair: what has been posted, how far each request has come, and which completion
 // is due next. Knows no socket. Used by the queue pair, on the device's thread.
 //
-//   freed ≤ retired ≤ started ≤ posted, by ever-growing index
-//   [freed, retired)    reported, or carried out without a signal; the place comes back when polled
-//   [retired, started)  wholly in frames (a local request: carried out); waits for the peer, or for those
-//   before it [started, posted)   the first one may be in frames in part
+// Of its indices (software/send_indices.h), those from `retired` to `started` are wholly in frames, or a
+// local request that has been carried out, and wait for the peer or for those before them.
 #pragma once
 
 #include <sys/uio.h>
@@ -14,26 +12,21 @@
 #include <memory>
 #include <vector>
 
+#include "fabric/software/key_table.h"
+#include "fabric/software/requests.h"
+#include "fabric/software/send_indices.h"
 #include "fabric/tcp/wire.h"
 
 namespace rdma_rpc::fabric::tcp {
 
 class Device;
 
-constexpr bool is_local(Opcode opcode) { return opcode == Opcode::bind_mw || opcode == Opcode::local_inv; }
-constexpr bool is_send(Opcode opcode) { return opcode == Opcode::send || opcode == Opcode::send_with_inv; }
-constexpr bool is_write(Opcode opcode) {
-  return opcode == Opcode::rdma_write || opcode == Opcode::rdma_write_with_imm;
-}
+using software::is_local;
+using software::is_send;
+using software::is_write;
 
 inline constexpr std::uint32_t kMaxSge = 8;
 inline constexpr std::uint32_t kInlineMax = kMaxSge * sizeof(Sge);
-
-struct BindRequest {
-  std::uint32_t key, region_key;  ///< keys, since the objects may be gone when its turn comes
-  std::uint32_t access;
-  std::uint64_t addr, length;
-};
 
 struct SendSlot {
   SendSlot() {}  // nothing is set before post() does
@@ -54,7 +47,7 @@ struct SendSlot {
   union {
     std::array<Sge, kMaxSge> sges;
     std::array<std::byte, kInlineMax> data;
-    BindRequest bind;
+    software::BindRequest bind;
   };
 
   /// [offset, offset + bytes) of its local memory, as pieces in `to`, which has room for kMaxSge. How many.
@@ -69,13 +62,13 @@ class SendQueue {
   /// `first_number`: what the first request is called on the wire. A test begins shortly before 2^32.
   SendQueue(Device& device, std::uint32_t limit, std::uint32_t first_number = 0);
 
-  bool is_full() const { return posted_ - freed_ == limit_; }
+  bool is_full() const { return at_.is_full(); }
   /// Copies what is needed of the request; a malformed one gets the status with which it will fail.
   void post(const SendWr& wr);
-  void freed(std::uint64_t end) { freed_ = end; }
+  void freed(std::uint64_t end) { at_.freed = end; }
 
-  bool all_started() const { return started_ == posted_; }
-  SendSlot& next() { return at(started_); }
+  bool all_started() const { return at_.all_started(); }
+  SendSlot& next() { return slot(at_.started); }
   /// Whether next() has to wait for READs before it.
   bool must_wait();
   /// next() becomes a request of the wire: gives it its number.
@@ -109,21 +102,19 @@ class SendQueue {
   /// than success it is the last one.
   SendSlot* retire();
   /// Of the request that retire() has returned last.
-  std::uint64_t retired() const { return retired_; }
+  std::uint64_t retired() const { return at_.retired; }
   /// In ERR: the next one of all that are left; null when there is none.
   SendSlot* flush();
 
  private:
-  SendSlot& at(std::uint64_t index) { return slots_[index & mask_]; }
+  SendSlot& slot(std::uint64_t index) { return slots_[at_.slot(index)]; }
   WcStatus check(const SendWr& wr, std::uint64_t bytes) const;
   bool is_over(const SendSlot& slot) const;
   bool is_behind(std::uint32_t number) const { return static_cast<std::int32_t>(acked_ - number) > 0; }
 
   Device& device_;
-  const std::uint32_t limit_;
-  const std::uint64_t mask_;
+  software::SendIndices at_;
   std::unique_ptr<SendSlot[]> slots_;
-  std::uint64_t freed_ = 0, retired_ = 0, started_ = 0, posted_ = 0;
   std::uint64_t unsent_write_bytes_ = 0;
   std::uint32_t next_number_, acked_;             ///< behind 2^32 - 1 comes 0
   std::array<std::uint64_t, kReadsMax> reads_{};  ///< the slots of READs that wait for bytes, oldest first

@@ -41,6 +41,7 @@ TEST_P(FabricSuite, ARegistrationThatCannotBeIsRefusedWithAReason) {
   };
   EXPECT_NE(why_not(0, kLocal), "");
   EXPECT_NE(why_not(4096, access_remote_write), "") << "remote write needs local write";
+  EXPECT_NE(why_not(SIZE_MAX, access_local_write), "") << "past the end of the address space";
   EXPECT_NE(why_not(~std::size_t{0} / 2, kLocal | access_on_demand), "");
 }
 

@@ -1,6 +1,6 @@
-// Keys of the tcp fabric: a key that has ended opens nothing for long, whatever is opened after it, and a key
-// of another process opens nothing here.
-#include "fabric/tcp/memory/keys.h"
+// Keys of a device in software: a key that has ended opens nothing for long, whatever is opened after it, and
+// a key of another process opens nothing here.
+#include "fabric/software/key_table.h"
 
 #include <gtest/gtest.h>
 
@@ -9,12 +9,13 @@
 namespace rdma_rpc::fabric::test {
 namespace {
 
-using tcp::Grant;
-using tcp::KeyTable;
+using software::KeyEntry;
+using software::KeyTable;
 
-const Grant kRegion{.kind = Grant::Kind::region, .access = access_remote_read, .addr = 0x1000, .length = 64};
+const KeyEntry kRegion{
+    .kind = KeyEntry::Kind::region, .access = access_remote_read, .addr = 0x1000, .length = 64};
 
-TEST(TcpKeys, AKeyThatHasEndedIsNotGivenAgainForLong) {
+TEST(KeyTable, AKeyThatHasEndedIsNotGivenAgainForLong) {
   KeyTable keys(7);
   const std::uint32_t ended = keys.add(kRegion);
   keys.remove(ended);
@@ -27,7 +28,7 @@ TEST(TcpKeys, AKeyThatHasEndedIsNotGivenAgainForLong) {
 }
 
 /// A peer that has seen a server restart may use what the process before has told it.
-TEST(TcpKeys, BeginElsewhereInEachProcess) {
+TEST(KeyTable, BeginElsewhereInEachProcess) {
   std::set<std::uint32_t> first;
   for (std::uint32_t seed = 0; seed < 256; ++seed) first.insert(KeyTable(0x5eed00 + seed).add(kRegion));
   EXPECT_EQ(first.size(), 256u);

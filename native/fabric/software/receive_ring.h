@@ -1,0 +1,44 @@
+// The receives that have been posted, oldest first: of one queue pair, or of those that share them. Used by
+// sim and tcp, on the device's thread.
+//
+//   freed ≤ used ≤ posted, by ever-growing index
+//   [freed, used)   has its message, or never will; its place comes back when its completion is polled
+//   [used, posted)  waits for a message
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "fabric/fabric.h"
+
+namespace rdma_rpc::fabric::software {
+
+class ReceiveRing {
+ public:
+  /// Room for so many; 0 where others' receives are used.
+  explicit ReceiveRing(std::uint32_t limit) : limit_(limit), slots_(std::bit_ceil(std::max(limit, 1u))) {}
+
+  /// In order, as many as there is room for. Returns how many.
+  std::size_t post(std::span<const RecvWr> requests) {
+    const std::size_t taken = std::min<std::size_t>(requests.size(), limit_ - (posted_ - freed_));
+    for (const RecvWr& wr : requests.first(taken)) slots_[posted_++ & (slots_.size() - 1)] = wr;
+    return taken;
+  }
+  bool is_empty() const { return used_ == posted_; }
+  const RecvWr& oldest() const { return slots_[used_ & (slots_.size() - 1)]; }
+  std::uint32_t unused() const { return static_cast<std::uint32_t>(posted_ - used_); }
+  /// So many of the oldest ones have their message, or never will.
+  void use(std::uint32_t count) { used_ += count; }
+  /// The completions of so many have been polled.
+  void freed(std::uint64_t count) { freed_ += count; }
+
+ private:
+  const std::uint32_t limit_;
+  std::vector<RecvWr> slots_;
+  std::uint64_t freed_ = 0, used_ = 0, posted_ = 0;
+};
+
+}  // namespace rdma_rpc::fabric::software

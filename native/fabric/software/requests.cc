@@ -1,0 +1,47 @@
+// See requests.h.
+#include "fabric/software/requests.h"
+
+#include <cstring>
+
+namespace rdma_rpc::fabric::software {
+
+std::uint64_t bytes_of(std::span<const Sge> sges) {
+  std::uint64_t bytes = 0;
+  for (const Sge& sge : sges) bytes += sge.length;
+  return bytes;
+}
+
+WcStatus why_malformed(const SendWr& wr, std::uint64_t bytes, const Capabilities& capabilities) {
+  const bool data = is_send(wr.opcode) || is_write(wr.opcode);
+  const bool read = wr.opcode == Opcode::rdma_read;
+  if (!(data || read || is_local(wr.opcode))) return WcStatus::loc_qp_op_err;
+  if (wr.opcode == Opcode::rdma_write_with_imm && !capabilities.immediate) return WcStatus::loc_qp_op_err;
+  if ((is_local(wr.opcode) || wr.opcode == Opcode::send_with_inv) && !capabilities.windows)
+    return WcStatus::loc_qp_op_err;
+  if (wr.sges.size() > (read ? capabilities.max_sge_read : capabilities.max_sge))
+    return WcStatus::loc_qp_op_err;
+  if (is_local(wr.opcode) && !wr.sges.empty()) return WcStatus::loc_qp_op_err;
+  if (wr.inline_data && (!data || bytes > capabilities.max_inline)) return WcStatus::loc_qp_op_err;
+  if (bytes > capabilities.max_msg_bytes) return WcStatus::loc_len_err;
+  if (wr.opcode == Opcode::bind_mw && (wr.bind.window == nullptr || wr.bind.region == nullptr))
+    return WcStatus::mw_bind_err;
+  return WcStatus::success;
+}
+
+bool may_bind(std::uint32_t access, std::uint64_t length, std::uint32_t region_access) {
+  constexpr std::uint32_t kRemote = access_remote_read | access_remote_write;
+  const bool writes = (access & access_remote_write) != 0;
+  return access != 0 && (access & ~kRemote) == 0 && length > 0 && (region_access & access_mw_bind) != 0 &&
+         (!writes || (region_access & access_local_write) != 0);
+}
+
+std::byte* gather(std::span<const Sge> sges, std::byte* to) {
+  for (const Sge& sge : sges) {
+    if (sge.length == 0) continue;
+    std::memcpy(to, reinterpret_cast<const void*>(sge.addr), sge.length);
+    to += sge.length;
+  }
+  return to;
+}
+
+}  // namespace rdma_rpc::fabric::software
