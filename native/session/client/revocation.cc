@@ -51,8 +51,8 @@ void ClientHalf::settle(std::uint32_t slot, bool windows_intact) {
   call.state = call.bulk->late_may_come ? ClientState::given_up : ClientState::idle;
   end_bulk(call, windows_intact);
   count_out(call);
-#ifdef RDMA_RPC_CANARY  // the bug that native/test/session/canary plants, to see that the oracle finds it:
-                        // calls end while exposed
+  // The bug that native/test/session/canary plants, to see that the oracle finds it: calls end while exposed.
+#ifdef RDMA_RPC_CANARY
   if (result.word[ev::kind] != static_cast<std::int32_t>(EvKind::settled)) return;
 #endif
   shared_.events.emit(result);
