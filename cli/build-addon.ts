@@ -23,7 +23,7 @@ const needs: readonly Need[] = [
 ];
 
 function onPath(program: string): boolean {
-  return (process.env['PATH'] ?? '').split(delimiter).some((folder) => {
+  return (process.env.PATH ?? '').split(delimiter).some((folder) => {
     try {
       accessSync(join(folder, program), constants.X_OK);
       return true;
@@ -52,7 +52,7 @@ function cmake(folder: string, args: readonly string[]): void {
   // The Node that runs this, not another one on PATH, is asked for headers.
   const env = {
     ...process.env,
-    PATH: `${dirname(process.execPath)}${delimiter}${process.env['PATH'] ?? ''}`,
+    PATH: `${dirname(process.execPath)}${delimiter}${process.env.PATH ?? ''}`,
   };
   const done: SpawnSyncReturns<string> = spawnSync('cmake', args, { cwd: folder, env, encoding: 'utf8' });
   if (done.status === 0) return;

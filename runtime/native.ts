@@ -228,15 +228,19 @@ export interface NativeContext {
   releaseLongSlot(slot: number): void;
 
   /**
-   * A refusal (negative Reason) leaves slot and call with JS; no event follows.
+   * Submits a request or response that does not fit a slot, or a request that carries a buffer for its answer.
    *
-   * A request or response that does not fit a slot (or that carries a buffer for the answer). `pieces`, in order, make
-   * up the message; each lies in the text room, in an arena block or in the ArrayBuffer whose identity is keys[i] (0: arena, `leasedMemory`: arena memory of the application).
-   * Or a number: so many are in the context's `pieces`, and `keys` is a block of which JS gives back its reference, unless the
-   * submission is refused, or 0. Metadata is in `slot`,
-   * at most slotBytes - 512 bytes; without metadata `slot` is -1.
-   * `sink`: arena block to receive the response in, 0 none (the caller's reference stays with the caller). `use`: of a block that the pieces must be copied into. `flags`: submitImage, submitSinkOnly. Returns a token > 0 that a SENT event
-   * will carry when the pieces are no longer in use (before or with the call's own end, of a held one its RELEASED), or a negative Reason when refused.
+   * `pieces` make up the message, in order. Each lies in the text room, in an arena block or in an ArrayBuffer;
+   * `keys[i]` is the identity of that ArrayBuffer, 0 for the arena, and `leasedMemory` for arena memory that the
+   * application has leased. When `pieces` is a number, so many of them are in the context's `pieces`, and `keys` is 0,
+   * or a block whose reference JS gives up with the submission.
+   * `slot` holds the metadata, at most slotBytes - 512 bytes of it, and is -1 without metadata. `sink` is the arena
+   * block that the response is to be received in, or 0; the caller keeps its reference. `use` says for what the arena
+   * gives a block (Use) when the pieces have to be copied into one. `flags`: submitImage, submitSinkOnly.
+   *
+   * Returns a token > 0. A SENT event carries it when the pieces are no longer in use: before or with the end of the
+   * call, for a call that is held with its RELEASED event. Returns a negative Reason when refused: then slot, call and
+   * references stay with JS, and no event follows.
    */
   submitBulk(
     op: number,

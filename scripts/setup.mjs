@@ -133,7 +133,7 @@ async function setup(args) {
       'generator',
       'TypeScript: generator',
       'tsconfig.codegen.json',
-      ['codegen', 'runtime'],
+      ['codegen', 'runtime/codec'],
       'dist/codegen/index.js',
       // It does not import what it makes.
       generated,

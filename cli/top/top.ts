@@ -19,7 +19,7 @@ interface TopFlags {
 function columnsOf(): number {
   const { columns } = process.stdout;
   if (columns !== undefined) return columns;
-  const given = Number(process.env['COLUMNS']);
+  const given = Number(process.env.COLUMNS);
   return Number.isInteger(given) && given > 0 ? given : Number.POSITIVE_INFINITY;
 }
 

@@ -3,6 +3,10 @@
  * Built by build.ts, read by everything in emit/.
  */
 
+import type { Scalar } from '../../runtime/codec/types.ts';
+
+export type { Scalar };
+
 /** A class of typed arrays, without `Array`. */
 export type ArrayName =
   | 'Int8'
@@ -14,23 +18,6 @@ export type ArrayName =
   | 'BigUint64'
   | 'Float32'
   | 'Float64';
-
-export type Scalar =
-  | 'double'
-  | 'float'
-  | 'int32'
-  | 'uint32'
-  | 'sint32'
-  | 'fixed32'
-  | 'sfixed32'
-  | 'int64'
-  | 'uint64'
-  | 'sint64'
-  | 'fixed64'
-  | 'sfixed64'
-  | 'bool'
-  | 'string'
-  | 'bytes';
 
 export interface File {
   /** Import path: `kv/v1/kv.proto`. */

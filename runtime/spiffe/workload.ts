@@ -52,7 +52,7 @@ class AgentWorkload implements Workload {
   constructor(options: WorkloadOptions = {}) {
     const { endpoint, id, log } = checkedOptions<Required<WorkloadOptions>>('createWorkload', options, rules);
     this.#grpc = new Client(
-      target(endpoint || (process.env['SPIFFE_ENDPOINT_SOCKET'] ?? '')),
+      target(endpoint || (process.env.SPIFFE_ENDPOINT_SOCKET ?? '')),
       credentials.createInsecure(),
     );
     this.#id = id;

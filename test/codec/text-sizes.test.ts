@@ -27,9 +27,7 @@ describe.each(characters.map((each) => [JSON.stringify(each), each] as const))('
         const children = bytes > 0 ? [{ payload: new Uint8Array(bytes) }] : [];
         // Fields are written in the order of their numbers: the text comes behind the bytes.
         const encoded = Tree.encode({ children, named: { last: { label } } });
-        expect(Tree.decode(encoded).named['last']!.label === expected, `${length} behind ${bytes}`).toBe(
-          true,
-        );
+        expect(Tree.decode(encoded).named.last!.label === expected, `${length} behind ${bytes}`).toBe(true);
       }
     }
   });

@@ -18,7 +18,7 @@ import { runs } from '../extent.ts';
 
 const seed = 20_261_123;
 /** Of each file with words changed; cut off it is half as often, with strange characters a third. */
-const times = Number(process.env['RDMA_RPC_SEEDS'] ?? runs(60));
+const times = Number(process.env.RDMA_RPC_SEEDS ?? runs(60));
 const here = dirname(fileURLToPath(import.meta.url));
 const folders = [join(here, '..', 'codec', 'protos'), join(here, 'protos')];
 const protos = folders.flatMap((folder) => globSync('**/*.proto', { cwd: folder, absolute: true }).sort());

@@ -13,7 +13,7 @@ import type { Census, Order, Told } from './peer.ts';
 const users = { server: 10_001, client: 10_002 };
 type Role = keyof typeof users;
 /** Of each side. All in all 100 take two minutes. */
-const kills = Number(process.env['RDMA_RPC_KILLS'] ?? 8);
+const kills = Number(process.env.RDMA_RPC_KILLS ?? 8);
 
 function container(role: Role): string[] {
   const user = `${users[role]}`;

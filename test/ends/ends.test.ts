@@ -38,7 +38,7 @@ const ends: Readonly<Record<string, End>> = {
   'worker: terminate()': worker(1),
 };
 
-const nodes = [process.execPath, ...(process.env['RDMA_RPC_NODES'] ?? '').split(':').filter(Boolean)];
+const nodes = [process.execPath, ...(process.env.RDMA_RPC_NODES ?? '').split(':').filter(Boolean)];
 /** Of a process that hangs. A cell takes a fraction of a second on an idle machine. */
 const hangMs = 60_000;
 

@@ -1,5 +1,17 @@
-/** The constants of runtime/native.ts and native/session/boundary.h, as the addon was compiled with them. */
+/** What stands in TypeScript and in C++: constants of the boundary, and limits, as the addon was compiled with them. */
 import { expect, test } from 'vitest';
+import {
+  callSlots,
+  memoryWaitMs,
+  piecesMax,
+  receivesBesides,
+  reservedSlots,
+  sealChunkBytes,
+  sealTagBytes,
+  sessionPlaces,
+  slotHeadBytes,
+  slotShare,
+} from '../../runtime/limits.ts';
 import {
   briefSlots,
   Ctl,
@@ -22,7 +34,7 @@ import {
   wholeMessage,
 } from '../../runtime/native.ts';
 
-test('both sides of the boundary have the same constants', () => {
+test('both sides of the boundary have the same constants and limits', () => {
   const Flags = {
     notRun,
     image: submitImage,
@@ -32,6 +44,18 @@ test('both sides of the boundary have the same constants', () => {
     wholeMessage,
     briefSlots,
     firstWindowBits,
+  };
+  const Limits = {
+    callSlots,
+    sessionPlaces,
+    slotShare,
+    reservedSlots,
+    receivesBesides,
+    slotHeadBytes,
+    memoryWaitMs,
+    piecesMax,
+    sealChunkBytes,
+    sealTagBytes,
   };
   expect(loadNative().boundary()).toEqual({
     Slots,
@@ -45,5 +69,6 @@ test('both sides of the boundary have the same constants', () => {
     Held,
     Piece,
     Flags,
+    Limits,
   });
 });

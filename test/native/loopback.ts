@@ -44,7 +44,7 @@ const defaults: NativeOptions = {
   mrCacheEntriesMax: 64,
   mrCacheIdleMs: 10_000,
   // For the programs that tests start: as on a JS runtime without libuv.
-  ...(process.env['RDMA_RPC_TEST_LOOP'] === 'thread' ? { loop: 'thread' as const } : {}),
+  ...(process.env.RDMA_RPC_TEST_LOOP === 'thread' ? { loop: 'thread' as const } : {}),
 };
 const session: SessionOptions = {
   role: 'client',

@@ -8,7 +8,7 @@ import { build } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-const addon = process.env['RDMA_RPC_ADDON'] ?? join(root, 'build/Release/rdma_rpc.node');
+const addon = process.env.RDMA_RPC_ADDON ?? join(root, 'build/Release/rdma_rpc.node');
 const work = mkdtempSync(join(tmpdir(), 'rdma-rpc-bundle-'));
 afterAll(() => rmSync(work, { recursive: true, force: true }));
 

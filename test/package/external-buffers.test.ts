@@ -10,11 +10,11 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, expect, test } from 'vitest';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-const addon = process.env['RDMA_RPC_ADDON'] ?? join(root, 'build/Release/rdma_rpc.node');
+const addon = process.env.RDMA_RPC_ADDON ?? join(root, 'build/Release/rdma_rpc.node');
 const work = mkdtempSync(join(tmpdir(), 'rdma-rpc-buffers-'));
 afterAll(() => rmSync(work, { recursive: true, force: true }));
 
-const compiler = process.env['CC'] ?? 'cc';
+const compiler = process.env.CC ?? 'cc';
 const why = spawnSync(compiler, ['--version']).status === 0 ? '' : ` (not run: no ${compiler})`;
 
 test.skipIf(why !== '')(`is refused when the addon is loaded${why}`, () => {

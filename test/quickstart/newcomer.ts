@@ -10,7 +10,7 @@ import { commandsOf, filesOf } from '../package/readme.ts';
 export const root: string = fileURLToPath(new URL('../..', import.meta.url));
 /** Where scripts/quickstart-tests.mjs has installed what test/quickstart/package.json names. */
 export const tools: string = join(
-  process.env['RDMA_RPC_QUICKSTART'] ?? join(root, 'build/quickstart'),
+  process.env.RDMA_RPC_QUICKSTART ?? join(root, 'build/quickstart'),
   'node_modules',
 );
 const readme = readFileSync(join(root, 'README.md'), 'utf8');
@@ -57,7 +57,7 @@ function start(command: string, { cwd, node, env }: Terminal): ChildProcess {
     detached: true,
     env: {
       ...outside(),
-      PATH: `${bin}${delimiter}${process.env['PATH']}`,
+      PATH: `${bin}${delimiter}${process.env.PATH}`,
       npm_config_prefer_offline: 'true',
       ...env,
     },

@@ -12,7 +12,7 @@ afterEach(endAll);
 async function nothingIsLeft(server: ServerProcess): Promise<void> {
   await until(
     () => server.report(),
-    ({ sessions, stats }) => sessions === 0 && stats['queuePairs'] === 0,
+    ({ sessions, stats }) => sessions === 0 && stats.queuePairs === 0,
   );
 }
 

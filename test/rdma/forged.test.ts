@@ -20,7 +20,7 @@ import {
   whyNoTap,
 } from './wire-tap.ts';
 
-const why = process.env['RDMA_VM'] === 'rxe' ? whyNoTap() : 'packets are only made for RoCE';
+const why = process.env.RDMA_VM === 'rxe' ? whyNoTap() : 'packets are only made for RoCE';
 
 /** Of the path between the two devices. */
 const mtuBytes = 4096;

@@ -19,7 +19,7 @@ import { afterAll, beforeAll, type TestContext } from 'vitest';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
 import { ServerProcess } from '../runtime/process/processes.ts';
 
-const names = (process.env['RDMA_RPC_TEST_DEVICES'] ?? '').split(',');
+const names = (process.env.RDMA_RPC_TEST_DEVICES ?? '').split(',');
 if (names[0] === '') throw new Error('RDMA_RPC_TEST_DEVICES is not set: npm run test:rdma sets it');
 export const clientDevice: string = names[0]!;
 export const serverDevice: string = names[1] ?? clientDevice;

@@ -16,7 +16,7 @@ const why = process.getuid?.() === 0 ? whyNot('tracing') : 'only root may trace'
 
 describe.skipIf(why !== '')(`probes${why && ` (${why})`}`, () => {
   test('calls.bt counts each request of the demo at both of its ends', { timeout: LIMIT_MS }, async () => {
-    const addon = process.env['RDMA_RPC_ADDON'] ?? place('build/Release/rdma_rpc.node');
+    const addon = process.env.RDMA_RPC_ADDON ?? place('build/Release/rdma_rpc.node');
     const tracer = spawn('bpftrace', [place('examples/bpftrace/calls.bt'), addon]);
     // However the test ends: one that goes on traces the tests after it.
     onTestFinished(() => void tracer.kill('SIGKILL'));

@@ -19,7 +19,7 @@ import {
 } from './pair.ts';
 
 /** Soft-RoCE or soft-iWARP; nothing outside of a guest, where devices are not ours to remove. */
-const driver = process.env['RDMA_VM'] ?? '';
+const driver = process.env.RDMA_VM ?? '';
 const whyNot = driver === '' ? 'not run: only in a guest' : '';
 
 const rdma = (...args: string[]) => promisify(execFile)('rdma', args, { timeout: 45_000 });

@@ -64,7 +64,7 @@ test.skipIf(!shares)('a session of many registers little, and loses nothing when
     ({ sessions }) => sessions === 10,
   );
   const { stats: atServer } = await server().report();
-  expect([stats('verbs').protocolErrors, atServer['protocolErrors']]).toEqual([0, 0]);
+  expect([stats('verbs').protocolErrors, atServer.protocolErrors]).toEqual([0, 0]);
 });
 
 test('a peer that does not know of grants gets receives of its own', async () => {

@@ -8,7 +8,7 @@ import { clientDevice, endAll, over, patient, serverDevice } from './pair.ts';
 
 afterEach(endAll);
 
-const wanted = process.env['RDMA_RPC_SOAK_MINUTES'];
+const wanted = process.env.RDMA_RPC_SOAK_MINUTES;
 const minutes = Number(wanted ?? 0.5);
 const log = wanted === undefined ? {} : { log: console.log };
 

@@ -9,7 +9,7 @@ import { shared } from '../../vitest.config.ts';
 
 const LIMIT_MS = 120_000;
 
-const dist = process.env['RDMA_RPC_TEST_DIST'] ?? fileURLToPath(new URL('../../dist', import.meta.url));
+const dist = process.env.RDMA_RPC_TEST_DIST ?? fileURLToPath(new URL('../../dist', import.meta.url));
 
 export default defineConfig({
   ...shared,

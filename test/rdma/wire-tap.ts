@@ -58,7 +58,7 @@ export function encodeReth({ address, key, length }: Reth): Buffer {
 
 /** Why there is no wire to look at; '' when there is. */
 export function whyNoTap(): string {
-  if (process.env['RDMA_VM'] === undefined) return 'the wire of a NIC cannot be looked at from here';
+  if (process.env.RDMA_VM === undefined) return 'the wire of a NIC cannot be looked at from here';
   return [whyNot('sniffer'), whyNot('strangers')].filter((why) => why !== '').join('; ');
 }
 

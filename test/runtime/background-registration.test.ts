@@ -85,7 +85,7 @@ describe('a request in a large buffer', () => {
     abort.abort();
     expect(await call).toMatchObject({ code: Status.CANCELLED, processed: 'no' });
     // The channel waits for the registration all the same.
-    await until(() => keptOn('sim')['memoryWaiters'] === 0);
+    await until(() => keptOn('sim').memoryWaiters === 0);
     expect(keptOn('sim')).toEqual(nothingKept);
   });
 

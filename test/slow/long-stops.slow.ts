@@ -9,7 +9,7 @@ afterEach(async () => {
   server = undefined;
 });
 
-const given = process.env['RDMA_RPC_STOP_MS'];
+const given = process.env.RDMA_RPC_STOP_MS;
 const stops = given === undefined ? [3000, 10_000, 33_000] : given.split(',').map(Number);
 
 describe('a process that is stopped for long', () => {

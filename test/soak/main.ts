@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 
 // Compiled, it lies beside what it starts.
-process.env['RDMA_RPC_TEST_DIST'] ??= fileURLToPath(new URL('../..', import.meta.url));
+process.env.RDMA_RPC_TEST_DIST ??= fileURLToPath(new URL('../..', import.meta.url));
 const { soak } = await import('./soak.ts');
 
 const { values } = parseArgs({
@@ -16,7 +16,7 @@ const { values } = parseArgs({
     round: { type: 'string', default: '4' },
   },
 });
-const fabric = process.env['RDMA_RPC_FABRIC'] ?? 'shm';
+const fabric = process.env.RDMA_RPC_FABRIC ?? 'shm';
 const faults = await soak({
   ms: Number(values.minutes) * 60_000,
   roundMs: Number(values.round) * 1000,

@@ -78,7 +78,7 @@ async function comeAndGo(address: string, channel: string): Promise<void> {
 
 const shown = ({ exact, wavering }: Sample): string => {
   const MiB = (name: string): string => `${name} ${((wavering[name] ?? 0) / 2 ** 20).toFixed(1)}`;
-  return `${MiB('heapUsed')} ${MiB('arrayBuffers')} ${MiB('rss')} MiB, of it arena ${MiB('arenaBytes')}, maps ${wavering['maps']}, fds ${exact['fds']}, leases ${exact['arenaLeasedBlocks']}, registered ${exact['mrBytes']}`;
+  return `${MiB('heapUsed')} ${MiB('arrayBuffers')} ${MiB('rss')} MiB, of it arena ${MiB('arenaBytes')}, maps ${wavering.maps}, fds ${exact.fds}, leases ${exact.arenaLeasedBlocks}, registered ${exact.mrBytes}`;
 };
 
 /** What was wrong; nothing: all is flat. */

@@ -13,7 +13,7 @@ vi.mock(import('../../runtime/limits.ts'), async (original) => {
   return Object.defineProperty(limits, 'goawayNoticeMs', { get: () => patience.ms });
 });
 
-const seeds = Number(process.env['RDMA_RPC_SEEDS'] ?? runs(100));
+const seeds = Number(process.env.RDMA_RPC_SEEDS ?? runs(100));
 const kinds = ['unary', 'one-way', 'server stream', 'client stream', 'bidirectional'];
 const drains: readonly Misfortune[] = ['drain', 'deaf drain'];
 /** Each of the steps, in a run that may take long. */

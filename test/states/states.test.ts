@@ -9,7 +9,7 @@ import type { Misfortune } from './ledger.ts';
 import { Life } from './life.ts';
 import type { Fabric } from './stepped.ts';
 
-const given = Number(process.env['RDMA_RPC_SEEDS'] ?? 0);
+const given = Number(process.env.RDMA_RPC_SEEDS ?? 0);
 const seeds = given || runs(2000);
 const kinds = ['unary', 'one-way', 'server stream', 'client stream', 'bidirectional'];
 const reverseKinds = ['reverse', 'reverse one-way'];

@@ -1,20 +1,22 @@
-// The constants of session/boundary.h as a JS object, so that a test can compare them with
-// runtime/native-words.ts.
+// The constants of session/boundary.h, and the limits that both sides know, as a JS object, so that a test can compare
+// them with runtime/native-words.ts and runtime/limits.ts.
 #pragma once
 
 #include <napi.h>
 
 #include "memory/arena.h"
 #include "session/boundary.h"
+#include "session/limits.h"
+#include "session/link/sealing.h"
 
 namespace rdma_rpc::binding {
 
 inline Napi::Object boundary_constants(Napi::Env env) {
   namespace boundary = session::boundary;
   auto result = Napi::Object::New(env);
-  const auto group = [&](const char* name, std::initializer_list<std::pair<const char*, int>> values) {
+  const auto group = [&](const char* name, std::initializer_list<std::pair<const char*, std::int64_t>> values) {
     auto object = Napi::Object::New(env);
-    for (const auto& [key, value] : values) object.Set(key, value);
+    for (const auto& [key, value] : values) object.Set(key, static_cast<double>(value));
     result.Set(name, object);
   };
   namespace sub = boundary::sub;
@@ -112,6 +114,16 @@ inline Napi::Object boundary_constants(Napi::Env env) {
                   {"wholeMessage", boundary::kWholeMessage},
                   {"briefSlots", static_cast<int>(boundary::kBriefSlots)},
                   {"firstWindowBits", static_cast<int>(boundary::kFirstWindowBits)}});
+  group("Limits", {{"callSlots", session::kCallSlotsMax},
+                   {"sessionPlaces", session::kSessionPlaces - 1},
+                   {"slotShare", session::kSlotShare},
+                   {"reservedSlots", session::kReservedSlots},
+                   {"receivesBesides", session::kControlReceives + session::kSpillSlots},
+                   {"slotHeadBytes", session::kSlotHeadroom},
+                   {"memoryWaitMs", session::kMemoryWaitNs / 1'000'000},
+                   {"piecesMax", session::kPiecesMax},
+                   {"sealChunkBytes", session::kSealChunkBytes},
+                   {"sealTagBytes", seal::kTagBytes}});
   return result;
 }
 

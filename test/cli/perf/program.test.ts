@@ -125,15 +125,15 @@ describe('driven by hand', () => {
 
 describe('beside an addon of another place', () => {
   let folder = '';
-  const before = process.env['RDMA_RPC_ADDON'];
+  const before = process.env.RDMA_RPC_ADDON;
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), 'perf-'));
-    process.env['RDMA_RPC_ADDON'] = join(folder, 'rdma_rpc.node');
+    process.env.RDMA_RPC_ADDON = join(folder, 'rdma_rpc.node');
     writeFileSync(join(folder, 'rdma_rpc.node'), '');
   });
   afterEach(() => {
-    if (before === undefined) delete process.env['RDMA_RPC_ADDON'];
-    else process.env['RDMA_RPC_ADDON'] = before;
+    if (before === undefined) delete process.env.RDMA_RPC_ADDON;
+    else process.env.RDMA_RPC_ADDON = before;
     rmSync(folder, { recursive: true, force: true });
   });
 
@@ -145,9 +145,9 @@ describe('beside an addon of another place', () => {
 
   test('it may not be executed', async () => {
     const copy = join(folder, 'rdma_rpc_perf');
-    if (before === undefined) delete process.env['RDMA_RPC_ADDON'];
+    if (before === undefined) delete process.env.RDMA_RPC_ADDON;
     copyFileSync(join(dirname(addonPath()), 'rdma_rpc_perf'), copy);
-    process.env['RDMA_RPC_ADDON'] = join(folder, 'rdma_rpc.node');
+    process.env.RDMA_RPC_ADDON = join(folder, 'rdma_rpc.node');
     chmodSync(copy, 0o644);
     await expect(Program.open(options)).rejects.toThrow(/must be allowed to be executed.* \(EACCES\)/);
   });

@@ -54,13 +54,13 @@ describe('without a terminal', () => {
 
   test('where there is no terminal lines are whole, or as long as COLUMNS says', async () => {
     const once = ['top', pid(), '--once', '--interval', '0.2'];
-    const before = process.env['COLUMNS'];
+    const before = process.env.COLUMNS;
     onTestFinished(() => {
-      process.env['COLUMNS'] = before ?? '';
+      process.env.COLUMNS = before ?? '';
     });
-    process.env['COLUMNS'] = '';
+    process.env.COLUMNS = '';
     expect((await run(...once)).out).not.toContain('…');
-    process.env['COLUMNS'] = '60';
+    process.env.COLUMNS = '60';
     const { out } = await run(...once);
     for (const line of out.split('\n')) expect([...line].length).toBeLessThanOrEqual(60);
   });

@@ -8,7 +8,7 @@ import type { Sample } from '../../soak/sample.ts';
 import type { Command, Report } from './echo-server.ts';
 
 /** Where compiled files are: in a guest a folder with fewer and larger ones than dist has (scripts/rdma-suites.mjs). */
-const dist = process.env['RDMA_RPC_TEST_DIST'] ?? fileURLToPath(new URL('../../../dist', import.meta.url));
+const dist = process.env.RDMA_RPC_TEST_DIST ?? fileURLToPath(new URL('../../../dist', import.meta.url));
 
 /**
  * For a process that looks into the runtime: the modules that it imports are then also those of `rdma-rpc`,
