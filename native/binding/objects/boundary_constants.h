@@ -14,7 +14,8 @@ namespace rdma_rpc::binding {
 inline Napi::Object boundary_constants(Napi::Env env) {
   namespace boundary = session::boundary;
   auto result = Napi::Object::New(env);
-  const auto group = [&](const char* name, std::initializer_list<std::pair<const char*, std::int64_t>> values) {
+  const auto group = [&](const char* name,
+                         std::initializer_list<std::pair<const char*, std::int64_t>> values) {
     auto object = Napi::Object::New(env);
     for (const auto& [key, value] : values) object.Set(key, static_cast<double>(value));
     result.Set(name, object);
