@@ -40,6 +40,8 @@ export function tlsSecretOf(duplex: Duplex): Uint8Array | undefined {
 
 /** What one side brings to a binding. */
 export interface BindingOffer {
+  /** The connection is one of TLS. */
+  readonly tls: boolean;
   /** Bits for hello or welcome. */
   readonly features: number;
   /** For the same frame: half of the key, where the connection is private without TLS. */
@@ -51,10 +53,11 @@ export interface BindingOffer {
 /** What this side can offer on a connection; nothing where others can read it. */
 export function bindingOffer(duplex: Duplex): BindingOffer {
   const { transport } = verifiedOf(duplex);
-  if (transport === undefined) return { features: 0 };
-  if (transport !== 'tls') return { features: feature.bound, secret: randomBytes(bindingSecretBytes) };
+  const tls = transport === 'tls';
+  if (transport === undefined) return { tls, features: 0 };
+  if (!tls) return { tls, features: feature.bound, secret: randomBytes(bindingSecretBytes) };
   const exported = tlsSecretOf(duplex);
-  return exported === undefined ? { features: 0 } : { features: feature.bound, exported };
+  return exported === undefined ? { tls, features: 0 } : { tls, features: feature.bound, exported };
 }
 
 function refuse(text: string): never {
@@ -157,8 +160,7 @@ type Opening = Pick<Hello | Welcome, 'features' | 'secret'>;
 /**
  * Whether queue pairs will be bound. Throws over TLS when one side does without: everybody who speaks TLS here can, so somebody has taken it out.
  */
-export function bothBind(duplex: Duplex, one: Opening, other: Opening): boolean {
-  const tls = verifiedOf(duplex).transport === 'tls';
+export function bothBind({ tls }: BindingOffer, one: Opening, other: Opening): boolean {
   const both = (one.features & other.features & feature.bound) !== 0;
   if (both) return tls || (one.secret !== undefined && other.secret !== undefined);
   if (!tls) return false;
@@ -171,8 +173,8 @@ export function bothBind(duplex: Duplex, one: Opening, other: Opening): boolean 
  * What only the two ends of the connection have. Throws when it is missing: a key that anybody could make
  * would bind nothing.
  */
-function keyOf(duplex: Duplex, { exported }: BindingOffer, hello: Opening, welcome: Opening): Uint8Array {
-  if (verifiedOf(duplex).transport === 'tls')
+function keyOf({ tls, exported }: BindingOffer, hello: Opening, welcome: Opening): Uint8Array {
+  if (tls)
     return (
       exported ??
       refuse('the key of this TLS connection is not there: it was lost, or this JS runtime has none')
@@ -188,12 +190,11 @@ function keyOf(duplex: Duplex, { exported }: BindingOffer, hello: Opening, welco
  * where the two sides have no key. Throws as bothBind() does.
  */
 export function bindingOf(
-  duplex: Duplex,
   offer: BindingOffer,
   hello: Opening,
   welcome: Opening,
   opening: readonly Uint8Array[],
 ): Binding | undefined {
-  if (!bothBind(duplex, hello, welcome)) return undefined;
-  return new Binding(keyOf(duplex, offer, hello, welcome), opening);
+  if (!bothBind(offer, hello, welcome)) return undefined;
+  return new Binding(keyOf(offer, hello, welcome), opening);
 }

@@ -1,6 +1,6 @@
 /**
  * Which fabrics a server or channel may use, and how verbs chooses its device: from its options, then from the environment. The choice for
- * one connection is made in dial.ts and accept.ts.
+ * one connection is made in client-handshake.ts and server-handshake.ts.
  */
 import { checkedValue, type OptionRule, type OptionRules } from '../core/options.ts';
 import { type Fabric, type FabricName, fabricNames, fabricRow } from '../fabrics.ts';

@@ -6,7 +6,6 @@
 import type { Duplex } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
 import type { ServiceDefinition } from '../codec/types.ts';
-import { acceptOver, NotConnected } from '../control/accept.ts';
 import { type Address, ownAddress, parseAddress, peerAddress } from '../control/address.ts';
 import { type FabricPlan, fabricPlan, offers } from '../control/fabric-options.ts';
 import { handshakeFailed } from '../control/first-words.ts';
@@ -16,6 +15,7 @@ import { Link } from '../control/link.ts';
 import { Listener } from '../control/listener.ts';
 import { refusalOf } from '../control/refusal.ts';
 import { levelNumber, levelOf } from '../control/security-level.ts';
+import { NotConnected, ServerHandshake } from '../control/server-handshake.ts';
 import { choiceOf, isAlone, type LocalSide, type Prepared } from '../control/session-setup.ts';
 import { type SessionSummary, summaryOf } from '../control/session-summary.ts';
 import { handoffOf, TlsAcceptor } from '../control/tls-server.ts';
@@ -346,7 +346,8 @@ export class RpcServer implements Server, ServerSessionListener {
       return turn === undefined ? gate() : turn.then(gate);
     };
     const attach = (prepared: Prepared): void => this.#attach(link, prepared, arrival);
-    await acceptOver(link, side, arrival.address, admit, attach, () => this.#handshakes.size === 1);
+    const isOnly = (): boolean => this.#handshakes.size === 1;
+    await new ServerHandshake(link, side, { admit, attach, isOnly }).run(arrival.address);
     const connection = this.#connectionOf(link);
     connection?.begin(this.#options);
     link.deliver((frame) => {

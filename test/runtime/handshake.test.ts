@@ -1,5 +1,6 @@
 /** How a server admits connections: hostile, silent, foreign and too many clients; and what a client says about a server that is none. */
 import { connect, createServer as listen, type Server as NetServer, type Socket } from 'node:net';
+import { duplexPair } from 'node:stream';
 import {
   type Channel,
   createChannel,
@@ -11,10 +12,11 @@ import {
   stats,
 } from 'rdma-rpc';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { connectOver } from '../../runtime/control/connect.ts';
+import { ClientHandshake } from '../../runtime/control/client-handshake.ts';
 import { type Frame, ownFeatures, version } from '../../runtime/control/frames.ts';
-import { encodeFrame, type Link } from '../../runtime/control/link.ts';
+import { encodeFrame, Link } from '../../runtime/control/link.ts';
 import { discardSession, prepareSession } from '../../runtime/control/session-setup.ts';
+import { acquireContext, releaseContext, setContextOptions } from '../../runtime/lane/contexts.ts';
 import { RpcServer } from '../../runtime/server/server.ts';
 import { turn, until } from '../outcomes.ts';
 import { hello, limits, linkTo, side } from './by-hand.ts';
@@ -174,7 +176,7 @@ describe('a client that', () => {
   ])('%s once its session is up loses it', async (_, frame, reason) => {
     const dial = open();
     const link = dial();
-    const connection = await connectOver(link, side, 'a server');
+    const connection = await new ClientHandshake(link, side, 'a server').run();
     await until(() => server!.sessionCount === 1);
     link.send(frame);
     const got = await link.receive();
@@ -186,12 +188,33 @@ describe('a client that', () => {
   test('says goodbye once its session is up loses it, and hears nothing more', async () => {
     const dial = open();
     const link = dial();
-    const connection = await connectOver(link, side, 'a server');
+    const connection = await new ClientHandshake(link, side, 'a server').run();
     await until(() => server!.sessionCount === 1);
     link.send({ type: 'bye', reason: 'enough' });
     await expect(link.receive()).rejects.toThrow('the peer closed the connection');
     discardSession(connection, 'done');
     await until(() => server!.sessionCount === 0);
+  });
+});
+
+describe('a server by hand that', () => {
+  test('refuses while the queue pairs are being connected gives the session up once', async () => {
+    const [near, far] = duplexPair();
+    const script = new Link(far);
+    const client = new ClientHandshake(new Link(near), side, 'a server').run();
+    const failed = expect(client).rejects.toThrow(/the server refused the connection: full/);
+    await script.receive();
+    // Of another user of the context that the session is on.
+    const held = acquireContext({ fabric: 'sim' });
+    const welcome = { type: 'welcome', version, features: ownFeatures, limits, fabrics: ['sim'] } as const;
+    script.send({ ...welcome, identity: 'script' });
+    await script.receive();
+    script.send({ type: 'attached', address: new Uint8Array(40) });
+    script.send({ type: 'refusal', code: Status.RESOURCE_EXHAUSTED, message: 'full' });
+    await failed;
+    expect(() => setContextOptions({})).toThrow(/the context for sim is open/);
+    releaseContext(held);
+    setContextOptions({});
   });
 });
 

@@ -15,7 +15,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { clientMethod } from '../../runtime/client/client-method.ts';
 import { ClientSession } from '../../runtime/client/client-session.ts';
 import { replaceClock } from '../../runtime/clock.ts';
-import { connectOver } from '../../runtime/control/connect.ts';
+import { ClientHandshake } from '../../runtime/control/client-handshake.ts';
 import { Link } from '../../runtime/control/link.ts';
 import { LimitedLog } from '../../runtime/core/log.ts';
 import * as limits from '../../runtime/limits.ts';
@@ -127,7 +127,7 @@ describe('a client that was told to go', () => {
     const [near, far] = duplexPair();
     server.accept(far, 'script');
     link = new Link(near);
-    const connection = await connectOver(link, { ...side, streamsMax: 0 }, 'a server');
+    const connection = await new ClientHandshake(link, { ...side, streamsMax: 0 }, 'a server').run();
     const queue = {
       waiting: { size: 0 },
       pump: () => undefined,

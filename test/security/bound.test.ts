@@ -288,16 +288,14 @@ describe('a key that is missing is never made up:', () => {
   test('that of TLS is read once, and a connection that is lost then changes nothing', () => {
     const tlsSecret = randomBytes(32);
     const offer = bindingOffer(duplexOf('tls', tlsSecret));
-    const proof = agreedOf(duplexOf('tls'), offer, bound, bound, opening)!
-      .attempt(0, 'tcp')
-      .attach(someAddress);
+    const proof = agreedOf(offer, bound, bound, opening)!.attempt(0, 'tcp').attach(someAddress);
     expect(proof).toEqual(new Binding(tlsSecret, opening).attempt(0, 'tcp').attach(someAddress));
   });
 
   test('without that of TLS, whatever the two say of halves', () => {
     const halves = { ...bound, secret: randomBytes(32) };
-    expect(bindingOffer(duplexOf('tls'))).toEqual({ features: 0 });
-    expect(() => agreedOf(duplexOf('tls'), { features: 0 }, halves, halves, opening)).toThrow(
+    expect(bindingOffer(duplexOf('tls'))).toEqual({ tls: true, features: 0 });
+    expect(() => agreedOf({ tls: true, features: 0 }, halves, halves, opening)).toThrow(
       expect.objectContaining({
         code: Status.UNAUTHENTICATED,
         message: expect.stringMatching(/key of this TLS/),
@@ -308,8 +306,8 @@ describe('a key that is missing is never made up:', () => {
   test('without a half there is no binding where that may be', () => {
     const half = { ...bound, secret: randomBytes(32) };
     const duplex = duplexOf('unix');
-    expect(agreedOf(duplex, bindingOffer(duplex), half, bound, opening)).toBeUndefined();
-    expect(agreedOf(duplex, bindingOffer(duplex), half, half, opening)).toBeInstanceOf(Binding);
+    expect(agreedOf(bindingOffer(duplex), half, bound, opening)).toBeUndefined();
+    expect(agreedOf(bindingOffer(duplex), half, half, opening)).toBeInstanceOf(Binding);
   });
 });
 

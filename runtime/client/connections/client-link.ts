@@ -2,7 +2,7 @@
  * One connection of a channel: the session and the sideband link that it lives and dies with. Ends itself when the server has
  * asked for it (goaway) and the last call is done.
  */
-import type { Connection } from '../../control/connect.ts';
+import type { Connection } from '../../control/client-handshake.ts';
 import { controlText, type Frame } from '../../control/frames.ts';
 import type { Link } from '../../control/link.ts';
 import { levelNumber, levelOf } from '../../control/security-level.ts';

@@ -4,7 +4,7 @@
  */
 
 import { clockMs } from '../../clock.ts';
-import { type Opened, openConnection } from '../../control/connect.ts';
+import { type Opened, openConnection } from '../../control/client-handshake.ts';
 import type { Dial } from '../../control/dial.ts';
 import type { LocalSide } from '../../control/session-setup.ts';
 import { unavailable } from '../../core/errors/failure.ts';
