@@ -55,7 +55,7 @@ export async function openGrpc(asked: TargetOptions): Promise<Target> {
     { ServerReflectionDefinition },
     { alphaReflection, eitherReflection },
   ] = await Promise.all([
-    import('../../runtime/grpc/client.ts'),
+    import('../../runtime/adapters/grpc/client.ts'),
     import('../../runtime/core/errors/rpc-error.ts'),
     import('../../runtime/core/errors/status.ts'),
     import('../../runtime/services/gen/grpc/reflection/v1/reflection.rdma.ts'),

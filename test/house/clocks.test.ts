@@ -11,8 +11,8 @@ const OTHERS: Readonly<Record<string, string>> = {
     "a Timestamp of now is the application's own Date.now(), also where a test has set that",
   'runtime/client/credentials.ts':
     'the application says in terms of Date.now() how long its credentials are good',
-  'runtime/grpc/client-call.ts': 'grpc-js takes a deadline as a Date',
-  'runtime/grpc/grpc-js.ts': 'grpc-js gives a deadline as a Date',
+  'runtime/adapters/grpc/client-call.ts': 'grpc-js takes a deadline as a Date',
+  'runtime/adapters/grpc/grpc-js.ts': 'grpc-js gives a deadline as a Date',
 };
 
 /** Without comments and texts, which may speak of clocks. */

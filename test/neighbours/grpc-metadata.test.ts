@@ -1,7 +1,7 @@
 /** Metadata of grpc-js as ours. */
 import { Metadata as GrpcMetadata } from '@grpc/grpc-js';
 import { expect, test } from 'vitest';
-import { fromGrpc } from '../../runtime/grpc/client-metadata.ts';
+import { fromGrpc } from '../../runtime/adapters/grpc/client-metadata.ts';
 
 test('what a server of gRPC sends is not cut at what messages of this package may have', () => {
   const received = new GrpcMetadata();

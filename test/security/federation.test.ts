@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { connect, createServer } from 'node:tls';
 import { Status } from 'rdma-rpc';
 import { describe, expect, test } from 'vitest';
-import { TrustDomains, trustDomainOf } from '../../runtime/spiffe/trust-domains.ts';
+import { TrustDomains, trustDomainOf } from '../../runtime/identity/spiffe/trust-domains.ts';
 import { caught, until } from '../outcomes.ts';
 import { Authority, type Issued, pems } from './certificates.ts';
 import { reach, serve } from './ends.ts';

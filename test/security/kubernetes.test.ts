@@ -7,7 +7,7 @@ import { exportJWK, generateKeyPair, type JWTPayload, SignJWT } from 'jose';
 import { Metadata, type PeerInfo, Status } from 'rdma-rpc';
 import { serviceAccounts, serviceAccountToken } from 'rdma-rpc/kubernetes';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { claimsOf, issuerOf } from '../../runtime/kubernetes/token.ts';
+import { claimsOf, issuerOf } from '../../runtime/identity/kubernetes/token.ts';
 import { caught } from '../outcomes.ts';
 import { Authority } from './certificates.ts';
 import { ends, reach, serve, unixAddress } from './ends.ts';

@@ -10,7 +10,7 @@ import {
   SpiffeWorkloadAPIDefinition,
   type X509SVIDInit,
   type X509SVIDResponseInit,
-} from '../../runtime/spiffe/gen/workload.rdma.ts';
+} from '../../runtime/identity/spiffe/gen/workload.rdma.ts';
 import type { Issued } from './certificates.ts';
 import { ends } from './ends.ts';
 

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { Status } from 'rdma-rpc';
 import { createWorkload, type WorkloadOptions } from 'rdma-rpc/spiffe';
 import { describe, expect, test, vi } from 'vitest';
-import type { X509SVIDResponseInit } from '../../runtime/spiffe/gen/workload.rdma.ts';
+import type { X509SVIDResponseInit } from '../../runtime/identity/spiffe/gen/workload.rdma.ts';
 import { caught, until } from '../outcomes.ts';
 import { Authority } from './certificates.ts';
 import { ends, reach, serve } from './ends.ts';

@@ -27,6 +27,8 @@ test.each([
   ['otel', '@opentelemetry/api'],
   ['prometheus', 'prom-client'],
 ])('rdma-rpc/%s loads %s, and no other package', (entry, name) => {
-  const packages = [...loads(`runtime/telemetry/${entry}.ts`)].filter((each) => !each.startsWith('runtime/'));
+  const packages = [...loads(`runtime/adapters/telemetry/${entry}.ts`)].filter(
+    (each) => !each.startsWith('runtime/'),
+  );
   expect(packages.filter(telemetry)).toEqual([name]);
 });

@@ -1,7 +1,7 @@
 /** A call as telemetry sees it: it ends once, however often its reader ends it, and with the status that it ended with first. */
 import { RpcError, type RpcRequest, Status } from 'rdma-rpc';
 import { expect, test } from 'vitest';
-import { observedCall } from '../../runtime/telemetry/observed-call.ts';
+import { observedCall } from '../../runtime/adapters/telemetry/observed-call.ts';
 
 /** A stream of two messages, or of one and an error. */
 async function* messages(fails: boolean): AsyncGenerator<number> {

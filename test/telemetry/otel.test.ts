@@ -17,7 +17,7 @@ import {
 import { createClient, RpcError, Status } from 'rdma-rpc';
 import { openTelemetry } from 'rdma-rpc/otel';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { durationBounds } from '../../runtime/telemetry/observed-call.ts';
+import { durationBounds } from '../../runtime/adapters/telemetry/observed-call.ts';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
 import { openPair, type Pair } from '../runtime/pair.ts';
 import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';

@@ -1,6 +1,6 @@
 // When V8 is made to collect: for calls that wait for arena memory which only uncollected buffers may hold,
-// and for streams that were dropped without a word (runtime/connect/abandoned.ts). Each such collection is a
-// full one and stops the thread, for longer the larger the heap is, and whoever makes calls wait brings it
+// and for streams that were dropped without a word (runtime/adapters/connect/abandoned.ts). Each such
+// collection is a full one and stops the thread, for longer the larger the heap is, and whoever makes calls wait brings it
 // about. So all of a thread together, of every context and every reason, get one fixed share of its time.
 // Asked by the pumps and, through the addon, by JS; on the JS thread.
 #pragma once

@@ -2,8 +2,8 @@
 import { toBinary } from '@bufbuild/protobuf';
 import { pathToString } from '@bufbuild/protobuf/reflect';
 import { type Violation, violationsToProto } from '@bufbuild/protovalidate';
-import type { ErrorDetail } from '../core/errors/status-details.ts';
-import { BadRequest } from '../details/index.ts';
+import type { ErrorDetail } from '../../core/errors/status-details.ts';
+import { BadRequest } from '../../details/index.ts';
 
 /** Of each detail. Metadata has 8 KiB for all, and travels in a slot. */
 const detailBytesMax = 2048;

@@ -1,8 +1,8 @@
 /** Headers of connect-es and metadata of ours, and errors of one as errors of the other. Used by the transport. */
 import { Buffer } from 'node:buffer';
 import { Code, ConnectError, decodeBinaryHeader, encodeBinaryHeader } from '@connectrpc/connect';
-import { RpcError } from '../core/errors/rpc-error.ts';
-import { Metadata } from '../core/metadata.ts';
+import { RpcError } from '../../core/errors/rpc-error.ts';
+import { Metadata } from '../../core/metadata.ts';
 
 /** Values under `-bin` are base64 in a header, bytes in metadata. Throws a TypeError for what metadata cannot hold. */
 export function toMetadata(header: Headers): Metadata | undefined {

@@ -18,16 +18,16 @@ import {
   type UnaryRequest,
   type UnaryResponse,
 } from '@connectrpc/connect';
-import { callFunction } from '../client/call-function.ts';
-import { type ClientChannel, clientChannel } from '../client/channel.ts';
-import type { Channel } from '../client/channel-type.ts';
-import { clientMethod } from '../client/client-method.ts';
-import type { ClientMethodFunction } from '../client/intercepted-call.ts';
-import { methodId } from '../codec/service/method-id.ts';
-import type { MethodDefinition, ServiceDefinition } from '../codec/types.ts';
-import type { Metadata } from '../core/metadata.ts';
-import { checkNames } from '../core/options.ts';
-import type { CallOptions } from '../core/types.ts';
+import { callFunction } from '../../client/call-function.ts';
+import { type ClientChannel, clientChannel } from '../../client/channel.ts';
+import type { Channel } from '../../client/channel-type.ts';
+import { clientMethod } from '../../client/client-method.ts';
+import type { ClientMethodFunction } from '../../client/intercepted-call.ts';
+import { methodId } from '../../codec/service/method-id.ts';
+import type { MethodDefinition, ServiceDefinition } from '../../codec/types.ts';
+import type { Metadata } from '../../core/metadata.ts';
+import { checkNames } from '../../core/options.ts';
+import type { CallOptions } from '../../core/types.ts';
 import { endedWhenDropped, findDropped } from './abandoned.ts';
 import { typeOf } from './message-type.ts';
 import { toConnectError, toHeaders, toMetadata } from './metadata.ts';

@@ -3,10 +3,10 @@
  * rdma-rpc/otel and rdma-rpc/prometheus share.
  */
 
-import { RpcError } from '../core/errors/rpc-error.ts';
-import { Status, type StatusName, statusName } from '../core/errors/status.ts';
-import { guarded } from '../core/foreign.ts';
-import type { Next, RpcRequest, RpcResponse } from '../core/interceptor.ts';
+import { RpcError } from '../../core/errors/rpc-error.ts';
+import { Status, type StatusName, statusName } from '../../core/errors/status.ts';
+import { guarded } from '../../core/foreign.ts';
+import type { Next, RpcRequest, RpcResponse } from '../../core/interceptor.ts';
 
 /** Upper bounds, seconds: 1, 2, 5 per decade from 1 us to 10 s. Calls take microseconds, which the usual bounds (from 5 ms) cannot tell apart. */
 export const durationBounds: readonly number[] = [-6, -5, -4, -3, -2, -1, 0]

@@ -1,9 +1,9 @@
 /** Metadata and errors of calls over grpc-js, as ours and the other way round. Used by client-call.ts. */
 import { Metadata as GrpcMetadata, type ServiceError } from '@grpc/grpc-js';
-import { RpcError } from '../core/errors/rpc-error.ts';
-import { errorCode, Status } from '../core/errors/status.ts';
-import { takeDetails } from '../core/errors/status-details.ts';
-import { Metadata, type MetadataInit, receivedMetadata } from '../core/metadata.ts';
+import { RpcError } from '../../core/errors/rpc-error.ts';
+import { errorCode, Status } from '../../core/errors/status.ts';
+import { takeDetails } from '../../core/errors/status-details.ts';
+import { Metadata, type MetadataInit, receivedMetadata } from '../../core/metadata.ts';
 import { printable } from './context.ts';
 
 /** Headers of HTTP/2 and of gRPC itself, which are no metadata of an application. */

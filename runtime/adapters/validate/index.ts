@@ -4,13 +4,13 @@
  */
 import { type DescMessage, type FileRegistry, fromBinary } from '@bufbuild/protobuf';
 import { createValidator, type Validator, type ValidatorOptions } from '@bufbuild/protovalidate';
-import { CodecError } from '../codec/error.ts';
-import type { FileDescriptor } from '../codec/file-descriptor.ts';
-import type { MessageType, MethodDefinition, ServiceDefinition } from '../codec/types.ts';
-import { RpcError } from '../core/errors/rpc-error.ts';
-import { Status, type StatusCode } from '../core/errors/status.ts';
-import type { Interceptor, Next, RpcRequest, RpcResponse } from '../core/interceptor.ts';
-import { checkNames } from '../core/options.ts';
+import { CodecError } from '../../codec/error.ts';
+import type { FileDescriptor } from '../../codec/file-descriptor.ts';
+import type { MessageType, MethodDefinition, ServiceDefinition } from '../../codec/types.ts';
+import { RpcError } from '../../core/errors/rpc-error.ts';
+import { Status, type StatusCode } from '../../core/errors/status.ts';
+import type { Interceptor, Next, RpcRequest, RpcResponse } from '../../core/interceptor.ts';
+import { checkNames } from '../../core/options.ts';
 import { hasRules, registryOf } from './schema.ts';
 import { violationDetails, violationsText } from './violations.ts';
 

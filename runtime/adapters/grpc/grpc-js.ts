@@ -3,9 +3,9 @@
  * described here, and its Metadata is made by the class of the call's own, whichever copy of grpc-js that is.
  */
 import type { Duplex } from 'node:stream';
-import type { ServiceDefinition } from '../codec/types.ts';
-import type { Metadata, MetadataValue } from '../core/metadata.ts';
-import type { Handlers } from '../core/types.ts';
+import type { ServiceDefinition } from '../../codec/types.ts';
+import type { Metadata, MetadataValue } from '../../core/metadata.ts';
+import type { Handlers } from '../../core/types.ts';
 import { GrpcContext } from './context.ts';
 import { type GrpcHandler, type GrpcHandlerOptions, grpcHandlers } from './handlers.ts';
 

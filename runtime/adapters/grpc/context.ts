@@ -2,16 +2,16 @@
  * What a handler sees of a call that has come over real gRPC, and what becomes of the metadata and errors that it leaves. For the adapters of grpc-js and
  * nice-grpc, which say what they have as a `GrpcCall`.
  */
-import type { MethodDefinition } from '../codec/types.ts';
-import { ContextValues } from '../core/context-values.ts';
-import { RpcError } from '../core/errors/rpc-error.ts';
-import { Status } from '../core/errors/status.ts';
-import { detailsKey, encodeDetails } from '../core/errors/status-details.ts';
-import type { HandlerContext } from '../core/handler-context.ts';
-import { Metadata, type MetadataValue, receivedMetadata } from '../core/metadata.ts';
-import { KnownPeer, type PeerInfo } from '../core/peer.ts';
-import { deadlinePassed, handlerFailed } from '../server/call-faults.ts';
-import { handlerController } from '../server/handler-signal.ts';
+import type { MethodDefinition } from '../../codec/types.ts';
+import { ContextValues } from '../../core/context-values.ts';
+import { RpcError } from '../../core/errors/rpc-error.ts';
+import { Status } from '../../core/errors/status.ts';
+import { detailsKey, encodeDetails } from '../../core/errors/status-details.ts';
+import type { HandlerContext } from '../../core/handler-context.ts';
+import { Metadata, type MetadataValue, receivedMetadata } from '../../core/metadata.ts';
+import { KnownPeer, type PeerInfo } from '../../core/peer.ts';
+import { deadlinePassed, handlerFailed } from '../../server/call-faults.ts';
+import { handlerController } from '../../server/handler-signal.ts';
 
 /** A call as a gRPC server has it. */
 export interface GrpcCall {

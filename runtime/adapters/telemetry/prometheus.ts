@@ -3,13 +3,13 @@
  * dependency. One interceptor for clients and servers.
  */
 import { Counter, Gauge, Histogram, type Registry, register } from 'prom-client';
-import { clockMs } from '../clock.ts';
-import { stats } from '../control/configure.ts';
-import { disown } from '../core/foreign.ts';
-import type { Interceptor, RpcRequest } from '../core/interceptor.ts';
-import type { ContextCounters } from '../counters/page.ts';
-import { readCounters } from '../counters/processes.ts';
-import { addStats, type Stats } from '../native.ts';
+import { clockMs } from '../../clock.ts';
+import { stats } from '../../control/configure.ts';
+import { disown } from '../../core/foreign.ts';
+import type { Interceptor, RpcRequest } from '../../core/interceptor.ts';
+import type { ContextCounters } from '../../counters/page.ts';
+import { readCounters } from '../../counters/processes.ts';
+import { addStats, type Stats } from '../../native.ts';
 import { durationBounds, type Observer, observedCall } from './observed-call.ts';
 
 export interface PrometheusOptions {

@@ -1,6 +1,6 @@
 /** The token of a pod's service account, which the kubelet renews in its file; for `credentials` of a channel. */
 import { readFile } from 'node:fs/promises';
-import type { CredentialsSource } from '../client/credentials.ts';
+import type { CredentialsSource } from '../../client/credentials.ts';
 
 /** Where a pod has what it needs for the API server. */
 const folder = '/var/run/secrets/kubernetes.io/serviceaccount';

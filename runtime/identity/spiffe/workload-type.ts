@@ -1,6 +1,6 @@
 /** A workload as applications see it: what createWorkload() gives. What asks the agent is in workload.ts. */
-import type { ChannelTls, ServerTls } from '../control/tls-options.ts';
-import type { Log } from '../core/log.ts';
+import type { ChannelTls, ServerTls } from '../../control/tls-options.ts';
+import type { Log } from '../../core/log.ts';
 
 export interface WorkloadOptions {
   /** Where the agent listens: `unix:/path`, or `tcp://ADDRESS:PORT`. Default: what SPIFFE_ENDPOINT_SOCKET of the environment says. */

@@ -2,19 +2,19 @@
  * `rdma-rpc/grpc-client`: the generated client over gRPC, for where there is no RDMA server yet, or none any more. What is written against `createClient` runs with
  * `createGrpcClient` as it is. Needs `@grpc/grpc-js`, an optional peer dependency, whose client it is given: addresses, TLS and connections are its affair.
  */
-import { checkHedgingFits, type Defaults, defaultsOf, withDefaults } from '../client/client-defaults.ts';
-import { clientMethod } from '../client/client-method.ts';
-import { Pauses } from '../client/connections/pauses.ts';
-import type { Repeats } from '../client/connections/retry.ts';
-import { RetryBudget } from '../client/connections/retry-budget.ts';
-import { type ClientMethodFunction, interceptedCall } from '../client/intercepted-call.ts';
-import { type Attempts, repeated } from '../client/repeat.ts';
-import type { MethodDefinition, ServiceDefinition } from '../codec/types.ts';
-import { checkedInterceptors } from '../core/interceptor.ts';
-import { requestCheck } from '../core/message-check.ts';
-import { checkNames } from '../core/options.ts';
-import type { CallOptions, Client, ClientDefaults } from '../core/types.ts';
-import { processWarning } from '../core/warnings.ts';
+import { checkHedgingFits, type Defaults, defaultsOf, withDefaults } from '../../client/client-defaults.ts';
+import { clientMethod } from '../../client/client-method.ts';
+import { Pauses } from '../../client/connections/pauses.ts';
+import type { Repeats } from '../../client/connections/retry.ts';
+import { RetryBudget } from '../../client/connections/retry-budget.ts';
+import { type ClientMethodFunction, interceptedCall } from '../../client/intercepted-call.ts';
+import { type Attempts, repeated } from '../../client/repeat.ts';
+import type { MethodDefinition, ServiceDefinition } from '../../codec/types.ts';
+import { checkedInterceptors } from '../../core/interceptor.ts';
+import { requestCheck } from '../../core/message-check.ts';
+import { checkNames } from '../../core/options.ts';
+import type { CallOptions, Client, ClientDefaults } from '../../core/types.ts';
+import { processWarning } from '../../core/warnings.ts';
 import { type GrpcClient, type GrpcMethod, grpcResponse, grpcResponses } from './client-call.ts';
 
 export type { GrpcClient } from './client-call.ts';

@@ -3,15 +3,15 @@
  * this package. Used by client.ts.
  */
 import type { Client, ClientDuplexStream, ServiceError, StatusObject } from '@grpc/grpc-js';
-import { callTimeoutMs } from '../client/call-options.ts';
-import type { MethodDefinition } from '../codec/types.ts';
-import { failure, reasonOf, requestFault, responseFault } from '../core/errors/failure.ts';
-import { RpcError } from '../core/errors/rpc-error.ts';
-import { Status } from '../core/errors/status.ts';
-import { asyncIterable } from '../core/intercepted-messages.ts';
-import type { MessageCheck } from '../core/message-check.ts';
-import type { Metadata } from '../core/metadata.ts';
-import type { CallOptions } from '../core/types.ts';
+import { callTimeoutMs } from '../../client/call-options.ts';
+import type { MethodDefinition } from '../../codec/types.ts';
+import { failure, reasonOf, requestFault, responseFault } from '../../core/errors/failure.ts';
+import { RpcError } from '../../core/errors/rpc-error.ts';
+import { Status } from '../../core/errors/status.ts';
+import { asyncIterable } from '../../core/intercepted-messages.ts';
+import type { MessageCheck } from '../../core/message-check.ts';
+import type { Metadata } from '../../core/metadata.ts';
+import type { CallOptions } from '../../core/types.ts';
 import { errorOf, fromGrpc, toGrpc } from './client-metadata.ts';
 
 /** What is used of a client of grpc-js. */

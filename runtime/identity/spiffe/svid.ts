@@ -1,9 +1,9 @@
 /** An X.509 identity as an agent gives it, as options of TLS. Used by a workload, for each answer of its agent. */
 import { X509Certificate } from 'node:crypto';
-import { identityOf } from '../control/certificate.ts';
-import { type Checked, secureContext, type TlsMaterial } from '../control/tls-options.ts';
-import { textOf } from '../core/foreign.ts';
-import { quoted } from '../core/log.ts';
+import { identityOf } from '../../control/certificate.ts';
+import { type Checked, secureContext, type TlsMaterial } from '../../control/tls-options.ts';
+import { textOf } from '../../core/foreign.ts';
+import { quoted } from '../../core/log.ts';
 import type { X509SVID, X509SVIDResponse } from './gen/workload.rdma.ts';
 import { TrustDomains, trustDomainOf } from './trust-domains.ts';
 

@@ -11,8 +11,8 @@ import {
   type JWTVerifyGetKey,
   jwtVerify,
 } from 'jose';
-import { checkedOptions, type OptionRules } from '../core/options.ts';
-import type { Authenticate } from '../server/allowed.ts';
+import { checkedOptions, type OptionRules } from '../../core/options.ts';
+import type { Authenticate } from '../../server/allowed.ts';
 import { fetchOver } from './api-server.ts';
 import { issuerOf, mounted } from './token.ts';
 

@@ -1,9 +1,9 @@
 /** A message of protobuf-es as a MessageType: protobuf-es encodes and decodes, the bytes travel as ours do. One per message, kept. Used by the transport. */
 import { create, type DescMessage, fromBinary, isMessage, type Message, toBinary } from '@bufbuild/protobuf';
-import { CodecError } from '../codec/error.ts';
-import { noRoom } from '../codec/memory/sink.ts';
-import { messageType } from '../codec/message.ts';
-import type { MessageType } from '../codec/types.ts';
+import { CodecError } from '../../codec/error.ts';
+import { noRoom } from '../../codec/memory/sink.ts';
+import { messageType } from '../../codec/message.ts';
+import type { MessageType } from '../../codec/types.ts';
 
 /** What a message is encoded to, from an `encodeTo` that had no room, through `bound`, to one that has. */
 interface Encoded {

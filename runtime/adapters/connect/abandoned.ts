@@ -3,10 +3,10 @@
  * or an error says nothing: its stream would keep its place, and its handler, for as long as the connection lives. What it has dropped is found by the garbage
  * collector; when streams wait for a place meanwhile, it is asked to look. Used by the transport, on its JS thread.
  */
-import { clockMs } from '../clock.ts';
-import { type Collector, collector } from '../collector.ts';
-import { collectPauseMs } from '../limits.ts';
-import { loadNative } from '../native.ts';
+import { clockMs } from '../../clock.ts';
+import { type Collector, collector } from '../../collector.ts';
+import { collectPauseMs } from '../../limits.ts';
+import { loadNative } from '../../native.ts';
 
 type Messages = AsyncGenerator<unknown, void, undefined>;
 

@@ -1,14 +1,14 @@
 /** The handlers of a service as both adapters run them: bound, complete, with what the user wants to hear of errors. */
-import { encodeAhead } from '../codec/service/encoded-ahead.ts';
-import type { MessageType, MethodDefinition, ServiceDefinition } from '../codec/types.ts';
-import { unimplemented } from '../core/errors/failure.ts';
-import { abortCode, RpcError } from '../core/errors/rpc-error.ts';
-import { Status } from '../core/errors/status.ts';
-import type { HandlerContext } from '../core/handler-context.ts';
-import { type MessageCheck, responseCheck } from '../core/message-check.ts';
-import type { Handlers } from '../core/types.ts';
-import { HandlerErrors, processWarning } from '../core/warnings.ts';
-import { warnOfNames } from '../server/handler-names.ts';
+import { encodeAhead } from '../../codec/service/encoded-ahead.ts';
+import type { MessageType, MethodDefinition, ServiceDefinition } from '../../codec/types.ts';
+import { unimplemented } from '../../core/errors/failure.ts';
+import { abortCode, RpcError } from '../../core/errors/rpc-error.ts';
+import { Status } from '../../core/errors/status.ts';
+import type { HandlerContext } from '../../core/handler-context.ts';
+import { type MessageCheck, responseCheck } from '../../core/message-check.ts';
+import type { Handlers } from '../../core/types.ts';
+import { HandlerErrors, processWarning } from '../../core/warnings.ts';
+import { warnOfNames } from '../../server/handler-names.ts';
 
 export interface GrpcHandlerOptions {
   /** Called with what a handler throws that is no RpcError, and with all that one of a one-way method throws. `method`: `pkg.Service/Method`. */

@@ -13,7 +13,7 @@ import {
   message as messageRules,
   oneof as oneofRules,
 } from '@bufbuild/protovalidate/gen/buf/validate/validate_pb.js';
-import type { FileDescriptor } from '../codec/file-descriptor.ts';
+import type { FileDescriptor } from '../../codec/file-descriptor.ts';
 
 /** Imports first. */
 function collect(file: FileDescriptor, into: Map<string, FileDescriptor>): void {

@@ -4,13 +4,13 @@
  */
 import { setTimeout } from 'node:timers/promises';
 import { Client, credentials, type Client as GrpcClient } from '@grpc/grpc-js';
-import { wallMs } from '../clock.ts';
-import type { ChannelTls, ServerTls } from '../control/tls-options.ts';
-import { textOf } from '../core/foreign.ts';
-import { logged, warn } from '../core/log.ts';
-import { checkedOptions, type OptionRules } from '../core/options.ts';
-import type { Warn } from '../core/warnings.ts';
-import { createGrpcClient } from '../grpc/client.ts';
+import { createGrpcClient } from '../../adapters/grpc/client.ts';
+import { wallMs } from '../../clock.ts';
+import type { ChannelTls, ServerTls } from '../../control/tls-options.ts';
+import { textOf } from '../../core/foreign.ts';
+import { logged, warn } from '../../core/log.ts';
+import { checkedOptions, type OptionRules } from '../../core/options.ts';
+import type { Warn } from '../../core/warnings.ts';
 import { SpiffeWorkloadAPIDefinition, type X509SVIDResponse } from './gen/workload.rdma.ts';
 import { type Svid, svidOf } from './svid.ts';
 import { trustDomainOf } from './trust-domains.ts';

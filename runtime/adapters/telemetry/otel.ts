@@ -21,13 +21,13 @@ import {
   type TracerProvider,
   trace,
 } from '@opentelemetry/api';
-import { clockMs } from '../clock.ts';
-import { type ContextKey, createContextKey } from '../core/context-values.ts';
-import { RpcError } from '../core/errors/rpc-error.ts';
-import type { StatusName } from '../core/errors/status.ts';
-import { disown } from '../core/foreign.ts';
-import type { Interceptor, RpcRequest } from '../core/interceptor.ts';
-import type { Metadata } from '../core/metadata.ts';
+import { clockMs } from '../../clock.ts';
+import { type ContextKey, createContextKey } from '../../core/context-values.ts';
+import { RpcError } from '../../core/errors/rpc-error.ts';
+import type { StatusName } from '../../core/errors/status.ts';
+import { disown } from '../../core/foreign.ts';
+import type { Interceptor, RpcRequest } from '../../core/interceptor.ts';
+import type { Metadata } from '../../core/metadata.ts';
 import { durationBounds, type Observer, observedCall } from './observed-call.ts';
 
 export interface OpenTelemetryOptions {
