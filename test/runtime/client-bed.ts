@@ -82,16 +82,10 @@ export class ClientBed {
     const promise = new Promise<EchoMessage>((resolve) => {
       const deadlineMs = options.timeoutMs === undefined ? 0 : turnNow() + options.timeoutMs;
       this.settled.push(0);
-      started = this.session.start(
-        echo,
-        request,
-        deadlineMs,
-        options.extras,
-        (value) => {
-          ++this.settled[index]!;
-          resolve(value as EchoMessage);
-        },
-      );
+      started = this.session.start(echo, request, deadlineMs, options.extras, (value) => {
+        ++this.settled[index]!;
+        resolve(value as EchoMessage);
+      });
     });
     if (!started) {
       this.settled.pop();
