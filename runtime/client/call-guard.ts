@@ -9,13 +9,15 @@ import { type Processed, RpcError } from '../core/errors/rpc-error.ts';
 import type { HandlerContext } from '../core/handler-context.ts';
 import type { RpcRequest } from '../core/interceptor.ts';
 import type { CallOptions } from '../core/types.ts';
+import { turnNow } from '../lane/deadlines.ts';
 import { interceptorGraceMs, timerMaxMs } from '../limits.ts';
 import { Reason } from '../native.ts';
 
 const order: readonly Processed[] = ['no', 'maybe', 'yes'];
 
 export class CallGuard implements Abortable {
-  readonly startedMs: number = clockMs();
+  /** By the clock of the turn, as the deadline of the call that it guards. */
+  readonly startedMs: number = turnNow();
   readonly #path: string;
   readonly #signal: AbortSignal | undefined;
   readonly #context: HandlerContext | undefined;

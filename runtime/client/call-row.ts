@@ -3,7 +3,7 @@
  * so that a call of a session that has been silent brings two lines into the cache, and not two for each of a
  * dozen arrays. Owned by a ClientSession, on its JS thread.
  */
-import type { Reject, Resolve } from '../core/errors/failing.ts';
+import type { Resolve } from '../core/errors/failing.ts';
 import type { CallExtras } from './call-extras.ts';
 import type { ClientMethod } from './client-method.ts';
 
@@ -15,7 +15,6 @@ export class CallRow {
   /** Kept for a call that has to be made again because it was not sent. */
   request: unknown = undefined;
   resolve: Resolve | undefined = undefined;
-  reject: Reject | undefined = undefined;
   extras: CallExtras | undefined = undefined;
   /** Batch of events that the call was begun in or after. */
   batch = 0;
@@ -38,7 +37,6 @@ export class CallRow {
   empty(): void {
     this.request = undefined;
     this.resolve = undefined;
-    this.reject = undefined;
     this.extras = undefined;
     this.givenUp = false;
     this.deadlineMs = 0;

@@ -10,7 +10,7 @@ import { type FabricPlan, fabricPlan, offers } from '../control/fabric-options.t
 import { choiceOf, isAlone, type LocalSide } from '../control/session-setup.ts';
 import { type SessionSummary, summaryOf } from '../control/session-summary.ts';
 import { TlsDial } from '../control/tls-client.ts';
-import { type Reject, type Resolve, refusedCall } from '../core/errors/failing.ts';
+import { type Resolve, refusedCall } from '../core/errors/failing.ts';
 import { failure, intoLent, unavailable } from '../core/errors/failure.ts';
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status } from '../core/errors/status.ts';
@@ -52,10 +52,8 @@ import { repeated } from './repeat.ts';
 // The executor stores here, so that a call needs no closure for its promise. Taken from here at once: what stayed would keep an answer's memory.
 const nobody = (): void => undefined;
 let newResolve: Resolve = nobody;
-let newReject: Reject = nobody;
-function capture(resolve: Resolve, reject: Reject): void {
+function capture(resolve: Resolve): void {
   newResolve = resolve;
-  newReject = reject;
 }
 
 export class ClientChannel
@@ -199,17 +197,16 @@ export class ClientChannel
     this.wake();
     const promise = new Promise<unknown>(capture);
     const resolve = newResolve;
-    const reject = newReject;
-    newResolve = newReject = nobody;
+    newResolve = nobody;
     if (extras?.into?.lend(promise) === false) return refusedCall(intoLent(method.path));
     const { current } = this.#connections;
     if (
       current === undefined ||
       this.queue.waiting.size !== 0 ||
-      !current.session.start(method, request, deadlineMs, extras, resolve, reject)
+      !current.session.start(method, request, deadlineMs, extras, resolve)
     ) {
       const { waiting } = this.queue;
-      this.queue.enter(new WaitingCall(waiting, method, request, deadlineMs, extras, resolve, reject));
+      this.queue.enter(new WaitingCall(waiting, method, request, deadlineMs, extras, resolve));
     } else if (this.#connections.several) this.#connections.rotate();
     return promise;
   }

@@ -3,7 +3,7 @@
  * rows are kept, so the only object made for a call is its promise. `start` fills a row, one SETTLED or
  * FAILED event empties it. Owned by a channel, on its JS thread.
  */
-import { failCall, type Reject, type Resolve, refuseCall, refuseRequest } from '../core/errors/failing.ts';
+import { failCall, type Resolve, refuseCall, refuseRequest } from '../core/errors/failing.ts';
 import {
   beyondInto,
   failure,
@@ -85,6 +85,7 @@ export class ClientSession implements SessionOwner, CallPlace {
   /**
    * Sends a call and takes over its promise. Its parts are arguments, since a record would be an object made for each call. False: there is
    * no call slot or send slot, or the session is gone; nothing has happened. `deadlineMs` is absolute on the clock of deadlines.ts, 0 for none.
+   * `waited`: it comes out of a queue.
    */
   start(
     method: ClientMethod,
@@ -92,7 +93,7 @@ export class ClientSession implements SessionOwner, CallPlace {
     deadlineMs: number,
     extras: CallExtras | undefined,
     resolve: Resolve,
-    reject: Reject,
+    waited = false,
   ): boolean {
     // Taken before the message is encoded: a getter of that may make a call itself.
     const row = this.#takeRow();
@@ -115,7 +116,7 @@ export class ClientSession implements SessionOwner, CallPlace {
     } catch (cause) {
       this.#releaseCallSlot(row);
       extras?.unwatch();
-      refuseRequest(reject, method.path, cause);
+      refuseRequest(resolve, method.path, cause, waited);
       return true;
     }
     if (result < 0) {
@@ -125,13 +126,13 @@ export class ClientSession implements SessionOwner, CallPlace {
         this.#lose();
         return false;
       }
-      const unsent = { method, request, deadlineMs, extras, resolve, reject };
+      const unsent = { method, request, deadlineMs, extras, resolve };
       const { shortBytes } = this.#context.outgoing.bulk;
       if (result === -Reason.noMemory && this.#queue.awaitMemory(unsent, this.#context, shortBytes))
         return true;
       extras?.unwatch();
       const refusal = requestRefusal(this.#context, this.target, method.path, -result);
-      refuseCall(reject, () => refusal);
+      refuseCall(resolve, () => refusal, waited);
       return true;
     }
     ++this.inFlight;
@@ -139,7 +140,6 @@ export class ClientSession implements SessionOwner, CallPlace {
     row.method = method;
     row.request = request;
     row.resolve = resolve;
-    row.reject = reject;
     row.batch = this.#context.batch;
     if (deadlineMs !== 0) this.#deadlines.set(row, deadlineMs);
     if (extras !== undefined) {
@@ -306,14 +306,14 @@ export class ClientSession implements SessionOwner, CallPlace {
   }
 
   /** Before its row is emptied. */
-  #unsent({ method, request, resolve, reject, extras, givenUp, deadlineMs }: CallRow): Unsent | undefined {
+  #unsent({ method, request, resolve, extras, givenUp, deadlineMs }: CallRow): Unsent | undefined {
     // One that was given up meanwhile has a reason of its own to end.
-    if (givenUp || method === undefined || resolve === undefined || reject === undefined) return undefined;
-    return { method, request, deadlineMs, extras, resolve, reject };
+    if (givenUp || method === undefined || resolve === undefined) return undefined;
+    return { method, request, deadlineMs, extras, resolve };
   }
 
   #giveUp(row: CallRow, reason: number): void {
-    if (row.reject === undefined || row.givenUp) return;
+    if (row.resolve === undefined || row.givenUp) return;
     row.givenUp = true;
     row.deadlineMs = 0;
     // A call that is only staged is not known to native code yet.

@@ -2,7 +2,6 @@
  * A client's method with interceptors around it: makes the request that they see out of what the caller gives, and of their response what the caller gets.
  * Made by `createClient` for methods that have some.
  */
-import { clockMs } from '../clock.ts';
 import type { MethodDefinition, ServiceDefinition } from '../codec/types.ts';
 import { ContextValues } from '../core/context-values.ts';
 import { refusedCall } from '../core/errors/failing.ts';
@@ -20,6 +19,7 @@ import {
 } from '../core/interceptor.ts';
 import { Metadata } from '../core/metadata.ts';
 import type { CallOptions } from '../core/types.ts';
+import { turnNow } from '../lane/deadlines.ts';
 import { sentOf } from './call-guard.ts';
 import { callTimeoutMs, InnerOptions } from './call-options.ts';
 import { InterceptedState } from './intercepted-state.ts';
@@ -35,7 +35,7 @@ function leftMs(request: Stateful): number | undefined {
   const { timeoutMs } = request;
   const startedMs = request[chained]?.guard.startedMs;
   if (timeoutMs === undefined || startedMs === undefined) return timeoutMs;
-  return Math.max(0, timeoutMs - (clockMs() - startedMs));
+  return Math.max(0, timeoutMs - (turnNow() - startedMs));
 }
 
 /** The options of the call that is carried out: those of the caller, and what interceptors have made of the request. */

@@ -11,6 +11,8 @@ export interface MetadataKey {
   readonly bytes: Uint8Array;
   /** Its values are bytes and not text. */
   readonly binary: boolean;
+  /** Of `bytes`: keys with different ones are different. */
+  readonly hash: number;
 }
 
 const pattern = /^[0-9a-z_.-]{1,255}$/;
@@ -26,7 +28,19 @@ const byText = new Map<string, MetadataKey>();
 const byBytes: (MetadataKey | undefined)[] = new Array<undefined>(keptMax).fill(undefined);
 
 function newKey(name: string): MetadataKey {
-  return { name, bytes: Buffer.from(name, 'latin1'), binary: name.endsWith(ending) };
+  const bytes = Buffer.from(name, 'latin1');
+  return { name, bytes, binary: name.endsWith(ending), hash: hashOf(bytes, 0, bytes.length) };
+}
+
+function hashOf(bytes: Uint8Array, at: number, end: number): number {
+  let hash = end - at;
+  for (let i = at; i < end; ++i) hash = (Math.imul(hash, 31) + bytes[i]!) | 0;
+  return hash;
+}
+
+/** There may be several objects for one key. The hashes spare a comparison of texts with each key of the same length. */
+export function isSameKey(one: MetadataKey, other: MetadataKey): boolean {
+  return one === other || (one.hash === other.hash && one.name === other.name);
 }
 
 export function isKey(name: string): boolean {
@@ -49,21 +63,24 @@ function newKeyOf(given: string): MetadataKey {
   }
   const known = byText.get(name);
   const key = known ?? newKey(name);
-  if (text.length > keptCharsMax) return key;
+  if (text.length <= keptCharsMax) keep(text, key);
+  return key;
+}
+
+function keep(text: string, key: MetadataKey): void {
   if (byText.size >= keptMax) byText.clear();
   byText.set(text, key);
-  return key;
 }
 
 /** The key in bytes [at, end), which are known to be those of one. */
 export function keyAt(bytes: Uint8Array, at: number, end: number): MetadataKey {
   const length = end - at;
-  let hash = length;
-  for (let i = at; i < end; ++i) hash = (Math.imul(hash, 31) + bytes[i]!) | 0;
-  const place = hash & (keptMax - 1);
+  const place = hashOf(bytes, at, end) & (keptMax - 1);
   const kept = byBytes[place];
   if (kept !== undefined && kept.bytes.length === length && isAt(kept.bytes, bytes, at)) return kept;
-  const key = newKey(Buffer.from(bytes.buffer, bytes.byteOffset + at, length).toString('latin1'));
+  const name = Buffer.from(bytes.buffer, bytes.byteOffset + at, length).toString('latin1');
+  // The one that an application has written, so that both are mostly one object.
+  const key = byText.get(name) ?? newKey(name);
   if (length <= keptCharsMax) byBytes[place] = key;
   return key;
 }

@@ -7,7 +7,7 @@ import { Buffer } from 'node:buffer';
 import { inspect } from 'node:util';
 import { disown } from '../codec/disown.ts';
 import { metadataEntries } from '../limits.ts';
-import { isKey, keyOf, type MetadataKey } from './metadata-keys.ts';
+import { isKey, isSameKey, keyOf, type MetadataKey } from './metadata-keys.ts';
 
 /** Text under an ordinary key, bytes under one that ends in `-bin`. */
 export type MetadataValue = string | Uint8Array;
@@ -74,7 +74,7 @@ export class Metadata implements Iterable<[string, MetadataValue]> {
     const given = init as Readonly<Record<string, MetadataValue | readonly MetadataValue[]>>;
     for (const key of Object.keys(given)) {
       const value = given[key]!;
-      if (!Array.isArray(value)) this.append(key, value as MetadataValue);
+      if (!Array.isArray(value)) this.#add(keyOf(key), value as MetadataValue);
       else for (const each of value as readonly MetadataValue[]) this.append(key, each);
     }
   }
@@ -85,9 +85,11 @@ export class Metadata implements Iterable<[string, MetadataValue]> {
 
   /** The first value of `key`. */
   get(key: string): MetadataValue | undefined {
-    const { name } = keyOf(key);
+    const known = keyOf(key);
     const keys = this.#keys;
-    for (let i = 0; i < keys.length; ++i) if (keys[i]!.name === name) return this.#values[i];
+    for (let i = 0; i < keys.length; ++i) {
+      if (isSameKey(keys[i]!, known)) return this.#values[i];
+    }
     return undefined;
   }
 
@@ -109,7 +111,11 @@ export class Metadata implements Iterable<[string, MetadataValue]> {
   }
 
   append(key: string, value: MetadataValue): this {
-    const known = keyOf(key);
+    this.#add(keyOf(key), value);
+    return this;
+  }
+
+  #add(known: MetadataKey, value: MetadataValue): void {
     checkValue(known, value);
     if (this.#keys.length >= metadataEntries) {
       throw new TypeError(
@@ -123,7 +129,6 @@ export class Metadata implements Iterable<[string, MetadataValue]> {
       this.#keys.push(known);
       this.#values.push(value);
     }
-    return this;
   }
 
   /** True if there was one. */

@@ -28,6 +28,9 @@ class Chunks {
   readonly valueMax: number;
   readonly #chunkBytes: number;
   #chunk: Uint8Array<ArrayBuffer> = new Uint8Array(0);
+  /** Memory and beginning of the chunk. To ask a typed array for them is a call, which costs as much as the copy of a small value. */
+  #buffer: ArrayBuffer = this.#chunk.buffer;
+  #from = 0;
   #used = 0;
 
   constructor(valueMax: number, chunkBytes: number) {
@@ -41,10 +44,12 @@ class Chunks {
       if (this.#chunk.length === 0) loadNative().keepFreedMemory();
       this.#chunk = aligned(this.#chunkBytes);
       // To transfer one value to another thread would take the others with it.
-      markAsUntransferable(this.#chunk.buffer);
+      this.#buffer = this.#chunk.buffer;
+      this.#from = this.#chunk.byteOffset;
+      markAsUntransferable(this.#buffer);
       this.#used = 0;
     }
-    const value = new Uint8Array(this.#chunk.buffer, this.#chunk.byteOffset + this.#used, bytes);
+    const value = new Uint8Array(this.#buffer, this.#from + this.#used, bytes);
     this.#used = imagePlace(this.#used + bytes);
     return value;
   }

@@ -122,7 +122,7 @@ export function interceptedHandler(
       method,
       peer: context.peer.toString(),
       metadata: context.metadata,
-      timeoutMs: context.timeoutMs(),
+      timeoutMs: context.timeoutAtFirstMs(),
       values: context.values,
       context,
       options: undefined,

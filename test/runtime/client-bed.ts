@@ -79,23 +79,13 @@ export class ClientBed {
   ): Promise<EchoMessage> | undefined {
     let started = false;
     const index = this.settled.length;
-    const promise = new Promise<EchoMessage>((resolve, reject) => {
+    const promise = new Promise<EchoMessage>((resolve) => {
       const deadlineMs = options.timeoutMs === undefined ? 0 : turnNow() + options.timeoutMs;
       this.settled.push(0);
-      started = this.session.start(
-        echo,
-        request,
-        deadlineMs,
-        options.extras,
-        (value) => {
-          ++this.settled[index]!;
-          resolve(value as EchoMessage);
-        },
-        (error) => {
-          ++this.settled[index]!;
-          reject(error);
-        },
-      );
+      started = this.session.start(echo, request, deadlineMs, options.extras, (value) => {
+        ++this.settled[index]!;
+        resolve(value as EchoMessage);
+      });
     });
     if (!started) {
       this.settled.pop();

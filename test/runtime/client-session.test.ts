@@ -181,7 +181,7 @@ describe('slots', () => {
   test('sixteen staged submissions are published at once, the rest with the turn', async () => {
     open({ inflightMax: 20 });
     const none = (): void => undefined;
-    for (let i = 0; i < 20; ++i) session.start(echo, {}, 0, undefined, none, none);
+    for (let i = 0; i < 20; ++i) session.start(echo, {}, 0, undefined, none);
     expect(native.submitted).toHaveLength(16);
     await Promise.resolve();
     expect(native.submitted).toHaveLength(20);
@@ -227,7 +227,7 @@ describe('giving up', () => {
   test('publishes a call that is only staged before it cancels it', () => {
     const controller = new AbortController();
     const none = (): void => undefined;
-    session.start(echo, {}, 0, extras({ signal: controller.signal }), none, none);
+    session.start(echo, {}, 0, extras({ signal: controller.signal }), none);
     controller.abort();
     expect(native.submitted).toHaveLength(1);
     expect(native.cancels).toHaveLength(1);

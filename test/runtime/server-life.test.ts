@@ -143,9 +143,9 @@ describe('a client that was told to go', () => {
       onTurnedAway: () => undefined,
     });
     call = (name, text) =>
-      new Promise((resolve, reject) => {
+      new Promise((resolve) => {
         const method = clientMethod(EchoDefinition.methods[name], -1);
-        expect(session.start(method, { text }, 0, undefined, resolve, reject)).toBe(true);
+        expect(session.start(method, { text }, 0, undefined, resolve)).toBe(true);
         connection.context.outgoing.flush();
       });
     end = () => {

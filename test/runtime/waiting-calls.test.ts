@@ -10,7 +10,7 @@ const nothing = () => undefined;
 test('what starts the head and comes back to the queue does not start it again', () => {
   const queue = new WaitingCalls();
   for (let number = 0; number < 3; ++number) {
-    queue.push(new WaitingCall(queue, echo, number, 0, undefined, nothing, nothing));
+    queue.push(new WaitingCall(queue, echo, number, 0, undefined, nothing));
   }
   const started: unknown[] = [];
   const start = ({ request }: WaitingCall): boolean => {
@@ -31,7 +31,7 @@ test('a call that is given up leaves the queue, and the others stay', async () =
     const controller = new AbortController();
     const extras = new CallExtras({ signal: controller.signal }, undefined);
     const settle = (outcome: unknown) => outcomes.push(Promise.resolve(outcome));
-    queue.push(new WaitingCall(queue, echo, number, 0, extras, settle, nothing));
+    queue.push(new WaitingCall(queue, echo, number, 0, extras, settle));
     return controller;
   });
   // One from the middle, the last and the first.
@@ -55,7 +55,7 @@ describe('deadlines of calls that wait', () => {
         failed.push(number);
         Promise.resolve(outcome).catch(nothing);
       };
-      queue.push(new WaitingCall(queue, echo, number, startMs + ms, undefined, settle, nothing));
+      queue.push(new WaitingCall(queue, echo, number, startMs + ms, undefined, settle));
     });
     return { queue, startMs, failed, timers: () => deadlines.count - timersBefore };
   };
@@ -92,7 +92,7 @@ describe('deadlines of calls that wait', () => {
       Promise.resolve(outcome).catch(nothing);
     };
     // Before the first one, which has been moved to 150.
-    queue.push(new WaitingCall(queue, echo, 1, startMs + 110, undefined, settle, nothing));
+    queue.push(new WaitingCall(queue, echo, 1, startMs + 110, undefined, settle));
     deadlines.run(startMs + 135);
     expect(failed).toEqual([1]);
     deadlines.run(startMs + 200);

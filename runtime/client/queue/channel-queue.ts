@@ -4,7 +4,6 @@
  * on its JS thread.
  */
 
-import { failCall } from '../../core/errors/failing.ts';
 import { queueFull, unavailable } from '../../core/errors/failure.ts';
 import { lengthsOf } from '../../core/lengths.ts';
 import { inRoot } from '../../core/scopes.ts';
@@ -39,7 +38,7 @@ export interface QueueOwner {
 function startOn(session: ClientSession, call: WaitingCall): boolean {
   const { method, request, deadlineMs, extras, resolve } = call;
   // Mostly it is an event that has made room, and nobody's call.
-  return session.start(method, request, deadlineMs, extras, resolve, (error) => failCall(resolve, error));
+  return session.start(method, request, deadlineMs, extras, resolve, true);
 }
 
 export class ChannelQueue implements CallQueue, StreamHost, SlotWaiter {
@@ -50,8 +49,8 @@ export class ChannelQueue implements CallQueue, StreamHost, SlotWaiter {
   readonly streams: WaitingStreams = new WaitingStreams();
   readonly #owner: QueueOwner;
   readonly #memoryWaiting = new MemoryWaitQueue((call) => {
-    const { method, request, ownDeadlineMs, extras, resolve, reject } = call;
-    this.enter(new WaitingCall(this.waiting, method, request, ownDeadlineMs, extras, resolve, reject));
+    const { method, request, ownDeadlineMs, extras, resolve } = call;
+    this.enter(new WaitingCall(this.waiting, method, request, ownDeadlineMs, extras, resolve));
   });
   #connections!: Connections;
   #pumpsLater = false;
@@ -143,14 +142,14 @@ export class ChannelQueue implements CallQueue, StreamHost, SlotWaiter {
 
   /** It goes to the end of the queue, once. */
   requeue(call: Unsent): boolean {
-    const { method, request, deadlineMs, resolve, reject } = call;
+    const { method, request, deadlineMs, resolve } = call;
     const extras = call.extras ?? new CallExtras({}, undefined);
     if (extras.retried || this.#owner.closed || this.waiting.size >= this.#owner.settings.queueMax)
       return false;
     // What it was sent with is not known any more.
     if (lengthsOf(method.requestType, request)?.resizable === true) return false;
     extras.retried = true;
-    this.waiting.push(new WaitingCall(this.waiting, method, request, deadlineMs, extras, resolve, reject));
+    this.waiting.push(new WaitingCall(this.waiting, method, request, deadlineMs, extras, resolve));
     this.#connections.reconsider();
     return true;
   }

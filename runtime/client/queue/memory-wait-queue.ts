@@ -21,7 +21,7 @@ class ShortCall extends WaitingCall {
   constructor(queue: WaitingCalls, call: Unsent, context: FabricContext, bytes: number) {
     const limitMs = turnNow() + memoryWaitMs;
     const endMs = call.deadlineMs === 0 ? limitMs : Math.min(limitMs, call.deadlineMs);
-    super(queue, call.method, call.request, endMs, call.extras, call.resolve, call.reject);
+    super(queue, call.method, call.request, endMs, call.extras, call.resolve);
     this.ownDeadlineMs = call.deadlineMs;
     this.context = context;
     this.bytes = bytes;

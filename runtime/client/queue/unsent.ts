@@ -3,7 +3,7 @@
  * lost back to it. A call that goes out at once has none: there its parts are arguments of `ClientSession.start`.
  */
 
-import type { Reject, Resolve } from '../../core/errors/failing.ts';
+import type { Resolve } from '../../core/errors/failing.ts';
 import type { CallExtras } from '../call-extras.ts';
 import type { ClientMethod } from '../client-method.ts';
 
@@ -14,5 +14,4 @@ export interface Unsent {
   readonly deadlineMs: number;
   readonly extras: CallExtras | undefined;
   readonly resolve: Resolve;
-  readonly reject: Reject;
 }

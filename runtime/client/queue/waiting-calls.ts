@@ -3,7 +3,7 @@
  * deadline or by cancel. Owned by the queue of a channel, on its JS thread.
  */
 
-import { failCall, type Reject, type Resolve, refuseCall } from '../../core/errors/failing.ts';
+import { failCall, type Resolve, refuseCall } from '../../core/errors/failing.ts';
 import { failure } from '../../core/errors/failure.ts';
 import { type Lengths, lengthsOf } from '../../core/lengths.ts';
 import { deadlines } from '../../lane/deadlines.ts';
@@ -22,7 +22,6 @@ export class WaitingCall extends Waiter implements Unsent, CallPlace {
   deadlineMs: number;
   readonly extras: CallExtras | undefined;
   readonly resolve: Resolve;
-  readonly reject: Reject;
   readonly queue: WaitingCalls;
   /** When it was put into the queue: the turn of that. */
   turn = 0;
@@ -34,7 +33,6 @@ export class WaitingCall extends Waiter implements Unsent, CallPlace {
     deadlineMs: number,
     extras: CallExtras | undefined,
     resolve: Resolve,
-    reject: Reject,
   ) {
     super();
     this.queue = queue;
@@ -43,7 +41,6 @@ export class WaitingCall extends Waiter implements Unsent, CallPlace {
     this.deadlineMs = deadlineMs;
     this.extras = extras;
     this.resolve = resolve;
-    this.reject = reject;
   }
 
   get path(): string {
@@ -75,7 +72,7 @@ export class WaitingCall extends Waiter implements Unsent, CallPlace {
   }
 
   refuse(makeError: () => Error): void {
-    refuseCall(this.reject, makeError);
+    refuseCall(this.resolve, makeError);
   }
 
   /** Its turn was a long one: its time was counted from the start of that. */

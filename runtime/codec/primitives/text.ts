@@ -133,37 +133,46 @@ function readCopied(source: Source, at: number, end: number): string {
   return text;
 }
 
-/** Undefined when there is a byte that is not ASCII. Few calls with many characters each: every one makes a string. */
+/**
+ * The text of at most `loopBytesMax` bytes, undefined when one of them is not ASCII. Each call of `char` makes a string, and to join two of them makes a
+ * third, so there are at most two calls.
+ */
 function readShortAscii(bytes: Uint8Array, at: number, end: number): string | undefined {
-  let text = '';
-  if (end - at >= 8) {
-    const a = bytes[at] as number;
-    const b = bytes[at + 1] as number;
-    const c = bytes[at + 2] as number;
-    const d = bytes[at + 3] as number;
-    const e = bytes[at + 4] as number;
-    const f = bytes[at + 5] as number;
-    const g = bytes[at + 6] as number;
-    const h = bytes[at + 7] as number;
-    if ((a | b | c | d | e | f | g | h) > 127) return undefined;
-    text = char(a, b, c, d, e, f, g, h);
-    at += 8;
-  }
-  while (end - at >= 4) {
-    const a = bytes[at] as number;
-    const b = bytes[at + 1] as number;
-    const c = bytes[at + 2] as number;
-    const d = bytes[at + 3] as number;
-    if ((a | b | c | d) > 127) return undefined;
-    text += char(a, b, c, d);
-    at += 4;
-  }
-  const rest = end - at;
-  if (rest === 0) return text;
+  const length = end - at;
+  if (length < 8) return length === 0 ? '' : readFew(bytes, at, length);
+  const head = readEight(bytes, at);
+  if (length === 8 || head === undefined) return head;
+  const tail = length === 16 ? readEight(bytes, at + 8) : readFew(bytes, at + 8, length - 8);
+  return tail === undefined ? undefined : head + tail;
+}
+
+function readEight(bytes: Uint8Array, at: number): string | undefined {
   const a = bytes[at] as number;
-  if (rest === 1) return a > 127 ? undefined : text + char(a);
   const b = bytes[at + 1] as number;
-  if (rest === 2) return (a | b) > 127 ? undefined : text + char(a, b);
   const c = bytes[at + 2] as number;
-  return (a | b | c) > 127 ? undefined : text + char(a, b, c);
+  const d = bytes[at + 3] as number;
+  const e = bytes[at + 4] as number;
+  const f = bytes[at + 5] as number;
+  const g = bytes[at + 6] as number;
+  const h = bytes[at + 7] as number;
+  return (a | b | c | d | e | f | g | h) > 127 ? undefined : char(a, b, c, d, e, f, g, h);
+}
+
+/** Of one to seven. */
+function readFew(bytes: Uint8Array, at: number, length: number): string | undefined {
+  const a = bytes[at] as number;
+  if (length === 1) return a > 127 ? undefined : char(a);
+  const b = bytes[at + 1] as number;
+  if (length === 2) return (a | b) > 127 ? undefined : char(a, b);
+  const c = bytes[at + 2] as number;
+  if (length === 3) return (a | b | c) > 127 ? undefined : char(a, b, c);
+  const d = bytes[at + 3] as number;
+  const four = a | b | c | d;
+  if (length === 4) return four > 127 ? undefined : char(a, b, c, d);
+  const e = bytes[at + 4] as number;
+  if (length === 5) return (four | e) > 127 ? undefined : char(a, b, c, d, e);
+  const f = bytes[at + 5] as number;
+  if (length === 6) return (four | e | f) > 127 ? undefined : char(a, b, c, d, e, f);
+  const g = bytes[at + 6] as number;
+  return (four | e | f | g) > 127 ? undefined : char(a, b, c, d, e, f, g);
 }

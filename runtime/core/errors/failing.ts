@@ -6,9 +6,11 @@
 import { requestFault } from './failure.ts';
 import { RpcError } from './rpc-error.ts';
 
-/** Of the promise that the caller of a call has. */
+/**
+ * Of the promise that the caller of a call has. Calls keep no other function: a call that fails is resolved with a promise that is
+ * rejected, and each function that a call keeps costs all calls a store into old memory.
+ */
 export type Resolve = (value: unknown) => void;
-export type Reject = (error: Error) => void;
 
 /** Frames beyond the usual ten, which belong to this package and to interceptors. */
 const moreFrames = 15;
@@ -79,15 +81,18 @@ export function inNextTurn(settle: () => void): void {
   late.push(settle);
 }
 
-/** Rejects a call from within the function that makes it, whose callers are in the stack of the error. */
-export function refuseCall(reject: Reject, makeError: () => Error): void {
+/**
+ * Rejects a call from within the function that makes it, whose callers are in the stack of the error. `waited`: the call
+ * has been in a queue, so its callers are not.
+ */
+export function refuseCall(resolve: Resolve, makeError: () => Error, waited = false): void {
   const error = withMoreFrames(makeError);
-  inNextTurn(() => reject(error));
+  inNextTurn(() => (waited ? failCall(resolve, error) : resolve(Promise.reject(error))));
 }
 
 /** A call whose request cannot be encoded, or that has a reason of its own not to be made. */
-export function refuseRequest(reject: Reject, path: string, cause: unknown): void {
-  refuseCall(reject, () => (cause instanceof RpcError ? cause : requestFault(path, cause)));
+export function refuseRequest(resolve: Resolve, path: string, cause: unknown, waited: boolean): void {
+  refuseCall(resolve, () => (cause instanceof RpcError ? cause : requestFault(path, cause)), waited);
 }
 
 /** The same as a promise. */

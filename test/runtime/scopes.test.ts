@@ -1,0 +1,15 @@
+/** How the runtime finds out which of Node's makings of AsyncLocalStorage it runs on (core/scopes.ts). */
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { afterEach, expect, test, vi } from 'vitest';
+
+afterEach(() => vi.restoreAllMocks());
+
+test('without entering a store, from which on Node 20 and 22 run every promise of the process with hooks', async () => {
+  const enters = vi.spyOn(AsyncLocalStorage.prototype, 'enterWith');
+  const runs = vi.spyOn(AsyncLocalStorage.prototype, 'run');
+  vi.resetModules();
+  const { inRoot } = await import('../../runtime/core/scopes.ts');
+  expect(inRoot(() => 'called')).toBe('called');
+  expect(enters).not.toHaveBeenCalled();
+  expect(runs).not.toHaveBeenCalled();
+});
