@@ -63,6 +63,9 @@ BlockId Arena::alloc(std::size_t bytes, Use use, OwnerId owner) {
     }
   }
   ++counters_.refused;
+  const bool may_wait = use >= Use::fetch && use <= Use::sink;
+  if (may_wait && !beyond_own_limit(bytes, use, owner))
+    owners_[owner].refused_at = ++counters_.refused_for_peers;
   return kNoBlock;
 }
 
@@ -75,6 +78,12 @@ bool Arena::within_share(std::size_t bytes, Use use) const {
   return held <= options_.budget_bytes / 8 * kShareOfUse[index];
 }
 
+bool Arena::refused_others(OwnerId owner, std::uint64_t since) const {
+  for (OwnerId other = 0; other < owners_.size(); ++other)
+    if (other != owner && owners_[other].refused_at > since) return true;
+  return false;
+}
+
 OwnerId Arena::add_owner(std::size_t own_max) {
   OwnerId owner = 1;
   const auto taken = [](const Owner& each) {
@@ -85,6 +94,7 @@ OwnerId Arena::add_owner(std::size_t own_max) {
   if (owner == owners_.size()) owners_.emplace_back();
   owners_[owner].present = true;
   owners_[owner].own_max = own_max;
+  owners_[owner].refused_at = 0;
   ++owners_present_;
   return owner;
 }

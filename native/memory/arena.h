@@ -73,6 +73,7 @@ struct ArenaCounters {
   std::uint64_t blocks_leased = 0;
   std::uint64_t releases = 0;  ///< of last references, to blocks that were used
   std::uint64_t allocs = 0, reused = 0, refused = 0, trimmed_chunks = 0;
+  std::uint64_t refused_for_peers = 0;  ///< of these, for what is kept for peers (Use::fetch, Use::response)
   std::uint64_t stale =
       0;  ///< retain or release of a block without a reference: a bug of the caller, otherwise harmless
 };
@@ -101,6 +102,9 @@ class Arena {
   bool beyond_share(std::size_t bytes, Use use, OwnerId owner) const;
   /// The limit of its own is (add_owner()): a part of it for what is read ahead, as of the arena.
   bool beyond_own_limit(std::size_t bytes, Use use, OwnerId owner) const;
+  /// Others than this owner have been refused what is kept for peers (ArenaCounters::refused_for_peers) since
+  /// that counter had this value.
+  bool refused_others(OwnerId owner, std::uint64_t since) const;
   void retain(BlockId id);
   /// Drops a reference; the last one makes the block free for reuse. Of a dead number: nothing happens, and
   /// it is counted.
@@ -150,6 +154,7 @@ class Arena {
     std::array<std::size_t, kUses> held{};  // bytes leased, by use
     std::size_t own_max = 0;                // 0: none
     bool present = false;
+    std::uint64_t refused_at = 0;  // `refused_for_peers` when it was last counted for this owner
   };
 
   struct Slot {

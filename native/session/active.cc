@@ -66,6 +66,7 @@ void Context::check_held() {
     keep(session);
   };
   looked_at_ += shared_->sets.holding.visit(finder(), visit);
+  give_memory_up();
 }
 
 void Context::check_timeouts() {

@@ -40,6 +40,12 @@ void Session::check_connected() {
   shared_.events.emit(event);
 }
 
+void Session::receive_failed(fabric::WcStatus status) {
+  if (state_ == SessionState::draining) return;
+  ended_there_ = true;
+  fail(why_failed("receive failed: ", status));
+}
+
 void Session::leave_connecting(SessionState next) {
   if (state_ == SessionState::connecting) --shared_.connecting;
   state_ = next;

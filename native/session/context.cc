@@ -218,7 +218,8 @@ std::uint32_t Context::progress(std::uint64_t now_ns) {
   // By the sets, not by how many are in them for good reason: a visit also takes out those that have ended.
   if (!shared_->sets.connecting.empty()) check_connecting();
   if (timeouts_pending_) check_timeouts();
-  if (!shared_->sets.holding.empty()) check_held();
+  // What is late waits for its peer, or for credits.
+  if (!shared_->sets.holding.empty() || !shared_->sets.timed.empty()) check_held();
   return events_->count();
 }
 

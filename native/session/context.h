@@ -164,6 +164,8 @@ class Context {
   void tell_memory_free();
   void tell_slots_free();
   void tell_memory_short();
+  std::optional<std::uint64_t> refused_since();
+  void give_memory_up();
   void check_connecting();
   void check_timeouts();
   void check_held();
@@ -219,6 +221,9 @@ class Context {
   std::uint64_t turn_ns_ = 0;               ///< when the time was last given
   std::uint64_t held_ns_ = 0;               ///< when check_held() has looked last
   std::uint64_t memory_changes_ = 0;        ///< releases and registrations, when it was last looked for JS
+  std::uint64_t told_refusals_ = 0;         ///< of the arena, when JS was last told that memory came free
+  std::uint64_t checked_refusals_ = 0;      ///< the same at the last check_held()
+  std::uint64_t short_since_ns_ = 0;        ///< on the awake clock; 0: memory is not short
   std::vector<std::uint32_t> passed_over_;  ///< sessions, in one look at those that wait for memory
   bool told_short_ = false, told_of_device_ = false;
   bool timeouts_pending_ = false, holds_ = false, in_callback_ = false, unfinished_ = false;

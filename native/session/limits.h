@@ -112,6 +112,14 @@ inline constexpr std::uint64_t kBulkLeastBytes = 1024 * 1024;
 /// In each period a client has to take one part in this number of all answers that wait, if that is more. So
 /// it has taken everything after this number of periods, however much it is.
 inline constexpr std::uint64_t kBulkPeriods = 16;
+/// While other calls wait for memory, a peer has less time. In this time it must move ...
+inline constexpr std::uint64_t kGiveUpNs = 3'000'000'000;
+/// ... this number of bytes, all that is left, or one part in kBulkPeriods of all the memory that it keeps
+/// in use. Else it loses that memory: its calls end, or its session where only that gives the memory back.
+/// Requests and answers are counted apart, on the awake clock.
+inline constexpr std::uint64_t kGiveUpBytes = 128 * 1024;
+/// How long calls must have waited for memory before somebody loses some.
+inline constexpr std::uint64_t kGiveUpWaitNs = 1'000'000'000;
 /// How long a client may take to grant memory for an answer, where the call has no deadline. One whose thread
 /// is blocked or stopped for less is only slow.
 inline constexpr std::uint64_t kSinkWaitNs = 120'000'000'000;

@@ -49,9 +49,47 @@ void Context::tell_memory_free() {
   const std::uint64_t changes = arena_->counters().releases + mr_cache_->finished();
   if (std::exchange(memory_changes_, changes) == changes) return;
   control_[ctl::want_memory] = 0;
+  told_refusals_ = arena_->counters().refused_for_peers;
   Event event;
   event.word[ev::kind] = static_cast<std::int32_t>(EvKind::memory_free);
   events_->emit(event);
+}
+
+/// When calls wait for memory that is kept for peers: the arena's refusals of it before those of these calls.
+std::optional<std::uint64_t> Context::refused_since() {
+  const std::uint64_t refusals = arena_->counters().refused_for_peers;
+  const std::uint64_t before = std::exchange(checked_refusals_, refusals);
+  // Calls that wait in JS have been tried when memory came free, those that wait here in each turn.
+  if (control_[ctl::want_memory] != 0 && refusals != told_refusals_) return told_refusals_;
+  if (memory_waiters() != 0 && refusals != before) return before;
+  return {};
+}
+
+/// A peer that is stopped, or too slow, keeps others from memory only for some seconds. One session loses
+/// what its peer keeps in use, the one that has been late for longest, and if that is not enough another one
+/// at the next look. Nobody loses anything for calls of its own.
+void Context::give_memory_up() {
+  const std::optional<std::uint64_t> since = refused_since();
+  if (!since) {
+    short_since_ns_ = 0;
+    return;
+  }
+  if (short_since_ns_ == 0) short_since_ns_ = shared_->awake_ns;
+  if (shared_->awake_ns - short_since_ns_ < kGiveUpWaitNs) return;
+  Session* latest = nullptr;
+  std::uint64_t longest_ns = kGiveUpNs - 1;
+  for (const SessionSet* set : {&shared_->sets.holding, &shared_->sets.timed}) {
+    for (const std::uint32_t number : set->numbers()) {
+      Session* session = find(number);
+      const std::uint64_t late_ns = session == nullptr ? 0 : session->late_ns();
+      if (late_ns <= longest_ns || !arena_->refused_others(session->owner(), *since)) continue;
+      longest_ns = late_ns;
+      latest = session;
+    }
+  }
+  if (latest == nullptr) return;
+  latest->give_memory_up();
+  keep(*latest);
 }
 
 void Context::tell_memory_short() {

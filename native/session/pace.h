@@ -35,6 +35,9 @@ class Pace {
     return kept_;
   }
 
+  /// How long the period has lasted that has not brought what was due in time; 0: the last one has.
+  std::uint64_t late_ns(std::uint64_t now_ns) const { return kept_ ? 0 : now_ns - since_ns_; }
+
  private:
   const std::uint64_t period_ns_;
   bool begun_ = false, kept_ = true;

@@ -93,6 +93,7 @@ void Session::on_send(const fabric::Wc& wc) {
   const std::uint32_t sequence = static_cast<std::uint32_t>(wc.wr_id);
   recorder_.completion(static_cast<std::uint32_t>(wc.status), sequence);
   if (wc.status != fabric::WcStatus::success && state_ != SessionState::draining) {
+    ended_there_ = true;
     fail(why_failed("send failed: ", wc.status));
   }
   send_->retire(sequence, [&](SendQueue::Done done) { on_done(done, wc.vanished); });
@@ -152,14 +153,14 @@ void Session::on_receive(const fabric::Wc& wc) {
   touch();
   if (state_ == SessionState::connecting) check_connected();
   if (wc.wr_id == fabric::kNoReceive) {
-    if (state_ != SessionState::draining) fail(why_failed("receive failed: ", wc.status));
+    receive_failed(wc.status);
     return;
   }
   const std::uint32_t slot = static_cast<std::uint32_t>(wc.wr_id);
   take_receive(slot, wc.receives);
   ++received_;
   if (wc.status != fabric::WcStatus::success) {
-    if (state_ != SessionState::draining) fail(why_failed("receive failed: ", wc.status));
+    receive_failed(wc.status);
     maybe_down();
     return;
   }

@@ -32,6 +32,8 @@ class Session final : public Link {
 
   SessionState state() const { return state_; }
   const std::string& error() const { return error_; }
+  /// The peer, or what lies between, has ended its queue pair, and not this side: who runs it may know why.
+  bool ended_there() const { return ended_there_; }
   std::vector<std::byte> local_address() const { return qp_->local_address(); }
   /// Empty, or why the fabric cannot reach that peer. Empty is followed by one SESSION_UP or, if it comes to
   /// nothing after all, one SESSION_DOWN.
@@ -95,6 +97,12 @@ class Session final : public Link {
   bool retry_memory(const Shared::Waiter& waiter);
   /// Asked when retry_memory() has found none: what it lacks is memory of the arena, which all wait for.
   bool lacks_arena(const Shared::Waiter& waiter);
+  /// See ServerHalf: how long the peer has been too slow for calls that wait for memory, and its end.
+  std::uint64_t late_ns() { return is_open() && server_ != nullptr ? server_->late_ns() : 0; }
+  void give_memory_up() {
+    touch();
+    server_->give_memory_up();
+  }
   /// It has waited too long: the call ends, the session goes on.
   void refuse_memory(const Shared::Waiter& waiter);
   /// Bytes of arena memory that this call of a client waits for, 0: none.
@@ -112,6 +120,7 @@ class Session final : public Link {
   void fail(const std::string& reason) override;
 
  private:
+  void receive_failed(fabric::WcStatus status);
   Session(Shared& shared, std::uint32_t number, const SessionOptions& options);
 
   // connecting.cc
@@ -126,6 +135,7 @@ class Session final : public Link {
   void maybe_down();
 
   bool closed_ = false;  ///< by this side, with no call under way
+  bool ended_there_ = false;
   // One of the two, by SessionOptions::client. Destroyed before the link that it uses.
   std::unique_ptr<ClientHalf> client_;
   std::unique_ptr<ServerHalf> server_;

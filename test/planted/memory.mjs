@@ -1,5 +1,6 @@
-/** Bugs of native/memory, for main.mjs. */
+/** Bugs of native/memory, and of who waits for memory in native/session, for main.mjs. */
 const program = 'memory_test';
+const waiting = 'session_test';
 
 export const memoryBugs = [
   {
@@ -31,5 +32,29 @@ export const memoryBugs = [
     to: '',
     program,
     caughtBy: 'BackgroundTest.ABufferWhoseMemoryGoesLaterIsSeenToHaveGone',
+  },
+  {
+    name: 'the peer that has been late for the shortest time loses its memory to others',
+    file: 'session/memory_wait.cc',
+    from: '      if (late_ns <= longest_ns || ',
+    to: '      if (late_ns < kGiveUpNs || (latest != nullptr && late_ns >= longest_ns) || ',
+    program: waiting,
+    caughtBy: 'GiveUp.TheOneThatHasStoodStillForLongestLosesItsAnswerFirst',
+  },
+  {
+    name: 'a call that waits for a limit of its own session costs others theirs',
+    file: 'memory/arena.cc',
+    from: '  if (may_wait && !beyond_own_limit(bytes, use, owner))\n',
+    to: '  if (may_wait)\n',
+    program: waiting,
+    caughtBy: 'GiveUp.NobodyLosesAnythingForACallThatWaitsForALimitOfItsOwnSession',
+  },
+  {
+    name: 'memory that a device may still write to is given to others',
+    file: 'session/server/late.cc',
+    from: '  if (kept)\n    link_.fail(',
+    to: '  if (false)\n    link_.fail(',
+    program: waiting,
+    caughtBy: 'GiveUp.RequestsOfStoppedClientsEndTheirSessionsForOthersWhereADeviceReads',
   },
 ];

@@ -48,6 +48,10 @@ class Link {
   Shared& shared() const { return shared_; }
   const SessionOptions& options() const { return options_; }
   const fabric::Capabilities& capabilities() const { return capabilities_; }
+  /// How long frames have waited for credits by now without one coming, on the awake clock.
+  std::uint64_t no_credit_ns() const {
+    return stalled_since_ns_ == 0 ? 0 : shared_.awake_ns - std::min(shared_.awake_ns, stalled_since_ns_);
+  }
   /// As which it holds memory of the arena.
   memory::OwnerId owner() const { return owner_; }
   SendQueue& send() const { return *send_; }

@@ -16,11 +16,23 @@ std::string within(std::uint64_t ns) { return " within " + std::to_string(ns / 1
 }  // namespace
 
 void ServerHalf::enter(ServerCall& call, ServerState state) {
-  if (call.waits_for_peer()) --waiting_for_peer_;
+  if (call.waits_for_peer()) count_out(call);
   call.state = state;
-  if (!call.waits_for_peer()) return;
+  if (call.waits_for_peer()) count_in(call);
+}
+
+void ServerHalf::count_in(const ServerCall& call) {
   ++waiting_for_peer_;
   next_end_ns_ = std::min(next_end_ns_, end_ns(call));
+  if (call.state == ServerState::fetching) fetching_bytes_ += call.bulk->total;
+  if (call.state == ServerState::writing) answers_.began(call.bulk->total);
+}
+
+void ServerHalf::count_out(const ServerCall& call) {
+  --waiting_for_peer_;
+  const ServerBulk& bulk = *call.bulk;
+  if (call.state == ServerState::fetching) fetching_bytes_ -= bulk.total;
+  if (call.state == ServerState::writing) answers_.ended(bulk.total, bulk.total - bulk.moved);
 }
 
 /// When the call is over, by what its client said and the server allows.
@@ -45,28 +57,18 @@ std::uint64_t ServerHalf::end_ns(const ServerCall& call) const {
 }
 
 void ServerHalf::check_bulk() {
-  if (!reads_.look(shared_.awake_ns, link_.queue_pair().read_bytes_arrived())) {
+  if (!reads_.look(shared_.awake_ns, link_.queue_pair().read_bytes_arrived(), fetching_bytes_)) {
     return link_.fail("the peer has let this side READ less than " + std::to_string(kBulkLeastBytes) +
                       " bytes of its requests" + within(kBulkStillNs) +
                       ": it is stopped, or the network is too slow for large messages");
   }
-  if (!answers_move()) {
+  if (!answers_.look(shared_.awake_ns, send_.write_bytes_ahead(), send_.write_bytes_completed())) {
     return link_.fail("the peer has taken less than " + std::to_string(kBulkLeastBytes) +
                       " bytes of its answers, or than a " + std::to_string(kBulkPeriods) +
                       "th of all that wait," + within(kBulkStillNs) +
                       ": it is stopped, or the network is too slow for large messages");
   }
   if (shared_.now_ns >= next_end_ns_) end_overdue();
-}
-
-bool ServerHalf::answers_move() {
-  const std::uint64_t left = writing_left_ + send_.write_bytes_ahead();
-  if (left == 0) {
-    writing_pace_.rest();
-    return true;
-  }
-  const std::uint64_t due = std::min(left, std::max(kBulkLeastBytes, left / kBulkPeriods));
-  return writing_pace_.look(shared_.awake_ns, send_.write_bytes_completed(), due);
 }
 
 void ServerHalf::end_overdue() {

@@ -49,19 +49,24 @@ class ReadsUnderWay {
   }
 
   /// Looks at the clock, every now and then. `arrived`: what the fabric knows of bytes that have come, those
-  /// of READs under way included. Returns false when the peer has stood still for too long.
-  bool look(std::uint64_t awake_ns, std::uint64_t arrived) {
+  /// of READs under way included; `held`: memory of the requests that they belong to. Returns false when the
+  /// peer has stood still for too long.
+  bool look(std::uint64_t awake_ns, std::uint64_t arrived, std::uint64_t held) {
     if (count_ == 0) {
       slow_pace_.rest();
       still_.rest();
+      give_up_pace_.rest();
       be_slow(false);
       return true;
     }
     const std::uint64_t moved = std::max(completed_, arrived);
     const std::uint64_t left = completed_ + bytes_ - moved;
     be_slow(!slow_pace_.look(awake_ns, moved, std::min<std::uint64_t>(left, kChunkBytes)));
+    give_up_pace_.look(awake_ns, moved, std::min(left, std::max(kGiveUpBytes, held / kBulkPeriods)));
     return still_.look(awake_ns, moved, std::min(left, kBulkLeastBytes));
   }
+  /// How long the peer has been too slow for calls that wait for memory (kGiveUpNs); 0: it is fast enough.
+  std::uint64_t late_ns(std::uint64_t awake_ns) const { return give_up_pace_.late_ns(awake_ns); }
 
  private:
   void be_slow(bool slow) {
@@ -74,7 +79,7 @@ class ReadsUnderWay {
   std::uint32_t count_ = 0;
   std::uint64_t bytes_ = 0, completed_ = 0;
   bool slow_ = false;  ///< its READs do not count for other sessions
-  Pace slow_pace_{kReadSlowNs}, still_{kBulkStillNs};
+  Pace slow_pace_{kReadSlowNs}, still_{kBulkStillNs}, give_up_pace_{kGiveUpNs};
 };
 
 }  // namespace rdma_rpc::session

@@ -13,6 +13,7 @@
 #include "session/call_table.h"
 #include "session/flow.h"
 #include "session/link/link.h"
+#include "session/server/answers_under_way.h"
 #include "session/server/reads_under_way.h"
 #include "session/server/server_call.h"
 
@@ -66,6 +67,11 @@ class ServerHalf final : Half {
   }
   /// Ends calls whose deadline has passed meanwhile, and the session when its peer moves nothing.
   void check_bulk();
+  /// How long the peer has been too slow for calls that wait for memory (kGiveUpNs); 0: it is fast enough, or
+  /// keeps none in use.
+  std::uint64_t late_ns();
+  /// Other calls wait for memory, and late_ns() is beyond kGiveUpNs: takes back what the peer keeps in use.
+  void give_memory_up();
   /// Hands a request over whose READs are over. False: a CANCEL may still lie in the completion queue that
   /// was there before the READs were (see Context::deliver_fetched).
   bool deliver(const Shared::Fetched& fetched, bool queue_was_empty);
@@ -88,8 +94,7 @@ class ServerHalf final : Half {
   /// The call is over, and its slot free.
   void set_idle(std::uint32_t slot, ServerCall& call, bool good) {
     if (call.state == ServerState::idle) return;
-    if (call.state == ServerState::writing) writing_left_ -= call.bulk->total - call.bulk->moved;
-    if (call.waits_for_peer()) --waiting_for_peer_;
+    if (call.waits_for_peer()) count_out(call);
     call.state = ServerState::idle;
     --under_way_;
     if (!call.is_call()) --parts_under_way_;
@@ -113,7 +118,15 @@ class ServerHalf final : Half {
   // overdue.cc
   std::uint64_t deadline_ns(const ServerCall& call) const;
   std::uint64_t end_ns(const ServerCall& call) const;
-  bool answers_move();
+  void count_in(const ServerCall& call);
+  void count_out(const ServerCall& call);
+
+  // late.cc
+  std::uint64_t requests_late_ns();
+  std::uint64_t asked_ns();
+  bool keeps_finished() const;
+  void stop_late_requests();
+  void refuse_late_answers();
   void end_overdue();
   void end_late(std::uint32_t slot, ServerCall& call);
 
@@ -175,8 +188,8 @@ class ServerHalf final : Half {
   ReadsUnderWay reads_;
   std::uint32_t waiting_for_peer_ = 0;      ///< calls, see ServerCall::waits_for_peer()
   std::uint64_t next_end_ns_ = UINT64_MAX;  ///< none of them is overdue before
-  std::uint64_t writing_left_ = 0;          ///< bytes of answers that no WRITE has been made for
-  Pace writing_pace_{kBulkStillNs};
+  std::uint64_t fetching_bytes_ = 0;        ///< of requests that are READ: their memory
+  AnswersUnderWay answers_;
   /// READs under way into staging memory, in order: they complete in order, and are copied from there.
   struct Landing {
     memory::BlockId block;

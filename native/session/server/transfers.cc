@@ -148,7 +148,6 @@ void ServerHalf::stop_fetching(std::uint32_t slot, std::uint32_t status, std::st
 void ServerHalf::start_writing(std::uint32_t slot) {
   ServerCall& call = calls_[slot];
   enter(call, ServerState::writing);
-  writing_left_ += call.bulk->total;
   join(Bulk::write, slot);
 }
 
@@ -189,7 +188,7 @@ Moved ServerHalf::move_write(std::uint32_t slot, Turn& turn) {
       bulk.piece_offset += take;
       if (bulk.piece_offset == piece.length) next_piece(bulk);
     }
-    writing_left_ -= bulk.moved - start;
+    answers_.wrote(bulk.moved - start);
     send_.write({sges, count}, to, call.sink.rkey);
     charge(turn, bytes);
   }

@@ -79,8 +79,9 @@ bool Side::stage_long(SubOp op, std::uint32_t session, std::uint32_t call, std::
 
 std::vector<GivenPiece> Side::make_pieces(std::size_t bytes, std::size_t count, std::size_t short_bytes,
                                           bool in_arena, std::size_t beyond_page, std::uint64_t seed,
-                                          std::vector<memory::BlockId>& blocks,
-                                          std::vector<Watched>* memory) {
+                                          std::vector<memory::BlockId>& blocks, std::vector<Watched>* memory,
+                                          memory::OwnerId answer_of) {
+  const memory::Use use = answer_of != memory::kNobody ? memory::Use::response : memory::Use::application;
   std::vector<std::byte> message(bytes);
   fill_pattern(message, seed);
   std::vector<GivenPiece> pieces;
@@ -89,7 +90,8 @@ std::vector<GivenPiece> Side::make_pieces(std::size_t bytes, std::size_t count, 
     const std::size_t length = piece_begin(bytes, count, i + 1, short_bytes) - from;
     GivenPiece piece;
     piece.bytes = length;
-    const memory::BlockId block = in_arena ? context->arena().alloc(length) : memory::kNoBlock;
+    const memory::BlockId block =
+        in_arena ? context->arena().alloc(length, use, answer_of) : memory::kNoBlock;
     if (block != memory::kNoBlock) {
       blocks.push_back(block);
       piece.data = context->arena().at(block).data;
@@ -261,8 +263,9 @@ bool Side::respond(const Pending& request) {
   submission.metadata_bytes = sizeof what.id;
   std::memcpy(payload, &what.id, sizeof what.id);
   Reply reply;
-  submission.pieces = make_pieces(what.response_bytes, what.response_pieces, 0, what.response_in_arena != 0,
-                                  what.beyond_page, answer_of(what.id), reply.blocks, nullptr);
+  submission.pieces =
+      make_pieces(what.response_bytes, what.response_pieces, 0, what.response_in_arena != 0, what.beyond_page,
+                  answer_of(what.id), reply.blocks, nullptr, owned_answers ? to->owner() : memory::kNobody);
   submission.image = what.image != 0;
   const std::int32_t token = to->submit_bulk(std::move(submission));
   if (token > 0) {

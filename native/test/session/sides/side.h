@@ -62,6 +62,8 @@ class Side {
 
   /// While false, requests and responses are read but blocks that come with them stay with "JS".
   bool release_answers = true;
+  /// Responses in arena memory count for their session, as those that JS encodes there.
+  bool owned_answers = false;
 
  private:
   struct Pending {
@@ -94,7 +96,8 @@ class Side {
              std::uint32_t timeout_us);
   std::vector<GivenPiece> make_pieces(std::size_t bytes, std::size_t count, std::size_t short_bytes,
                                       bool in_arena, std::size_t beyond_page, std::uint64_t seed,
-                                      std::vector<memory::BlockId>& blocks, std::vector<Watched>* memory);
+                                      std::vector<memory::BlockId>& blocks, std::vector<Watched>* memory,
+                                      memory::OwnerId answer_of = memory::kNobody);
   void move_to_text_room(std::vector<GivenPiece>& pieces);
   std::span<const std::byte> message_of(const std::int32_t* words);
   const std::byte* receive_of(const std::int32_t* words);
