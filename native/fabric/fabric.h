@@ -285,6 +285,10 @@ class QueuePair {
   /// Bytes that READs have brought so far, counting on, those of READs under way included. A device tells
   /// only of READs that are over, by their completions: then it is 0.
   virtual std::uint64_t read_bytes_arrived() const { return 0; }
+  /// Whether messages of the peer may lie here that no poll has brought, although they came before something
+  /// that a poll has brought. Returns false where that is certain not to be so: completions come in the order
+  /// of what they are of, or the queue pair has been looked at and has none. A device cannot tell.
+  virtual bool may_hold_messages() const { return true; }
   /// Takes the memory behind a window of this queue pair away from the peer's READs, at once and without the
   /// peer: when this returns no byte of it is read any more. READs that come, or are under way, complete at
   /// the peer as Wc::vanished, and the queue pair goes on; the window is bound until it is invalidated.

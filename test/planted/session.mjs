@@ -123,8 +123,8 @@ export const sessionBugs = [
   {
     name: 'a fetched request is handed over before the frames that came before its last READ are looked at',
     file: 'session/server/requests.cc',
-    from: '  if (!queue_was_empty && link_.received() - fetched.received < link_.receive_depth()) return false;\n',
-    to: '  static_cast<void>(queue_was_empty);\n',
+    from: '  if (!queue_was_empty && link_.queue_pair().may_hold_messages() &&\n',
+    to: '  if (false && !queue_was_empty &&\n',
     program,
     caughtBy: 'LateCancel.IsSeenBeforeTheRequestThatItEndsIsHandedOver',
   },
@@ -373,9 +373,17 @@ export const sessionBugs = [
   {
     name: 'a session whose peer takes no answer goes on for ever',
     file: 'session/server/overdue.cc',
-    from: '  if (!answers_move()) {',
-    to: '  if (false) {',
+    from: '  if (!answers_.look(shared_.awake_ns, send_.write_bytes_ahead(), send_.write_bytes_completed())) {',
+    to: '  if (answers_.look(shared_.awake_ns, send_.write_bytes_ahead(), send_.write_bytes_completed()), false) {',
     program,
     caughtBy: 'OverdueAnswer.ThatIsNotTakenEndsItsSession',
+  },
+  {
+    name: 'large requests wait for the frames of another session',
+    file: 'session/server/requests.cc',
+    from: '!queue_was_empty && link_.queue_pair().may_hold_messages() &&',
+    to: '!queue_was_empty &&',
+    program,
+    caughtBy: 'FullQueue.KeepsNoLargeRequestOfAnotherSessionFromItsHandler',
   },
 ];

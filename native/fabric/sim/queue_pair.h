@@ -52,6 +52,8 @@ class SimQueuePair final : public QueuePair {
   void kill(WcStatus seen_by_peers);
   void delay(std::uint64_t extra_ns) { extra_delay_ns_ = extra_ns; }
   void hold_completions() { holding_ = true; }
+  /// Completions stand in one ring, in the order of the events of the world.
+  bool may_hold_messages() const override { return holding_; }
   void release_completions();
 
  private:

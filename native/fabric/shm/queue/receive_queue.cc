@@ -109,6 +109,12 @@ std::size_t QueuePair::poll_receives(std::span<Wc> out) {
   return count;
 }
 
+bool QueuePair::may_hold_messages() const {
+  std::uint64_t lap = lap_read_;
+  CellHeader header;
+  return peer_ != nullptr && !ring_closed_ && find_message(std::memory_order_acquire, &lap, &header);
+}
+
 /// Where the next message begins, if it is there: behind the one before it, or at the first cell.
 inline bool QueuePair::find_message(std::memory_order order, std::uint64_t* lap, CellHeader* header) const {
   *header = unpack(own_cells_[lap_read_ & cell_mask_].header.load(order));
