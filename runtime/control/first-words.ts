@@ -28,6 +28,7 @@ export class FirstWords {
   /** Those with which TLS has begun or is to begin. */
   readonly #securing = new Places<Socket>(handshakes.default, {
     awaitedMs: () => Number.POSITIVE_INFINITY,
+    steps: () => 0,
     sendAway: (socket) => {
       this.#securing.leave(socket);
       socket.destroy();

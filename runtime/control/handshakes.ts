@@ -52,6 +52,7 @@ export class Handshakes {
     );
     const owner: PlacesOwner<Link> = {
       awaitedMs: (link) => link.awaitedMs,
+      steps: (link) => link.steps,
       sendAway: (link) =>
         this.#refuse(link, `nothing came for ${handshakeStallMs} ms, and other handshakes wait ${option}`),
     };

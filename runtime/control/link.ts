@@ -62,8 +62,10 @@ export class Link {
   handedOver = false;
 
   #spoke = false;
-  /** When this side began to wait for what the peer does next. */
+  /** When this side began to wait for what the peer does next, and how many round trips that takes. */
   #awaitedSinceMs = clockMs();
+  #roundTrips = 1;
+  #steps = 0;
   #opening: Uint8Array[] | undefined = [];
   #handoff: Handoff | undefined;
   #securing = false;
@@ -91,10 +93,22 @@ export class Link {
     return this.#ready.find((frame) => frame.type === 'refusal');
   }
 
-  /** How long the peer has been waited for by now, ms; 0 while it waits for this side. */
+  /** How long the peer has been waited for by now, ms for each round trip that it needs; 0 while it waits for this side. */
   get awaitedMs(): number {
     const awaits = this.#securing || this.#waiter !== undefined;
-    return awaits ? clockMs() - this.#awaitedSinceMs : 0;
+    return awaits ? (clockMs() - this.#awaitedSinceMs) / this.#roundTrips : 0;
+  }
+
+  /** How far the peer has got in the handshake: TLS, each frame, and what `progressed` is told of count one. */
+  get steps(): number {
+    return this.#steps;
+  }
+
+  /** The peer has got one step further, without a frame here. What is waited for now is one round trip away. */
+  progressed(): void {
+    ++this.#steps;
+    this.#awaitedSinceMs = clockMs();
+    this.#roundTrips = 1;
   }
 
   /** Hello and welcome, as they have passed. Once. */
@@ -111,12 +125,13 @@ export class Link {
     this.duplex.write(bytes);
   }
 
-  /** The next frame. Rejects when the connection ends first. One caller at a time. */
-  receive(): Promise<Frame> {
+  /** The next frame. Rejects when the connection ends first. One caller at a time. `roundTrips`: how many of them the peer needs before it can send that. */
+  receive(roundTrips = 1): Promise<Frame> {
     const frame = this.#ready.shift();
     if (frame !== undefined) return Promise.resolve(frame);
     if (this.#ended !== undefined) return Promise.reject(this.#error());
     this.#awaitedSinceMs = clockMs();
+    this.#roundTrips = roundTrips;
     return new Promise((resolve, reject) => {
       this.#waiter = { resolve, reject };
     });
@@ -180,6 +195,7 @@ export class Link {
       if (typeof frame === 'string') this.#refuse(`bad frame: ${frame}`);
       else {
         this.#spoke = true;
+        ++this.#steps;
         this.#keep(frame, body);
         this.#dispatch(frame);
       }
@@ -230,6 +246,7 @@ export class Link {
     const { duplex } = this;
     this.#securing = true;
     this.#awaitedSinceMs = clockMs();
+    this.#roundTrips = 1;
     this.#handoff = undefined;
     duplex.off('data', this.#onData).off('end', this.#onFinish).pause();
     duplex.unshift(this.#pending);
@@ -237,6 +254,7 @@ export class Link {
     secure(duplex).then(
       (secured) => {
         this.#securing = false;
+        this.progressed();
         if (this.#ended !== undefined) {
           secured.destroy();
           return;

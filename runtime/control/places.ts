@@ -1,6 +1,7 @@
 /**
- * Handshakes that are being made: so many at once. The others wait for their turn, in order, and nobody who goes on is sent away for them; only who is waited for
- * in vain makes room. Whoever would wait too long is told when to come again: such appointments are as far apart as places have come free of late, so that a
+ * Limits concurrent handshakes. Others queue in order. A handshake that makes progress is never evicted; one that stalls is, when others wait, and among
+ * those that stall the ones that have got least far go first: a client far away is not taken for one of many strangers who have said hello and no more.
+ * Whoever would wait too long is told when to come again: such appointments are as far apart as places have come free of late, so that a
  * crowd comes back as it can be served. Used by servers and worker groups.
  */
 import { clockMs } from '../clock.ts';
@@ -13,8 +14,10 @@ import { comeAgainMsMax, handshakeStallMs, handshakesCrowd, handshakeWaitMs } fr
 const hurry = 1.25;
 
 export interface PlacesOwner<T> {
-  /** How long this one has been waited for by now, ms, for as long as it has its place at most; 0 while this side is at work. */
+  /** How long this one has been waited for by now, ms, for each round trip that its next message takes; 0 while this side is at work. */
   awaitedMs(one: T): number;
+  /** Messages that have come from it. */
+  steps(one: T): number;
   /** It has kept others waiting. Calls `leave`. */
   sendAway(one: T): void;
 }
@@ -105,16 +108,8 @@ export class Places<T> {
   #makeRoom(read: boolean): void {
     this.#timer = undefined;
     while (this.#waiting.size > 0) {
-      let longest: T | undefined;
-      let longestMs = 0;
-      const nowMs = clockMs();
-      for (const [one, sinceMs] of this.#served) {
-        const ms = Math.min(nowMs - sinceMs, this.#owner.awaitedMs(one));
-        if (ms <= longestMs) continue;
-        longest = one;
-        longestMs = ms;
-      }
-      if (longest === undefined || longestMs < handshakeStallMs) {
+      const { one, longestMs } = this.#stalled();
+      if (one === undefined) {
         this.#timer = setTimeout(
           () => this.#makeRoom(false),
           Math.ceil(handshakeStallMs - longestMs),
@@ -130,7 +125,27 @@ export class Places<T> {
         });
         return;
       }
-      this.#owner.sendAway(longest);
+      this.#owner.sendAway(one);
     }
+  }
+
+  /** The one that has got least far of those that have stalled, and the longest of several; and how long the longest of all has been waited for. */
+  #stalled(): { one: T | undefined; longestMs: number } {
+    let one: T | undefined;
+    let fewest = Number.POSITIVE_INFINITY;
+    let oneMs = 0;
+    let longestMs = 0;
+    const nowMs = clockMs();
+    for (const [each, sinceMs] of this.#served) {
+      const ms = Math.min(nowMs - sinceMs, this.#owner.awaitedMs(each));
+      longestMs = Math.max(longestMs, ms);
+      if (ms < handshakeStallMs) continue;
+      const steps = this.#owner.steps(each);
+      if (steps > fewest || (steps === fewest && ms <= oneMs)) continue;
+      one = each;
+      fewest = steps;
+      oneMs = ms;
+    }
+    return { one, longestMs };
   }
 }

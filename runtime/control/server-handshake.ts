@@ -80,6 +80,9 @@ export class NotConnected extends Error {
   }
 }
 
+/** Between `attached` and what the server sees of the connection for data, which the client makes then, are two round trips; `ready` is one more. */
+const attachedRoundTrips = 2;
+
 /** What hello and welcome have come to. */
 interface Agreed {
   readonly hello: Hello;
@@ -246,6 +249,7 @@ export class ServerHandshake {
       throw error;
     }
     this.#state = 'trying';
+    context.onceUp(target.session, () => this.#link.progressed());
     const own = attempt?.attached(client, server);
     this.#link.send({ type: 'attached', address: server, ...(own !== undefined && { proof: own }) });
     return prepared;
@@ -254,7 +258,7 @@ export class ServerHandshake {
   /** Whether the client has connected, too. The session is closed when it has not. */
   async #isReady({ context, target: { session } }: Prepared): Promise<boolean> {
     const { fabric } = context;
-    const frame = await this.#link.receive();
+    const frame = await this.#link.receive(attachedRoundTrips);
     if (frame.type === 'ready') {
       if (!context.has(session)) throw new Error(`${fabric}: the connection was lost at once`);
       return true;

@@ -27,6 +27,7 @@ import { Outgoing } from './outgoing.ts';
 import { ReceiveMemory } from './receive-memory.ts';
 import { saveTrace } from './session-traces.ts';
 import type { Target } from './submission.ts';
+import { UnownedSessions } from './unowned-sessions.ts';
 
 /** A client or server session. `at` is where the event's words start. None of these may throw. */
 export interface SessionOwner {
@@ -43,13 +44,6 @@ export interface SessionOwner {
 
 /** Where the server listens, as this host reaches it. */
 export type Through = { readonly host: string; readonly port: number } | { readonly path: string };
-
-interface Unowned {
-  /** Who waits for the connection. */
-  readonly settle: (why: string) => void;
-  /** It has gone down already, for this reason. */
-  down?: string;
-}
 
 const addressText = (address: Uint8Array): string => Buffer.from(address).toString('latin1');
 
@@ -75,8 +69,7 @@ export class FabricContext {
   readonly #afterBatch: AfterBatch = new AfterBatch();
   /** Those who wait for memory of what is being sent. */
   #memoryWaiters = new Set<SlotWaiter>();
-  /** Sessions that are connecting, or have and have no owner yet. */
-  readonly #unowned = new Map<number, Unowned>();
+  readonly #unowned = new UnownedSessions();
   #sessionCount = 0;
   /** Addresses of sessions of clients that are not connected yet, as texts. */
   readonly #dialling = new Map<number, string>();
@@ -142,15 +135,19 @@ export class FabricContext {
     const [host, port] = to === undefined ? [] : 'path' in to ? [to.path] : [to.host, to.port];
     const why = this.native.connectSession(session, peerAddress, host, port, words);
     if (why !== '') return Promise.resolve(why);
-    return new Promise((settle) => this.#unowned.set(session, { settle }));
+    return this.#unowned.connected(session);
+  }
+
+  /** Calls `listener` when the queue pair of a server's session is connected to its client's, if it ever is. */
+  onceUp(session: number, listener: () => void): void {
+    this.#unowned.onceUp(session, listener);
   }
 
   attach(owner: SessionOwner): void {
     const { session } = owner.target;
     this.#sessions[session & sessionPlaces] = owner;
     ++this.#sessionCount;
-    const lost = this.#unowned.get(session)?.down;
-    this.#unowned.delete(session);
+    const lost = this.#unowned.take(session);
     if (lost !== undefined) setImmediate(() => this.#down(session, lost));
   }
 
@@ -158,7 +155,7 @@ export class FabricContext {
   discard(session: number, reason: string): void {
     this.#dialling.delete(session);
     this.#loops.delete(session);
-    this.#unowned.delete(session);
+    this.#unowned.take(session);
     this.native.closeSession(session, reason);
   }
 
@@ -343,7 +340,7 @@ export class FabricContext {
         if (this.#memoryWaiters.size !== 0) this.#memoryFree();
         break;
       case EvKind.sessionUp:
-        this.#unowned.get(session)?.settle('');
+        this.#unowned.up(session);
         break;
       case EvKind.sessionDown:
         if (this.#traces !== '') saveTrace(this.#traces, this.native, this.fabric, session);
@@ -370,11 +367,7 @@ export class FabricContext {
 
   #down(session: number, reason: string): void {
     this.#loops.delete(session);
-    const unowned = this.#unowned.get(session);
-    if (unowned !== undefined) {
-      unowned.down = reason;
-      unowned.settle(reason);
-    }
+    this.#unowned.down(session, reason);
     const owner = this.#owner(session);
     if (owner === undefined) return;
     this.#sessions[session & sessionPlaces] = undefined;

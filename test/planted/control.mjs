@@ -25,6 +25,26 @@ export const controlBugs = [
     caughtBy: ['test/runtime/places.test.ts', 'are given in order, as they come free'],
   },
   {
+    name: 'of those who have stalled the longest goes first, however far it has got',
+    file: 'places.ts',
+    from: 'if (steps > fewest || (steps === fewest && ms <= oneMs)) continue;',
+    to: 'if (ms <= oneMs) continue;',
+    caughtBy: [
+      'test/runtime/places.test.ts',
+      'are taken from those who have got least far, however long others have been waited for',
+    ],
+  },
+  {
+    name: 'what takes a client several round trips has the time of one',
+    file: 'link.ts',
+    from: '    this.#roundTrips = roundTrips;',
+    to: '    this.#roundTrips = 1;',
+    caughtBy: [
+      'test/runtime/places.test.ts',
+      'is waited for by the round trips of its next message, and counts each step',
+    ],
+  },
+  {
     name: 'only the first crowd of silent connections is sent away',
     file: 'silent.ts',
     from: '  #trim(): void {\n    this.#timer = undefined;\n',

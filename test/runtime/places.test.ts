@@ -1,7 +1,9 @@
 /** Handshakes under a crowd: who goes on is sent away for nobody, who keeps others waiting is, and who is too many is told when to come again. */
 
+import { duplexPair } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { replaceClock } from '../../runtime/clock.ts';
+import { Link } from '../../runtime/control/link.ts';
 import { Places } from '../../runtime/control/places.ts';
 import { Silent } from '../../runtime/control/silent.ts';
 import { pushback } from '../../runtime/core/errors/pushback.ts';
@@ -28,8 +30,10 @@ afterEach(() => {
 function places(max: number) {
   const gone: number[] = [];
   const stalled = new Set<number>();
+  const steps = new Map<number, number>();
   const all = new Places<number>(max, {
     awaitedMs: (one) => (stalled.has(one) ? Number.POSITIVE_INFINITY : 0),
+    steps: (one) => steps.get(one) ?? 0,
     sendAway: (one) => {
       gone.push(one);
       all.leave(one);
@@ -47,7 +51,7 @@ function places(max: number) {
       return error as RpcError;
     }
   };
-  return { all, gone, stalled, served, enter };
+  return { all, gone, stalled, steps, served, enter };
 }
 
 describe('places', () => {
@@ -96,6 +100,36 @@ describe('places', () => {
     await turn();
     expect(gone).toEqual([0, 1, 2]);
     expect(served).toEqual([0, 1, 2, 3, 4]);
+  });
+
+  test('are taken from those who have got least far, however long others have been waited for', async () => {
+    const { gone, stalled, steps, enter } = places(4);
+    for (const one of [0, 1, 2, 3]) {
+      stalled.add(one);
+      enter(one);
+      await vi.advanceTimersByTimeAsync(10);
+    }
+    steps.set(0, 3).set(1, 2).set(2, 1).set(3, 1);
+    await vi.advanceTimersByTimeAsync(handshakeStallMs);
+    for (const one of [4, 5, 6, 7]) {
+      enter(one);
+      await turn();
+    }
+    expect(gone).toEqual([2, 3, 1, 0]);
+  });
+
+  test('are taken from those who have got far, too, when nobody else has stalled', async () => {
+    const { gone, stalled, steps, enter } = places(2);
+    enter(0);
+    stalled.add(0);
+    steps.set(0, 9);
+    await vi.advanceTimersByTimeAsync(handshakeStallMs);
+    // One who has come only now has got less far, and has its time all the same.
+    stalled.add(1);
+    enter(1);
+    enter(2);
+    await turn();
+    expect(gone).toEqual([0]);
   });
 
   test('stay with those whose answers have come while this side was at work', async () => {
@@ -181,5 +215,23 @@ describe('connections that have said nothing', () => {
     const silent = new Silent<number>(4, (one) => gone.push(one));
     for (let one = 0; one < 4 * handshakesCrowd + 3; ++one) silent.add(one);
     expect(gone).toEqual([0, 1, 2]);
+  });
+});
+
+describe('a connection in its handshake', () => {
+  test('is waited for by the round trips of its next message, and counts each step', async () => {
+    const [near, far] = duplexPair();
+    const link = new Link(near);
+    expect([link.steps, link.awaitedMs]).toEqual([0, 0]);
+    const received = link.receive(2);
+    vi.advanceTimersByTime(600);
+    expect(link.awaitedMs).toBe(300);
+    // Its connection for data has come: the rest is one round trip.
+    link.progressed();
+    vi.advanceTimersByTime(200);
+    expect([link.steps, link.awaitedMs]).toEqual([1, 200]);
+    link.close('over');
+    await expect(received).rejects.toThrow('over');
+    far.destroy();
   });
 });

@@ -1,5 +1,7 @@
 /** Something between a client and its servers that passes bytes on, as a proxy, a tunnel or a balancer does: for the tests of this folder. */
 import { connect, createServer, type Server, type Socket } from 'node:net';
+import { Duplex } from 'node:stream';
+import { setTimeout } from 'node:timers/promises';
 
 export interface Passage {
   /** 0 for the sideband, 1 for what comes after it. */
@@ -8,16 +10,45 @@ export interface Passage {
   readonly server: Socket;
 }
 
+/** Passes bytes on after a time, however many come meanwhile. */
+class Delay extends Duplex {
+  readonly #ms: number;
+
+  constructor(ms: number) {
+    super();
+    this.#ms = ms;
+  }
+
+  override _write(chunk: Uint8Array, _: BufferEncoding, done: () => void): void {
+    void setTimeout(this.#ms).then(() => this.push(chunk));
+    done();
+  }
+
+  override _final(done: () => void): void {
+    void setTimeout(this.#ms).then(() => this.push(null));
+    done();
+  }
+
+  override _read(): void {}
+}
+
 export class Relay {
   /** Connections that have come. */
   count = 0;
   readonly #server: Server;
   readonly #open = new Set<Socket>();
 
-  /** `lead`: the port to which the next connection goes. `onPassage`: may cut it. */
-  constructor(lead: (index: number) => number, onPassage: (passage: Passage) => void = () => undefined) {
-    this.#server = createServer((client) => {
+  /** `lead`: the port to which the next connection goes. `onPassage`: may cut it. `roundTripMs`: how far away the servers are. */
+  constructor(
+    lead: (index: number) => number,
+    onPassage: (passage: Passage) => void = () => undefined,
+    roundTripMs = 0,
+  ) {
+    this.#server = createServer(async (client) => {
       const index = this.count++;
+      client.on('error', () => undefined);
+      // The first round trip is that of TCP.
+      if (roundTripMs !== 0) await setTimeout(roundTripMs);
       const server = connect(lead(index), '127.0.0.1');
       for (const [one, other] of [
         [client, server],
@@ -29,7 +60,8 @@ export class Relay {
           this.#open.delete(one);
           other.destroy();
         });
-        one.pipe(other);
+        if (roundTripMs === 0) one.pipe(other);
+        else one.pipe(new Delay(roundTripMs / 2)).pipe(other);
       }
       onPassage({ index, client, server });
     });
