@@ -91,6 +91,8 @@ export const handshakeGraceMs = 250;
 export const handshakeStallMs = 500;
 /** So many times `handshakesMax` may be silent within that time, and may wait for their turn. */
 export const handshakesCrowd = 8;
+/** How long calls of a session that is lost wait for the server to say why, when it is not gone itself: its word is on its way then. */
+export const lastWordsMs = 200;
 /** Nobody waits for longer than that; it is told when to come again. Less than `connectTimeoutMs`, which goes on meanwhile. */
 export const handshakeWaitMs = 2_000;
 /** The latest appointment. 10,000 clients take some ten seconds. */

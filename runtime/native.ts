@@ -140,6 +140,8 @@ export interface SessionInfo {
   /** Of the device; 0 where there are none. */
   port: number;
   state: 'connecting' | 'ready' | 'down';
+  /** The peer has ended it, or the network, and not this side: the peer may know why. */
+  endedThere: boolean;
   callsInFlight: number;
   sendCredits: number;
   security: 'window' | 'staging' | 'shared';

@@ -1,6 +1,13 @@
 /** The errors of a client's calls and streams that need a look at their session: what was refused here, and what the server has answered. */
 
-import { memoryFailure, processedName, tooLarge, unimplemented, unnamed } from '../core/errors/failure.ts';
+import {
+  beyondInto,
+  memoryFailure,
+  processedName,
+  tooLarge,
+  unimplemented,
+  unnamed,
+} from '../core/errors/failure.ts';
 import { type Processed, RpcError } from '../core/errors/rpc-error.ts';
 import { errorCode } from '../core/errors/status.ts';
 import { takeDetails } from '../core/errors/status-details.ts';
@@ -9,6 +16,7 @@ import type { FabricContext } from '../lane/fabric-context.ts';
 import type { Incoming } from '../lane/incoming.ts';
 import type { Target } from '../lane/submission.ts';
 import { Ev, Reason } from '../native.ts';
+import type { CallExtras } from './call-extras.ts';
 import type { ClientMethod } from './client-method.ts';
 
 /** What native code refused to send. `processed`: of the whole stream, whose OPEN may be out already. */
@@ -43,4 +51,16 @@ export function statusError(
   // A server that does not have the service knows of the method no more than its id.
   const text = told === unimplemented(unnamed(id)) ? unimplemented(path) : told;
   return new RpcError(errorCode(status), text, { trailer, details, processed });
+}
+
+/** The server could have answered, but `into` was all the memory that there was for it. */
+export function intoError(
+  { path }: ClientMethod,
+  incoming: Incoming,
+  events: Int32Array,
+  at: number,
+  extras: CallExtras | undefined,
+): RpcError {
+  incoming.discard(at);
+  return beyondInto(path, events[at + Ev.beyondSink]! >>> 0, extras?.into?.capacity ?? 0);
 }

@@ -3,15 +3,8 @@
  * rows are kept, so the only object made for a call is its promise. `start` fills a row, one SETTLED or
  * FAILED event empties it. Owned by a channel, on its JS thread.
  */
-import { failCall, type Resolve, refuseCall, refuseRequest } from '../core/errors/failing.ts';
-import {
-  beyondInto,
-  failure,
-  leaseLost,
-  memoryFailure,
-  processedName,
-  responseFault,
-} from '../core/errors/failure.ts';
+import { failCall, type Resolve, refuseCall, refuseRequest, unheard } from '../core/errors/failing.ts';
+import { failure, leaseLost, memoryFailure, processedName, responseFault } from '../core/errors/failure.ts';
 import type { RpcError } from '../core/errors/rpc-error.ts';
 import { Status } from '../core/errors/status.ts';
 import { timeLeftUs } from '../lane/deadlines.ts';
@@ -23,9 +16,10 @@ import { Ev, Held, Reason, SubOp } from '../native.ts';
 import { AnswerTally } from './answer-tally.ts';
 import { CallDeadlines } from './call-deadlines.ts';
 import type { CallExtras, CallPlace } from './call-extras.ts';
-import { requestRefusal, statusError } from './call-faults.ts';
+import { intoError, requestRefusal, statusError } from './call-faults.ts';
 import { CallRow } from './call-row.ts';
 import type { ClientMethod } from './client-method.ts';
+import { LastWords } from './last-words.ts';
 import type { CallQueue } from './queue/call-queue.ts';
 import type { Unsent } from './queue/unsent.ts';
 import type { ClientSessionListener, PartEvents } from './session-listeners.ts';
@@ -45,6 +39,7 @@ export class ClientSession implements SessionOwner, CallPlace {
   readonly tally: AnswerTally;
 
   #lost = false;
+  readonly #lastWords: LastWords;
   readonly #context: FabricContext;
   readonly #queue: CallQueue;
   readonly #listener: ClientSessionListener;
@@ -69,6 +64,7 @@ export class ClientSession implements SessionOwner, CallPlace {
     this.#context = context;
     this.#queue = queue;
     this.#listener = listener;
+    this.#lastWords = new LastWords(context.native, target.session, listener);
     this.tally = new AnswerTally(() => listener.onStrikes());
     this.#submission = new Submission(SubOp.request, target);
     this.#events = context.native.events;
@@ -141,10 +137,16 @@ export class ClientSession implements SessionOwner, CallPlace {
     row.request = request;
     row.resolve = resolve;
     row.batch = this.#context.batch;
-    if (deadlineMs !== 0) this.#deadlines.set(row, deadlineMs);
-    if (extras !== undefined) {
-      row.extras = extras;
-      extras.watch(this, call);
+    row.extras = extras;
+    try {
+      if (deadlineMs !== 0) this.#deadlines.set(row, deadlineMs);
+      extras?.watch(this, call);
+    } catch (cause) {
+      // The call is under way, and cannot be given up in time: its caller hears of that at once, and nobody of its answer.
+      row.resolve = unheard;
+      refuseRequest(resolve, method.path, cause);
+      this.#giveUp(row, Reason.cancelled);
+      return true;
     }
     // Last: getters of the request may do anything, and find a call that is under way.
     const { check } = method;
@@ -179,7 +181,8 @@ export class ClientSession implements SessionOwner, CallPlace {
     if (status !== Status.OK) {
       if (confirms) failCall(resolve, this.#confirmed(at, method.path, status, short, extras?.cause));
       else if (unsent !== undefined && this.#queue.requeue(unsent)) this.#incoming.discard(at);
-      else if (this.#beyondInto(at, status)) failCall(resolve, this.#intoError(at, method, extras));
+      else if (this.#beyondInto(at, status))
+        failCall(resolve, intoError(method, this.#incoming, this.#events, at, extras));
       else failCall(resolve, this.#statusError(at, method, status, extras));
     } else {
       let response: unknown;
@@ -202,28 +205,35 @@ export class ClientSession implements SessionOwner, CallPlace {
 
   onFailed(at: number): void {
     const call = this.#events[at + Ev.call]!;
+    const reason = this.#events[at + Ev.reason]!;
+    const processed = this.#events[at + Ev.processed]!;
+    const held = this.#events[at + Ev.held]!;
+    if (reason === Reason.sessionLost) {
+      // Before anything that runs code of the application, which may begin a call.
+      this.#lose();
+      if (this.#lastWords.defer(() => this.#failed(call, reason, processed, held))) return;
+    }
+    this.#failed(call, reason, processed, held);
+  }
+
+  #failed(call: number, reason: number, known: number, held: number): void {
     const row = this.#rows[call];
     const resolve = row?.resolve;
     const method = row?.method;
     if (row === undefined || resolve === undefined || method === undefined) {
-      if (call >= this.#callsMax) this.parts?.onFailed(at, call);
+      if (call >= this.#callsMax) this.parts?.onFailed(call, reason, known, held, this.#lastWords.why);
       return;
     }
     const { extras } = row;
-    const reason = this.#events[at + Ev.reason]!;
-    const processed = this.unserved ? 'no' : processedName(this.#events[at + Ev.processed]!);
-    const held = this.#events[at + Ev.held]!;
-    // Before anything that runs code of the application, which may begin a call.
-    if (reason === Reason.sessionLost) this.#lose();
+    const processed = this.unserved ? 'no' : processedName(known);
     const unsent = reason === Reason.sessionLost && processed === 'no' ? this.#unsent(row) : undefined;
     if ((held & Held.sink) !== 0) extras?.into?.release();
     const short = this.#whyShort(row);
     this.#free(row, (held & Held.slot) !== 0);
     if (reason === Reason.deadline && processed !== 'no') this.tally.count(Status.DEADLINE_EXCEEDED);
     if (reason === Reason.sessionLost) {
-      if (unsent !== undefined && this.#queue.requeue(unsent)) return;
-      const why = this.#context.native.sessionError(this.target.session);
-      failCall(resolve, failure(reason, method.path, processed, why));
+      if (unsent !== undefined && this.#queue.requeue(unsent, this.unserved)) return;
+      failCall(resolve, failure(reason, method.path, processed, this.#lastWords.why));
     } else {
       const lost = (held & Held.sink) !== 0 ? leaseLost : short;
       failCall(
@@ -236,6 +246,10 @@ export class ClientSession implements SessionOwner, CallPlace {
 
   onReleased(at: number): void {
     const call = this.#events[at + Ev.call]!;
+    if (!this.#lastWords.defer(() => this.#released(call), false)) this.#released(call);
+  }
+
+  #released(call: number): void {
     const row = this.#rows[call];
     if (row === undefined) this.parts?.onReleased(call);
     else {
@@ -246,22 +260,30 @@ export class ClientSession implements SessionOwner, CallPlace {
   }
 
   onDown(reason: string): void {
-    this.#deadlines.stop();
     this.#lose();
+    this.#lastWords.own = reason;
+    const { batch } = this.#context;
+    if (!this.#lastWords.defer(() => this.#ended(batch))) this.#ended(batch);
+  }
+
+  /** `batch`: that of the event. */
+  #ended(batch: number): void {
+    const { why } = this.#lastWords;
+    this.#deadlines.stop();
     // Native code has failed every call that it knew when it made this batch. One that was begun since is staged, and is not sent any more.
     // Should another be left all the same, its caller must not wait for ever.
     for (const row of this.#rows) {
       const { resolve } = row;
       if (resolve === undefined) continue;
       const path = row.method?.path ?? '';
-      const staged = this.unserved || row.batch === this.#context.batch;
+      const staged = this.unserved || row.batch === batch;
       const unsent = staged ? this.#unsent(row) : undefined;
       this.#free(row);
-      if (unsent !== undefined && this.#queue.requeue(unsent)) continue;
-      failCall(resolve, failure(Reason.sessionLost, path, staged ? 'no' : 'maybe', reason));
+      if (unsent !== undefined && this.#queue.requeue(unsent, this.unserved)) continue;
+      failCall(resolve, failure(Reason.sessionLost, path, staged ? 'no' : 'maybe', why));
     }
-    this.parts?.onDown(reason);
-    this.#listener.onSessionDown(reason);
+    this.parts?.onDown(why, batch);
+    this.#listener.onSessionDown(why);
   }
 
   onRequest(at: number): void {
@@ -361,10 +383,5 @@ export class ClientSession implements SessionOwner, CallPlace {
   /** The server could have answered, but `into` was all the memory that there was for it. */
   #beyondInto(at: number, status: number): boolean {
     return status === Status.RESOURCE_EXHAUSTED && this.#events[at + Ev.beyondSink] !== 0;
-  }
-
-  #intoError(at: number, method: ClientMethod, extras: CallExtras | undefined): RpcError {
-    this.#incoming.discard(at);
-    return beyondInto(method.path, this.#events[at + Ev.beyondSink]! >>> 0, extras?.into?.capacity ?? 0);
   }
 }

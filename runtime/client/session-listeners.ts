@@ -9,6 +9,8 @@ export interface ClientSessionListener {
    */
   onSessionLost(): void;
   onSessionDown(reason: string): void;
+  /** The session is lost: what the server says of that, once and soon. Undefined when it says no more. */
+  lastWords(): Promise<string | undefined> | undefined;
   /** `strikesMax` bad answers have come in a row. */
   onStrikes(): void;
   /** The server takes no more calls on this session, though others that it has are under way. May come more than once. */
@@ -18,8 +20,10 @@ export interface ClientSessionListener {
 /** Gets the events of calls that are not the session's own: streams and their parts, behind its call slots. */
 export interface PartEvents {
   onSettled(at: number, call: number): void;
-  onFailed(at: number, call: number): void;
+  /** `reason`, `processed` and `held`: as the event has them; `why`: of a session that is lost. */
+  onFailed(call: number, reason: number, processed: number, held: number, why: string): void;
   onPartWaits(call: number): void;
   onReleased(call: number): void;
-  onDown(reason: string): void;
+  /** `batch`: of the event that has said so. */
+  onDown(reason: string, batch: number): void;
 }

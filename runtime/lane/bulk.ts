@@ -70,6 +70,8 @@ export class BulkMessages {
   readonly #sending = new Sending<BulkMessage>();
   /** Buffers that the registration cache keeps registered, which must stay where they are. */
   readonly #registered = new Map<number, ArrayBuffer>();
+  /** Messages of which that is not known: all of their buffers stay. */
+  readonly #unsettled: BulkMessage[] = [];
 
   constructor(native: NativeContext) {
     this.#native = native;
@@ -100,28 +102,21 @@ export class BulkMessages {
     return this.#encode(type, message, maxBytes, Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY);
   }
 
-  /** Keeps what is being sent until `sent(token)`. */
-  keep(token: number, bulk: BulkMessage): void {
-    this.#sending.add(token, bulk);
-    this.submittedBytes = bulk.bytes;
-  }
-
   /**
    * Submitted, or refused: native code has registered the buffers of a message or not (it may have copied them, or the call may be
-   * over), and keeps them registered or not. Only those that it keeps must stay. A message whose buffers are
-   * being registered waits as others do for memory.
+   * over), and keeps them registered or not. Only those that it keeps must stay.
    */
-  #submitted(bulk: BulkMessage, result: number): number {
-    const registering = result === -Reason.registering;
-    // Not the bytes of the message: large values need none where they go from where they are.
-    if (registering) this.shortBytes = 0;
-    else if (result === -Reason.noMemory) this.shortBytes = this.#native.control[Ctl.shortBytes]! >>> 0;
+  #keepRegistered(bulk: BulkMessage): void {
     for (let piece = 0; piece < bulk.keys.length; piece++) {
       const key = bulk.keys[piece]!;
       if (key <= 0 || this.#registered.has(key) || !this.#native.holdsBuffer(key)) continue;
       this.#registered.set(key, bulk.pieces[piece]!.buffer as ArrayBuffer);
     }
-    return registering ? -Reason.noMemory : result;
+  }
+
+  #settle(): void {
+    for (const bulk of this.#unsettled) this.#keepRegistered(bulk);
+    this.#unsettled.length = 0;
   }
 
   /** Messages under way, and the keys of the buffers that stay because they are registered. For tests that count. */
@@ -267,7 +262,7 @@ export class BulkMessages {
     }
   }
 
-  /** Submits it: native.ts says how, and what comes of it. */
+  /** Submits it: native.ts says how, and what comes of it. What has been submitted is kept until `sent(token)`. */
   submit(
     bulk: BulkMessage,
     { op, target: { session }, call, method, timeoutUs, sink, sinkOnly }: Readonly<Submission>,
@@ -285,6 +280,7 @@ export class BulkMessages {
       keys = bulk.blocks[0] ?? 0;
     }
     const flags = (bulk.image ? submitImage : 0) | (sinkOnly ? submitSinkOnly : 0);
+    if (this.#unsettled.length !== 0) this.#settle();
     // Native code copies it now, or throws.
     this.#leaveTextRoom(bulk);
     const result = this.#native.submitBulk(
@@ -301,8 +297,26 @@ export class BulkMessages {
       use,
       flags,
     );
-    if (words !== none && result >= 0) bulk.blocks = none;
-    return this.#submitted(bulk, result);
+    if (result >= 0) {
+      // First of all: whatever fails from here on, the peer may read these buffers until they are sent.
+      this.#sending.add(result, bulk);
+      if (words !== none) bulk.blocks = none;
+      this.submittedBytes = bulk.bytes;
+    }
+    try {
+      this.#keepRegistered(bulk);
+    } catch (error) {
+      // The stack of the application has come to its end, where nothing can be called. The message is under way all the same.
+      if (!(error instanceof RangeError)) throw error;
+      this.#unsettled[this.#unsettled.length] = bulk;
+    }
+    if (result === -Reason.registering) {
+      // It waits as others do for memory, of which large values need none where they go from where they are.
+      this.shortBytes = 0;
+      return -Reason.noMemory;
+    }
+    if (result === -Reason.noMemory) this.shortBytes = this.#native.control[Ctl.shortBytes]! >>> 0;
+    return result;
   }
 
   /** From where it is, or copied where that cannot be. False: no memory. */

@@ -299,13 +299,12 @@ export class Outgoing {
     }
     const slot = metadata.byteLength > 0 ? this.#popSlot() : -1;
     const metadataBytes = slot === -1 ? 0 : this.#putMetadata(slot, metadata);
+    // Nothing that could throw may stand behind it: what has been submitted is under way.
     const token = this.bulk.submit(bulk, submission, slot, metadataBytes, use);
     this.submittedBytes = metadataBytes + bulk.bytes;
     if (token < 0) {
       if (slot !== -1) this.#pushSlot(slot);
       this.bulk.discard(bulk);
-    } else {
-      this.bulk.keep(token, bulk);
     }
     return token;
   }

@@ -92,10 +92,44 @@ describe('a refusal behind the handshake', () => {
   const refusal = encodeFrame({ type: 'refusal', code: Status.RESOURCE_EXHAUSTED, message });
   const bye = encodeFrame({ type: 'bye', reason: message });
 
-  test.each(['waits for a connection', 'does not wait'])('has a call made once more that %s', async (how) => {
+  test('has a call with `waitForReady` made again as often as that comes, with a pause from the second time on', async () => {
+    const channel = bed.channel(['one'], { backoffMs: 1 });
+    const client = createClient(EchoDefinition, channel, { '*': { waitForReady: true } });
+    await channel.ready();
+    const states: string[] = [];
+    channel.on('state', (state) => states.push(state));
+    const ended = caught(client.behave({ text: 'hang' }));
+    for (let times = 1; times <= 4; ++times) {
+      await until(() => bed.at('one').log.started === times);
+      bed.far('one').write(refusal);
+    }
+    await until(() => bed.at('one').log.started === 5);
+    expect(states.filter((state) => state === 'failing')).toHaveLength(3);
+    await channel.close();
+    expect(await ended).toMatchObject({ code: Status.UNAVAILABLE });
+  });
+
+  test('has a stream with `waitForReady` made again as often as that comes', async () => {
+    const channel = bed.channel(['one'], { backoffMs: 1 });
+    const client = createClient(StreamsDefinition, channel, { '*': { waitForReady: true } });
+    let started = 0;
+    bed.at('one').server.add(StreamsDefinition, {
+      async *count() {
+        if (++started > 4) yield { number: 7 };
+        else await new Promise(() => {});
+      },
+    });
+    const next = client.count({ count: 1 })[Symbol.asyncIterator]().next();
+    for (let times = 1; times <= 4; ++times) {
+      await until(() => started === times);
+      bed.far('one').write(refusal);
+    }
+    expect(await next).toMatchObject({ value: { number: 7 } });
+  });
+
+  test('has a call made once more that does not wait for a connection', async () => {
     const channel = bed.channel(['one']);
-    const calls = { '*': { waitForReady: how === 'waits for a connection' } };
-    const client = createClient(EchoDefinition, channel, calls);
+    const client = createClient(EchoDefinition, channel);
     await channel.ready();
     const ended = client.behave({ text: 'hang' });
     await until(() => bed.at('one').log.started === 1);

@@ -4,6 +4,36 @@
  */
 export const runtimeBugs = [
   {
+    name: 'calls of a session that its server has ended do not wait for its reason',
+    file: 'last-words.ts',
+    from: '    this.#waiting = words !== undefined;',
+    to: '    this.#waiting = false;',
+    caughtBy: [
+      'test/runtime/last-words.test.ts',
+      'waits for what the server says of it, in the order of events',
+    ],
+  },
+  {
+    name: 'buffers of a message whose submission came to the end of the stack are forgotten',
+    file: 'bulk.ts',
+    from: '      this.#unsettled[this.#unsettled.length] = bulk;',
+    to: '      this.#unsettled.length = 0;',
+    caughtBy: [
+      'test/runtime/client-bulk.test.ts',
+      'are under way although the stack came to its end right behind their submission',
+    ],
+  },
+  {
+    name: 'a call with `waitForReady` is made again once only',
+    file: 'channel-queue.ts',
+    from: '(extras.retried && !waits) ||',
+    to: 'extras.retried ||',
+    caughtBy: [
+      'test/channel/turned-away.test.ts',
+      'has a call with `waitForReady` made again as often as that comes, with a pause from the second time on',
+    ],
+  },
+  {
     name: 'a lease that is released twice gives its memory back twice',
     file: 'lease.ts',
     from: `  release(): void {

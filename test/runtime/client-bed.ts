@@ -27,12 +27,15 @@ export function extras(given: CallWishes & { metadata?: Metadata }): CallExtras 
 export class ClientBed {
   readonly native: FakeNative;
   readonly session: ClientSession;
+  readonly context: FabricContext;
   readonly down: string[] = [];
   /** How often each started call has settled. */
   readonly settled: number[] = [];
   done = 0;
   /** Called when a call is over. */
   onDone: () => void = () => undefined;
+  /** What the server says of the end of the session, when that comes. */
+  words: Promise<string | undefined> | undefined;
   lost = 0;
   strikes = 0;
   /** Whether calls that no handler has seen are taken back, and those that were. */
@@ -42,6 +45,7 @@ export class ClientBed {
   constructor({ inflightMax = 8, slots = 64, messageMaxBytes = 1e6, images = false }: BedOptions = {}) {
     this.native = new FakeNative({ slots });
     const context = new FabricContext('sim', this.native);
+    this.context = context;
     const session = context.createSession({
       role: 'client',
       inflightMax,
@@ -63,6 +67,7 @@ export class ClientBed {
       },
       onSessionLost: () => void ++this.lost,
       onSessionDown: (reason) => this.down.push(reason),
+      lastWords: () => this.words,
       onStrikes: () => void ++this.strikes,
       onTurnedAway: () => undefined,
     });

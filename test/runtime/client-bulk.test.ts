@@ -1,5 +1,7 @@
 /** Large messages on the client's side against a scripted native side: pieces, keys, who holds which memory for how long. */
-import { beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { CallDeadlines } from '../../runtime/client/call-deadlines.ts';
+import { CallExtras } from '../../runtime/client/call-extras.ts';
 import { BlockLease, leaseOf } from '../../runtime/core/lease.ts';
 import { encodeMetadata } from '../../runtime/core/metadata-wire.ts';
 import { Metadata, Status } from '../../runtime/index.ts';
@@ -20,6 +22,7 @@ function open(options: BedOptions = {}): void {
 const call: ClientBed['call'] = (request, options) => bed.call(request, options);
 
 beforeEach(() => open());
+afterEach(() => void vi.restoreAllMocks());
 
 describe('large messages', () => {
   const large = new Uint8Array(100_000).map((_, i) => i * 7);
@@ -69,6 +72,47 @@ describe('large messages', () => {
     native.refuseBulk = Reason.tooLarge;
     call({ payload: new Uint8Array(blockMemory(native, block)) });
     expect([...native.blocks.keys()]).toEqual([block]);
+  });
+
+  test('are under way although the stack came to its end right behind their submission', async () => {
+    const holdsBuffer = vi.spyOn(native, 'holdsBuffer').mockImplementationOnce(() => {
+      throw new RangeError('Maximum call stack size exceeded');
+    });
+    const first = call({ payload: large })!;
+    expect(holdsBuffer).toHaveBeenCalledOnce();
+    const second = call({ payload: new Uint8Array(50_000), number: 2 })!;
+    expect(native.submitted.map((each) => each.call)).toEqual([0, 1]);
+    // That of the first one is known by now, too.
+    const { kept } = bed.context.outgoing.bulk;
+    expect([kept.sending, kept.registered.length]).toEqual([2, 2]);
+    native.deliver(
+      { kind: EvKind.sent, call: 1 },
+      { kind: EvKind.settled, call: 0, message: text('first') },
+      { kind: EvKind.settled, call: 1, message: text('second') },
+    );
+    expect([(await first).text, (await second).text]).toEqual(['first', 'second']);
+    expect(bed.allSettledOnce).toBe(true);
+  });
+
+  test.each([
+    ['its deadline', () => vi.spyOn(CallDeadlines.prototype, 'set')],
+    ['its signal', () => vi.spyOn(CallExtras.prototype, 'watch')],
+  ])('of a call for which %s cannot be noted are given up, and their call slot is theirs', async (_, spy) => {
+    spy().mockImplementationOnce(() => {
+      throw new RangeError('Maximum call stack size exceeded');
+    });
+    const failed = call({ payload: large }, { timeoutMs: 1000, extras: extras({}) })!;
+    await expect(failed).rejects.toThrow('Maximum call stack size exceeded');
+    expect(native.cancels).toMatchObject([{ call: 0 }]);
+    const next = call({ number: 2 })!;
+    native.flush();
+    expect(native.submitted.map((each) => each.call)).toEqual([0, 1]);
+    native.deliver(
+      { kind: EvKind.settled, call: 1, message: text('next') },
+      { kind: EvKind.failed, call: 0, reason: Reason.cancelled, processed: 1 },
+    );
+    expect((await next).text).toBe('next');
+    expect(session.inFlight).toBe(0);
   });
 
   test('of another arena: it is memory like any other', () => {

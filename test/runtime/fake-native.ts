@@ -69,6 +69,7 @@ export class FakeNative implements NativeContext {
   /** Sessions told to connect: `sessionUp` or `sessionDown` is for the test to deliver. */
   readonly connected: number[] = [];
   sessionErrorText = 'gone';
+  endedThere = false;
   clockFromPerformance = true;
 
   #callback: ((count: number) => void) | undefined;
@@ -196,6 +197,7 @@ export class FakeNative implements NativeContext {
       device: 'fake',
       port: 0,
       state: 'ready',
+      endedThere: this.endedThere,
       callsInFlight: 0,
       sendCredits: 0,
       security: 'window',

@@ -139,6 +139,7 @@ describe('a client that was told to go', () => {
       onCallDone: () => undefined,
       onSessionLost: () => undefined,
       onSessionDown: () => undefined,
+      lastWords: () => undefined,
       onStrikes: () => undefined,
       onTurnedAway: () => undefined,
     });

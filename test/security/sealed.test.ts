@@ -124,7 +124,7 @@ describe('somebody on the way, where calls pass over tcp', () => {
     ['an answer', 'server', 100, 1],
     ['a large answer', 'server', 1 << 20, 1],
   ] as const)('changes one bit of %s: that session ends, nobody gets it', async (_, side, bytes, handled) => {
-    const { seen, address } = await serve({ tls: serverCert, fabric: 'tcp', security }, tcp);
+    const { server, seen, address } = await serve({ tls: serverCert, fabric: 'tcp', security }, tcp);
     // Behind the greeting comes a header of 32 bytes; what READs and WRITEs move is the first that is long.
     const wanted = bytes > 65_536 ? 60_000 : greetingBytes + 32 + 20;
     let flipped = 0;
@@ -134,7 +134,10 @@ describe('somebody on the way, where calls pass over tcp', () => {
       chunk[place]! ^= 4;
       ++flipped;
     });
-    const { client } = reach(between.address, { tls: { ca }, fabric: 'tcp' });
+    const { channel, client } = reach(between.address, { tls: { ca }, fabric: 'tcp' });
+    // Until its handshake is over the server would say that it has run nothing, and the call would be made once more.
+    await channel.ready();
+    await until(() => server.sessions.length === 1);
     const error = await caught(client.echo({ payload: Buffer.alloc(bytes, marker) }));
     expect(error.code).toBe(Status.UNAVAILABLE);
     expect([flipped, seen.length]).toEqual([1, handled]);

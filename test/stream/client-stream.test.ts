@@ -1,6 +1,6 @@
 /** A client's stream against a scripted native side: what it sends, how it ends, and servers that break the rules. */
 import { type CallOptions, type RpcError, Status } from 'rdma-rpc';
-import { beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { clientMethod } from '../../runtime/client/client-method.ts';
 import { ClientSession } from '../../runtime/client/client-session.ts';
 import { openStream } from '../../runtime/client/open-stream.ts';
@@ -33,6 +33,8 @@ interface SentPart {
 let native: FakeNative;
 let streams: ClientStreams;
 let done: number;
+/** Streams that have been opened, as the session counts them. */
+let opened: number;
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
@@ -62,11 +64,14 @@ function setUp({ inflightMax = 4, streamsMax = 2, slots = 64 } = {}): void {
   const owner = new ClientSession(context, target, inflightMax, queue, {
     ...listener,
     onSessionLost: () => undefined,
+    lastWords: () => undefined,
   });
   done = 0;
+  opened = 0;
   streams = new ClientStreams(context, target, inflightMax, streamsMax, {
     unserved: false,
-    onStreamOpened: () => undefined,
+    onStreamOpening: () => void ++opened,
+    onStreamUnopened: () => void --opened,
     onStreamAnswer: () => undefined,
     onStreamDone: () => void ++done,
     onSessionLost: () => undefined,
@@ -142,6 +147,33 @@ test('a small request goes in the OPEN, and two parts are asked for', async () =
     { kind: PartKind.pull, sequence: 1 },
   ]);
 });
+
+test.each([
+  ['in a slot', 10],
+  ['large', 50_000],
+])(
+  'an OPEN that throws before it is sent leaves nothing, and one that has been sent is not forgotten: %s',
+  async (_, bytes) => {
+    const { outgoing } = streams.context;
+    const { submit } = outgoing;
+    const overflow = new RangeError('Maximum call stack size exceeded');
+    const request = { payload: new Uint8Array(bytes) };
+    const spy = vi.spyOn(outgoing, 'submit').mockImplementationOnce(() => {
+      throw overflow;
+    });
+    await expect(start('count', request).next()).rejects.toThrow(overflow.message);
+    expect([await sent(), opened, streams.size, streams.full]).toEqual([[], 0, 0, false]);
+    spy.mockImplementation(function (this: typeof outgoing, ...given) {
+      // The last thing that is done with an OPEN before it is native code's.
+      expect(streams.size).toBe(1);
+      return submit.apply(this, given);
+    });
+    void start('count', request).next();
+    spy.mockRestore();
+    expect((await sent())[0]).toMatchObject({ kind: PartKind.open, slot: 4 });
+    expect([opened, streams.size]).toEqual([1, 1]);
+  },
+);
 
 test('a large request goes in a part of its own, behind the OPEN', async () => {
   void start('count', { payload: new Uint8Array(50_000) }).next();

@@ -17,6 +17,7 @@ inline Napi::Object session_object(Napi::Env env, session::Context& context,
   result.Set("state", state <= session::SessionState::connecting ? "connecting"
                       : state == session::SessionState::ready    ? "ready"
                                                                  : "down");
+  result.Set("endedThere", session.ended_there());
   result.Set("callsInFlight", session.calls_in_flight());
   result.Set("sendCredits", session.send_credits());
   result.Set("security", session::to_string(session.security()));

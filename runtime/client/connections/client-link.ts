@@ -7,6 +7,7 @@ import { controlText, type Frame } from '../../control/frames.ts';
 import type { Link } from '../../control/link.ts';
 import { levelNumber, levelOf } from '../../control/security-level.ts';
 import { releaseContext } from '../../lane/contexts.ts';
+import { lastWordsMs } from '../../limits.ts';
 import { ClientSession } from '../client-session.ts';
 import type { CallQueue } from '../queue/call-queue.ts';
 import type { ClientSessionListener } from '../session-listeners.ts';
@@ -39,6 +40,10 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
   #lost = false;
   #down = false;
   #pongTimer: NodeJS.Timeout | undefined;
+  /** What the server has said of the end. */
+  #said: string | undefined;
+  #tellWords: ((said: string | undefined) => void) | undefined;
+  #wordsTimer: NodeJS.Timeout | undefined;
 
   /** `strikesMax`: bad answers in a row to report, 0 for none. */
   constructor(connection: Connection, link: Link, queue: CallQueue, owner: ClientLinkOwner, strikesMax = 0) {
@@ -56,6 +61,7 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
       if (this.#down) return;
       this.onSessionLost();
       connection.context.closeSession(connection.target.session, reason);
+      this.#heard();
     };
     link.deliver((frame) => this.#onFrame(frame));
     if (link.ended !== undefined) connection.context.closeSession(connection.target.session, link.ended);
@@ -126,9 +132,14 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
     this.session.tally.count(status);
   }
 
-  onStreamOpened(): void {
+  onStreamOpening(): void {
     ++this.session.inFlight;
     ++this.session.calls;
+  }
+
+  onStreamUnopened(): void {
+    --this.session.calls;
+    if (--this.session.inFlight === 0 && this.#draining) this.close('drained');
   }
 
   onStreamDone(): void {
@@ -144,6 +155,20 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
     this.#lost = true;
     target.gone = true;
     this.#owner.onRetired(this);
+  }
+
+  lastWords(): Promise<string | undefined> | undefined {
+    if (this.#link.ended !== undefined) return undefined;
+    return new Promise((resolve) => {
+      this.#tellWords = resolve;
+      this.#wordsTimer = setTimeout(() => this.#heard(), lastWordsMs);
+    });
+  }
+
+  #heard(): void {
+    clearTimeout(this.#wordsTimer);
+    this.#tellWords?.(this.#said);
+    this.#tellWords = undefined;
   }
 
   onSessionDown(reason: string): void {
@@ -170,11 +195,13 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
       clearTimeout(this.#pongTimer);
       this.#owner.onPong(this);
     } else if (frame.type === 'bye') {
-      // Who has said goodbye reads no more.
+      // A peer that sent `bye` no longer reads.
+      this.#said = frame.reason;
       this.#link.close(frame.reason);
     } else {
       // It has not read this side's `ready`, and no request before it.
       if (frame.type === 'refusal') this.session.unserved = true;
+      this.#said = ending(frame);
       this.close(ending(frame));
     }
   }

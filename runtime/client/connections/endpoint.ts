@@ -76,6 +76,8 @@ export class Endpoint implements ClientLinkOwner, Watched {
   #pardonedMs = 0;
   /** The last attempt has met a server that was about to go: another may be there already, so the next one is made without a pause. Once. */
   #leftAtOnce = false;
+  /** The server has refused the last connection behind its handshake. */
+  #turnedAway = false;
   #gone: string | undefined;
   #onLastLink: (() => void) | undefined;
 
@@ -159,7 +161,13 @@ export class Endpoint implements ClientLinkOwner, Watched {
     this.link = undefined;
     this.#upgrade.stop('the connection that it was to replace has gone');
     clearTimeout(this.#timer);
-    if (this.#gone === undefined) this.#set('idle');
+    const again = this.#turnedAway && link.unserved;
+    this.#turnedAway = link.unserved;
+    if (this.#gone !== undefined) return;
+    // Connections that are refused one after the other, behind their handshakes, are failed attempts like others: with pauses between them.
+    if (again)
+      this.#attempted(this.#failed(unavailable(link.ended ?? 'the server has refused the connection')));
+    else this.#set('idle');
   }
 
   onDown(link: ClientLink): void {
@@ -221,9 +229,7 @@ export class Endpoint implements ClientLinkOwner, Watched {
       } else if (this.#leftAtOnce || !current.draining) throw unavailable(ended);
       else this.#leftAtOnce = true;
     } catch (cause) {
-      const known = RpcError.from(cause, Status.UNAVAILABLE);
-      const text = `cannot connect to ${this.address}: ${known.rawMessage}`;
-      error = new RpcError(known.code, text, { processed: 'no', cause, trailer: known.trailer });
+      error = this.#failed(cause);
     } finally {
       clearTimeout(timer);
       if (begun) this.#owner.turns.leave(this.address, error === undefined);
@@ -271,6 +277,12 @@ export class Endpoint implements ClientLinkOwner, Watched {
     } finally {
       clearTimeout(timer);
     }
+  }
+
+  #failed(cause: unknown): RpcError {
+    const known = RpcError.from(cause, Status.UNAVAILABLE);
+    const text = `cannot connect to ${this.address}: ${known.rawMessage}`;
+    return new RpcError(known.code, text, { processed: 'no', cause, trailer: known.trailer });
   }
 
   #attempted(error: RpcError | undefined): void {

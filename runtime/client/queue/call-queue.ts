@@ -12,8 +12,11 @@ export interface CallQueue {
   pump(): void;
   /** The same for all calls that end in one batch of events of `context`, when that is over. */
   pumpAfter(context: FabricContext): void;
-  /** No handler has seen the call: true when the queue makes it once more, and so owns its promise. */
-  requeue(call: Unsent): boolean;
+  /**
+   * No handler has seen the call. Returns true when the queue makes it once more, and so owns its promise. `turnedAway`: the server has refused the
+   * connection, so a call with `waitForReady` waits for the next one, however often that happens.
+   */
+  requeue(call: Unsent, turnedAway?: boolean): boolean;
   /** Its request found no room for so many bytes in the arena, and there may be some later: true when the queue sends it then, and so owns its promise. */
   awaitMemory(call: Unsent, context: FabricContext, bytes: number): boolean;
 }

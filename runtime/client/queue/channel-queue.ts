@@ -141,10 +141,15 @@ export class ChannelQueue implements CallQueue, StreamHost, SlotWaiter {
   }
 
   /** It goes to the end of the queue, once. */
-  requeue(call: Unsent): boolean {
+  requeue(call: Unsent, turnedAway = false): boolean {
     const { method, request, deadlineMs, resolve } = call;
     const extras = call.extras ?? new CallExtras({}, undefined);
-    if (extras.retried || this.#owner.closed || this.waiting.size >= this.#owner.settings.queueMax)
+    const waits = turnedAway && (extras.waitForReady ?? method.waitForReady);
+    if (
+      (extras.retried && !waits) ||
+      this.#owner.closed ||
+      this.waiting.size >= this.#owner.settings.queueMax
+    )
       return false;
     // What it was sent with is not known any more.
     if (lengthsOf(method.requestType, request)?.resizable === true) return false;

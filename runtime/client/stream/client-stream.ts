@@ -17,7 +17,7 @@ import type { CallExtras, CallPlace } from '../call-extras.ts';
 import { statusError } from '../call-faults.ts';
 import type { ClientMethod } from '../client-method.ts';
 import type { ClientStreams } from './client-streams.ts';
-import { requestLengths, sendOpening } from './opening.ts';
+import { type Opening, requestLengths, sendOpening } from './opening.ts';
 import { Outcome } from './outcome.ts';
 import { Requests } from './requests.ts';
 import { Responses } from './responses.ts';
@@ -150,8 +150,12 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
 
   #sendOpening(streams: ClientStreams): boolean {
     this.#opening = true;
-    const opening = sendOpening(streams, this, this.#extras?.metadata, this.#deadlineMs);
-    this.#opening = false;
+    let opening: Opening;
+    try {
+      opening = sendOpening(streams, this, this.#extras?.metadata, this.#deadlineMs);
+    } finally {
+      this.#opening = false;
+    }
     if (opening === 'not now') return false;
     if (opening instanceof RpcError) {
       this.refuse(opening);
@@ -313,7 +317,9 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
   /** Whether it is made once more: what it has sent can be sent again, which the requests of an iterable cannot. `at`: an answer to drop, or -1. */
   #repeats(at: number): boolean {
     const { reason, error } = this.#outcome;
-    if (this.#repeated || this.method.requestStream || this.reader.complete) return false;
+    // As calls in ChannelQueue.requeue().
+    const waits = this.waitForReady && this.#streams?.turnedAway === true;
+    if ((this.#repeated && !waits) || this.method.requestStream || this.reader.complete) return false;
     if (reason !== 0 || error !== undefined) return false;
     // What it was sent with is not known any more.
     if (requestLengths(this)?.resizable === true) return false;

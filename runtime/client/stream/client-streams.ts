@@ -9,7 +9,7 @@ import type { FabricContext } from '../../lane/fabric-context.ts';
 import { noSlot } from '../../lane/outgoing.ts';
 import { Submission, type Target } from '../../lane/submission.ts';
 import { slotsPerStream } from '../../limits.ts';
-import { Ev, Held, Reason, SubOp } from '../../native.ts';
+import { Held, Reason, SubOp } from '../../native.ts';
 import { IncomingParts } from '../../stream/incoming-parts.ts';
 import { PartKind, partHeader, pullMethod, pushMethod } from '../../stream/part-header.ts';
 import { ShortStreams } from '../../stream/short-streams.ts';
@@ -23,7 +23,9 @@ const untouched = 0;
 export interface ClientStreamsListener {
   /** As ClientSession has it. */
   readonly unserved: boolean;
-  onStreamOpened(): void;
+  /** A stream is about to be opened; or is not after all. */
+  onStreamOpening(): void;
+  onStreamUnopened(): void;
   /** The server has ended a stream that was not given up. */
   onStreamAnswer(status: number): void;
   /** A stream has left: another may come, and send slots may be free. */
@@ -50,7 +52,6 @@ export class ClientStreams implements PartEvents, SlotWaiter {
 
   readonly #submission: Submission;
   readonly #listener: ClientStreamsListener;
-  readonly #events: Int32Array;
   /** The first slot. Those of the streams themselves come first: they expose no memory, so nothing ever delays an opening behind its parts. */
   readonly #base: number;
   readonly #streamsMax: number;
@@ -85,7 +86,6 @@ export class ClientStreams implements PartEvents, SlotWaiter {
     this.#submission = new Submission(SubOp.part, target);
     this.#short = new ShortStreams(context);
     this.#listener = listener;
-    this.#events = context.native.events;
     this.#base = inflightMax;
     this.#streamsMax = streamsMax;
     this.#freeOpens = Array.from({ length: streamsMax }, (_, i) => inflightMax + streamsMax - 1 - i);
@@ -106,6 +106,11 @@ export class ClientStreams implements PartEvents, SlotWaiter {
   /** Most streams at once. */
   get max(): number {
     return this.#streamsMax;
+  }
+
+  /** The server has refused the connection behind its handshake, and run nothing of it. */
+  get turnedAway(): boolean {
+    return this.#listener.unserved;
   }
 
   get full(): boolean {
@@ -138,6 +143,7 @@ export class ClientStreams implements PartEvents, SlotWaiter {
     const call = this.#freeOpens.pop()!;
     const { id, expectedResponseBytes } = stream.method;
     if (expectedResponseBytes !== 0) this.context.expectResponse(pullMethod(id), expectedResponseBytes);
+    const row = call - this.#base;
     const { outgoing } = this.context;
     let result = -1;
     try {
@@ -147,21 +153,25 @@ export class ClientStreams implements PartEvents, SlotWaiter {
       submission.timeoutUs = timeoutUs;
       submission.metadata = metadata;
       submission.use = 0;
+      // Noted before it is sent: where the stack of the application comes to its end, what has been sent must not be forgotten.
+      this.#open.set(stream.number, stream);
+      this.#listener.onStreamOpening();
       result = outgoing.submit(submission, type, message);
     } finally {
-      if (result < 0) this.#freeOpens.push(call);
+      if (result < 0) {
+        this.#freeOpens.push(call);
+        if (this.#open.delete(stream.number)) this.#listener.onStreamUnopened();
+      }
     }
     if (result === -Reason.sessionLost) {
       this.#listener.onSessionLost();
       return notNow;
     }
     if (result < 0) return result;
-    this.#stream[call - this.#base] = stream;
-    this.#kind[call - this.#base] = PartKind.open;
-    this.#batch[call - this.#base] = this.context.batch;
-    this.#open.set(stream.number, stream);
+    this.#stream[row] = stream;
+    this.#kind[row] = PartKind.open;
+    this.#batch[row] = this.context.batch;
     stream.call = call;
-    this.#listener.onStreamOpened();
     return 0;
   }
 
@@ -213,13 +223,13 @@ export class ClientStreams implements PartEvents, SlotWaiter {
     this.#kind[row] = kind;
     this.#sequence[row] = sequence;
     this.#bytes[row] = bytes;
-    this.#short.sent(stream);
     if (push) {
       ++stream.pushes;
       stream.pushedBytes += bytes;
     } else {
       ++stream.pulls;
     }
+    this.#short.sent(stream);
     return 0;
   }
 
@@ -269,18 +279,15 @@ export class ClientStreams implements PartEvents, SlotWaiter {
     else stream.onPullSettled(at, this.#sequence[row]!);
   }
 
-  onFailed(at: number, call: number): void {
+  onFailed(call: number, reason: number, processed: number, held: number, why: string): void {
     const row = call - this.#base;
     const stream = this.#stream[row];
     if (stream === undefined) return;
-    const kind = this.#free(row, stream, (this.#events[at + Ev.held]! & Held.slot) !== 0);
-    const reason = this.#events[at + Ev.reason]!;
-    const processed = this.#listener.unserved ? untouched : this.#events[at + Ev.processed]!;
+    const kind = this.#free(row, stream, (held & Held.slot) !== 0);
+    const known = this.#listener.unserved ? untouched : processed;
     const lost = reason === Reason.sessionLost;
-    if (lost) this.#listener.onSessionLost();
-    const why = lost ? this.context.native.sessionError(this.target.session) : '';
-    if (kind === PartKind.open) stream.onOpenFailed(reason, processed, why);
-    else stream.onPartFailed(reason, why);
+    if (kind === PartKind.open) stream.onOpenFailed(reason, known, lost ? why : '');
+    else stream.onPartFailed(reason, lost ? why : '');
   }
 
   /** The message that this part waits with may come. */
@@ -303,12 +310,12 @@ export class ClientStreams implements PartEvents, SlotWaiter {
     this.#stream[row]?.reader.announce(this.#sequence[row]!, call);
   }
 
-  onDown(reason: string): void {
+  onDown(reason: string, batch: number): void {
     this.#short.stop();
     // As in ClientSession: what was begun since this batch was made is staged, and is not sent any more.
     for (const [row, stream] of this.#stream.entries()) {
       if (stream === undefined) continue;
-      const staged = this.#listener.unserved || this.#batch[row] === this.context.batch;
+      const staged = this.#listener.unserved || this.#batch[row] === batch;
       const sent = staged ? untouched : 1;
       if (this.#free(row, stream) === PartKind.open) stream.onOpenFailed(Reason.sessionLost, sent, reason);
       else stream.onPartFailed(Reason.sessionLost, reason);

@@ -99,3 +99,9 @@ export function refuseRequest(resolve: Resolve, path: string, cause: unknown, wa
 export function refusedCall(error: unknown): Promise<never> {
   return new Promise((_, reject) => inNextTurn(() => reject(error)));
 }
+
+/**
+ * In place of `resolve` and `reject` of a promise that is settled: hears how its call ends all the same, since a failure that nobody hears of is an error of
+ * the process.
+ */
+export const unheard = (end: unknown): void => void Promise.resolve(end).catch(() => undefined);
