@@ -52,7 +52,16 @@ export class LastWords {
     words?.then((said) => {
       this.#said = said;
       this.#waiting = false;
-      for (const then of this.#deferred.splice(0)) then();
+      for (const then of this.#deferred.splice(0)) this.#run(then);
     });
+  }
+
+  /** As FabricContext does with events: a fault of this library in one of them is no other call's. */
+  #run(then: () => void): void {
+    try {
+      then();
+    } catch (error) {
+      process.emitWarning(error instanceof Error ? error : String(error), 'RdmaRpcInternalError');
+    }
   }
 }
