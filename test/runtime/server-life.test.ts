@@ -69,6 +69,8 @@ describe('a connection', () => {
   });
 
   test('of its age lets calls finish within the grace; the others end with it', async () => {
+    // Its age is 1100 ms then, and the grace ends 5000 ms later to the millisecond.
+    vi.spyOn(Math, 'random').mockReturnValue(1);
     await connected({ connectionAgeMaxMs: 1000, connectionAgeGraceMs: 5000 });
     const hanging = caught(client.behave({ text: 'hang' }));
     await until(() => log.started === 2);
