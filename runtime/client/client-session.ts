@@ -144,7 +144,7 @@ export class ClientSession implements SessionOwner, CallPlace {
     } catch (cause) {
       // The call is under way, and cannot be given up in time: its caller hears of that at once, and nobody of its answer.
       row.resolve = unheard;
-      refuseRequest(resolve, method.path, cause);
+      refuseRequest(resolve, method.path, cause, waited);
       this.#giveUp(row, Reason.cancelled);
       return true;
     }

@@ -101,7 +101,7 @@ export function refusedCall(error: unknown): Promise<never> {
 }
 
 /**
- * In place of `resolve` and `reject` of a promise that is settled: hears how its call ends all the same, since a failure that nobody hears of is an error of
+ * In place of `resolve` of a promise that is settled: hears how its call ends all the same, since a failure that nobody hears of is an error of
  * the process.
  */
 export const unheard = (end: unknown): void => void Promise.resolve(end).catch(() => undefined);
