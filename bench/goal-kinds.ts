@@ -141,6 +141,15 @@ export function noCliff(scenarios: readonly string[], bytes = false): Goal {
   };
 }
 
+/** More in flight than in `base`, the same otherwise: no cliff between them. */
+export function noDrop(scenario: string, base: string, peer = own): Goal {
+  const goal = `${scenario}${peer === own ? '' : ` (${peer})`}: no cliff after ${base}`;
+  return besideAnother(goal, [scenario, peer], [base, peer], (row, other) => {
+    const ratio = other.callsPerSecond / row.callsPerSecond;
+    return { found: `${times(ratio)} the time of a call`, reached: ratio <= cliffMin };
+  });
+}
+
 export function p50TimesLimit(scenario: string, most: number): Goal {
   const goal = `${scenario}: p50 at most ${most} × the limit's (same placement)`;
   return besideAnother(goal, [scenario], [scenario, 'limit'], ({ p50Us, placement }, limit) => {

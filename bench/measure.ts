@@ -7,7 +7,7 @@ import { endsRight, fillPayload } from './handlers.ts';
 import { Latencies } from './latencies.ts';
 import type { BenchClient, Msg } from './peer.ts';
 import { type Measurement, notAsked } from './rows.ts';
-import { mixedOneIn, type Scenario } from './scenarios.ts';
+import type { Scenario } from './scenarios.ts';
 
 const samplesMax = 1 << 20;
 /** With many small calls in flight one in 16 is timed, so that reading the clock is not what is measured. */
@@ -35,7 +35,7 @@ export async function measure(
   window: Window,
   pids: readonly number[],
 ): Promise<Measurement> {
-  const { kind, inFlight, payloadBytes, besideBytes, mixedBytes } = scenario;
+  const { kind, inFlight, payloadBytes, besideBytes, mixedBytes, mixedTenths } = scenario;
   const mask = inFlight >= 32 ? timedOneIn - 1 : 0;
   const latencies = new Latencies(samplesMax);
   let sequence = 0;
@@ -99,7 +99,8 @@ export async function measure(
       const id = ++sequence;
       const timed = (id & mask) === 0;
       const from = timed ? performance.now() : 0;
-      const isLarge = mixedBytes !== 0 && id % mixedOneIn === 0;
+      // Spread over each ten, so that large ones do not come in a row.
+      const isLarge = (id * mixedTenths) % 10 < mixedTenths;
       const payload = isLarge ? large : small;
       const message = { payload, id };
       if (kind === 'put') {
@@ -129,7 +130,7 @@ export async function measure(
   await Promise.all(workers);
   const { elapsedMs, calls, transfers, cpu } = ended!;
   const callsPerSecond = (1000 * calls) / elapsedMs;
-  const meanBytes = mixedBytes === 0 ? payloadBytes : payloadBytes + (mixedBytes - payloadBytes) / mixedOneIn;
+  const meanBytes = payloadBytes + ((mixedBytes - payloadBytes) * mixedTenths) / 10;
   return {
     callsPerSecond,
     bytesPerSecond:

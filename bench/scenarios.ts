@@ -13,8 +13,9 @@ export interface Scenario {
   inFlight: number;
   /** Beside them one put after another of so many bytes, which is not counted among the calls; 0: none. */
   besideBytes: number;
-  /** One call in `mixedOneIn` carries so many bytes in place of `payloadBytes`; 0: none. */
+  /** `mixedTenths` of ten calls carry this many bytes in place of `payloadBytes`; 0: none does. */
   mixedBytes: number;
+  mixedTenths: number;
   /**
    * Connections: the calls are spread over them, worker by worker; of kind 'sessions', those that nothing is
    * asked on.
@@ -33,9 +34,6 @@ export interface Scenario {
   together: boolean;
 }
 
-/** Of calls that are mixed with larger ones. */
-export const mixedOneIn = 5;
-
 const KiB = 1024;
 const MiB = 1024 * KiB;
 
@@ -53,6 +51,7 @@ export function load(
     inFlight,
     besideBytes: 0,
     mixedBytes: 0,
+    mixedTenths: 0,
     sessions: 1,
     plain: false,
     step: false,
@@ -72,10 +71,9 @@ function besideAnother(payload: string, besideBytes: number): Scenario {
   return { ...scenario, name: `${scenario.name}-elsewhere`, sessions: 2 };
 }
 
-/** Four small calls for each large one. */
-export function mixed(payload: string, payloadBytes: number, large: string, mixedBytes: number): Scenario {
-  const small = load('echo', payload, payloadBytes, 32);
-  return { ...small, name: `${small.name}-mixed-${large}`, mixedBytes };
+/** Small calls among which `mixedTenths` of ten are large. */
+export function mixed(small: Scenario, mixedTenths: number, large: string, mixedBytes: number): Scenario {
+  return { ...small, name: `${small.name}-mixed-${large}`, mixedBytes, mixedTenths };
 }
 
 const idle: Scenario = { ...load('echo', '', 0, 0), name: 'idle', kind: 'idle' };
@@ -112,6 +110,11 @@ const plainLoads: readonly Scenario[] = (['echo', 'put'] as const).flatMap((kind
   [load(kind, '20KiB', 20 * KiB, 8), load(kind, '64KiB', 64 * KiB, 8), load(kind, '1MiB', MiB, 8)].map(plain),
 );
 
+/** What a service with documents or pictures does: most calls are small, most bytes are in the others. */
+const mixes: readonly Scenario[] = [8, 64].map((inFlight) =>
+  mixed(load('echo', '32B', 32, inFlight), 3, '1MiB', MiB),
+);
+
 /** Large calls of a program as in the quick start, and then none: what is looked at is memory, before and after. */
 const rest: Scenario = {
   ...load('echo', '1MiB', MiB, 8),
@@ -123,6 +126,7 @@ const rest: Scenario = {
 export const scenarios: readonly Scenario[] = [
   ...plainLoads,
   ...plainLoads.map(overTcp),
+  ...mixes.map(plain),
   rest,
   overTcp(rest),
   load('echo', '32B', 32, 1),
@@ -135,7 +139,8 @@ export const scenarios: readonly Scenario[] = [
     load('echo', '8000B', 8000, 8),
     load('echo', '9KiB', 9 * KiB, 8),
     load('echo', '16KiB', 16 * KiB, 8),
-    mixed('64B', 64, '128KiB', 128 * KiB),
+    mixed(load('echo', '64B', 64, 32), 2, '128KiB', 128 * KiB),
+    ...mixes,
   ].map((scenario) => ({ ...scenario, step: true })),
   load('put', '4KiB', 4 * KiB, 8),
   load('put', '64KiB', 64 * KiB, 8),

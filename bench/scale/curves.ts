@@ -35,7 +35,7 @@ function spread(sessions: number): Point {
 }
 
 function mix(bytes: number): Point {
-  return { x: bytes, scenario: mixed('64B', 64, bytesText(bytes), bytes) };
+  return { x: bytes, scenario: mixed(load('echo', '64B', 64, 32), 2, bytesText(bytes), bytes) };
 }
 
 export const curves: readonly Curve[] = [

@@ -156,9 +156,19 @@ describe('as in the quick start', () => {
     expect(asked(name)).toEqual(['quick start', 'quick start, new', 'rdma-rpc', 'grpc-js', ...threads]);
   });
 
-  it('echo and put run at three sizes on both networks, and stand first', () => {
-    expect(plain).toHaveLength(12);
-    expect(scenarios.slice(0, 12)).toEqual(plain);
+  it('echo and put run at three sizes on both networks, then two mixes, and stand first', () => {
+    expect(plain).toHaveLength(14);
+    expect(scenarios.slice(0, 14)).toEqual(plain);
+  });
+
+  it('of a mix three calls in ten are large', () => {
+    const mixes = scenarios.filter(({ name }) => name.endsWith('-mixed-1MiB'));
+    expect(mixes.map(({ inFlight, mixedTenths }) => [inFlight, mixedTenths])).toEqual([
+      [8, 3],
+      [64, 3],
+      [8, 3],
+      [64, 3],
+    ]);
   });
 
   it('its peers run nothing else', () => {
