@@ -245,6 +245,11 @@ export const stagingBytes = { default: undefined, min: 256 * KiB, max: 1024 * Gi
 
 /** A `bytes` value of at least this size is not copied into a bulk message but sent from where it is. Below, a copy is cheaper than a registration. */
 export const gatherBytes = 16 * KiB;
+/**
+ * A message of up to this size with a buffer that none before it had is copied where a device would have to register the buffer: by arithmetic,
+ * to pin and unpin its 256 pages and to tell the device of them takes as long as the copy, and most such buffers never come again.
+ */
+export const newBufferBytes = 1 * MiB;
 /** Pieces of one bulk message; a message with more is copied into one (native/session/limits.h has the same number). */
 export const piecesMax = 30;
 /** What one piece takes in its frame. */

@@ -135,6 +135,8 @@ export const receiveWindow = (slot: number): number =>
 export const Piece = { block: 0, offset: 1, bytes: 2, lent: 3, words: 4 } as const;
 /** In `keys` of `submitBulk`: the piece lies in an arena block that the application has, too. */
 export const leasedMemory = -1;
+/** The same: it is memory of the application that has no key, and is copied as the message is submitted. */
+export const copiedMemory = -2;
 /** What an arena block is for: memory/arena.h says how much of the arena each may have. */
 export const Use = {
   /** A message of a stream on its way out. */

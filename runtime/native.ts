@@ -23,6 +23,7 @@ export { addStats, type Stats } from './native-stats.ts';
 export {
   briefSlots,
   Ctl,
+  copiedMemory,
   Ev,
   EvKind,
   firstWindowBits,
@@ -233,8 +234,8 @@ export interface NativeContext {
    * Submits a request or response that does not fit a slot, or a request that carries a buffer for its answer.
    *
    * `pieces` make up the message, in order. Each lies in the text room, in an arena block or in an ArrayBuffer;
-   * `keys[i]` is the identity of that ArrayBuffer, 0 for the arena, and `leasedMemory` for arena memory that the
-   * application has leased. When `pieces` is a number, so many of them are in the context's `pieces`, and `keys` is 0,
+   * `keys[i]` is the identity of that ArrayBuffer, 0 for the arena, `leasedMemory` for arena memory that the
+   * application has leased, and `copiedMemory` when the whole message is to be copied to the arena now. When `pieces` is a number, so many of them are in the context's `pieces`, and `keys` is 0,
    * or a block whose reference JS gives up with the submission.
    * `slot` holds the metadata, at most slotBytes - 512 bytes of it, and is -1 without metadata. `sink` is the arena
    * block that the response is to be received in, or 0; the caller keeps its reference. `use` says for what the arena

@@ -37,6 +37,8 @@ export interface VerbsCapabilities {
   anyMemory: boolean;
   /** Memory of the application is copied first, since the CPU reads it after the post. */
   copiesLate: boolean;
+  /** A request of up to this many bytes costs less when memory of the application is copied first; 0: none does. */
+  copiedRequestBytes: number;
   peersKeepAccess: boolean;
   /** READs land in memory that the peer may write (iWARP). */
   readsLandInStaging: boolean;

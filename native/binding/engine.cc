@@ -123,6 +123,11 @@ Engine* Engine::open(Napi::Env env, const EngineOptions& options, std::string* e
     engine->pump_->set_clock([world = engine->stepped_] { return world->now_ns(); });
   }
   engine->pump_->on_report([engine] { engine->report(); });
+  // What an idle program has dropped comes back, too, and one whose messages have become small.
+  engine->pump_->on_rest([engine] {
+    const Napi::HandleScope scope(engine->env_);
+    if (engine->blocks_->young().rests()) engine->collect_young(monotonic_ns());
+  });
   engine->describe();
   engine->blocks_->on_collected([engine] { engine->pump_->kick(); });
   engine->clock_origin_ns_ = origin_of(options.clock);
@@ -171,7 +176,10 @@ bool Engine::deliver(std::uint32_t count, std::uint64_t now_ns) {
       napi_make_callback(env, kRootContext, receiver_.Value(), callback_.Value(), 1, &argument, &result);
   if (status == napi_ok) {
     // Microtasks have run: what callers drop at once is dropped by now.
-    if (blocks_ != nullptr && blocks_->young().wanted()) collect_young();
+    if (blocks_ != nullptr && blocks_->young().wanted()) {
+      if (const std::uint64_t later_ns = monotonic_ns(); blocks_->young().due(later_ns))
+        collect_young(later_ns);
+    }
     return true;
   }
   bool pending = false;
@@ -183,9 +191,8 @@ bool Engine::deliver(std::uint32_t count, std::uint64_t now_ns) {
   return true;
 }
 
-void Engine::collect_young() {
-  const std::uint64_t began_ns = monotonic_ns();
-  if (closed_ || collect_young_.IsEmpty() || !blocks_->young().due(began_ns)) return;
+void Engine::collect_young(std::uint64_t began_ns) {
+  if (closed_ || collect_young_.IsEmpty()) return;
   napi_value result = nullptr;
   const napi_status status =
       napi_call_function(env_, receiver_.Value(), collect_young_.Value(), 0, nullptr, &result);

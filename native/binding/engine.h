@@ -85,7 +85,7 @@ class Engine {
   explicit Engine(Napi::Env env) : env_(env), watched_(env) {}
   ~Engine();
   bool deliver(std::uint32_t count, std::uint64_t now_ns);
-  void collect_young();
+  void collect_young(std::uint64_t now_ns);
   void describe();
   void report();
   void thread_ends();

@@ -96,6 +96,9 @@ struct Capabilities {
   /// take away meanwhile (Presence) must be copied to memory that lasts. QueuePair::withdraw() and
   /// abandon_reads() work.
   bool reads_memory_late = false;
+  /// A request of up to this many bytes from memory of the application costs less when it is copied to memory
+  /// of alloc_memory() first than when the peer READs it from where it lies. 0: none does.
+  std::uint32_t copied_request_bytes = 0;
   /// A message of so many bytes at most costs less in several SENDs, each copied twice, than by READ or WRITE
   /// of memory that is shown for it. 0: none does, or nobody has measured.
   std::uint32_t segmented_bytes = 0;

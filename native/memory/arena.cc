@@ -326,6 +326,22 @@ bool Arena::trim() {
   return true;
 }
 
+bool Arena::trim_idle() {
+  std::size_t trimmed = 0;
+  while (trimmable()) {
+    Chunk* oldest = nullptr;
+    for (const auto& chunk : chunks_) {
+      if (chunk->leased != 0 || chunk->idle_since > idle_marks_[0]) continue;
+      if (oldest == nullptr || chunk->idle_since < oldest->idle_since) oldest = chunk.get();
+    }
+    if (oldest == nullptr) return false;
+    if (trimmed >= kTrimBytes) return true;
+    trimmed += oldest->bytes;
+    retire(*oldest);
+  }
+  return false;
+}
+
 void Arena::retire(Chunk& chunk) {
   for (std::uint32_t* link = &free_[chunk.size_class]; *link != 0;) {
     Slot& slot = slots_[*link];

@@ -60,6 +60,12 @@ inline constexpr std::size_t kOwnerShare = 3;
 /// owners that ask for nothing.
 inline constexpr std::size_t kReservedShare = 16;
 
+/// Chunks that nobody has used for long go back to the system but for this much, the last used: a few large
+/// calls at a time find warm pages whenever they come.
+inline constexpr std::size_t kKeptIdleBytes = std::size_t{8} << 20;
+/// How much goes back at once, since each page of it takes time: 2 to 4 ms on a slow virtual machine.
+inline constexpr std::size_t kTrimBytes = std::size_t{32} << 20;
+
 struct ArenaOptions {
   std::size_t budget_bytes = std::size_t{256} << 20;  ///< chunks never add up to more
   std::size_t chunk_bytes = std::size_t{4} << 20;     ///< of the small classes
@@ -128,6 +134,14 @@ class Arena {
   /// The largest block that could ever be had.
   std::size_t largest() const { return options_.budget_bytes; }
 
+  /// Chunks that could go back to the system when they have been idle for long.
+  bool trimmable() const { return idle_bytes_ > kKeptIdleBytes; }
+  /// From now on a chunk counts as idle for long when nobody has used it since the last but one mark_idle():
+  /// to be called about once a second.
+  void mark_idle() { idle_marks_ = {idle_marks_[1], idle_clock_}; }
+  /// Gives kTrimBytes of them back, the longest idle first. True: there are more.
+  bool trim_idle();
+
   /// Called before an idle chunk goes back to the system, once per block of it: the owner must drop its views
   /// of that memory now, and must not call alloc(). The destructor does not call it.
   void on_retire(std::function<void(BlockId)> callback) { on_retire_ = std::move(callback); }
@@ -195,6 +209,7 @@ class Arena {
   std::size_t owners_present_ = 0;
   std::size_t idle_bytes_ = 0;  // of chunks without a lease
   std::uint64_t idle_clock_ = 0;
+  std::array<std::uint64_t, 2> idle_marks_{};  // idle_clock_ at the last two calls of mark_idle()
   std::string refusal_;
   ArenaCounters counters_;
 };

@@ -93,6 +93,8 @@ enum : int { block, offset, bytes, lent, words };
 inline constexpr std::uint32_t kTextRoomBytes = 4096;
 /// The key of a piece that lies in arena memory which the application has, too.
 inline constexpr int kLeasedMemory = -1;
+/// The key of a piece of application memory that is to be copied as the message is submitted.
+inline constexpr int kCopiedMemory = -2;
 /// Bits of a FAILED event's `held` word.
 enum Held : std::int32_t { held_slot = 1, held_sink = 2 };
 

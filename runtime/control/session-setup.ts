@@ -10,8 +10,8 @@ import {
 } from '../lane/contexts.ts';
 import type { FabricContext, Through } from '../lane/fabric-context.ts';
 import type { Target } from '../lane/submission.ts';
-import { slotsPerStream } from '../limits.ts';
-import type { SessionOptions, VerbsOptions } from '../native.ts';
+import { newBufferBytes, slotsPerStream } from '../limits.ts';
+import type { NativeContext, SessionOptions, VerbsOptions } from '../native.ts';
 import { type FabricReason, feature, ownFeatures, type PeerLimits } from './frames.ts';
 import type { Guard, Guarded, SecurityLevel } from './security-level.ts';
 
@@ -83,6 +83,24 @@ export const peerTakes = (features: number): { peerTakesSegments: boolean; peerT
   peerTakesCarried: (features & feature.carried) !== 0,
 });
 
+/**
+ * Which messages are copied to the arena although their large values could go from where they are (docs/ARCHITECTURE.md). Not those
+ * that are copied to staging memory anyway.
+ */
+function copied(
+  native: NativeContext,
+  session: number,
+  role: LocalSide['role'],
+): { copiedBytes: number; newCopiedBytes: number } {
+  if (native.sessionInfo(session).security === 'staging') return { copiedBytes: 0, newCopiedBytes: 0 };
+  const { copiesLate, copiedRequestBytes, pinsMemory } = native.capabilities;
+  const copiedBytes = role === 'client' ? copiedRequestBytes : 0;
+  return {
+    copiedBytes: copiesLate ? Number.POSITIVE_INFINITY : copiedBytes,
+    newCopiedBytes: pinsMemory ? newBufferBytes : 0,
+  };
+}
+
 /** Throws when the fabric cannot be had or a limit is reached; nothing is left behind then. `agreed`: the limits of the welcome; `features`: what the peer can do. */
 export function prepareSession(
   side: LocalSide,
@@ -115,13 +133,15 @@ export function prepareSession(
     });
     const eagerBytes = Math.min(slotBytesOn(fabric), peerSlotBytes);
     const images = (features & feature.images) !== 0;
-    const segmentedBytes = context.native.segmentedBytes(session);
+    const { native } = context;
+    const segmentedBytes = native.segmentedBytes(session);
     const target = {
       session,
       eagerBytes,
       segmentedBytes,
       messageMaxBytes: peer.messageMaxBytes,
       images,
+      ...copied(native, session, side.role),
       gone: false,
     };
     return { context, target, inflightMax, streamsMax, guard };

@@ -13,6 +13,11 @@ export function bufferKey(buffer: ArrayBuffer): number {
   return last;
 }
 
+/** Whether a message has had this buffer before. */
+export function hasKey(buffer: ArrayBuffer): boolean {
+  return keys.has(buffer);
+}
+
 /** A key from the two words of an event. */
 export function keyFromWords(low: number, high: number): number {
   return (high >>> 0) * 2 ** 32 + (low >>> 0);

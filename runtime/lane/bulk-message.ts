@@ -2,8 +2,9 @@
  * A message that fits no slot, as it is submitted: its pieces, and the memory that they are in. Made by
  * BulkMessages (bulk.ts), on its JS thread.
  */
-import { type NativeContext, Piece } from '../native.ts';
+import { copiedMemory, type NativeContext, Piece } from '../native.ts';
 import { stampedBlock } from './block-stamps.ts';
+import { bufferKey } from './buffer-keys.ts';
 import type { ImageLayout } from './image-layout.ts';
 
 /** Of messages that have nothing yet. */
@@ -20,7 +21,10 @@ export class BulkMessage {
   words: number[] = none;
   /** In order, they are the encoding, or an image of it. */
   pieces: Uint8Array[] = none;
-  /** For each piece, the identity of its buffer, 0 for the arena, `leasedMemory` for the application's share of it. */
+  /**
+   * For each piece, the identity of its buffer, 0 for the arena, `leasedMemory` for the application's share of it, `copiedMemory` for a buffer
+   * that is to be copied.
+   */
   keys: number[] = none;
   /** Arena blocks with one reference of ours each. */
   blocks: number[] = none;
@@ -42,6 +46,20 @@ export class BulkMessage {
     this.pieces = new Array<Uint8Array>(pieces);
     this.keys = new Array<number>(pieces);
     this.added = 0;
+  }
+
+  /** Gives each buffer that was to be copied its key. False: there is none. */
+  leaveInPlace(): boolean {
+    const first = this.keys.indexOf(copiedMemory);
+    for (let i = first; i !== -1; i = this.keys.indexOf(copiedMemory, i))
+      this.keys[i] = bufferKey(this.pieces[i]!.buffer as ArrayBuffer);
+    return first !== -1;
+  }
+
+  /** They have been copied: buffers of the application need not wait for the SENT event. */
+  forgetPieces(): void {
+    this.pieces = none;
+    this.keys = none;
   }
 
   /** Says in words what the pieces are, which is cheaper. False: a value lies elsewhere, or too far in. */

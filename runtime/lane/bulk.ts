@@ -10,6 +10,7 @@ import type { MessageType } from '../codec/types.ts';
 import { gatherBytes, leaseBytes } from '../limits.ts';
 import {
   Ctl,
+  copiedMemory,
   leasedMemory,
   type NativeContext,
   Piece,
@@ -19,7 +20,7 @@ import {
   Use,
 } from '../native.ts';
 import { blockOf } from './block-stamps.ts';
-import { bufferKey } from './buffer-keys.ts';
+import { bufferKey, hasKey } from './buffer-keys.ts';
 import { BulkMessage, none } from './bulk-message.ts';
 import { ImageLayout, type ImagePlan, planImage } from './image-layout.ts';
 import { Sending } from './sending.ts';
@@ -57,6 +58,9 @@ export class BulkMessages {
   #use: number = Use.application;
   /** For which it is encoded. */
   #session = 0;
+  /** Of its target: up to which size it is copied. */
+  #copiedBytes = 0;
+  #newCopiedBytes = 0;
   readonly #native: NativeContext;
   readonly #textRoom: Uint8Array;
   readonly #textWords: Int32Array;
@@ -81,15 +85,18 @@ export class BulkMessages {
 
   /** The message for `target`, in `piecesMax` pieces at most, ready to be submitted, or a Reason, negated, with nothing left behind. What its encoder throws comes out. */
   encode<Init>(
-    { messageMaxBytes: maxBytes, images, session }: Target,
+    target: Target,
     type: MessageType<unknown, Init>,
     message: Init,
     piecesMax: number,
     use: number,
   ): BulkMessage | number {
+    const { messageMaxBytes: maxBytes } = target;
     this.#use = use;
-    this.#session = session;
-    const alignBytes = images === true ? leaseBytes : Number.POSITIVE_INFINITY;
+    this.#session = target.session;
+    this.#copiedBytes = target.copiedBytes ?? 0;
+    this.#newCopiedBytes = target.newCopiedBytes ?? 0;
+    const alignBytes = target.images === true ? leaseBytes : Number.POSITIVE_INFINITY;
     const bulk = this.#encode(type, message, maxBytes, gatherBytes, alignBytes);
     if (typeof bulk === 'number' || bulk.count <= piecesMax) return bulk;
     // More large values than its descriptor list may hold: all of it is copied into one piece.
@@ -283,24 +290,29 @@ export class BulkMessages {
     if (this.#unsettled.length !== 0) this.#settle();
     // Native code copies it now, or throws.
     this.#leaveTextRoom(bulk);
-    const result = this.#native.submitBulk(
-      op,
-      session,
-      call,
-      method,
-      slot,
-      metadataBytes,
-      timeoutUs,
-      pieces,
-      keys,
-      sink,
-      use,
-      flags,
-    );
+    const send = (keys: readonly number[] | number): number =>
+      this.#native.submitBulk(
+        op,
+        session,
+        call,
+        method,
+        slot,
+        metadataBytes,
+        timeoutUs,
+        pieces,
+        keys,
+        sink,
+        use,
+        flags,
+      );
+    let result = send(keys);
+    // Where the arena has no room for a copy its values go from where they are, and need none.
+    if (result === -Reason.noMemory && bulk.leaveInPlace()) result = send(bulk.keys);
     if (result >= 0) {
       // First of all: whatever fails from here on, the peer may read these buffers until they are sent.
       this.#sending.add(result, bulk);
       if (words !== none) bulk.blocks = none;
+      else if (bulk.keys.includes(copiedMemory)) bulk.forgetPieces();
       this.submittedBytes = bulk.bytes;
     }
     try {
@@ -322,7 +334,7 @@ export class BulkMessages {
   /** From where it is, or copied where that cannot be. False: no memory. */
   #addValue(bulk: BulkMessage, value: Uint8Array): boolean {
     if (staysInPlace(value.buffer)) {
-      this.#add(bulk, value, this.#keyOf(value.buffer as ArrayBuffer));
+      this.#add(bulk, value, this.#keyOf(value.buffer as ArrayBuffer, bulk.bytes));
       return true;
     }
     const copy = this.#alloc(value.byteLength, bulk);
@@ -338,8 +350,13 @@ export class BulkMessages {
     bulk.keys[at] = key;
   }
 
-  #keyOf(buffer: ArrayBuffer): number {
-    return this.#native.blockOf(buffer) !== 0 ? leasedMemory : bufferKey(buffer);
+  /** Of a buffer with a value of a message of so many bytes. */
+  #keyOf(buffer: ArrayBuffer, bytes: number): number {
+    if (this.#native.blockOf(buffer) !== 0) return leasedMemory;
+    if (bytes <= this.#copiedBytes) return copiedMemory;
+    const isNew = bytes <= this.#newCopiedBytes && !hasKey(buffer);
+    const key = bufferKey(buffer);
+    return isNew ? copiedMemory : key;
   }
 
   #alloc(bytes: number, bulk: BulkMessage): Uint8Array | undefined {

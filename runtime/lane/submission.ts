@@ -12,6 +12,13 @@ export interface Target {
   readonly segmentedBytes?: number;
   /** Largest message that the peer accepts. */
   readonly messageMaxBytes: number;
+  /**
+   * A message of up to this many bytes is copied to the arena when values of it lie in memory of the application; a larger one goes
+   * from where it is. 0: none is copied.
+   */
+  readonly copiedBytes?: number;
+  /** The same for a message with a buffer that no message has had before, and which the device would have to register. */
+  readonly newCopiedBytes?: number;
   /** The peer takes messages as images (docs/WIRE.md §2.4). */
   readonly images?: boolean;
   /** The session is broken or down: nothing is submitted for it any more, since no event would tell its end. */

@@ -41,6 +41,7 @@ export const capabilities: VerbsCapabilities = {
   pinsMemory: true,
   anyMemory: true,
   copiesLate: false,
+  copiedRequestBytes: 0,
   peersKeepAccess: false,
   readsLandInStaging: false,
 };

@@ -15,6 +15,7 @@ import {
 import {
   briefSlots,
   Ctl,
+  copiedMemory,
   Ev,
   EvKind,
   firstWindowBits,
@@ -40,6 +41,7 @@ test('both sides of the boundary have the same constants and limits', () => {
     image: submitImage,
     sinkOnly: submitSinkOnly,
     leasedMemory,
+    copiedMemory,
     receiveSlab,
     wholeMessage,
     briefSlots,

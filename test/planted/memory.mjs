@@ -57,4 +57,12 @@ export const memoryBugs = [
     program: waiting,
     caughtBy: 'GiveUp.RequestsOfStoppedClientsEndTheirSessionsForOthersWhereADeviceReads',
   },
+  {
+    name: 'chunks go back to the system as soon as nobody has a lease of them',
+    file: 'memory/arena.cc',
+    from: 'if (chunk->leased != 0 || chunk->idle_since > idle_marks_[0]) continue;',
+    to: 'if (chunk->leased != 0) continue;',
+    program,
+    caughtBy: 'IdleArena.ChunksThatNobodyHasUsedForLongGoBackButForTheLast',
+  },
 ];

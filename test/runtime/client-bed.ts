@@ -18,6 +18,8 @@ export interface BedOptions {
   slots?: number;
   messageMaxBytes?: number;
   images?: boolean;
+  copiedBytes?: number;
+  newCopiedBytes?: number;
 }
 
 export function extras(given: CallWishes & { metadata?: Metadata }): CallExtras {
@@ -42,7 +44,14 @@ export class ClientBed {
   requeues = false;
   readonly requeued: Unsent[] = [];
 
-  constructor({ inflightMax = 8, slots = 64, messageMaxBytes = 1e6, images = false }: BedOptions = {}) {
+  constructor({
+    inflightMax = 8,
+    slots = 64,
+    messageMaxBytes = 1e6,
+    images = false,
+    copiedBytes = 0,
+    newCopiedBytes = 0,
+  }: BedOptions = {}) {
     this.native = new FakeNative({ slots });
     const context = new FabricContext('sim', this.native);
     this.context = context;
@@ -59,7 +68,7 @@ export class ClientBed {
       awaitMemory: () => false,
       requeue: (call: Unsent) => this.requeues && this.requeued.push(call) > 0,
     };
-    const target = { session, eagerBytes: 8192, messageMaxBytes, images };
+    const target = { session, eagerBytes: 8192, messageMaxBytes, images, copiedBytes, newCopiedBytes };
     this.session = new ClientSession(context, target, inflightMax, queue, {
       onCallDone: () => {
         ++this.done;

@@ -6,7 +6,7 @@ import { BlockLease, leaseOf } from '../../runtime/core/lease.ts';
 import { encodeMetadata } from '../../runtime/core/metadata-wire.ts';
 import { Metadata, Status } from '../../runtime/index.ts';
 import { blockMemory } from '../../runtime/lane/block-stamps.ts';
-import { EvKind, leasedMemory, Reason } from '../../runtime/native.ts';
+import { copiedMemory, EvKind, leasedMemory, Reason } from '../../runtime/native.ts';
 import { type BedOptions, ClientBed, extras, text } from './client-bed.ts';
 import { FakeNative } from './fake-native.ts';
 import { EchoMessage } from './gen/echo.rdma.ts';
@@ -36,6 +36,43 @@ describe('large messages', () => {
     expect(sent!.pieces[1]).toBe(large);
     expect(sent!.keys.map((key) => key > 0)).toEqual([false, true, false, true, false]);
     expect(sent!.keys[1]).toBe(sent!.keys[3]);
+  });
+
+  describe('in memory of the application', () => {
+    const request = { payload: large, parts: [large.subarray(1)] };
+    const keysOf = (): readonly number[] => native.submitted.at(-1)!.keys.filter((key) => key !== 0);
+
+    test('are copied up to the size that the fabric says, and have no key then', () => {
+      open({ copiedBytes: 201_000 });
+      call(request);
+      expect(keysOf()).toEqual([copiedMemory, copiedMemory]);
+      expect(native.registered).toEqual([]);
+      open({ copiedBytes: 199_000 });
+      call(request);
+      expect(keysOf().every((key) => key > 0)).toBe(true);
+    });
+
+    test('go from where they are when the arena has no room for a copy', () => {
+      open({ copiedBytes: 201_000 });
+      native.refuseCopies = true;
+      call(request);
+      expect(keysOf().every((key) => key > 0)).toBe(true);
+      expect(Buffer.compare(native.submitted[0]!.message, EchoMessage.encode(request))).toBe(0);
+    });
+
+    test('are copied the first time where a device would have to register them, and registered when they come again', () => {
+      open({ newCopiedBytes: 201_000 });
+      const payload = new Uint8Array(100_000);
+      call({ payload });
+      expect(keysOf()).toEqual([copiedMemory]);
+      call({ payload });
+      expect(keysOf().every((key) => key > 0)).toBe(true);
+      const parts = [payload, new Uint8Array(50_000)];
+      call({ parts });
+      expect(keysOf()).toEqual([expect.any(Number), copiedMemory]);
+      call({ payload: new Uint8Array(201_000) });
+      expect(keysOf().every((key) => key > 0)).toBe(true);
+    });
   });
 
   test('hold their memory until SENT, then give the block back', () => {

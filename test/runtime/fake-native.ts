@@ -6,6 +6,7 @@ import { clockMs } from '../../runtime/clock.ts';
 import { piecesMax, sessionPlaces } from '../../runtime/limits.ts';
 import {
   Ctl,
+  copiedMemory,
   Ev,
   EvKind,
   leasedMemory,
@@ -65,6 +66,8 @@ export class FakeNative implements NativeContext {
   refuseBulk = 0;
   /** What it then has asked of the arena, if it is noMemory. */
   shortBytes = 100_000;
+  /** Refuses messages with a buffer that is to be copied, for want of memory. */
+  refuseCopies = false;
   connectError = '';
   /** Sessions told to connect: `sessionUp` or `sessionDown` is for the test to deliver. */
   readonly connected: number[] = [];
@@ -218,6 +221,8 @@ export class FakeNative implements NativeContext {
   ): number {
     if (this.refuseBulk === Reason.noMemory) this.control[Ctl.shortBytes] = this.shortBytes;
     if (this.refuseBulk !== 0) return -this.refuseBulk;
+    if (this.refuseCopies && typeof givenKeys !== 'number' && givenKeys.includes(copiedMemory))
+      return -Reason.noMemory;
     const words = typeof given === 'number' ? piecesIn(this.pieces, given) : [];
     const inBlocks = words.map(([block, at, bytes]) => {
       // The text room is copied from at once.

@@ -7,6 +7,8 @@ import { keptOn, nothingKept } from './kept.ts';
 import { socketPath } from './world.ts';
 
 const bytes = 256 * 1024;
+/** Of requests: shorter ones are copied. */
+const requestBytes = 5 * 1024 * 1024;
 const calls = 24;
 
 /** Keys of buffers that may not be collected. */
@@ -51,7 +53,7 @@ export function nothingStays(registeredMost: number): void {
         const call =
           i % 2 === 0
             ? client.fetch({}, options)
-            : client.behave({ payload: new Uint8Array(bytes) }, options);
+            : client.behave({ payload: new Uint8Array(requestBytes) }, options);
         leaseOf(await call)?.release();
       }),
     );

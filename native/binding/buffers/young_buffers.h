@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 namespace rdma_rpc::binding {
 
@@ -34,6 +35,7 @@ class YoungBuffers {
   void lent(std::size_t bytes) {
     out_ += bytes;
     fresh_ += bytes;
+    lately_ = true;
   }
   /// It has given it back.
   void returned(std::size_t bytes) {
@@ -50,6 +52,9 @@ class YoungBuffers {
   bool due(std::uint64_t now_ns) const {
     return wanted() && (now_ns >= next_ns_ || fresh_ >= kOverdue * collect_bytes_);
   }
+  /// Some would perhaps come back, although no collection is due, and none has been lent since this was last
+  /// asked.
+  bool rests() { return !std::exchange(lately_, false) && fresh_ != 0; }
   /// One has taken place, between these times.
   void done(std::uint64_t began_ns, std::uint64_t ended_ns) {
     fresh_ = 0;
@@ -62,6 +67,7 @@ class YoungBuffers {
   std::size_t collect_bytes_;
   std::size_t out_ = 0, fresh_ = 0;
   std::uint64_t next_ns_ = 0;
+  bool lately_ = false;
 };
 
 }  // namespace rdma_rpc::binding

@@ -22,9 +22,12 @@ constexpr std::uint64_t kTickMs = 5;
 constexpr std::uint64_t kHoldTickMs = session::kHoldCheckNs / 1'000'000;
 /// ... what the counters page says, ...
 constexpr std::uint64_t kReportMs = 100;
+/// ... (what is done when there is little to do: that often, and so many times after the last traffic) ...
+constexpr std::uint64_t kRestNs = 500'000'000;
+constexpr int kRests = 2;
 /// (the longest lag is that of this and of the last such time) ...
 constexpr std::uint64_t kLagWindowNs = 1'000'000'000;
-/// ... and registrations that have been idle for long.
+/// ... and registrations, and chunks of the arena, that have been idle for long.
 constexpr std::uint64_t kSlowTickMs = 1000;
 
 }  // namespace
@@ -75,8 +78,10 @@ void Pump::sleep() {
   loop_->rest();
   const bool soon = context_->wants_timer() || context_->awaits_memory();
   const bool holds = context_->wants_slow_timer();
-  if (!soon && !holds && !unreported_ && context_->mr_cache().counters().entries == 0) return;
-  const std::uint64_t slow_ms = unreported_ ? kReportMs : holds ? kHoldTickMs : kSlowTickMs;
+  const bool idle = context_->mr_cache().counters().entries != 0 || context_->arena().trimmable();
+  const bool next = unreported_ || rests_left_ != 0 || trims_;
+  if (!soon && !holds && !next && !idle) return;
+  const std::uint64_t slow_ms = next ? kReportMs : holds ? kHoldTickMs : kSlowTickMs;
   loop_->tick_after(soon ? kTickMs : slow_ms);
 }
 
@@ -150,10 +155,13 @@ void Pump::turn() {
   in_turn_ = false;
   if (context_ == nullptr) return;
   const std::uint64_t now = turn_ended_ns_ = left_ns_ = monotonic_ns();
-  if (traffic) unreported_ = true;
+  if (traffic) {
+    unreported_ = true;
+    rests_left_ = kRests;
+    last_traffic_ns_ = now;
+  }
   run_periodic(now);
   if (polling_ == Polling::busy) return;
-  if (traffic) last_traffic_ns_ = now;
   // While the peer waits for this CPU, going to sleep is the fastest way to its answer.
   const bool sleeps = polling_ == Polling::event || context_->cq().peer_shares_cpu();
   if (sleeps || now - last_traffic_ns_ >= kSpinAfterTrafficNs) sleep();
@@ -167,9 +175,22 @@ void Pump::run_periodic(std::uint64_t now_ns) {
     collections_.done(collected, now_ns, monotonic_ns());
   }
   if (unreported_ && now_ns - reported_ns_ >= kReportMs * 1'000'000) report(now_ns);
+  if (rests_left_ != 0 && now_ns - rest_ns_ >= kRestNs) {
+    rest_ns_ = now_ns;
+    --rests_left_;
+    if (rest_) rest_();
+  }
+  if (trims_ && now_ns - trimmed_ns_ >= kReportMs * 1'000'000) trim(now_ns);
   if (now_ns - checked_ns_ < kSlowTickMs * 1'000'000) return;
   checked_ns_ = now_ns;
   context_->mr_cache().expire(this->now_ns());
+  context_->arena().mark_idle();
+  trim(now_ns);
+}
+
+void Pump::trim(std::uint64_t now_ns) {
+  trimmed_ns_ = now_ns;
+  trims_ = context_->arena().trim_idle();
 }
 
 void Pump::report(std::uint64_t now_ns) {

@@ -32,6 +32,8 @@ class Pump final : private EventLoop::Listener {
        std::function<bool()> collect);
   /// Called every now and then after there was something to do: others may want to know how things are.
   void on_report(std::function<void()> report) { report_ = std::move(report); }
+  /// Called every half a second from some traffic on, and twice after it.
+  void on_rest(std::function<void()> rest) { rest_ = std::move(rest); }
   /// First of all. False, with the reason in `error`: there is no such event loop.
   bool open(LoopKind kind, napi_env env, std::string* error);
   Pump(const Pump&) = delete;
@@ -53,6 +55,7 @@ class Pump final : private EventLoop::Listener {
   void tick() override;
   void sleep();
   void run_periodic(std::uint64_t now_ns);
+  void trim(std::uint64_t now_ns);
   void report(std::uint64_t now_ns);
   void note_lag(std::uint64_t ns) { lag_ns_ = std::max(lag_ns_, ns); }
   void wake();
@@ -64,7 +67,7 @@ class Pump final : private EventLoop::Listener {
   const Polling polling_;
   std::function<bool(std::uint32_t, std::uint64_t)> deliver_;
   std::function<bool()> collect_;
-  std::function<void()> report_;
+  std::function<void()> report_, rest_;
   Collections collections_{CollectionBudget::of_thread()};
   std::function<std::uint64_t()> clock_;
   std::unique_ptr<EventLoop> loop_;
@@ -77,7 +80,11 @@ class Pump final : private EventLoop::Listener {
   std::uint64_t left_ns_ = 0;        ///< when the last turn ended, or this was made
   std::uint64_t lag_ns_ = 0, lag_since_ns_ = 0, lag_before_ns_ = 0;
   std::uint64_t reported_ns_ = 0;
+  std::uint64_t trimmed_ns_ = 0;
+  bool trims_ = false;  ///< the arena has more to give back
   bool unreported_ = true;
+  std::uint64_t rest_ns_ = 0;
+  int rests_left_ = 0;  ///< how often rest_ is to be called if nothing comes
 };
 
 }  // namespace rdma_rpc::binding

@@ -111,6 +111,7 @@ inline Napi::Object boundary_constants(Napi::Env env) {
                   {"image", static_cast<int>(boundary::kImage)},
                   {"sinkOnly", static_cast<int>(boundary::kSinkOnly)},
                   {"leasedMemory", boundary::kLeasedMemory},
+                  {"copiedMemory", boundary::kCopiedMemory},
                   {"receiveSlab", boundary::kReceiveSlab},
                   {"wholeMessage", boundary::kWholeMessage},
                   {"briefSlots", static_cast<int>(boundary::kBriefSlots)},

@@ -74,11 +74,14 @@ PiecesRead read_pieces(Napi::Env env, Napi::Value values, Napi::Value keys, Engi
                               .bytes = bytes,
                               .lent = number_of_buffer != 0,
                               .text = at >= room.data() && at < room.data() + room.size()};
-    if (number_of_buffer > 0) {
-      piece.key = static_cast<std::uint64_t>(number_of_buffer);
+    piece.copied = number_of_buffer == session::boundary::kCopiedMemory;
+    if (number_of_buffer > 0 || piece.copied) {
       void* buffer_data = nullptr;
       napi_get_arraybuffer_info(env, buffer, &buffer_data, &piece.buffer_bytes);
       piece.buffer_data = static_cast<std::byte*>(buffer_data);
+    }
+    if (number_of_buffer > 0) {
+      piece.key = static_cast<std::uint64_t>(number_of_buffer);
       piece.presence = engine.watched().watch(piece.key, buffer);
     }
     pieces.push_back(piece);

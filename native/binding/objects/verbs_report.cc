@@ -71,6 +71,7 @@ Napi::Object capabilities_object(Napi::Env env, const fabric::Capabilities& give
   result.Set("pinsMemory", given.pins_memory);
   result.Set("anyMemory", given.exposes_any_memory);
   result.Set("copiesLate", given.reads_memory_late);
+  result.Set("copiedRequestBytes", given.copied_request_bytes);
   result.Set("peersKeepAccess", given.peers_keep_access);
   result.Set("readsLandInStaging", given.read_sink_needs_remote_write);
   return result;

@@ -21,20 +21,31 @@ bool Link::collect_pieces(const BulkSubmission& submission, std::vector<Piece>& 
   // The list of a request's pieces shares the slot with the metadata; one always fits (send_slots.h).
   const std::size_t spare = shared_.slot_bytes - std::min(submission.metadata_bytes, shared_.slot_bytes);
   const std::size_t listed = options_.client ? 1 + spare / sizeof(wire::Piece) : kPiecesMax;
+  bool copies = false;
   bool copy = submission.pieces.size() > std::min<std::size_t>(kPiecesMax, listed) && !staged;
   for (const GivenPiece& given : submission.pieces) {
     // Detached: its length is told to the peer, and it had one when it was encoded. (Node 20's V8 gives
     // compiled code the old length of a detached view, once that code has seen a resizable one.)
-    if (given.key != 0 && given.bytes == 0 && given.buffer_data == nullptr) {
+    if ((given.key != 0 || given.copied) && given.bytes == 0 && given.buffer_data == nullptr) {
       reason = Reason::detached;
       return false;
     }
     // Registering what the fabric cannot expose would fail at the peer; a copy in the arena always works.
     if (given.key != 0 && options_.client && !staged && !capabilities_.exposes_any_memory) copy = true;
     if (given.presence != nullptr && capabilities_.reads_memory_late) copy = true;
+    // Nothing tells whether its memory is still there later, so it cannot wait for staging memory either.
+    if (given.copied) copies = true;
+  }
+  // Where it can go from where it is, what is left of the arena is for messages that cannot.
+  const bool must_copy = copy || sealing_ != nullptr || capabilities_.reads_memory_late;
+  if (copies && !must_copy && shared_.arena.counters().bytes_leased + total > shared_.arena.largest() / 2) {
+    shared_.short_bytes = static_cast<std::int32_t>(total);
+    shared_.refusal.clear();
+    reason = Reason::no_memory;
+    return false;
   }
   // Sealed in a copy of our own, so that nothing that the peer can reach is ever readable.
-  if (sealing_ != nullptr) copy = true;
+  if (copies || sealing_ != nullptr) copy = true;
   const std::uint64_t allowed = submission.image ? wire::image_bytes_max(options_.peer_max_message_bytes)
                                                  : options_.peer_max_message_bytes;
   if (total > allowed || on_wire(total) > UINT32_MAX) {
