@@ -12,8 +12,9 @@ const { name, exports } = JSON.parse(readFileSync(source('package.json'), 'utf8'
 };
 
 /**
- * From `rdma-rpc` and its entry points to their sources, which `exports` of package.json has for the compiler. Not by that condition itself: Vitest would start its
- * processes with it, the processes of tests would inherit it, and Node would look for TypeScript there. Whole names only, so that `rdma-rpc/codec` is
+ * From `rdma-rpc` and its entry points to their sources, which `exports` of package.json has for the
+ * compiler. Not by that condition itself: Vitest would start its processes with it, the processes of tests
+ * would inherit it, and Node would look for TypeScript there. Whole names only, so that `rdma-rpc/codec` is
  * not taken for a path under `rdma-rpc`.
  */
 const alias = Object.entries(exports).flatMap(([entry, conditions]) => {
@@ -27,17 +28,19 @@ const alias = Object.entries(exports).flatMap(([entry, conditions]) => {
 const exclude = [...configDefaults.exclude, 'test/rdma/**', 'test/quickstart/**'];
 
 /**
- * Folders whose files test functions, or processes that they start, and leave nothing behind in their own. They share a
- * process, so that the sources are loaded once and not for each file, which takes a second of a CPU. The others have a
- * process each: what a thread has once (contexts, warnings that are given once) is what they test.
+ * Folders whose files test functions, or processes that they start, and leave nothing behind in their own.
+ * They share a process, so that the sources are loaded once and not for each file, which takes a second of a
+ * CPU. The others have a process each: what a thread has once (contexts, warnings that are given once) is
+ * what they test.
  */
 const together = ['bench', 'cli', 'codec', 'codegen', 'docs', 'house', 'msgpack', 'scripts'].map(
   (folder) => `test/${folder}/**/*.test.ts`,
 );
 
 /**
- * What takes a second and more for each of its tests: installing the package, containers, stopped processes, whole commands at
- * work, the compiler, limits of ten seconds. `npm test` leaves them to CI (scripts/test.mjs).
+ * What takes a second and more for each of its tests: installing the package, containers, stopped processes,
+ * whole commands at work, the compiler, limits of ten seconds. `npm test` leaves them to CI
+ * (scripts/test.mjs).
  */
 const long = [
   'channel/restart',
@@ -61,13 +64,16 @@ const long = [
   'tcp/stopped',
 ].map((name) => `test/${name}.test.ts`);
 
-/** What all suites have, those too that have a configuration of their own, and choose their files themselves. */
+/**
+ * What all suites have, those too that have a configuration of their own, and choose their files themselves.
+ */
 export const shared = defineConfig({
   resolve: { alias },
   test: {
     pool: 'forks',
     maxWorkers: 2,
-    // For what hangs. Seeded properties take a second on an idle machine and thirty on one that has ten times the work it can do.
+    // For what hangs. Seeded properties take a second on an idle machine and thirty on one that has ten times
+    // the work it can do.
     testTimeout: 120_000,
     hookTimeout: 120_000,
   },

@@ -22,7 +22,10 @@ export function residentBytes(pid: number): number {
   }
 }
 
-/** Nanoseconds that all CPUs together were not idle since the start, stolen time included; steps of a clock tick (10 ms). */
+/**
+ * Nanoseconds that all CPUs together were not idle since the start, stolen time included; steps of a clock
+ * tick (10 ms).
+ */
 function machineNs(): number {
   const [, user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0, steal = 0] = readFileSync(
     '/proc/stat',

@@ -1,6 +1,6 @@
 /**
- * One of the two processes of a pair: `node end.js server|client <EndArguments as JSON>`. The server serves until it is told to stop; the
- * client measures the scenarios that it is sent. Started by pair.ts.
+ * One of the two processes of a pair: `node end.js server|client <EndArguments as JSON>`. The server serves
+ * until it is told to stop; the client measures the scenarios that it is sent. Started by pair.ts.
  */
 import { endsRight, fillPayload, handlers } from './handlers.ts';
 import { measureHandshakes } from './handshakes.ts';

@@ -1,7 +1,7 @@
 /**
- * What the first touch of a page costs on this machine: the kernel finds and clears one, and a virtual machine's
- * host may have to as well. First seconds with large messages are mostly this where it is dear, so the head of a
- * report says it. Used by the orchestrator before it measures.
+ * What the first touch of a page costs on this machine: the kernel finds and clears one, and a virtual
+ * machine's host may have to as well. First seconds with large messages are mostly this where it is dear, so
+ * the head of a report says it. Used by the orchestrator before it measures.
  */
 import { median } from './rows.ts';
 

@@ -1,4 +1,7 @@
-/** The kinds of goals: each compares rows of one run, and says in words what it found. Used by the list of goals. */
+/**
+ * The kinds of goals: each compares rows of one run, and says in words what it found. Used by the list of
+ * goals.
+ */
 import { cliffMin, stepsOf } from './cliffs.ts';
 import type { Row } from './rows.ts';
 
@@ -121,8 +124,8 @@ export function timeTimesScenario(scenario: string, base: string, most: number):
 }
 
 /**
- * No step between neighbours of `scenarios` that is a cliff. `bytes`: as for `stepsOf`; the last scenario then
- * mostly has the best rate of bytes, and is there for that.
+ * No step between neighbours of `scenarios` that is a cliff. `bytes`: as for `stepsOf`; the last scenario
+ * then mostly has the best rate of bytes, and is there for that.
  */
 export function noCliff(scenarios: readonly string[], bytes = false): Goal {
   return {

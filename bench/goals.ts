@@ -1,4 +1,7 @@
-/** What the benchmark must show, as ratios within one run wherever two peers can be compared. Used by the report. */
+/**
+ * What the benchmark must show, as ratios within one run wherever two peers can be compared. Used by the
+ * report.
+ */
 import {
   besideAtMost,
   besideTimesAlone,
@@ -37,7 +40,10 @@ export interface Verdict {
 const mercuryBytesPerSecond = 4.8e9;
 /** Below this the kernel's own bookkeeping is what is seen. */
 const idleMaxPercent = 0.5;
-/** No staging memory, and no receive that has not been used: what is left are tables, and two sockets of Node's. */
+/**
+ * No staging memory, and no receive that has not been used: what is left are tables, and two sockets of
+ * Node's.
+ */
 const sessionMaxBytes = 512 * 1024;
 
 const goals: readonly Goal[] = [

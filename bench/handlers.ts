@@ -1,4 +1,7 @@
-/** The handlers that every peer serves, and the payload that proves that they read it. Both processes use this file. */
+/**
+ * The handlers that every peer serves, and the payload that proves that they read it. Both processes use this
+ * file.
+ */
 import type { BenchHandlers, Msg } from './peer.ts';
 
 const lastByte = 0xff;
@@ -9,7 +12,10 @@ export function fillPayload(payload: Uint8Array): void {
   if (payload.length > 0) payload[payload.length - 1] = lastByte;
 }
 
-/** How many bytes there are up to the last one: reads them all, at the speed of memchr. 0: the payload is not a whole one. */
+/**
+ * How many bytes there are up to the last one: reads them all, at the speed of memchr. 0: the payload is not
+ * a whole one.
+ */
 export function readPayload(payload: Uint8Array): number {
   return Buffer.prototype.indexOf.call(payload, lastByte) + 1;
 }

@@ -1,6 +1,7 @@
 /**
  * The measuring loop of connections, in the client process: so many at once, each closed when it is up or has
- * had its call. CPU of both sides is told apart. Before they count, some thousand go by (Window.handshakesFirst).
+ * had its call. CPU of both sides is told apart. Before they count, some thousand go by
+ * (Window.handshakesFirst).
  */
 import { cpuMeter } from './cpu.ts';
 import { Latencies } from './latencies.ts';

@@ -1,7 +1,7 @@
 /**
- * How long the event loop of a server is kept from its timers while it moves messages of 16 MiB over shared memory: by a timer of
- * 1 ms in the server's process, whose handlers do nothing but release what they get, or leave even that. Prints a line for each
- * kind as JSON, ms. To run by hand, after setup:
+ * How long the event loop of a server is kept from its timers while it moves messages of 16 MiB over shared
+ * memory: by a timer of 1 ms in the server's process, whose handlers do nothing but release what they get, or
+ * leave even that. Prints a line for each kind as JSON, ms. To run by hand, after setup:
  *
  *   node dist/bench/lag.js [--seconds 5] [--mebibytes 16]
  */

@@ -1,6 +1,6 @@
 /**
- * The benchmark's orchestrator: starts pairs of processes, asks them for measurements round by round, prints medians and ratios. It
- * sleeps while they measure. Run by scripts/bench.mjs.
+ * The benchmark's orchestrator: starts pairs of processes, asks them for measurements round by round, prints
+ * medians and ratios. It sleeps while they measure. Run by scripts/bench.mjs.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { program } from 'commander';

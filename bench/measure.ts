@@ -1,6 +1,7 @@
 /**
- * The measuring loop of the client process: `inFlight` workers, each starting its next call when its last one was answered. The warm-up runs
- * into the measured window without a pause, and only what is answered inside the window counts.
+ * The measuring loop of the client process: `inFlight` workers, each starting its next call when its last one
+ * was answered. The warm-up runs into the measured window without a pause, and only what is answered inside
+ * the window counts.
  */
 import { type CpuUse, cpuMeter } from './cpu.ts';
 import { endsRight, fillPayload } from './handlers.ts';
@@ -21,7 +22,9 @@ export interface Window {
   handshakesFirst?: number;
   /** How long the first calls are counted, as a figure of their own. Default: they are not. */
   firstMs?: number;
-  /** How long both processes of a scenario of kind 'rest' do nothing before their memory is looked at again. */
+  /**
+   * How long both processes of a scenario of kind 'rest' do nothing before their memory is looked at again.
+   */
   restMs?: number;
 }
 

@@ -1,7 +1,7 @@
 /**
  * The same calls between two threads of one process by `MessagePort`, as an application would write them: no
- * codec, values are cloned by V8. All messages of a turn of the event loop go in one post, since each post costs
- * some microseconds. The client process starts the thread; the server's process has nothing to do.
+ * codec, values are cloned by V8. All messages of a turn of the event loop go in one post, since each post
+ * costs some microseconds. The client process starts the thread; the server's process has nothing to do.
  */
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';

@@ -1,4 +1,7 @@
-/** The Nodes that the measured processes run on: this one, or those that `--node` names. Used by the orchestrators. */
+/**
+ * The Nodes that the measured processes run on: this one, or those that `--node` names. Used by the
+ * orchestrators.
+ */
 import { spawnSync } from 'node:child_process';
 
 export interface Node {

@@ -1,6 +1,7 @@
 /**
- * rdma-rpc as the benchmark measures it: the public API and generated code, a deadline on every call. Large requests are put from
- * registered memory, large answers received into leases that are used again. Both processes.
+ * rdma-rpc as the benchmark measures it: the public API and generated code, a deadline on every call. Large
+ * requests are put from registered memory, large answers received into leases that are used again. Both
+ * processes.
  */
 import { join } from 'node:path';
 import {

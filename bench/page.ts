@@ -1,6 +1,7 @@
 /**
- * The page of results, bench/RESULTS.md, and its part in README.md: first what a program gets that is written as
- * in the quick start, then the goals, then one line for each scenario. Made of the rows by the orchestrator.
+ * The page of results, bench/RESULTS.md, and its part in README.md: first what a program gets that is written
+ * as in the quick start, then the goals, then one line for each scenario. Made of the rows by the
+ * orchestrator.
  */
 import type { Verdict } from './goals.ts';
 import { disturbedMark, figure, goalLines, table, verdictWords } from './report.ts';
@@ -203,8 +204,8 @@ const readmePeers: readonly string[] = [
 ];
 
 /**
- * `before` with its figures, between `<!-- figures -->` and `<!-- /figures -->`, made anew: the rows as in the
- * quick start, and of the first Node some others. Throws when it has no such part.
+ * `before` with its figures, between `<!-- figures -->` and `<!-- /figures -->`, made anew: the rows as in
+ * the quick start, and of the first Node some others. Throws when it has no such part.
  */
 export function readmeText(before: string, { head, rows }: Pick<Page, 'head' | 'rows'>): string {
   const part = /(?<=<!-- figures -->\n)[\s\S]*?(?=<!-- \/figures -->)/;

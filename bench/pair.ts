@@ -108,7 +108,10 @@ export class Pair {
     return answer.measurement;
   }
 
-  /** CPU of both processes while nothing is asked of them. The warm-up lets spinning, collection and compilation end first. */
+  /**
+   * CPU of both processes while nothing is asked of them. The warm-up lets spinning, collection and
+   * compilation end first.
+   */
   private async idle(window: Window): Promise<Measurement> {
     await new Promise((done) => setTimeout(done, Math.max(300, window.warmupMs)));
     const cpu = cpuMeter([this.server.pid ?? 0, this.client.pid ?? 0]);
@@ -156,7 +159,10 @@ export class Pair {
   }
 }
 
-/** Extra flags of a measured process, for profiling one side: `RDMA_RPC_BENCH_CLIENT_FLAGS="--perf-basic-prof" npm run bench …`. */
+/**
+ * Extra flags of a measured process, for profiling one side: `RDMA_RPC_BENCH_CLIENT_FLAGS="--perf-basic-prof"
+ * npm run bench …`.
+ */
 function nodeFlags(role: string): string[] {
   return (process.env[`RDMA_RPC_BENCH_${role.toUpperCase()}_FLAGS`] ?? '')
     .split(' ')

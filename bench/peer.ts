@@ -1,6 +1,7 @@
 /**
- * What the harness asks of each framework that it measures. Ours and the limit are TypeScript in this folder; the others
- * are plain modules in bench/peers with dependencies of their own. `serve` runs in the server process, `connect` in the client process.
+ * What the harness asks of each framework that it measures. Ours and the limit are TypeScript in this folder;
+ * the others are plain modules in bench/peers with dependencies of their own. `serve` runs in the server
+ * process, `connect` in the client process.
  */
 import type { Window } from './measure.ts';
 import type { Measurement } from './rows.ts';
@@ -41,7 +42,10 @@ export interface BenchServer {
 }
 
 export interface BenchClient {
-  /** Memory for the requests of one worker (at most 8 of them), reused call after call: the kind of memory the peer likes best. */
+  /**
+   * Memory for the requests of one worker (at most 8 of them), reused call after call: the kind of memory the
+   * peer likes best.
+   */
   buffer(worker: number, bytes: number): Uint8Array;
   /** The answer may lie in memory that the same worker's next call overwrites. */
   echo(message: Msg, worker: number): Promise<Msg>;

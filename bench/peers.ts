@@ -34,7 +34,10 @@ const loaders: Readonly<Record<string, () => Promise<Peer>>> = {
 };
 
 export const peerNames: readonly string[] = Object.keys(loaders);
-/** Those as in the quick start, and beside them one that gives all memory back and what most would use instead. */
+/**
+ * Those as in the quick start, and beside them one that gives all memory back and what most would use
+ * instead.
+ */
 const plainPeers: readonly string[] = ['quick start', 'quick start, new', 'rdma-rpc', 'grpc-js'];
 /** Those that show where a curve goes. */
 const stepPeers: readonly string[] = ['rdma-rpc', 'limit', 'grpc-js'];
@@ -44,7 +47,9 @@ function fitsLimit({ inFlight, payloadBytes, mixedBytes, sessions }: Scenario): 
   return inFlight <= (payloadBytes <= limitInlineMax ? limitCallsMax : limitBuffers);
 }
 
-/** What a peer can be asked. Bare sockets answer one question only, they are no RPC to be compared elsewhere. */
+/**
+ * What a peer can be asked. Bare sockets answer one question only, they are no RPC to be compared elsewhere.
+ */
 export function fits(peer: string, scenario: Scenario): boolean {
   const { name, kind, network, payloadBytes, besideBytes, sessions, plain, step } = scenario;
   if (kind === 'rest') return peer === 'quick start' || peer === 'grpc-js';

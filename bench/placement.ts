@@ -1,7 +1,7 @@
 /**
- * Which CPUs the two processes of a pair may use: each side has half of the cores to itself, or both share one
- * CPU. The scheduler alone may leave two busy processes on one CPU for seconds, and then says nothing of either.
- * Used by the orchestrators, which pin what they start with `taskset` (util-linux).
+ * Which CPUs the two processes of a pair may use: each side has half of the cores to itself, or both share
+ * one CPU. The scheduler alone may leave two busy processes on one CPU for seconds, and then says nothing of
+ * either. Used by the orchestrators, which pin what they start with `taskset` (util-linux).
  */
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';

@@ -1,4 +1,7 @@
-/** The readable results in full: a table for each scenario with ratios to grpc-js and to the limit. Markdown that also reads well in a terminal. */
+/**
+ * The readable results in full: a table for each scenario with ratios to grpc-js and to the limit. Markdown
+ * that also reads well in a terminal.
+ */
 import { cpus, release } from 'node:os';
 import type { Verdict } from './goals.ts';
 import { type Node, nodeText, ownNode } from './nodes.ts';

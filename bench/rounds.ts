@@ -14,14 +14,14 @@ import type { Row } from './rows.ts';
 import { placementOf, type Scenario } from './scenarios.ts';
 
 /**
- * `handshakesFirst`: for as long V8 compiles what a handshake runs, which is a third of what the first thousand
- * cost. The goal is about new sessions of a fleet that is up, whose servers have that behind them.
+ * `handshakesFirst`: for as long V8 compiles what a handshake runs, which is a third of what the first
+ * thousand cost. The goal is about new sessions of a fleet that is up, whose servers have that behind them.
  */
 const fullWindow: Window = { warmupMs: 400, measureMs: 1000, handshakesFirst: 3000 };
 const quickWindow: Window = { warmupMs: 150, measureMs: 200 };
 /**
- * As in the quick start: everything is new in the first second. The next one is for what it left to compile, to
- * collect and to touch for the first time: 256 MiB of arena take 1.6 s where a fresh page costs 25 us.
+ * As in the quick start: everything is new in the first second. The next one is for what it left to compile,
+ * to collect and to touch for the first time: 256 MiB of arena take 1.6 s where a fresh page costs 25 us.
  */
 const plainWindow: Window = { firstMs: 1000, warmupMs: 2500, measureMs: 800 };
 const quickPlainWindow: Window = { firstMs: 200, warmupMs: 400, measureMs: 200 };

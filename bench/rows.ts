@@ -12,8 +12,8 @@ export interface Row {
   besideBytes: number;
   callsPerSecond: number;
   /**
-   * Calls/s from the first call of both processes on, for as long as `Window.firstMs` says; 0 where that was not
-   * asked. `callsPerSecond` is then that of a later second.
+   * Calls/s from the first call of both processes on, for as long as `Window.firstMs` says; 0 where that was
+   * not asked. `callsPerSecond` is then that of a later second.
    */
   firstCallsPerSecond: number;
   /** Payload counted once, also when it is echoed. */

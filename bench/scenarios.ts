@@ -1,15 +1,23 @@
-/** What is measured: each scenario with its load and its placement. Used by the orchestrator and by the client process. */
+/**
+ * What is measured: each scenario with its load and its placement. Used by the orchestrator and by the client
+ * process.
+ */
 
 import type { Placement } from './placement.ts';
 
 export interface Scenario {
-  /** `<kind>-<payload>-x<in flight>`, `plain-…` for those as in the quick start, `tcp-…` over TCP: the name that rows and `--only` use. */
+  /**
+   * `<kind>-<payload>-x<in flight>`, `plain-…` for those as in the quick start, `tcp-…` over TCP: the name
+   * that rows and `--only` use.
+   */
   name: string;
   kind: 'echo' | 'put' | 'idle' | 'rest' | 'sessions' | 'handshakes' | 'opens';
   /** 'host': shared memory, unix sockets. 'tcp': TCP over loopback, for everybody. */
   network: 'host' | 'tcp';
   payloadBytes: number;
-  /** Calls in flight at once; each of these workers starts its next call when its last one has been answered. */
+  /**
+   * Calls in flight at once; each of these workers starts its next call when its last one has been answered.
+   */
   inFlight: number;
   /** Beside them one put after another of so many bytes, which is not counted among the calls; 0: none. */
   besideBytes: number;
@@ -115,7 +123,10 @@ const mixes: readonly Scenario[] = [8, 64].map((inFlight) =>
   mixed(load('echo', '32B', 32, inFlight), 3, '1MiB', MiB),
 );
 
-/** Large calls of a program as in the quick start, and then none: what is looked at is memory, before and after. */
+/**
+ * Large calls of a program as in the quick start, and then none: what is looked at is memory, before and
+ * after.
+ */
 const rest: Scenario = {
   ...load('echo', '1MiB', MiB, 8),
   name: 'rest-after-1MiB-x8',
@@ -175,8 +186,8 @@ export const scenarios: readonly Scenario[] = [
 
 /**
  * Where the processes of a row ran, in words: no latency is quoted without it. `placement`: undefined where
- * processes are not pinned. `polls`: the peer spins when `polling` is 'adaptive'. `threads`: its two sides are
- * threads of one process.
+ * processes are not pinned. `polls`: the peer spins when `polling` is 'adaptive'. `threads`: its two sides
+ * are threads of one process.
  */
 export function placementOf(
   { polling, together }: Pick<Scenario, 'polling' | 'together'>,

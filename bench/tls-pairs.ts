@@ -1,7 +1,7 @@
 /**
- * What TLS on the address takes of calls/s, which is less than rounds of a second differ by: both sides in one
- * process, small calls over tcp, and blocks of calls in turn through a session with TLS and one without, as
- * long as it takes to say. A third session, without as well, shows what the method makes of no difference.
+ * What TLS on the address takes of calls/s, which is less than rounds of a second differ by: both sides in
+ * one process, small calls over tcp, and blocks of calls in turn through a session with TLS and one without,
+ * as long as it takes to say. A third session, without as well, shows what the method makes of no difference.
  *
  *   node dist/bench/tls-pairs.js [PAIRS] [CALLS]
  */

@@ -1,12 +1,12 @@
 /**
- * What a second worker thread brings: a server of one and a server of two threads behind one address, each with
- * the same two client processes, in alternating windows. To run by hand, after setup:
+ * What a second worker thread brings: a server of one and a server of two threads behind one address, each
+ * with the same two client processes, in alternating windows. To run by hand, after setup:
  *
  *   node dist/bench/workers.js [--rounds 7] [--ms 500] [--bytes 32]
  *
  * Prints a line for each server as JSON, medians of the rounds, and how many times what one thread can do two
- * can: by calls/s, which says something only where each thread has a CPU that no client wants, and by CPU time,
- * of the whole server's process for each call. Nobody spins, since that would count as CPU.
+ * can: by calls/s, which says something only where each thread has a CPU that no client wants, and by CPU
+ * time, of the whole server's process for each call. Nobody spins, since that would count as CPU.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { rmSync } from 'node:fs';

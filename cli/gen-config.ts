@@ -34,7 +34,10 @@ function isTexts(value: unknown): boolean {
   return Array.isArray(value) && value.every((each) => typeof each === 'string');
 }
 
-/** The block of the nearest package.json, with paths as seen from `from`; undefined when there is none. Throws Error with what is wrong in it. */
+/**
+ * The block of the nearest package.json, with paths as seen from `from`; undefined when there is none. Throws
+ * Error with what is wrong in it.
+ */
 export function findConfig(from: string): GenConfig | undefined {
   const directory = nearest(from);
   if (directory === undefined) return undefined;

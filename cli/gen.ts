@@ -1,4 +1,7 @@
-/** `rdma-rpc gen`: .proto files to TypeScript. Finds the files, calls generate(), prints what it says; `--watch` repeats that. */
+/**
+ * `rdma-rpc gen`: .proto files to TypeScript. Finds the files, calls generate(), prints what it says;
+ * `--watch` repeats that.
+ */
 import { relative, resolve } from 'node:path';
 import { type Command, CommanderError, Option } from '#commander';
 import pc from '#picocolors';

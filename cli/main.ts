@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 /**
- * `rdma-rpc`, the command. Exit codes: 0 it worked, 1 the input is wrong or the output cannot be written, 2 the command line is wrong.
+ * `rdma-rpc`, the command. Exit codes: 0 it worked, 1 the input is wrong or the output cannot be written, 2
+ * the command line is wrong.
  */
 import { Command, CommanderError } from '#commander';
 import { addBenchCommand } from './bench/bench.ts';

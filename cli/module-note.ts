@@ -1,4 +1,7 @@
-/** What `rdma-rpc gen` says once where its output, ES modules, lands in a CommonJS package, which is what `npm init -y` makes. */
+/**
+ * What `rdma-rpc gen` says once where its output, ES modules, lands in a CommonJS package, which is what `npm
+ * init -y` makes.
+ */
 import { readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 

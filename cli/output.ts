@@ -1,10 +1,14 @@
 /**
- * What may be printed of what others say, and output that nobody takes: standard output that is closed or full ends the command, since all else it would do is print; a file of the user's is told by its
- * name. Called by the commands.
+ * What may be printed of what others say, and output that nobody takes: standard output that is closed or
+ * full ends the command, since all else it would do is print; a file of the user's is told by its name.
+ * Called by the commands.
  */
 import { writeFileSync } from 'node:fs';
 
-/** Writes all of it, also where the system takes a part at a time. Throws an Error with the name of the file, which may be open already. */
+/**
+ * Writes all of it, also where the system takes a part at a time. Throws an Error with the name of the file,
+ * which may be open already.
+ */
 export function writeOutput(
   path: string,
   text: string | Uint8Array,

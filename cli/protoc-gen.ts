@@ -1,7 +1,8 @@
 #!/usr/bin/env node
 /**
- * `protoc-gen-rdma-rpc`, the plugin for protoc and buf: reads a request from standard input, writes the response to standard output. What is wrong with
- * the input is part of the response, which protoc prints; exit code 1 means that the plugin itself could not run.
+ * `protoc-gen-rdma-rpc`, the plugin for protoc and buf: reads a request from standard input, writes the
+ * response to standard output. What is wrong with the input is part of the response, which protoc prints;
+ * exit code 1 means that the plugin itself could not run.
  */
 import { formatDiagnostic } from '../codegen/diagnostic.ts';
 import { runPlugin } from '../codegen/plugin.ts';

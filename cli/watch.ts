@@ -10,7 +10,10 @@ export interface WatchOptions {
   readonly onChange: () => Promise<readonly string[] | undefined>;
 }
 
-/** Editors empty a file before they write it, and save several at once: the task waits until it has been quiet for so long. */
+/**
+ * Editors empty a file before they write it, and save several at once: the task waits until it has been quiet
+ * for so long.
+ */
 const quietMs = 50;
 
 export async function watchFiles(options: WatchOptions): Promise<void> {

@@ -1,5 +1,6 @@
 /**
- * What the generator has to say about its input, with the place. Collected over all files before anything is written; the CLI prints them.
+ * What the generator has to say about its input, with the place. Collected over all files before anything is
+ * written; the CLI prints them.
  */
 
 export interface Diagnostic {
@@ -36,13 +37,19 @@ export function formatDiagnostic(diagnostic: Diagnostic): string {
   );
 }
 
-/** Characters of a line around the caret, of a word in a message, and of a piece of source: input may be one line of megabytes. */
+/**
+ * Characters of a line around the caret, of a word in a message, and of a piece of source: input may be one
+ * line of megabytes.
+ */
 const lineMax = 120;
 const wordMax = 80;
 /** Diagnostics of one file: who has more has one cause for most of them. */
 const perFile = 100;
 
-/** The line that is meant with a caret below, or nothing when there is none. Of a long line what is around the caret. */
+/**
+ * The line that is meant with a caret below, or nothing when there is none. Of a long line what is around the
+ * caret.
+ */
 export function quoteSource({ sourceLine, column, text }: Diagnostic): string {
   if (sourceLine === undefined) return '';
   const place = Math.min(column - 1, sourceLine.length);
@@ -100,7 +107,10 @@ export class Reporter {
 
 const cut = (text: string): string => (text.length <= wordMax ? text : `${text.slice(0, wordMax - 1)}…`);
 
-/** The input has errors and nothing has been written. `diagnostics` has all that were found, warnings included. */
+/**
+ * The input has errors and nothing has been written. `diagnostics` has all that were found, warnings
+ * included.
+ */
 export class GenerateError extends Error {
   override readonly name = 'GenerateError';
   readonly diagnostics: readonly Diagnostic[];

@@ -1,6 +1,6 @@
 /**
- * From file names to a linked schema: finds and reads the .proto files, those asked for and all that they import, each once. Collects what goes
- * wrong instead of stopping at the first error. Called by generate().
+ * From file names to a linked schema: finds and reads the .proto files, those asked for and all that they
+ * import, each once. Collects what goes wrong instead of stopping at the first error. Called by generate().
  */
 import { existsSync } from 'node:fs';
 import { join, relative, resolve, sep } from 'node:path';
@@ -98,8 +98,8 @@ class Loader {
   }
 
   /**
-   * A file and all that it imports. By a list of what is open instead of by calls of its own: chains of imports may be longer than the stack is deep. `open` is
-   * also what tells that files import each other.
+   * A file and all that it imports. By a list of what is open instead of by calls of its own: chains of
+   * imports may be longer than the stack is deep. `open` is also what tells that files import each other.
    */
   load(path: string, file: string): void {
     const open = new Map<string, Open>();
@@ -141,8 +141,9 @@ class Loader {
   }
 
   /**
-   * After its imports: every file comes after what it needs. One with a syntax error has holes and is left out; who imports it is linked all the
-   * same, and the schema sees to it that nobody is blamed for names that may be there.
+   * After its imports: every file comes after what it needs. One with a syntax error has holes and is left
+   * out; who imports it is linked all the same, and the schema sees to it that nobody is blamed for names
+   * that may be there.
    */
   #close({ path, parsed, reporter }: Open): void {
     if (parsed.broken) {
@@ -189,7 +190,8 @@ class Loader {
   }
 
   link(): Loaded {
-    // Options are declared there, whether anybody imports it or not; who imports it seldom wants it generated. Ours stands in for one that is broken.
+    // Options are declared there, whether anybody imports it or not; who imports it seldom wants it
+    // generated. Ours stands in for one that is broken.
     const asked = [...this.#parsed.keys()].filter((path) => path !== descriptorPath || this.#asked.has(path));
     if (!this.#parsed.has(descriptorPath))
       this.load(descriptorPath, join(bundledDirectory(), descriptorPath));
@@ -222,7 +224,10 @@ function isUtf16(bytes: Uint8Array): boolean {
   );
 }
 
-/** `runtimeApart`: well-known types are taken from the runtime, whatever copies of their .proto files lie about. */
+/**
+ * `runtimeApart`: well-known types are taken from the runtime, whatever copies of their .proto files lie
+ * about.
+ */
 export function loadFiles(
   files: readonly string[],
   include: readonly string[],

@@ -1,6 +1,7 @@
 /**
- * The way in for protoc and buf: a CodeGeneratorRequest to a CodeGeneratorResponse. The same engine as generate(), from linked descriptors on, so the
- * files are the same. Called by cli/protoc-gen.ts; nothing here reads or writes streams.
+ * The way in for protoc and buf: a CodeGeneratorRequest to a CodeGeneratorResponse. The same engine as
+ * generate(), from linked descriptors on, so the files are the same. Called by cli/protoc-gen.ts; nothing
+ * here reads or writes streams.
  */
 import {
   CodeGeneratorRequest,

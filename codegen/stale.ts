@@ -1,4 +1,6 @@
-/** Generated files that nothing generates any more: what `--check` must not pass over. Called by generate(). */
+/**
+ * Generated files that nothing generates any more: what `--check` must not pass over. Called by generate().
+ */
 import { closeSync, existsSync, openSync, readSync } from 'node:fs';
 import { join } from 'node:path';
 import { globSync } from '#tinyglobby';
@@ -21,7 +23,9 @@ function sourceOf(file: string): string | undefined {
   }
 }
 
-/** Other runs may have the same directory for their output: what they made has a source that is still there. */
+/**
+ * Other runs may have the same directory for their output: what they made has a source that is still there.
+ */
 export function staleFiles(
   directory: string,
   outputs: readonly Output[],

@@ -1,6 +1,6 @@
 /**
- * Writes a set of text files: all of them or none. Called by generate() and scaffold(). A place that cannot be written to is wrong input like any other, and
- * told as a GenerateError.
+ * Writes a set of text files: all of them or none. Called by generate() and scaffold(). A place that cannot
+ * be written to is wrong input like any other, and told as a GenerateError.
  */
 import {
   accessSync,
@@ -29,7 +29,10 @@ export function textOf(file: string): string | undefined {
   });
 }
 
-/** Texts by absolute path. All of them are on the disk, each beside its place, before one of them takes its place. */
+/**
+ * Texts by absolute path. All of them are on the disk, each beside its place, before one of them takes its
+ * place.
+ */
 export function writeTexts(texts: ReadonlyMap<string, string>): void {
   const drafts: { readonly draft: string; readonly place: string; readonly file: string }[] = [];
   try {
@@ -37,7 +40,8 @@ export function writeTexts(texts: ReadonlyMap<string, string>): void {
       orRefuse(file, () => {
         makeDirectory(dirname(file));
         const there = existsSync(file);
-        // A rename would ask for the right to write to the directory only, and would put a file where a link is.
+        // A rename would ask for the right to write to the directory only, and would put a file where a link
+        // is.
         if (there) accessSync(file, constants.W_OK);
         const place = there ? realpathSync(file) : file;
         const draft = `${place}.${process.pid}.new`;
@@ -52,7 +56,10 @@ export function writeTexts(texts: ReadonlyMap<string, string>): void {
   }
 }
 
-/** By steps: asked to make all of them, Node never ends below a directory that is there and takes none, such as /proc. */
+/**
+ * By steps: asked to make all of them, Node never ends below a directory that is there and takes none, such
+ * as /proc.
+ */
 function makeDirectory(directory: string): void {
   if (existsSync(directory)) return;
   const above = dirname(directory);

@@ -1,6 +1,6 @@
 /**
- * Where the addon's binary is: in this package, or, when a bundler has put this code into another file, near that file. Called once, by
- * native.ts.
+ * Where the addon's binary is: in this package, or, when a bundler has put this code into another file, near
+ * that file. Called once, by native.ts.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
@@ -15,7 +15,8 @@ const recipe =
 
 /** This file, or the bundle that it has become a part of. */
 function ownFile(): string | undefined {
-  // A bundle of CommonJS has no import.meta.url, and one of webpack's has that of the machine where it was made.
+  // A bundle of CommonJS has no import.meta.url, and one of webpack's has that of the machine where it was
+  // made.
   const url = import.meta.url as string | undefined;
   if (url?.startsWith('file:') && existsSync(fileURLToPath(url))) return fileURLToPath(url);
   return typeof __filename === 'string' ? __filename : process.argv[1];

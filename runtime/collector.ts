@@ -1,8 +1,8 @@
 /**
- * What makes V8 collect now. Node gives a program no function for it; a context of `node:vm` has one when it is made
- * while the flag is set, as test tools make use of, too. Taken when it is first needed (2 ms). Called by native code
- * for messages that were dropped (native/binding/buffers/young_buffers.h) and for streams that were (connect), on any
- * JS thread.
+ * What makes V8 collect now. Node gives a program no function for it; a context of `node:vm` has one when it
+ * is made while the flag is set, as test tools make use of, too. Taken when it is first needed (2 ms). Called
+ * by native code for messages that were dropped (native/binding/buffers/young_buffers.h) and for streams that
+ * were (connect), on any JS thread.
  */
 /** Collects the whole heap, or its young objects only: those that were made a short while ago. */
 export type Collector = (what: 'all' | 'young') => void;

@@ -1,28 +1,40 @@
 /**
- * The fabrics, a row each: all that TypeScript has to know of how they differ. Nobody else in `runtime/` or `cli/` asks for
- * a fabric by its name, so a new one is a row here and a folder in `native/fabric` (CONTRIBUTING has the list). Constants,
- * read by lane/ and control/ on every JS thread.
+ * The fabrics, a row each: all that TypeScript has to know of how they differ. Nobody else in `runtime/` or
+ * `cli/` asks for a fabric by its name, so a new one is a row here and a folder in `native/fabric`
+ * (CONTRIBUTING has the list). Constants, read by lane/ and control/ on every JS thread.
  */
 
 export interface FabricRow {
   /**
-   * What the two sides of a session must share: one process; one host, as processes that may open each other's memory
-   * through /proc; one kernel, as containers and other users do; or nothing but a network.
+   * What the two sides of a session must share: one process; one host, as processes that may open each
+   * other's memory through /proc; one kernel, as containers and other users do; or nothing but a network.
    */
   readonly reach: 'process' | 'host' | 'kernel' | 'network';
-  /** Where a client's queue pair connects to by itself: to the server's host:port, or to the path of its unix socket. */
+  /**
+   * Where a client's queue pair connects to by itself: to the server's host:port, or to the path of its unix
+   * socket.
+   */
   readonly dials: 'nothing' | 'hostPort' | 'path';
   /** It is opened on an RDMA device, which the option `verbs` chooses. */
   readonly hasDevice: boolean;
-  /** Whose default size of a slot it has: that of shared memory, or that of what has to be registered (limits.ts). */
+  /**
+   * Whose default size of a slot it has: that of shared memory, or that of what has to be registered
+   * (limits.ts).
+   */
   readonly slots: 'shared' | 'registered';
-  /** Each session has a context of its own: what is shown to one peer of a context is shown to all of its peers. */
+  /**
+   * Each session has a context of its own: what is shown to one peer of a context is shown to all of its
+   * peers.
+   */
   readonly isAlone: boolean;
-  /** Its credits are granted out of receives that sessions share, where both sides know how (docs/WIRE.md, section 4). */
+  /**
+   * Its credits are granted out of receives that sessions share, where both sides know how (docs/WIRE.md,
+   * section 4).
+   */
   readonly grants: boolean;
   /**
-   * Whether a server whose fabrics were not named opens it in listen(): in any case; where it has opened no other one; or
-   * only when a client comes, since a device that is open holds locked memory.
+   * Whether a server whose fabrics were not named opens it in listen(): in any case; where it has opened no
+   * other one; or only when a client comes, since a device that is open holds locked memory.
    */
   readonly opens: 'early' | 'instead' | 'late';
 }

@@ -1,6 +1,6 @@
 /**
- * Client and server in one process without sockets, on the simulated fabric: messages are encoded, sent and decoded by the same code as
- * between processes. Meant for tests of services and clients.
+ * Client and server in one process without sockets, on the simulated fabric: messages are encoded, sent and
+ * decoded by the same code as between processes. Meant for tests of services and clients.
  */
 import { duplexPair } from 'node:stream';
 import { ClientChannel } from './client/channel.ts';
@@ -22,8 +22,8 @@ function subset(options: object, rules: object): object {
 }
 
 /**
- * A channel to a server that `register` adds services to. Closing the channel shuts the server down. Options are those of server and channel;
- * a limit that both have applies to both.
+ * A channel to a server that `register` adds services to. Closing the channel shuts the server down. Options
+ * are those of server and channel; a limit that both have applies to both.
  */
 export function createInProcessChannel(
   register: (server: Pick<Server, 'add' | 'use' | 'with'>) => void,

@@ -4,7 +4,10 @@
 
 /** What a context must know of the JS runtime. */
 export interface RuntimeNeeds {
-  /** What wakes the JS thread: its own event loop, or a thread that waits, where there is no libuv. Default `libuv`. */
+  /**
+   * What wakes the JS thread: its own event loop, or a thread that waits, where there is no libuv. Default
+   * `libuv`.
+   */
   loop?: 'libuv' | 'thread';
   /** Who tells that a block's ArrayBuffer was collected: its memory, or the object. Default `memory`. */
   collected?: 'memory' | 'object';
@@ -14,8 +17,9 @@ export interface RuntimeNeeds {
 const oldest = { bun: [1, 4], deno: [2, 9] } as const;
 
 /**
- * What a context needs to know. Node: nothing. Bun ends the process in `uv_poll_init`, and Deno calls back from libuv without a handle
- * scope, so there a thread waits; Deno tells an ArrayBuffer's end only to finalizers of the object.
+ * What a context needs to know. Node: nothing. Bun ends the process in `uv_poll_init`, and Deno calls back
+ * from libuv without a handle scope, so there a thread waits; Deno tells an ArrayBuffer's end only to
+ * finalizers of the object.
  *
  * Throws on a version that is too old, in one sentence.
  */

@@ -1,8 +1,11 @@
-/** What is said where the addon does not load. Called by native.ts and addon-path.ts, once, when things have gone wrong. */
+/**
+ * What is said where the addon does not load. Called by native.ts and addon-path.ts, once, when things have
+ * gone wrong.
+ */
 
 /**
- * Why there is no addon that loads, and what to do. `glibc` is the version that this process runs on, undefined where its C library is
- * another one.
+ * Why there is no addon that loads, and what to do. `glibc` is the version that this process runs on,
+ * undefined where its C library is another one.
  */
 export function whyNoAddon(what: string, { glibc }: { readonly glibc: string | undefined }): string {
   const forbidden = whoForbids();
@@ -15,7 +18,9 @@ export function whyNoAddon(what: string, { glibc }: { readonly glibc: string | u
   return `rdma-rpc: ${what}. ${remedy}`;
 }
 
-/** The flag of Node under which no addon can be loaded, and what to do about it; undefined when there is none. */
+/**
+ * The flag of Node under which no addon can be loaded, and what to do about it; undefined when there is none.
+ */
 function whoForbids(): string | undefined {
   const { permission } = process as { permission?: { has(scope: string): boolean } };
   const flags = [...process.execArgv, ...(process.env.NODE_OPTIONS ?? '').split(' ')];

@@ -1,4 +1,7 @@
-/** The counters of a context, as native/binding/objects/stats_object.h makes them. Part of the native boundary (native.ts). */
+/**
+ * The counters of a context, as native/binding/objects/stats_object.h makes them. Part of the native boundary
+ * (native.ts).
+ */
 /** Counters of one context since its start; plain numbers, read by the demo's table, tests and `info`. */
 export interface Stats {
   /** A stream is one; its parts are none. */
@@ -21,7 +24,9 @@ export interface Stats {
   /** Of frames. What READs and WRITEs move is in `bulkReadBytes` and `bulkWriteBytes` of the server. */
   sentBytes: number;
   receivedBytes: number;
-  /** Attempts at calls beyond their first (retries, hedging). Of this thread: one of its contexts has them. */
+  /**
+   * Attempts at calls beyond their first (retries, hedging). Of this thread: one of its contexts has them.
+   */
   retries: number;
   /** Completions that were polled. */
   completions: number;
@@ -56,7 +61,10 @@ export interface Stats {
   turns: number;
   batches: number;
   sleeps: number;
-  /** In the last second or two of traffic: how long the thread did not look for completions, since it was busy elsewhere. */
+  /**
+   * In the last second or two of traffic: how long the thread did not look for completions, since it was busy
+   * elsewhere.
+   */
   loopLagMaxUs: number;
 }
 

@@ -1,6 +1,6 @@
 /**
- * The words that JS and native code exchange through shared arrays (native.ts), each with its one name. Mirrored by native/session/boundary.h;
- * test/native/boundary.test.ts compares the two.
+ * The words that JS and native code exchange through shared arrays (native.ts), each with its one name.
+ * Mirrored by native/session/boundary.h; test/native/boundary.test.ts compares the two.
  */
 
 /** Int32 words of one submission. A slot holds `slotPayloadOffset` spare bytes, then `metadata | message`. */
@@ -8,13 +8,20 @@ export const Sub = {
   /** SubOp */
   op: 0,
   session: 1,
-  /** REQUEST, PART: call slot, chosen from the session's `callSlots`, unused now. RESPONSE: the `call` word of the request's event. */
+  /**
+   * REQUEST, PART: call slot, chosen from the session's `callSlots`, unused now. RESPONSE: the `call` word of
+   * the request's event.
+   */
   call: 2,
   /** REQUEST, PART: method id. */
   method: 3,
-  /** RESPONSE: status code, plus `notRun` when the handler did not run (the caller then learns processed: no). */
+  /**
+   * RESPONSE: status code, plus `notRun` when the handler did not run (the caller then learns processed: no).
+   */
   status: 3,
-  /** Send slot number, taken from the free stack. Native code puts it back when the fabric is done with it. */
+  /**
+   * Send slot number, taken from the free stack. Native code puts it back when the fabric is done with it.
+   */
   slot: 4,
   /** Bytes of metadata (0: none), at the payload offset of the slot. */
   metadataBytes: 5,
@@ -28,19 +35,25 @@ export const Sub = {
 export const SubOp = { request: 1, response: 2, part: 3 } as const;
 /** Bit of a response's `status` word: the handler did not run. */
 export const notRun = 0x100;
-/** Bits of a bulk submission: its pieces are an image (docs/WIRE.md §2.4); the response goes into its sink or nowhere. */
+/**
+ * Bits of a bulk submission: its pieces are an image (docs/WIRE.md §2.4); the response goes into its sink or
+ * nowhere.
+ */
 export const submitImage = 1;
 export const submitSinkOnly = 2;
 
 /**
- * Int32 words of one event. A place that kinds of events use for different things has a name for each; what an event does not have
- * is 0.
+ * Int32 words of one event. A place that kinds of events use for different things has a name for each; what
+ * an event does not have is 0.
  */
 export const Ev = {
   /** EvKind */
   kind: 0,
   session: 1,
-  /** REQUEST, CANCELLED: opaque call handle for the response. SETTLED, FAILED, RELEASED: the call slot that the request was submitted with. */
+  /**
+   * REQUEST, CANCELLED: opaque call handle for the response. SETTLED, FAILED, RELEASED: the call slot that
+   * the request was submitted with.
+   */
   call: 2,
   /** SENT: what `submitBulk` has returned. */
   token: 2,
@@ -77,7 +90,10 @@ export const Ev = {
   processed: 10,
   /** REQUEST, PART_WAITS: 1 for a part of a stream, else 0. */
   part: 10,
-  /** Plus 1: which of the session's receive slots the frame is in, or from `briefSlots` on, which place of `briefMessages`. */
+  /**
+   * Plus 1: which of the session's receive slots the frame is in, or from `briefSlots` on, which place of
+   * `briefMessages`.
+   */
   receiveSlot: 11,
   words: 12,
 } as const;
@@ -86,26 +102,39 @@ export const EvKind = {
   request: 1,
   /** Client: the call's response is here, no memory of the call is exposed any more. Bytes as above. */
   settled: 2,
-  /** Client: the call ended without the peer's answer (session lost, refused here, cancelled). Nothing is exposed any more, unless it is held (Held). */
+  /**
+   * Client: the call ended without the peer's answer (session lost, refused here, cancelled). Nothing is
+   * exposed any more, unless it is held (Held).
+   */
   failed: 3,
   /** Server: the client gave the call up; respond or not, the answer is dropped. */
   cancelled: 4,
   /** A bulk submission's memory (token) is no longer in use: drop references to its buffers. */
   sent: 5,
-  /** The session is over; `sessionError(session)` says why. Comes after the last event of its calls. Exactly once. */
+  /**
+   * The session is over; `sessionError(session)` says why. Comes after the last event of its calls. Exactly
+   * once.
+   */
   sessionDown: 6,
   /** Send slots are free again after the stack was found empty. */
   slotsFree: 7,
   /** A registration was evicted: `keyLow` and `keyHigh` are the buffer's key. */
   evicted: 8,
-  /** The session's queue pair is connected. After each connectSession() that returned '' there is one of this or of sessionDown, whichever comes first. */
+  /**
+   * The session's queue pair is connected. After each connectSession() that returned '' there is one of this
+   * or of sessionDown, whichever comes first.
+   */
   sessionUp: 9,
   /**
-   * A large message of a stream waits until it is wanted, since what may be fetched ahead is. Server: `call` is the handle of the request (`want` it, or answer it unread),
-   * and its metadata is there as in a REQUEST. Client: `call` is the call slot of the request that it answers.
+   * A large message of a stream waits until it is wanted, since what may be fetched ahead is. Server: `call`
+   * is the handle of the request (`want` it, or answer it unread), and its metadata is there as in a REQUEST.
+   * Client: `call` is the call slot of the request that it answers.
    */
   partWaits: 10,
-  /** Client: the peer has let go of a call that FAILED with Held.slot. The call slot is free. SENT has come before. */
+  /**
+   * Client: the peer has let go of a call that FAILED with Held.slot. The call slot is free. SENT has come
+   * before.
+   */
   released: 11,
   /** Arena memory has come free after JS asked by Ctl.wantMemory. */
   memoryFree: 12,
@@ -114,11 +143,16 @@ export const EvKind = {
   /** The device was removed: its sessions go down, and nothing new can be made. Once. */
   deviceGone: 14,
 } as const;
-/** What a given-up call still has while the peer has not answered its cancel: `held` word of a FAILED event. */
+/**
+ * What a given-up call still has while the peer has not answered its cancel: `held` word of a FAILED event.
+ */
 export const Held = {
   /** Its call slot, until RELEASED. */
   slot: 1,
-  /** The block that was given for the answer: the peer may still write to it, so it must be taken from the application. */
+  /**
+   * The block that was given for the answer: the peer may still write to it, so it must be taken from the
+   * application.
+   */
   sink: 2,
 } as const;
 /** `region` of a message in its receive slot, and of one that came in segments. */
@@ -126,12 +160,18 @@ export const receiveSlab = -1;
 export const wholeMessage = -2;
 /** Receive slots from here on are places of `briefMessages`. */
 export const briefSlots = 1 << 24;
-/** The first window of a session's receives has 2 to this power slots, and each further one as many as all before it. */
+/**
+ * The first window of a session's receives has 2 to this power slots, and each further one as many as all
+ * before it.
+ */
 export const firstWindowBits = 2;
 /** The number of the window that a receive slot is in. */
 export const receiveWindow = (slot: number): number =>
   32 - firstWindowBits - Math.clz32(slot | ((1 << firstWindowBits) - 1));
-/** Int32 words of a piece in `pieces`, which lies in a block of the arena. `lent`: 1, the application has that, too. */
+/**
+ * Int32 words of a piece in `pieces`, which lies in a block of the arena. `lent`: 1, the application has
+ * that, too.
+ */
 export const Piece = { block: 0, offset: 1, bytes: 2, lent: 3, words: 4 } as const;
 /** In `keys` of `submitBulk`: the piece lies in an arena block that the application has, too. */
 export const leasedMemory = -1;
@@ -179,10 +219,16 @@ export const Ctl = {
   sessions: 5,
   /** Attempts at calls beyond their first, counted by JS. */
   retries: 6,
-  /** What the last submitBulk that was refused with noMemory has asked of the arena in vain, as 32 bits without a sign. */
+  /**
+   * What the last submitBulk that was refused with noMemory has asked of the arena in vain, as 32 bits
+   * without a sign.
+   */
   shortBytes: 7,
   words: 16,
 } as const;
 
-/** Int32 words of `sessionSlots`, by place of a session: send slots that native code holds for it; 1 when JS found that it may have none, so that slotsFree waits until it may. */
+/**
+ * Int32 words of `sessionSlots`, by place of a session: send slots that native code holds for it; 1 when JS
+ * found that it may have none, so that slotsFree waits until it may.
+ */
 export const Slots = { held: 0, wanted: 1, words: 2 } as const;

@@ -1,4 +1,7 @@
-/** What native code says of the RDMA devices of this machine, for `rdma-rpc info` and the choice of a fabric. Part of the native boundary (native.ts). */
+/**
+ * What native code says of the RDMA devices of this machine, for `rdma-rpc info` and the choice of a fabric.
+ * Part of the native boundary (native.ts).
+ */
 export interface VerbsGid {
   index: number;
   gid: string;
@@ -37,7 +40,10 @@ export interface VerbsCapabilities {
   anyMemory: boolean;
   /** Memory of the application is copied first, since the CPU reads it after the post. */
   copiesLate: boolean;
-  /** A request of up to this many bytes costs less when memory of the application is copied first; 0: none does. */
+  /**
+   * A request of up to this many bytes costs less when memory of the application is copied first; 0: none
+   * does.
+   */
   copiedRequestBytes: number;
   peersKeepAccess: boolean;
   /** READs land in memory that the peer may write (iWARP). */

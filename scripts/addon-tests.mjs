@@ -1,5 +1,6 @@
 /**
- * The tests that run on the addon, with the addon built with sanitizers, beside the native tests that are, and their libraries loaded before Node.
+ * The tests that run on the addon, with the addon built with sanitizers, beside the native tests that are,
+ * and their libraries loaded before Node.
  *
  *   node scripts/addon-tests.mjs --sanitize=address,undefined [--build]     --build: and do not run them
  */
@@ -16,7 +17,9 @@ const FOLDERS = ['test/native', 'test/runtime', 'test/stream', 'test/states', 't
 const TEST_LIMIT_MS = 120_000;
 /** Messages that test/runtime/rewritten.test.ts decodes while another process rewrites them: a minute. */
 const REWRITTEN = 100_000;
-/** Lives of channels in test/states: a tenth of those that run without sanitizers, which make each take 20 ms. */
+/**
+ * Lives of channels in test/states: a tenth of those that run without sanitizers, which make each take 20 ms.
+ */
 const SEEDS = 200;
 /** Four minutes on an idle machine with two cores. */
 const LIMIT_MS = 45 * 60_000;

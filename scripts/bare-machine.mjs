@@ -1,13 +1,15 @@
 /**
- * A machine that has never seen this project: Debian's minimum, git, Node and npm, in a root of its own. HEAD is cloned into it and commands run
- * there, so that nothing which happens to be installed on this machine can stand in for a step that set-up lacks. Needs root, mounts
- * and mmdebstrap; says "not run" and why where it cannot have them, and ends with 77.
+ * A machine that has never seen this project: Debian's minimum, git, Node and npm, in a root of its own. HEAD
+ * is cloned into it and commands run there, so that nothing which happens to be installed on this machine can
+ * stand in for a step that set-up lacks. Needs root, mounts and mmdebstrap; says "not run" and why where it
+ * cannot have them, and ends with 77.
  *
  *   node scripts/bare-machine.mjs [--user] [--packages] [--take] [--node MAJOR] [COMMAND ...]
  *
- * Without COMMAND: those of the README, then the tests that read the tree without git, as from a tarball. --user: as somebody who is not root and
- * has no sudo. --packages: with the Debian packages that set-up would install. --take: what was built there becomes this checkout's, as far as
- * it has nothing of its own. --node: with that Node instead of this machine's. What the commands leave in build/results is recorded here.
+ * Without COMMAND: those of the README, then the tests that read the tree without git, as from a tarball.
+ * --user: as somebody who is not root and has no sudo. --packages: with the Debian packages that set-up would
+ * install. --take: what was built there becomes this checkout's, as far as it has nothing of its own. --node:
+ * with that Node instead of this machine's. What the commands leave in build/results is recorded here.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import {
@@ -37,7 +39,10 @@ const COMMAND_LIMIT_MS = 30 * 60_000;
 /** Also where temporary files are kept in memory: a root with its build takes 3 GB. */
 const ROOTS = '/var/tmp';
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
-/** The way to the registries is this machine's, not the project's; how much is tested, its caller's choice (test/extent.ts). */
+/**
+ * The way to the registries is this machine's, not the project's; how much is tested, its caller's choice
+ * (test/extent.ts).
+ */
 const PASSED_ON = [
   'http_proxy',
   'https_proxy',
@@ -129,7 +134,10 @@ async function debianTarball() {
   return tarball;
 }
 
-/** Node, npm and Node's headers, as they are installed here; `major`: with the program of that version (quickstart-tools.mjs). */
+/**
+ * Node, npm and Node's headers, as they are installed here; `major`: with the program of that version
+ * (quickstart-tools.mjs).
+ */
 async function layNode(root, major) {
   const prefix = dirname(dirname(process.execPath));
   const put = (from, to) => cpSync(from, join(root, 'usr', to), { recursive: true, verbatimSymlinks: true });
@@ -210,8 +218,9 @@ function made() {
 }
 
 /**
- * Moves what was made in the machine into this checkout, so that CI does not compile the same commit twice. It fits,
- * since the machine has the checkout at the same path; the stamps of its steps say what it was made of.
+ * Moves what was made in the machine into this checkout, so that CI does not compile the same commit twice.
+ * It fits, since the machine has the checkout at the same path; the stamps of its steps say what it was made
+ * of.
  */
 async function take(checkout) {
   for (const path of made()) {

@@ -1,4 +1,7 @@
-/** Installs the frameworks that the benchmarks compare with (bench/peers), once. Used by scripts/bench.mjs and scripts/bench-stream.mjs. */
+/**
+ * Installs the frameworks that the benchmarks compare with (bench/peers), once. Used by scripts/bench.mjs and
+ * scripts/bench-stream.mjs.
+ */
 import { run } from './command.mjs';
 import { step } from './step.mjs';
 

@@ -1,4 +1,7 @@
-/** The benchmark of streams, after setup: starts dist/bench/stream/main.js with the arguments given. Its peers are those of scripts/bench.mjs. */
+/**
+ * The benchmark of streams, after setup: starts dist/bench/stream/main.js with the arguments given. Its peers
+ * are those of scripts/bench.mjs.
+ */
 import { spawnSync } from 'node:child_process';
 import { installPeers } from './bench-peers.mjs';
 import { root } from './command.mjs';

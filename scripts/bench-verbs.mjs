@@ -1,6 +1,6 @@
 /**
- * The benchmark of real RDMA, after setup: installs perftest, builds the native part and starts dist/bench/verbs/main.js with the
- * arguments given.
+ * The benchmark of real RDMA, after setup: installs perftest, builds the native part and starts
+ * dist/bench/verbs/main.js with the arguments given.
  */
 import { spawnSync } from 'node:child_process';
 import { configure } from './cmake.mjs';

@@ -1,13 +1,16 @@
 /**
- * Puts parts of dist/bundle together that are always imported together. esbuild makes a part for each set of entry points that
- * share something, and with some thirty of those `rdma-rpc` came in 46 parts: most of the time that it took to import was spent on
- * finding, reading and linking files. A step of bundle.mjs.
+ * Puts parts of dist/bundle together that are always imported together. esbuild makes a part for each set of
+ * entry points that share something, and with some thirty of those `rdma-rpc` came in 46 parts: most of the
+ * time that it took to import was spent on finding, reading and linking files. A step of bundle.mjs.
  */
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { build } from 'esbuild';
 
-/** `import { a, b as c } from "./part.js";`, `import "./part.js";`, and what follows `export` in the same form. */
+/**
+ * `import { a, b as c } from "./part.js";`, `import "./part.js";`, and what follows `export` in the same
+ * form.
+ */
 const IMPORT = /^import(?: \{([^}]*)\} from)? "\.\/([^"]+)";$/gm;
 const EXPORT = /^export \{([^}]*)\};$/gm;
 
@@ -61,7 +64,10 @@ class Parts {
 
   /** Makes one part, `name`, of those in `group`, none of which may be an entry point. */
   async merge(name, group) {
-    /** What a part exports is called the same in the one that takes its place, unless another part has such a name. */
+    /**
+     * What a part exports is called the same in the one that takes its place, unless another part has such a
+     * name.
+     */
     const names = new Map();
     const taken = new Set();
     for (const file of group) {
@@ -121,8 +127,8 @@ class Parts {
 }
 
 /**
- * Of what `rdma-rpc` imports, each of these entry points takes a part without the rest, by itself or through an application's
- * bundler: generated code and adapters to gRPC want to be small, commands to start soon.
+ * Of what `rdma-rpc` imports, each of these entry points takes a part without the rest, by itself or through
+ * an application's bundler: generated code and adapters to gRPC want to be small, commands to start soon.
  */
 const SHARED_WITH = { codec: 'generated-v1.js', core: 'grpc.js', commands: 'cli.js' };
 

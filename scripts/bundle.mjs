@@ -45,8 +45,8 @@ await mergeParts(
 );
 
 // esbuild writes `var Name = class _Name` for a class that names itself, and stack traces, inspect() and
-// `constructor.name` would show that. Within the class `Name` means the same. (keepNames would call a function
-// for each closure that has a name, on hot paths too.)
+// `constructor.name` would show that. Within the class `Name` means the same. (keepNames would call a
+// function for each closure that has a name, on hot paths too.)
 for (const file of readdirSync(outdir)) {
   const path = join(outdir, file);
   const text = readFileSync(path, 'utf8');

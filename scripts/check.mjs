@@ -1,9 +1,9 @@
 /**
- * What must hold before a change is kept, in two tiers. `npm run check`, for whoever makes a change; `.ci/run`, which is
- * this with --all, for each change, from a fresh clone. Later steps run even when an earlier one failed; the last line is
- * the sum. With --all it ends in the time that it has, however slow the machine: what each change must pass comes first,
- * then as many of the slower suites as there is time for, beginning with another one for each commit. A suite for which
- * no time was left says so.
+ * What must hold before a change is kept, in two tiers. `npm run check`, for whoever makes a change;
+ * `.ci/run`, which is this with --all, for each change, from a fresh clone. Later steps run even when an
+ * earlier one failed; the last line is the sum. With --all it ends in the time that it has, however slow the
+ * machine: what each change must pass comes first, then as many of the slower suites as there is time for,
+ * beginning with another one for each commit. A suite for which no time was left says so.
  *
  *   node scripts/check.mjs [--all]
  *
@@ -15,7 +15,10 @@ import { MAIN_NODE } from './quickstart-tools.mjs';
 import { clear, recorded, summarize } from './results.mjs';
 import { ahead, check, runStages, suite, turned } from './stages.mjs';
 
-/** Of --all: no step begins later, and none goes on for longer. Whoever runs .ci/run stops it after 90 minutes, and then nobody sees a sum. */
+/**
+ * Of --all: no step begins later, and none goes on for longer. Whoever runs .ci/run stops it after 90
+ * minutes, and then nobody sees a sum.
+ */
 const BEGIN_MS = 62 * 60_000;
 const END_MS = 75 * 60_000;
 const SANITIZERS = 'address,undefined';
@@ -35,7 +38,9 @@ const sanitized = (kind, ...flags) => script(kind, ...flags, `--sanitize=${SANIT
 const NATIVE_AHEAD = ahead('sanitized native tests: build', ...sanitized('native-tests', '--build'));
 const NATIVE_SANITIZED = [[suite('native tests, sanitized', ...sanitized('native-tests'))]];
 
-/** The tiers: lists of stages. Only steps that keep one core busy, and that no clock decides, share a stage. */
+/**
+ * The tiers: lists of stages. Only steps that keep one core busy, and that no clock decides, share a stage.
+ */
 const CONTRIBUTOR = [
   SETUP,
   [SOURCES, [NATIVE_AHEAD]],
@@ -43,8 +48,9 @@ const CONTRIBUTOR = [
   NATIVE_SANITIZED,
 ];
 const REQUIRED = [
-  // The README's commands, npm test among them, with the Node that most users run, on a machine that has nothing: where that
-  // works they need not run on this one, too. What was built there is taken, so set-up finds its work done.
+  // The README's commands, npm test among them, with the Node that most users run, on a machine that has
+  // nothing: where that works they need not run on this one, too. What was built there is taken, so set-up
+  // finds its work done.
   [
     [
       {
@@ -68,10 +74,13 @@ const REQUIRED = [
   [[suite('what takes long', ...script('node-tests', '--node', MAIN_NODE, '--project', 'long'))]],
 ];
 const rdma = (link, ...flags) => script('rdma-tests', '--link', link, ...flags);
-/** Some twenty minutes each. Which of them is the first is another one for each commit, so that all have their turn. */
+/**
+ * Some twenty minutes each. Which of them is the first is another one for each commit, so that all have their
+ * turn.
+ */
 const TURNS = [
-  // An emulated guest keeps little more than one core busy, and its time limits allow for a slow host. Each native suite
-  // runs on one kind of device with sanitizers and on the other as it is installed.
+  // An emulated guest keeps little more than one core busy, and its time limits allow for a slow host. Each
+  // native suite runs on one kind of device with sanitizers and on the other as it is installed.
   [
     [
       [suite('RDMA rxe, sanitized', ...sanitized('rdma-tests', '--link', 'rxe'))],
@@ -88,7 +97,8 @@ const TURNS = [
       [suite('RDMA siw: Node', ...rdma('siw', '--only', 'node'))],
     ],
   ],
-  // Once, with the main Node and without sanitizers, all that has no end is tried; elsewhere a fifth of it (test/extent.ts).
+  // Once, with the main Node and without sanitizers, all that has no end is tried; elsewhere a fifth of it
+  // (test/extent.ts).
   [[[suite('everything', 'env', 'RDMA_RPC_EXTENT=all', ...script('node-tests', '--node', MAIN_NODE))]]],
   [
     [[suite('portable', ...npm('test:portable'))], [suite('runtimes', ...npm('test:runtimes'))]],

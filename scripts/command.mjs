@@ -1,4 +1,7 @@
-/** Runs a command for a script: its output is kept and shown only when it fails, unless the caller wants it live. */
+/**
+ * Runs a command for a script: its output is kept and shown only when it fails, unless the caller wants it
+ * live.
+ */
 import { spawn } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
@@ -6,7 +9,10 @@ import { fileURLToPath } from 'node:url';
 
 export const root = fileURLToPath(new URL('..', import.meta.url)).replace(/\/$/, '');
 
-/** No command of ours takes longer than this unless it hangs. A sanitized build, the longest, takes some three minutes alone on two cores, and took fifteen beside others on a slow machine. */
+/**
+ * No command of ours takes longer than this unless it hangs. A sanitized build, the longest, takes some three
+ * minutes alone on two cores, and took fifteen beside others on a slow machine.
+ */
 const LIMIT_MS = 30 * 60_000;
 
 /** What a command that was told to end may take for it. */
@@ -33,10 +39,11 @@ export class CommandFailed extends Error {
 }
 
 /**
- * Runs `command` in the project's root, or in `cwd`, without stdin. Resolves to what it printed; rejects with CommandFailed.
- * `live: true` passes the output through as well. After `limitMs` it gets SIGTERM,
- * and later SIGKILL; processes of its own that live on, with its output open, are not waited for. `group: true` puts it and its
- * processes into a group of their own, of which nothing is left when the command has ended: a worker in an endless loop would run for ever.
+ * Runs `command` in the project's root, or in `cwd`, without stdin. Resolves to what it printed; rejects with
+ * CommandFailed. `live: true` passes the output through as well. After `limitMs` it gets SIGTERM, and later
+ * SIGKILL; processes of its own that live on, with its output open, are not waited for. `group: true` puts it
+ * and its processes into a group of their own, of which nothing is left when the command has ended: a worker
+ * in an endless loop would run for ever.
  */
 export function run(command, { cwd = root, env = {}, live = false, limitMs = LIMIT_MS, group = false } = {}) {
   return new Promise((resolve, reject) => {

@@ -1,6 +1,6 @@
 /**
- * Debian packages that a build needs. Missing ones are installed with root or password-less sudo; without either the
- * exact command is printed and the caller goes on with less.
+ * Debian packages that a build needs. Missing ones are installed with root or password-less sudo; without
+ * either the exact command is printed and the caller goes on with less.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync } from 'node:fs';
@@ -36,7 +36,8 @@ const NEEDS = {
       present: () => ['/usr', '/usr/local'].some((prefix) => existsSync(`${prefix}/include/gtest/gtest.h`)),
     },
   ],
-  // Tests compare our output with protoc's. It is of little use without its own .proto files, which Debian only recommends beside it.
+  // Tests compare our output with protoc's. It is of little use without its own .proto files, which Debian
+  // only recommends beside it.
   protoc: [
     { debian: 'protobuf-compiler', present: () => which('protoc') !== undefined },
     {
@@ -73,7 +74,8 @@ const NEEDS = {
     { debian: 'iproute2', present: () => existsSync('/sbin/ip') || which('ip') !== undefined },
     { debian: 'util-linux', present: () => which('unshare') !== undefined && which('nsenter') !== undefined },
   ],
-  // The guest's kernel is built against packages that test/rdma-vm/kernel.sh unpacks in its cache; this is for building siw.
+  // The guest's kernel is built against packages that test/rdma-vm/kernel.sh unpacks in its cache; this is
+  // for building siw.
   siw: [
     { debian: 'gcc', present: () => which('gcc') !== undefined },
     { debian: 'make', present: () => which('make') !== undefined },
@@ -124,7 +126,10 @@ function asRoot() {
   return spawnSync('sudo', ['-n', 'true'], { stdio: 'ignore' }).status === 0 ? ['sudo', '-n'] : undefined;
 }
 
-/** Installs what `purpose` lacks. Resolves to '' or to why something is still missing, with the command to run. */
+/**
+ * Installs what `purpose` lacks. Resolves to '' or to why something is still missing, with the command to
+ * run.
+ */
 export async function install(purpose) {
   const packages = missing(purpose);
   if (packages.length === 0) return '';

@@ -1,4 +1,7 @@
-/** Runs the example: examples/kv as two processes, with this terminal and its exit code. Arguments are passed on. */
+/**
+ * Runs the example: examples/kv as two processes, with this terminal and its exit code. Arguments are passed
+ * on.
+ */
 import { spawnSync } from 'node:child_process';
 import { root } from './command.mjs';
 

@@ -1,6 +1,6 @@
 /**
- * Generates what the project needs of its own .proto files, as gen-targets.json lists them. Not through the command line tool: that imports some of
- * it. Called by setup.mjs when dist/codegen has been compiled.
+ * Generates what the project needs of its own .proto files, as gen-targets.json lists them. Not through the
+ * command line tool: that imports some of it. Called by setup.mjs when dist/codegen has been compiled.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -11,15 +11,18 @@ import { progress } from './step.mjs';
 import { runPrograms } from './whole-programs.mjs';
 
 /**
- * Attacks on sealed frames, with each cipher: four in five change something. Sanitizers and emulators are too slow for as many, and who waits
- * for `npm test` need not wait for them (test/extent.ts).
+ * Attacks on sealed frames, with each cipher: four in five change something. Sanitizers and emulators are too
+ * slow for as many, and who waits for `npm test` need not wait for them (test/extent.ts).
  */
 const MANY_TRIES = process.env.RDMA_RPC_EXTENT === 'all' ? { env: { RDMA_RPC_SEAL_TRIES: '1250000' } } : {};
 
 export const buildDirectory = (sanitize) =>
   sanitize === '' ? 'build/native' : `build/native-${sanitize.replaceAll(',', '-')}`;
 
-/** Makes the build directory of the native tests. It has the addon, too (setup.mjs, addon-tests.mjs): of one core, compiled once. */
+/**
+ * Makes the build directory of the native tests. It has the addon, too (setup.mjs, addon-tests.mjs): of one
+ * core, compiled once.
+ */
 export async function configureTests(sanitize) {
   const directory = buildDirectory(sanitize);
   const options = [
@@ -36,7 +39,10 @@ async function build(directory, sanitize) {
   await run(['cmake', '--build', directory, '--parallel', '2']);
 }
 
-/** Builds the programs that need RDMA devices and have `only` in their name, and nothing else. Resolves to their names. */
+/**
+ * Builds the programs that need RDMA devices and have `only` in their name, and nothing else. Resolves to
+ * their names.
+ */
 export async function buildVerbsTests(sanitize, only = '') {
   const directory = buildDirectory(sanitize);
   await configureTests(sanitize);

@@ -1,12 +1,12 @@
 /**
- * The vitest suite on the Nodes that users run: whole on the main version, and on the others the folders that depend on
- * what a Node does. Each Node comes from npm (quickstart-tools.mjs). The addon, the generated code and dist are the ones
- * that setup has made: Node-API makes one addon fit all of them.
+ * The vitest suite on the Nodes that users run: whole on the main version, and on the others the folders that
+ * depend on what a Node does. Each Node comes from npm (quickstart-tools.mjs). The addon, the generated code
+ * and dist are the ones that setup has made: Node-API makes one addon fit all of them.
  *
  *   node scripts/node-tests.mjs [--node MAJOR | --except MAJOR] [--project NAME] [FOLDER ...]
  *
- * Without --node: all but one, on which npm test has run: that of --except, or this machine's. --project: only the tests
- * of that project of vitest.config.ts. FOLDERs: only these, on each.
+ * Without --node: all but one, on which npm test has run: that of --except, or this machine's. --project:
+ * only the tests of that project of vitest.config.ts. FOLDERs: only these, on each.
  */
 import { rmSync } from 'node:fs';
 import { delimiter, join } from 'node:path';

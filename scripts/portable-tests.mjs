@@ -1,12 +1,13 @@
 /**
- * Whether the package works elsewhere than here: its binaries ask for no newer libraries than they may, they run with the C library of an older
- * Debian, those for arm64 run in an emulator, the native suites pass there, and the addon can be built from the package. Needs Debian packages,
- * which it installs, and for the older Debian root and mounts; what cannot run says "not run" and why.
+ * Whether the package works elsewhere than here: its binaries ask for no newer libraries than they may, they
+ * run with the C library of an older Debian, those for arm64 run in an emulator, the native suites pass
+ * there, and the addon can be built from the package. Needs Debian packages, which it installs, and for the
+ * older Debian root and mounts; what cannot run says "not run" and why.
  *
  *   node scripts/portable-tests.mjs [--only PART]     PART: symbols, x64, arm64, native or build
  *
- * An emulator on x64 does not reorder loads and stores as an arm64 processor may: what docs/ARCHITECTURE.md, "Words that threads share", says is
- * proved by reading, not here.
+ * An emulator on x64 does not reorder loads and stores as an arm64 processor may: what docs/ARCHITECTURE.md,
+ * "Words that threads share", says is proved by reading, not here.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import {
@@ -37,18 +38,25 @@ const EMULATOR = 'qemu-aarch64-static';
 const LIMIT_MS = 300_000;
 const SUITE_LIMIT_MS = 900_000;
 /**
- * Those that need no device. Not session_canary_test, which is about the tests themselves, nor shm_model_test, whose processor is C++'s own model
- * of memory. The random lives of sessions are the same on every processor, and slow here.
+ * Those that need no device. Not session_canary_test, which is about the tests themselves, nor
+ * shm_model_test, whose processor is C++'s own model of memory. The random lives of sessions are the same on
+ * every processor, and slow here.
  */
 const NATIVE_SUITES = ['memory_test', 'fabric_test', 'session_test'];
 const NATIVE_ENV = { RDMA_RPC_SEEDS: '200', RDMA_RPC_EMULATED: '1' };
 const KV_SCALE = '0.01';
-/** A root made of a sysroot, the application and Node, that ends with the command. $0 sysroot, $1 an empty folder, $2 application, $3 Node. */
+/**
+ * A root made of a sysroot, the application and Node, that ends with the command. $0 sysroot, $1 an empty
+ * folder, $2 application, $3 Node.
+ */
 const ENTER = `
   mount --bind "$0" "$1" && mount -t tmpfs tmpfs "$1/tmp" && mkdir "$1/tmp/app" && : >"$1/tmp/node" &&
   mount --bind "$2" "$1/tmp/app" && mount --bind "$3" "$1/tmp/node" && mount -t proc proc "$1/proc" && mount --rbind /dev "$1/dev" &&
   new=$1 && shift 3 && exec env -u NODE_EXTRA_CA_CERTS chroot "$new" /tmp/node "$@"`;
-/** Loaded first where Node is emulated: to start another one the kernel must be given the emulator, and limits are for faster processors. */
+/**
+ * Loaded first where Node is emulated: to start another one the kernel must be given the emulator, and limits
+ * are for faster processors.
+ */
 const EMULATED = `process.execPath = process.env.NODE_TO_START ?? process.execPath;
   const { timeout } = AbortSignal;
   AbortSignal.timeout = (ms) => timeout.call(AbortSignal, 30 * ms);`;
@@ -117,7 +125,10 @@ async function symbols(app) {
   );
 }
 
-/** What an application does, on another system: `node` is the command that starts Node there, `folder` where it sees the application. */
+/**
+ * What an application does, on another system: `node` is the command that starts Node there, `folder` where
+ * it sees the application.
+ */
 function uses(app, { node, folder, env = {} }) {
   const script = (name) => `${folder}/${name}`;
   const hello = async () => {

@@ -1,6 +1,7 @@
 /**
- * The binaries that the package ships, prebuilds/linux-x64 and linux-arm64: linked with an older Debian (sysroot.mjs, native/portable.cmake), so that
- * they load wherever Node 20 runs. Called by prepack.mjs and portable-tests.mjs; installs nothing.
+ * The binaries that the package ships, prebuilds/linux-x64 and linux-arm64: linked with an older Debian
+ * (sysroot.mjs, native/portable.cmake), so that they load wherever Node 20 runs. Called by prepack.mjs and
+ * portable-tests.mjs; installs nothing.
  */
 import { copyFileSync, existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -31,7 +32,10 @@ function replace(from, to) {
   renameSync(unfinished, to);
 }
 
-/** CMake's configuration; with `tests` that of the native tests, too, which `arch` of another processor runs in an emulator. */
+/**
+ * CMake's configuration; with `tests` that of the native tests, too, which `arch` of another processor runs
+ * in an emulator.
+ */
 export async function configurePortable(arch, tests = false) {
   const options = [
     `-DCMAKE_TOOLCHAIN_FILE=${join(root, 'native/portable.cmake')}`,
@@ -75,7 +79,8 @@ export function copyLocal() {
   if (!existsSync(built(PRODUCTS[0]))) return;
   mkdirSync(target, { recursive: true });
   for (const name of PRODUCTS) {
-    // The plug-in is there only where the headers of libibverbs are: without it the package has no RDMA devices and says so.
+    // The plug-in is there only where the headers of libibverbs are: without it the package has no RDMA
+    // devices and says so.
     if (existsSync(built(name))) replace(built(name), join(target, name));
     else rmSync(join(target, name), { force: true });
   }

@@ -1,5 +1,6 @@
 /**
- * Before `npm pack`: everything is built, and the binaries lie where the package ships them. What RDMA_RPC_PREBUILDS says decides which:
+ * Before `npm pack`: everything is built, and the binaries lie where the package ships them. What
+ * RDMA_RPC_PREBUILDS says decides which:
  *
  *   local    this machine's own build, as it is: quick, needs nothing more, and loads where glibc is as new as here. What `npm pack` makes.
  *   all      those for x64 and arm64, linked with an older Debian so that they load with glibc 2.28. What `npm publish` makes, a release, and

@@ -1,6 +1,6 @@
 /**
- * The README's five minutes from the packed tarball, with every Node, package manager and tool that it names (test/quickstart), which are
- * installed into build/quickstart first. Without a registry: not run.
+ * The README's five minutes from the packed tarball, with every Node, package manager and tool that it names
+ * (test/quickstart), which are installed into build/quickstart first. Without a registry: not run.
  *
  *   node scripts/quickstart-tests.mjs [TEST NAMES]      as vitest's -t
  */

@@ -1,7 +1,7 @@
 /**
- * The Nodes, package managers and tools of test/quickstart/package.json, installed into build/quickstart. Called by the
- * suites that run on another Node than the one that started them: quickstart-tests.mjs, node-tests.mjs and
- * bare-machine.mjs.
+ * The Nodes, package managers and tools of test/quickstart/package.json, installed into build/quickstart.
+ * Called by the suites that run on another Node than the one that started them: quickstart-tests.mjs,
+ * node-tests.mjs and bare-machine.mjs.
  */
 import { copyFileSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,7 @@
-/** The RDMA devices of this machine, as the kernel lists them: what rdma-tests.mjs asks before it builds anything. */
+/**
+ * The RDMA devices of this machine, as the kernel lists them: what rdma-tests.mjs asks before it builds
+ * anything.
+ */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 

@@ -1,6 +1,7 @@
 /**
- * The kernels that the guest of rdma-tests.mjs can have, by their version: which package of Debian's archive each is (test/rdma-vm/kernel.sh). The
- * release of this machine has one of them; the other comes from a release beside it, whose build tools run here.
+ * The kernels that the guest of rdma-tests.mjs can have, by their version: which package of Debian's archive
+ * each is (test/rdma-vm/kernel.sh). The release of this machine has one of them; the other comes from a
+ * release beside it, whose build tools run here.
  */
 import { readFileSync } from 'node:fs';
 
@@ -23,7 +24,10 @@ function release() {
   }
 }
 
-/** The value of boot.sh's --kernel for `version`, one of `kernels`, on a machine with this `release` of Debian. */
+/**
+ * The value of boot.sh's --kernel for `version`, one of `kernels`, on a machine with this `release` of
+ * Debian.
+ */
 export function kernelPackage(version, on = release()) {
   return packages[version][on] ?? packages[version].other;
 }

@@ -1,7 +1,8 @@
 /**
- * The suites that need RDMA devices, for rdma-tests.mjs. `command`: how a suite is started, with a file to write its report to, and `tests`
- * where only those are to run. `read`: what came of it, from that file, its output, and what it ended with: `code`, 0 or any other
- * number or the name of a signal, and `error`, the same in words. `shown` is the part of the output that tells what failed.
+ * The suites that need RDMA devices, for rdma-tests.mjs. `command`: how a suite is started, with a file to
+ * write its report to, and `tests` where only those are to run. `read`: what came of it, from that file, its
+ * output, and what it ended with: `code`, 0 or any other number or the name of a signal, and `error`, the
+ * same in words. `shown` is the part of the output that tells what failed.
  */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -20,7 +21,9 @@ const endedProperly = (code) => code === 0 || code === TESTS_FAILED;
 
 const named = (suite, part, parts) => (parts === 1 ? suite : `${suite} ${part + 1} of ${parts}`);
 
-/** A program of native/test in `directory`, or one of `parts` parts of it. `filter`: GoogleTest's, '' for all. */
+/**
+ * A program of native/test in `directory`, or one of `parts` parts of it. `filter`: GoogleTest's, '' for all.
+ */
 export const nativeSuite = (program, directory, filter, part = 0, parts = 1) => ({
   name: named(program, part, parts),
   command: (_, tests) => {
@@ -48,8 +51,9 @@ export const nativeSuite = (program, directory, filter, part = 0, parts = 1) => 
 });
 
 /**
- * So many guests share the tests of a suite: of two, each takes every second test, or file. With sanitizers the faults take seven
- * minutes, and the Node suite takes as long without; on a busy machine that is twice as much, which is near a suite's limit.
+ * So many guests share the tests of a suite: of two, each takes every second test, or file. With sanitizers
+ * the faults take seven minutes, and the Node suite takes as long without; on a busy machine that is twice as
+ * much, which is near a suite's limit.
  */
 const GUESTS = { verbs_faults_test: 2, node: 3 };
 
@@ -64,7 +68,10 @@ export const nativeSuites = (program, directory, filter) =>
 
 const literally = (text) => text.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&');
 
-/** Vitest's arguments for `tests` and no others: their files, and a pattern for the names, which it joins with spaces. */
+/**
+ * Vitest's arguments for `tests` and no others: their files, and a pattern for the names, which it joins with
+ * spaces.
+ */
 export function only(tests) {
   const names = tests.map((test) => literally(test.names.join(' ')));
   return [...new Set(tests.map(({ file }) => file)), '-t', `^(${names.join('|')})$`];
@@ -77,8 +84,8 @@ export function only(tests) {
 const bundled = (place) => join(root, 'build', 'rdma-dist', place);
 
 /**
- * What the Node suite loads, out of dist in a few large files: in a guest each file takes a tenth of a second to load, and a server of a hundred
- * is started for many a test.
+ * What the Node suite loads, out of dist in a few large files: in a guest each file takes a tenth of a second
+ * to load, and a server of a hundred is started for many a test.
  */
 export async function bundle(place) {
   rmSync(bundled(place), { recursive: true, force: true });

@@ -1,18 +1,19 @@
 /**
- * The suites that need RDMA devices: in a guest with soft-RoCE and one with soft-iWARP (test/rdma-vm), or on devices of this
- * machine. Builds the native ones first; setup has built the rest.
+ * The suites that need RDMA devices: in a guest with soft-RoCE and one with soft-iWARP (test/rdma-vm), or on
+ * devices of this machine. Builds the native ones first; setup has built the rest.
  *
  *   node scripts/rdma-tests.mjs [--link rxe|siw] [--kernel 6.1|6.12] [--only SUITE] [--filter TESTS]
  *                               [--sanitize address,undefined]
  *   node scripts/rdma-tests.mjs --device mlx5_0[,mlx5_1] ...      no guest; one name: both ends are on that device
  *   node scripts/rdma-tests.mjs --build                           only what makes sooner what the others do: packages, kernels, programs
  *
- * --kernel: Linux in the guest, that of this machine's Debian unless given; "not run" where Debian's archive does not give it.
- * --only: suites whose name has it, such as "session" or "node". --filter: tests of them by their names, not by their
- * files: of the suite "node" as of vitest's -t, a regular expression; of all others as of --gtest_filter, with * and ?.
- * One that no test of any suite matches fails.
- * Each suite has a guest of its own, so that one that breaks the kernel leaves the others alone. A few failed tests get a second guest and a
- * line in the results (repeat.mjs).
+ * --kernel: Linux in the guest, that of this machine's Debian unless given; "not run" where Debian's archive
+ * does not give it.
+ * --only: suites whose name has it, such as "session" or "node". --filter: tests of them by their names, not
+ * by their files: of the suite "node" as of vitest's -t, a regular expression; of all others as of
+ * --gtest_filter, with * and ?. One that no test of any suite matches fails.
+ * Each suite has a guest of its own, so that one that breaks the kernel leaves the others alone. A few failed
+ * tests get a second guest and a line in the results (repeat.mjs).
  */
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -90,8 +91,9 @@ function places() {
 }
 
 /**
- * Why the guest of `place` cannot be had; '' when it can. A kernel that was asked for is fetched, built and started once
- * here, so that one which cannot be had is told before anything is built, and not once for each suite.
+ * Why the guest of `place` cannot be had; '' when it can. A kernel that was asked for is fetched, built and
+ * started once here, so that one which cannot be had is told before anything is built, and not once for each
+ * suite.
  */
 async function whyNotPlace(place) {
   if (place.link === undefined) return '';
@@ -113,7 +115,10 @@ function meaning(code) {
   return code === 125 ? 'the guest failed' : `ended with ${code}`;
 }
 
-/** Runs a suite, or only some of its tests, and shows its output when something failed. Resolves to what came of it. */
+/**
+ * Runs a suite, or only some of its tests, and shows its output when something failed. Resolves to what came
+ * of it.
+ */
 async function runOnce(place, suite, title, tests) {
   const part = tests === undefined ? '' : '-again';
   const report = join(results, `${place.name}-${suite.name}${part}.json`.replaceAll(/[ ,]/g, '-'));

@@ -1,5 +1,6 @@
 /**
- * Runs a command in a guest with RDMA devices (test/rdma-vm), after the Debian packages for it have been installed.
+ * Runs a command in a guest with RDMA devices (test/rdma-vm), after the Debian packages for it have been
+ * installed.
  *
  *   node scripts/rdma-vm.mjs [options of test/rdma-vm/boot.sh] COMMAND ...
  */

@@ -1,4 +1,7 @@
-/** What test suites and checks came to, one file each in build/results, so that several commands can be summed. */
+/**
+ * What test suites and checks came to, one file each in build/results, so that several commands can be
+ * summed.
+ */
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from './command.mjs';
@@ -15,9 +18,10 @@ const SLOWEST = 10;
 const slowestOf = (timed) => timed.toSorted((a, b) => b.ms - a.ms).slice(0, SLOWEST);
 
 /**
- * Writes a suite's result, prints and returns it. `whyNot`: reasons why all of it or some tests were not run. `failures`: a line for each
- * test that failed, repeated in the sum, since what is far above it is often cut from a log. `failedOnce`: one for each that counts as passed
- * since it did when it was run again (repeat.mjs). `timed`: name and milliseconds of each test, as far as they are known.
+ * Writes a suite's result, prints and returns it. `whyNot`: reasons why all of it or some tests were not run.
+ * `failures`: a line for each test that failed, repeated in the sum, since what is far above it is often cut
+ * from a log. `failedOnce`: one for each that counts as passed since it did when it was run again
+ * (repeat.mjs). `timed`: name and milliseconds of each test, as far as they are known.
  */
 export function record(
   suite,
@@ -72,8 +76,8 @@ export function recorded() {
 }
 
 /**
- * The sum of `results` as text: what each came to, the slowest tests, what did not run, was repeated or failed, `more` lines, and the sum as
- * the last line.
+ * The sum of `results` as text: what each came to, the slowest tests, what did not run, was repeated or
+ * failed, `more` lines, and the sum as the last line.
  */
 export function summary(results, more = []) {
   const sum = (key) => results.reduce((total, result) => total + result[key], 0);
@@ -90,7 +94,9 @@ export function summary(results, more = []) {
   ].join('\n');
 }
 
-/** Prints the summary of `results` with `more` lines in it. Returns whether nothing failed and something ran. */
+/**
+ * Prints the summary of `results` with `more` lines in it. Returns whether nothing failed and something ran.
+ */
 export function summarize(results, more) {
   console.log(`\n${summary(results, more)}`);
   return results.every(({ failed }) => failed === 0) && results.some(({ passed }) => passed > 0);

@@ -1,6 +1,7 @@
 /**
- * Makes the project ready to run: npm packages, Debian packages, addon, TypeScript, generated code. Every step is skipped
- * when nothing that it reads has changed. Plain JavaScript without dependencies, since it runs before npm has installed any.
+ * Makes the project ready to run: npm packages, Debian packages, addon, TypeScript, generated code. Every
+ * step is skipped when nothing that it reads has changed. Plain JavaScript without dependencies, since it
+ * runs before npm has installed any.
  *
  *   node scripts/setup.mjs [--tests]     --tests: GoogleTest too, for the native tests
  */

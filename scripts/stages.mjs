@@ -1,6 +1,7 @@
 /**
- * Runs the steps of check.mjs. A stage is a list of lanes, which run side by side; a lane is a list of steps, one after the other. A step that fails
- * leaves the others alone; a step that could not run, and ended with NOT_RUN, is never counted as passed; nor is one for which no time was left.
+ * Runs the steps of check.mjs. A stage is a list of lanes, which run side by side; a lane is a list of steps,
+ * one after the other. A step that fails leaves the others alone; a step that could not run, and ended with
+ * NOT_RUN, is never counted as passed; nor is one for which no time was left.
  */
 import { run } from './command.mjs';
 import { NOT_RUN, reason, record, recorded } from './results.mjs';
@@ -11,14 +12,17 @@ const LAST_CHARACTERS = 600;
 
 /** A step that counts as one check, passed when its command ends with 0. */
 export const check = (name, ...command) => ({ name, command, counts: true });
-/** A step that counts its tests and records them itself. `otherwise`: the step that takes its place where it could not run. */
+/**
+ * A step that counts its tests and records them itself. `otherwise`: the step that takes its place where it
+ * could not run.
+ */
 export const suite = (name, ...command) => ({ name, command });
 /** A step that only makes sooner what later ones need. They make it again, and tell what is wrong. */
 export const ahead = (name, ...command) => ({ name, command, ahead: true });
 
 /**
- * `list` from another of its members on for each commit, whose hash, in hexadecimal digits, this is. The same one for the
- * same commit, so that what a run has shown can be shown again.
+ * `list` from another of its members on for each commit, whose hash, in hexadecimal digits, this is. The same
+ * one for the same commit, so that what a run has shown can be shown again.
  */
 export function turned(list, hash) {
   const first = Number.parseInt(hash.slice(0, 8) || '0', 16) % list.length;
@@ -74,8 +78,9 @@ async function runLane(steps, stage) {
 }
 
 /**
- * Resolves to a text for each step in the order in which they ended: its name and how long it took. After `beginMs` from now no step begins, and after
- * `endMs` those that are running are stopped: whoever started this would stop it, and then nobody saw what the others have come to.
+ * Resolves to a text for each step in the order in which they ended: its name and how long it took. After
+ * `beginMs` from now no step begins, and after `endMs` those that are running are stopped: whoever started
+ * this would stop it, and then nobody saw what the others have come to.
  */
 export async function runStages(stages, { beginMs = Infinity, endMs = Infinity } = {}) {
   const took = [];

@@ -1,12 +1,16 @@
 /**
- * Which versions of which libraries a binary needs, and whether they are more than the package may ask for. Read from the binary itself (ELF,
- * .gnu.version_r), so that no program for its processor is needed. Used by prepack.mjs and portable-tests.mjs.
+ * Which versions of which libraries a binary needs, and whether they are more than the package may ask for.
+ * Read from the binary itself (ELF, .gnu.version_r), so that no program for its processor is needed. Used by
+ * prepack.mjs and portable-tests.mjs.
  *
  *   node scripts/symbols.mjs FILE ...     prints them; exit code 1 when one needs too much
  */
 import { readFileSync } from 'node:fs';
 
-/** Node 20 and later need glibc 2.28 (its BUILDING.md); libibverbs has ibv_query_gid_table() from rdma-core 32 on, which is version 1.11. */
+/**
+ * Node 20 and later need glibc 2.28 (its BUILDING.md); libibverbs has ibv_query_gid_table() from rdma-core 32
+ * on, which is version 1.11.
+ */
 export const NEWEST = {
   GLIBC: '2.28',
   GLIBCXX: '',
@@ -23,7 +27,10 @@ const DT_NEEDED = 1;
 
 const compare = (a, b) => a.localeCompare(b, 'en', { numeric: true });
 
-/** The sections of a 64-bit little-endian ELF file of one type, each with the table of strings that belongs to it. */
+/**
+ * The sections of a 64-bit little-endian ELF file of one type, each with the table of strings that belongs to
+ * it.
+ */
 function sections(file, type) {
   const at = Number(file.readBigUInt64LE(0x28));
   const size = file.readUInt16LE(0x3a);

@@ -1,7 +1,8 @@
 /**
- * The older Debian that the package's binaries are linked with and tried in: its C library, libstdc++, libibverbs and librdmacm with their headers,
- * unpacked by mmdebstrap and never run or installed here. Debian 11 has glibc 2.31; symbols.mjs makes sure that nothing newer than 2.28 is used.
- * Used by prebuilds.mjs and portable-tests.mjs. Kept in RDMA_RPC_SYSROOT_CACHE, else in the user's cache.
+ * The older Debian that the package's binaries are linked with and tried in: its C library, libstdc++,
+ * libibverbs and librdmacm with their headers, unpacked by mmdebstrap and never run or installed here. Debian
+ * 11 has glibc 2.31; symbols.mjs makes sure that nothing newer than 2.28 is used. Used by prebuilds.mjs and
+ * portable-tests.mjs. Kept in RDMA_RPC_SYSROOT_CACHE, else in the user's cache.
  */
 import {
   existsSync,
@@ -29,8 +30,8 @@ const cache = () =>
   join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'rdma-rpc', 'sysroot');
 
 /**
- * Leaves out the archive of security updates: what it has goes when the support of a processor ends, and nothing of this is ever run as a
- * service.
+ * Leaves out the archive of security updates: what it has goes when the support of a processor ends, and
+ * nothing of this is ever run as a service.
  */
 const RELEASE_ONLY = `--setup-hook=sed -i /security/d "$1"/etc/apt/sources.list`;
 

@@ -1,7 +1,7 @@
 /**
- * Native tests, then vitest's. Prints what failed, what was not run and why, and a sum as its last line. A fifth of what has no end is tried
- * (test/extent.ts), and what takes a minute for a handful of tests is left out (`long` in vitest.config.ts): with RDMA_RPC_EXTENT=all,
- * as CI has it, nothing is.
+ * Native tests, then vitest's. Prints what failed, what was not run and why, and a sum as its last line. A
+ * fifth of what has no end is tried (test/extent.ts), and what takes a minute for a handful of tests is left
+ * out (`long` in vitest.config.ts): with RDMA_RPC_EXTENT=all, as CI has it, nothing is.
  */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';

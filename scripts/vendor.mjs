@@ -1,7 +1,8 @@
 /**
- * Makes dist/vendor: what others wrote and the package brings inside itself, so that it installs nothing else, and NOTICES, with their licences. A step
- * of setup.mjs. Libraries are bundled as one file of JavaScript each; package.json's `imports` name them. As a dependency msgpackr would bring one
- * with an install script, which pnpm refuses and npm warns of. The headers are for `rdma-rpc build-addon`.
+ * Makes dist/vendor: what others wrote and the package brings inside itself, so that it installs nothing
+ * else, and NOTICES, with their licences. A step of setup.mjs. Libraries are bundled as one file of
+ * JavaScript each; package.json's `imports` name them. As a dependency msgpackr would bring one with an
+ * install script, which pnpm refuses and npm warns of. The headers are for `rdma-rpc build-addon`.
  */
 import {
   copyFileSync,
@@ -29,7 +30,10 @@ const BUNDLES = [
   ['tinyglobby', 'fdir', 'picomatch'],
   ['hdr-histogram-js', 'pako', 'base64-js'],
 ];
-/** What of a library is used, where that is more than its main file, and in less than all of it: the same text is its declarations. */
+/**
+ * What of a library is used, where that is more than its main file, and in less than all of it: the same text
+ * is its declarations.
+ */
 const PARTS = {
   '@bufbuild/protobuf': [
     "export { create, createFileRegistry, fromBinary, fromJson, toBinary, toJson } from '@bufbuild/protobuf';",
@@ -40,7 +44,10 @@ const PARTS = {
   ].join('\n'),
   'hdr-histogram-js': "export { build, HistogramLogReader, HistogramLogWriter } from 'hdr-histogram-js';\n",
 };
-/** What a library can do and nobody here asks of it: histograms in WebAssembly, which need a loader of their own. */
+/**
+ * What a library can do and nobody here asks of it: histograms in WebAssembly, which need a loader of their
+ * own.
+ */
 const LEFT_OUT = { 'hdr-histogram-js': /^@assemblyscript\/loader$|generated-wasm$/ };
 /**
  * Not minified: msgpackr, whose functions are read in profiles, and commander, whose errors take their
@@ -61,7 +68,9 @@ function heading(path) {
     .join('\n');
 }
 
-/** For libraries that have no file with their licence: its text from who has one, and what their sources say. */
+/**
+ * For libraries that have no file with their licence: its text from who has one, and what their sources say.
+ */
 const LICENCES = {
   '@bufbuild/protobuf': () =>
     [

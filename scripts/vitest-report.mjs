@@ -10,8 +10,9 @@ export const reporting = (path) => [
 ];
 
 /**
- * `error`: why the command failed, '' when it did not. `failedTests`: those of `failures` that are tests; the others are files or suites that
- * did not load, and errors outside of any test. `ended`: every test has run or was skipped.
+ * `error`: why the command failed, '' when it did not. `failedTests`: those of `failures` that are tests; the
+ * others are files or suites that did not load, and errors outside of any test. `ended`: every test has run
+ * or was skipped.
  */
 export function readVitest(path, error) {
   if (!existsSync(path)) {

@@ -1,6 +1,7 @@
 /**
- * A reporter of vitest, loaded by it: writes what a run came to where --outputFile says, for vitest-report.mjs. Vitest's own JSON has
- * only the stack of an error, which does not say that a test ran out of time, and not the errors that came outside of any test.
+ * A reporter of vitest, loaded by it: writes what a run came to where --outputFile says, for
+ * vitest-report.mjs. Vitest's own JSON has only the stack of an error, which does not say that a test ran out
+ * of time, and not the errors that came outside of any test.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, relative } from 'node:path';
@@ -14,7 +15,10 @@ function why({ name, message }) {
   return name === undefined || name === 'Error' ? text : `${name}: ${text}`;
 }
 
-/** Where vitest was when an error came that is none of a test's: nobody looked at a promise that was rejected, for instance. */
+/**
+ * Where vitest was when an error came that is none of a test's: nobody looked at a promise that was rejected,
+ * for instance.
+ */
 function whereabouts({ VITEST_TEST_PATH: path, VITEST_TEST_NAME: test }) {
   const during = [
     ...(path === undefined ? [] : [relative(root, path)]),
@@ -32,7 +36,10 @@ function failureOf(file, test) {
   return { file, names: namesOf(test), why: why(test.result().errors?.[0] ?? {}) };
 }
 
-/** What `--outputFile` is to hold; `skipped` counts tests by the reason that they gave, '' for none; `timed` is how long each that ran took. `modules` and `errors` are vitest's, of onTestRunEnd. */
+/**
+ * What `--outputFile` is to hold; `skipped` counts tests by the reason that they gave, '' for none; `timed`
+ * is how long each that ran took. `modules` and `errors` are vitest's, of onTestRunEnd.
+ */
 export function summary(modules, errors) {
   const report = {
     passed: 0,

@@ -1,7 +1,8 @@
 /**
- * Runs the tests that CTest knows of a build directory with a process for each program and environment, two at a time, and not one for each
- * test: three thousand starts take as long as what they start, and with sanitizers longer. A test that crashes or hangs has failed, and takes
- * the rest of its program along, which then counts as not run.
+ * Runs the tests that CTest knows of a build directory with a process for each program and environment, two
+ * at a time, and not one for each test: three thousand starts take as long as what they start, and with
+ * sanitizers longer. A test that crashes or hangs has failed, and takes the rest of its program along, which
+ * then counts as not run.
  */
 import { basename } from 'node:path';
 import { run } from './command.mjs';
@@ -53,9 +54,9 @@ async function outcomeOf({ title, command, variables, env, skips }, ofAll) {
 }
 
 /**
- * What they came to. `ofAll`: `env`, in the environment of each, and `limitMs`, after which one that runs has failed. `failures`: the names of
- * the tests that failed, behind what is special in their program's environment; `notRun`: reason → how many tests gave it; `timed`: how
- * long each took.
+ * What they came to. `ofAll`: `env`, in the environment of each, and `limitMs`, after which one that runs has
+ * failed. `failures`: the names of the tests that failed, behind what is special in their program's
+ * environment; `notRun`: reason → how many tests gave it; `timed`: how long each took.
  */
 export async function runPrograms(directory, ofAll = {}) {
   const left = await programs(directory);

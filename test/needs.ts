@@ -1,6 +1,7 @@
 /**
- * What tests need of this machine besides Node: the Debian packages of a purpose in scripts/debian.mjs, which set-up installs where it may.
- * Tests that lack one are skipped with the reason, and the sum of `npm test` repeats it.
+ * What tests need of this machine besides Node: the Debian packages of a purpose in scripts/debian.mjs, which
+ * set-up installs where it may. Tests that lack one are skipped with the reason, and the sum of `npm test`
+ * repeats it.
  */
 import { beforeEach } from 'vitest';
 

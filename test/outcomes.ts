@@ -2,7 +2,10 @@
 import type { RpcError } from 'rdma-rpc';
 import { expect } from 'vitest';
 
-/** Before the time limit of a test, which says nothing but that it is over. Taken here, since tests fake the clock. */
+/**
+ * Before the time limit of a test, which says nothing but that it is over. Taken here, since tests fake the
+ * clock.
+ */
 const waitMs = Number(process.env.RDMA_RPC_UNTIL_MS ?? 100_000);
 const now = performance.now.bind(performance);
 const { setTimeout: startTimer, clearTimeout: stopTimer } = globalThis;
@@ -15,7 +18,10 @@ export async function until(condition: () => boolean): Promise<void> {
     if (now() > endMs) expect.fail(`still not true after ${waitMs} ms: ${condition}`);
 }
 
-/** What `promise` comes to. Fails, with `what`, when it has not settled for long: a bug that keeps it from coming is to have a name. */
+/**
+ * What `promise` comes to. Fails, with `what`, when it has not settled for long: a bug that keeps it from
+ * coming is to have a name.
+ */
 export function comes<T>(promise: Promise<T>, what: string): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {

@@ -1,6 +1,6 @@
 /**
- * What an application that encodes and decodes one message of a file pays: the minified bundle of it, made by esbuild, with our code and with
- * protobuf-es's. Called by main.ts.
+ * What an application that encodes and decodes one message of a file pays: the minified bundle of it, made by
+ * esbuild, with our code and with protobuf-es's. Called by main.ts.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

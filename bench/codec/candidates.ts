@@ -1,4 +1,7 @@
-/** What is measured: each codec on each message, after a check that the codecs agree. Used by contender.ts, one codec to a process. */
+/**
+ * What is measured: each codec on each message, after a check that the codecs agree. Used by contender.ts,
+ * one codec to a process.
+ */
 import { type MessageType, Sink, Source } from 'rdma-rpc/codec';
 import { loopCharsMax, readUtf8, writeShort, writeUtf8 } from '../../runtime/codec/primitives/text.ts';
 import { gatherBytes, leaseBytes } from '../../runtime/limits.ts';
@@ -6,16 +9,16 @@ import { type Peer, protobufEs, protobufjsStatic } from './peers.ts';
 import type { Case } from './values.ts';
 
 /**
- * As calls do it: into memory that is there already; what does not fit a slot once more, as bulk, with large `bytes` left where they are. Decoded as views.
- * What the goals are about.
+ * As calls do it: into memory that is there already; what does not fit a slot once more, as bulk, with large
+ * `bytes` left where they are. Decoded as views. What the goals are about.
  */
 export const asCalls = 'rdma-rpc, in a call';
 /** The convenience forms, which bring their own memory and copy `bytes` both ways. */
 export const standalone = 'rdma-rpc, encode()';
 
 /**
- * No codec but a bound for one: the strings of a list one behind the other, by the functions that the codec uses, without tags, lengths, checks or a look
- * at the room; read back from places that are known.
+ * No codec but a bound for one: the strings of a list one behind the other, by the functions that the codec
+ * uses, without tags, lengths, checks or a look at the room; read back from places that are known.
  */
 export const charactersAlone = 'characters alone';
 
@@ -117,7 +120,8 @@ export async function candidateMaker(codec: CodecName): Promise<(of: Case) => Ca
     const type = of.type;
     const encoded = type.encode(of.message);
     if (peer !== undefined) return peerCandidate(peer, of, encoded);
-    // Decoded messages are written, too, as in a server: their maps have another shape than those of literals.
+    // Decoded messages are written, too, as in a server: their maps have another shape than those of
+    // literals.
     if (Buffer.compare(type.encode(type.decode(encoded)), encoded) !== 0)
       throw new Error(`${of.name}: what was decoded is not encoded as before`);
     if (codec === charactersAlone) return characters(stringsOf(of.message) ?? []);

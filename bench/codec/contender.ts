@@ -1,4 +1,7 @@
-/** A process with one codec: runs slices of work when it is told to, and answers with what they cost. Started by speed.ts. */
+/**
+ * A process with one codec: runs slices of work when it is told to, and answers with what they cost. Started
+ * by speed.ts.
+ */
 import { type Candidate, type CodecName, candidateMaker, type Direction } from './candidates.ts';
 import { cases } from './values.ts';
 
@@ -23,8 +26,9 @@ const kept: { value: unknown } = { value: undefined };
 let spent = process.cpuUsage();
 
 /**
- * CPU time of this process, which on a shared machine moves far less than the clock. It counts from the end of the slice before, unless this is the first
- * of a row: other threads go on collecting garbage while the other codecs have their turns.
+ * CPU time of this process, which on a shared machine moves far less than the clock. It counts from the end
+ * of the slice before, unless this is the first of a row: other threads go on collecting garbage while the
+ * other codecs have their turns.
  */
 function costOf(run: () => unknown, { milliseconds, first }: Slice): Cost {
   const start = process.cpuUsage();

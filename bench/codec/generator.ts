@@ -1,6 +1,7 @@
 /**
- * What the generator costs: a .proto of 1,000 messages, as whole processes, beside ts-proto and protobuf-es under protoc; and what their output costs the
- * compiler, TypeScript against TypeScript and declarations against declarations. Called by main.ts; installs the two plugins into build/bench-generator.
+ * What the generator costs: a .proto of 1,000 messages, as whole processes, beside ts-proto and protobuf-es
+ * under protoc; and what their output costs the compiler, TypeScript against TypeScript and declarations
+ * against declarations. Called by main.ts; installs the two plugins into build/bench-generator.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -39,7 +40,10 @@ interface Candidate {
   readonly compileRounds: number;
 }
 
-/** Our `.ts` without its `@ts-nocheck`: what the compiler saves by it, and what a project pays that takes it away. */
+/**
+ * Our `.ts` without its `@ts-nocheck`: what the compiler saves by it, and what a project pays that takes
+ * it away.
+ */
 const checked = 'ours-checked';
 
 const compiler = join(packageRoot, 'node_modules/typescript');
@@ -156,7 +160,9 @@ function compile({ peer, declarations }: Pick<Candidate, 'peer' | 'declarations'
   return timed(process.execPath, [join(compiler, 'bin/tsc'), '-p', config]);
 }
 
-/** The milliseconds of each that could run, in interleaved rounds; why another could not is on the terminal. */
+/**
+ * The milliseconds of each that could run, in interleaved rounds; why another could not is on the terminal.
+ */
 function interleaved<T extends { readonly what: string }>(
   all: readonly T[],
   rounds: (each: T) => number,

@@ -14,7 +14,10 @@ export function median(figures: readonly number[]): number {
   return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
 }
 
-/** How many times faster: the median of the rounds' own ratios, since what slows the machine slows both peers of a round. */
+/**
+ * How many times faster: the median of the rounds' own ratios, since what slows the machine slows both peers
+ * of a round.
+ */
 export function timesFaster(ours: readonly number[], theirs: readonly number[]): number {
   return median(ours.map((figure, round) => (theirs[round] ?? Number.NaN) / figure));
 }

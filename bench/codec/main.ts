@@ -1,5 +1,6 @@
 /**
- * The benchmark of the codec and the generator: prints medians and ratios, then whether each goal is reached. Run by scripts/bench-codec.mjs.
+ * The benchmark of the codec and the generator: prints medians and ratios, then whether each goal is reached.
+ * Run by scripts/bench-codec.mjs.
  */
 import { writeFileSync } from 'node:fs';
 import { program } from 'commander';

@@ -1,6 +1,7 @@
 /**
- * The codecs that ours is compared with: protobufjs as static code (made here by its own command) and protobuf-es (from the same schema's
- * descriptor, which is all that its generated code holds). Called by candidates.ts, speed.ts and bundle.ts.
+ * The codecs that ours is compared with: protobufjs as static code (made here by its own command) and
+ * protobuf-es (from the same schema's descriptor, which is all that its generated code holds). Called by
+ * candidates.ts, speed.ts and bundle.ts.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -75,7 +76,10 @@ export async function protobufjsStatic(): Promise<Peer> {
   };
 }
 
-/** The schema's descriptor, which our generated code carries: protobuf-es's own plugin would need a protoc to make the same. */
+/**
+ * The schema's descriptor, which our generated code carries: protobuf-es's own plugin would need a protoc to
+ * make the same.
+ */
 export function describedFile(): FileDescriptorProto {
   return fromBinary(FileDescriptorProtoSchema, file_codec_proto.bytes);
 }

@@ -1,4 +1,7 @@
-/** The readable results of the codec's benchmark: a line for each goal, a table of medians and ratios. Markdown that also reads well in a terminal. */
+/**
+ * The readable results of the codec's benchmark: a line for each goal, a table of medians and ratios.
+ * Markdown that also reads well in a terminal.
+ */
 import { cpus } from 'node:os';
 import { figure, goalLines, table } from '../report.ts';
 import type { Bundle } from './bundle.ts';

@@ -1,6 +1,7 @@
 /**
- * Nanoseconds per message of our codec and of the two that TypeScript people use. Each codec has a process of its own (contender.ts), so that none collects
- * the garbage or meets the inline caches of another, and they take turns of some milliseconds. Called by main.ts.
+ * Nanoseconds per message of our codec and of the two that TypeScript people use. Each codec has a process of
+ * its own (contender.ts), so that none collects the garbage or meets the inline caches of another, and they
+ * take turns of some milliseconds. Called by main.ts.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -44,7 +45,10 @@ async function costOf(child: ChildProcess, slice: Slice): Promise<Cost> {
   return cost;
 }
 
-/** Nanoseconds per message of each codec. Costs of slices are added up: a garbage collection counts for whoever made the garbage. */
+/**
+ * Nanoseconds per message of each codec. Costs of slices are added up: a garbage collection counts for
+ * whoever made the garbage.
+ */
 async function roundOf(children: readonly ChildProcess[], slice: Slice, slices: number): Promise<number[]> {
   const totals = children.map(() => ({ calls: 0, microseconds: 0 }));
   for (let turn = 0; turn < slices; turn++) {

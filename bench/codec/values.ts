@@ -60,7 +60,10 @@ const medium: MediumInit = {
 const many = <T>(count: number, make: (i: number) => T): T[] =>
   Array.from({ length: count }, (_, i) => make(i));
 
-/** A string of its own: a slice refers to the string that it was cut from, and every reader of it pays for that. */
+/**
+ * A string of its own: a slice refers to the string that it was cut from, and every reader of it pays for
+ * that.
+ */
 const flat = (text: string): string => Buffer.from(text).toString();
 
 const words = 'the quick brown fox jumps over the lazy dog and runs far away from the barking hounds '.repeat(
@@ -127,7 +130,10 @@ export const cases: readonly Case[] = [
   row('64 KiB bytes', Blob, blob),
 ];
 
-/** Whether strings make up more than half of the encoding: making them is then most of the work of any decoder in JavaScript. */
+/**
+ * Whether strings make up more than half of the encoding: making them is then most of the work of any decoder
+ * in JavaScript.
+ */
 export function stringsDominate({ type, message }: Case): boolean {
   const count = (value: unknown): number => {
     if (typeof value === 'string') return Buffer.byteLength(value);

@@ -1,6 +1,7 @@
 /**
- * One of the two processes of a row: `node end.js server|client <row> <socket>`. The client calls as soon as it is connected, and says how many
- * calls it has made whenever it is asked. A process knows one row only, as a program would: V8 makes other code of calls of several kinds. Started by main.ts.
+ * One of the two processes of a row: `node end.js server|client <row> <socket>`. The client calls as soon as
+ * it is connected, and says how many calls it has made whenever it is asked. A process knows one row only, as
+ * a program would: V8 makes other code of calls of several kinds. Started by main.ts.
  */
 import {
   type CallOptions,

@@ -1,6 +1,7 @@
 /**
- * The benchmark of what calls carry along: how much CPU an interceptor, an entry of metadata or a signal costs, and messages of many parts.
- * Starts a pair of processes for each row and round, with `--tree` of this build and of an older one in turn, and prints the least of many short windows. It sleeps while they
+ * The benchmark of what calls carry along: how much CPU an interceptor, an entry of metadata or a signal
+ * costs, and messages of many parts. Starts a pair of processes for each row and round, with `--tree` of this
+ * build and of an older one in turn, and prints the least of many short windows. It sleeps while they
  * measure. Run by scripts/bench-extras.mjs.
  */
 import { type ChildProcess, spawn } from 'node:child_process';

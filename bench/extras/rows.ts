@@ -1,8 +1,14 @@
-/** What is measured: calls of 32 bytes that carry something along, and larger messages of many parts. Read by both ends and the orchestrator. */
+/**
+ * What is measured: calls of 32 bytes that carry something along, and larger messages of many parts. Read by
+ * both ends and the orchestrator.
+ */
 
 export interface ExtrasRow {
   readonly name: string;
-  /** For how many of what it names a call pays: its extra cost is divided by them. 0: it is compared as a whole. */
+  /**
+   * For how many of what it names a call pays: its extra cost is divided by them. 0: it is compared as a
+   * whole.
+   */
   readonly each: number;
   readonly inFlight: number;
   readonly message: 'small' | 'nested' | 'map';

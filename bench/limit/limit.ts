@@ -1,9 +1,11 @@
 /**
- * The limit: two rings of 64-byte slots in shared memory, driven from JS with promises, and nothing that makes an RPC: no
- * methods, deadlines, cancellation, metadata, errors or flow control. What a framework reaches is judged against this.
+ * The limit: two rings of 64-byte slots in shared memory, driven from JS with promises, and nothing that
+ * makes an RPC: no methods, deadlines, cancellation, metadata, errors or flow control. What a framework
+ * reaches is judged against this.
  *
- * A slot is `call u32 · kind u8 · length u8 · 2 spare · 56 bytes` of protobuf written in place. A payload that does not fit lies in the pool and the slot
- * has its place instead; the server copies it into memory of its own, and an echoed one into memory of the client's, as READ and WRITE would.
+ * A slot is `call u32 · kind u8 · length u8 · 2 spare · 56 bytes` of protobuf written in place. A payload
+ * that does not fit lies in the pool and the slot has its place instead; the server copies it into memory of
+ * its own, and an echoed one into memory of the client's, as READ and WRITE would.
  */
 import { createRequire } from 'node:module';
 import { packageRoot } from '../paths.ts';

@@ -16,7 +16,9 @@ const idTag = (2 << 3) | 0;
 /** Payload bytes that fit a slot beside an id of any size. */
 export const inlineMax = slotBytes - messageAt - 2 - 11;
 
-/** Writes the message of the slot at `slot`. The payload is at most `inlineMax` bytes, the id a safe integer. */
+/**
+ * Writes the message of the slot at `slot`. The payload is at most `inlineMax` bytes, the id a safe integer.
+ */
 export function writeMsg(bytes: Uint8Array, slot: number, message: Msg): void {
   const { payload } = message;
   const start = slot + messageAt;
@@ -39,7 +41,10 @@ export function writeMsg(bytes: Uint8Array, slot: number, message: Msg): void {
 
 const empty = new Uint8Array(0);
 
-/** Reads the message of the slot at `slot`; the payload is a copy. Throws RangeError for a field that is not Msg's. */
+/**
+ * Reads the message of the slot at `slot`; the payload is a copy. Throws RangeError for a field that is not
+ * Msg's.
+ */
 export function readMsg(bytes: Uint8Array, slot: number): Msg {
   let at = slot + messageAt;
   const end = at + bytes[slot + lengthAt]!;

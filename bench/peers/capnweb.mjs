@@ -1,5 +1,6 @@
-// Cap'n Web: objects and promises over JSON. Its messages are strings, as over a WebSocket, on a unix socket with frames of ours: that is less
-// than a WebSocket costs. `bytes` are base64 in them. Everything else at its defaults.
+// Cap'n Web: objects and promises over JSON. Its messages are strings, as over a WebSocket, on a unix socket
+// with frames of ours: that is less than a WebSocket costs. `bytes` are base64 in them. Everything else at
+// its defaults.
 import net from 'node:net';
 import { RpcSession, RpcTarget } from 'capnweb';
 import { FrameWriter, readFrames } from './frames.mjs';

@@ -1,4 +1,5 @@
-// The hand-made protocol of the raw socket peers: frames of `length u32 · call u32 · kind u32 · message`, little endian.
+// The hand-made protocol of the raw socket peers: frames of `length u32 · call u32 · kind u32 · message`,
+// little endian.
 const headBytes = 12;
 /** Up to here one copy is cheaper than a system call with many parts. */
 const copyMax = 64 * 1024;

@@ -1,4 +1,4 @@
-// @grpc/grpc-js with protobufjs, over a unix socket or TCP. Message limits lifted, everything else at its defaults.
+// grpc-js with protobufjs, over a unix socket or TCP. Message limits lifted, everything else at its defaults.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import grpc from '@grpc/grpc-js';

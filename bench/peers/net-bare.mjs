@@ -1,4 +1,5 @@
-// A socket and nothing else: the bytes of the payload there and back, one call at a time, no codec. The floor of anything on node:net.
+// A socket and nothing else: the bytes of the payload there and back, one call at a time, no codec. The floor
+// of anything on node:net.
 import net from 'node:net';
 
 async function serve({ socket: path, port }) {

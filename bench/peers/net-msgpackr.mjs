@@ -1,12 +1,15 @@
-// The fastest that one can do by hand with node:net and msgpackr: what one turn of the loop has to send is one array, packed in one go and
-// written at once. No deadlines, errors or flow control.
+// The fastest that one can do by hand with node:net and msgpackr: what one turn of the loop has to send is
+// one array, packed in one go and written at once. No deadlines, errors or flow control.
 import net from 'node:net';
 import { Packr } from 'msgpackr';
 import { headOf, readFrames } from './frames.mjs';
 
 const names = ['echo', 'put'];
 
-/** Packs the calls of one turn as `call, kind, payload, id, call, …`: a flat array takes the least of msgpackr. */
+/**
+ * Packs the calls of one turn as `call, kind, payload, id, call, …`: a flat array takes the least of
+ * msgpackr.
+ */
 class Batches {
   #packr = new Packr({ useRecords: false });
   #batch = [];

@@ -1,4 +1,5 @@
-// What one can do by hand with node:net and protobufjs: one write per turn of the loop, no deadlines, errors or flow control.
+// What one can do by hand with node:net and protobufjs: one write per turn of the loop, no deadlines, errors
+// or flow control.
 import net from 'node:net';
 import { FrameWriter, readFrames } from './frames.mjs';
 import { Msg, numberOf } from './schema.mjs';

@@ -1,4 +1,5 @@
-// grpc-js with what protobufjs's static generator makes, for bench/start: `client ADDRESS` makes one call, `server ADDRESS` serves until its stdin ends.
+// grpc-js with what protobufjs's static generator makes, for bench/start: `client ADDRESS` makes one call,
+// `server ADDRESS` serves until its stdin ends.
 import { writeSync } from 'node:fs';
 import grpc from '@grpc/grpc-js';
 import protobuf from 'protobufjs/minimal.js';

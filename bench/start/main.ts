@@ -1,7 +1,8 @@
 /**
- * How long a program takes to start: from the start of a fresh process until its modules are loaded, and until its first answer has come (a client)
- * or it listens (a server). Beside a process of Node that does nothing and grpc-js, all in turn, many times; the older build of `--tree` as well.
- * Run by scripts/bench-start.mjs.
+ * How long a program takes to start: from the start of a fresh process until its modules are loaded, and
+ * until its first answer has come (a client) or it listens (a server). Beside a process of Node that does
+ * nothing and grpc-js, all in turn, many times; the older build of `--tree` as well. Run by
+ * scripts/bench-start.mjs.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, rmSync } from 'node:fs';

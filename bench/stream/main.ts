@@ -1,6 +1,7 @@
 /**
- * The benchmark of streams: starts pairs of processes, asks them for measurements round by round, prints medians, ratios and whether each goal is reached.
- * It sleeps while they measure. Run by scripts/bench-stream.mjs.
+ * The benchmark of streams: starts pairs of processes, asks them for measurements round by round, prints
+ * medians, ratios and whether each goal is reached. It sleeps while they measure. Run by
+ * scripts/bench-stream.mjs.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { rmSync, writeFileSync } from 'node:fs';

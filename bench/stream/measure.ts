@@ -1,4 +1,7 @@
-/** The measuring loop of the client process: one stream that runs through warm-up and measured window without a pause. */
+/**
+ * The measuring loop of the client process: one stream that runs through warm-up and measured window without
+ * a pause.
+ */
 import { type CpuUse, cpuMeter } from '../cpu.ts';
 import { Latencies, type Percentiles } from '../latencies.ts';
 import type { Window } from '../measure.ts';

@@ -1,4 +1,7 @@
-/** rdma-rpc as the benchmark of streams measures it: the public API and generated code. Large items are sent from registered memory. Both processes. */
+/**
+ * rdma-rpc as the benchmark of streams measures it: the public API and generated code. Large items are sent
+ * from registered memory. Both processes.
+ */
 import { allocBuffer, createChannel, createClient, createServer, leaseOf } from 'rdma-rpc';
 import { type Item, StreamsDefinition } from './gen/stream.rdma.ts';
 import type { StreamClient, StreamPeer, StreamServer } from './peer.ts';

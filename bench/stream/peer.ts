@@ -1,6 +1,6 @@
 /**
- * What the benchmark of streams asks of each framework. Each does it in the way that is its fastest. `serve` runs in the server process, `connect` in
- * the client process.
+ * What the benchmark of streams asks of each framework. Each does it in the way that is its fastest. `serve`
+ * runs in the server process, `connect` in the client process.
  */
 
 export interface StreamServer {
@@ -12,7 +12,10 @@ export interface StreamClient {
   buffer(bytes: number): Uint8Array;
   /** Reads items of a server stream, giving each to `onItem`, which is true when it wants no more. */
   download(bytes: number, onItem: (payload: Uint8Array) => boolean): Promise<void>;
-  /** Sends items as fast as they are taken, until `next` has none; resolves with how many the server has counted. */
+  /**
+   * Sends items as fast as they are taken, until `next` has none; resolves with how many the server has
+   * counted.
+   */
   upload(next: () => Uint8Array | undefined): Promise<number>;
   /** Sends an item, waits for the same one to come back, and so on until `next` has none. */
   chat(next: () => Uint8Array | undefined, onItem: (payload: Uint8Array) => void): Promise<void>;

@@ -1,4 +1,7 @@
-/** The results of the benchmark of streams: one row for each scenario and peer, what they must show, and how they are printed. */
+/**
+ * The results of the benchmark of streams: one row for each scenario and peer, what they must show, and how
+ * they are printed.
+ */
 import type { Verdict } from '../goals.ts';
 import { figure, goalLines, table } from '../report.ts';
 import { median } from '../rows.ts';
@@ -18,7 +21,10 @@ function of(rows: readonly StreamRow[], scenario: string, peer: string): StreamR
   return rows.filter((row) => row.scenario.name === scenario && row.peer === peer);
 }
 
-/** How many times as many messages: the median of the rounds' own ratios, since what slows the machine slows both peers of a round. */
+/**
+ * How many times as many messages: the median of the rounds' own ratios, since what slows the machine slows
+ * both peers of a round.
+ */
 function times(rows: readonly StreamRow[], scenario: string): number {
   const theirs = of(rows, scenario, other);
   return median(

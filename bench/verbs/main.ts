@@ -1,6 +1,6 @@
 /**
- * The benchmark of real RDMA: measures in a guest with soft-RoCE or on the devices given, prints medians and ratios, then whether each
- * goal is reached. Run by scripts/bench-verbs.mjs.
+ * The benchmark of real RDMA: measures in a guest with soft-RoCE or on the devices given, prints medians and
+ * ratios, then whether each goal is reached. Run by scripts/bench-verbs.mjs.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

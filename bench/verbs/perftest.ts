@@ -1,6 +1,6 @@
 /**
- * Debian's perftest and ibv_rc_pingpong between two devices of this machine: starts both ends, reads the figure that counts. Runs where
- * the devices are.
+ * Debian's perftest and ibv_rc_pingpong between two devices of this machine: starts both ends, reads the
+ * figure that counts. Runs where the devices are.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Ended, start } from './program.ts';

@@ -1,4 +1,7 @@
-/** The readable results of real RDMA: a line for each goal, a table of medians. Markdown that also reads well in a terminal. */
+/**
+ * The readable results of real RDMA: a line for each goal, a table of medians. Markdown that also reads well
+ * in a terminal.
+ */
 import { cpus, release } from 'node:os';
 import { figure, goalLines, roundsText, table } from '../report.ts';
 import { judge, linesWithin } from './goals.ts';

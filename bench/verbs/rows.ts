@@ -1,4 +1,7 @@
-/** The figures of one peer in one scenario, one for each round. Written where the devices are, read by the report. */
+/**
+ * The figures of one peer in one scenario, one for each round. Written where the devices are, read by the
+ * report.
+ */
 
 export interface Row {
   scenario: string;

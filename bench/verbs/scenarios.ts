@@ -1,4 +1,7 @@
-/** What is measured between two devices: each scenario has several peers, whose figures are compared within one run. */
+/**
+ * What is measured between two devices: each scenario has several peers, whose figures are compared within
+ * one run.
+ */
 import { bandwidth, type Devices, rcPingpong, sendLatency } from './perftest.ts';
 import { type Exposure, type Load, type SessionFigures, session, type Wait } from './session.ts';
 
@@ -26,7 +29,10 @@ const bulkBytes = 1 << 20;
 const inFlight = 8;
 /** Calls of one round in the emulated guest; a real device does `scale` times as many. */
 const pollCalls = 2000;
-/** Two spinners on two CPUs are twice as slow when the host puts both on one core, for the whole life of a process: many short runs. */
+/**
+ * Two spinners on two CPUs are twice as slow when the host puts both on one core, for the whole life of a
+ * process: many short runs.
+ */
 const pollTurns = 5;
 const eventCalls = 400;
 const bulkCalls = 48;
@@ -43,7 +49,10 @@ function halfCall(name: string, wait: Wait, calls: number): Peer {
   };
 }
 
-/** Sleeps between completions, as the other end of perftest does: in a guest with two CPUs a spinner takes one from the driver. */
+/**
+ * Sleeps between completions, as the other end of perftest does: in a guest with two CPUs a spinner takes one
+ * from the driver.
+ */
 function bulk(name: string, load: Load, exposure: Exposure): Peer {
   return {
     name,
@@ -120,8 +129,8 @@ function beside(name: string, load: Load): Scenario {
 }
 
 /**
- * Whole calls, one at a time, whose messages go in SENDs, and the same by READ and WRITE: up to which size the
- * former costs less is for the limit of segments (Capabilities::segmented_bytes).
+ * Whole calls, one at a time, whose messages go in SENDs, and the same by READ and WRITE: up to which size
+ * the former costs less is for the limit of segments (Capabilities::segmented_bytes).
  */
 function echo(name: string, bytes: number): Scenario {
   const peer = (peerName: string, load: Load): Peer => ({

@@ -1,4 +1,7 @@
-/** `rdma-rpc bench`: load on one method of a server, ours or one of gRPC, and what it took. Exit code 1 when calls fail or there is no server. */
+/**
+ * `rdma-rpc bench`: load on one method of a server, ours or one of gRPC, and what it took. Exit code 1 when
+ * calls fail or there is no server.
+ */
 import { closeSync, openSync } from 'node:fs';
 import type { Command } from '#commander';
 import { jsonText, printable, writeOutput } from '../output.ts';

@@ -1,4 +1,7 @@
-/** Every call of a load, for `rdma-rpc bench --csv`: kept in memory, so that no file is written while it measures. Used by recording.ts. */
+/**
+ * Every call of a load, for `rdma-rpc bench --csv`: kept in memory, so that no file is written while it
+ * measures. Used by recording.ts.
+ */
 
 const chunkRows = 1 << 16;
 const columns = 4;
@@ -24,7 +27,10 @@ export class CallTable {
     this.#chunks.at(-1)!.set([intended, started, ended, index], at * columns);
   }
 
-  /** In pieces of text, the first with the names of the columns. Times in ms since the beginning, but latencies in microseconds, as they are elsewhere. */
+  /**
+   * In pieces of text, the first with the names of the columns. Times in ms since the beginning, but
+   * latencies in microseconds, as they are elsewhere.
+   */
   *csv(): Generator<string> {
     yield 'intended_ms,started_ms,raw_us,corrected_us,code\n';
     for (const [n, chunk] of this.#chunks.entries()) {

@@ -1,4 +1,7 @@
-/** The requests of `rdma-rpc bench`: from JSON on the command line or in a file, made once, or anew for each call where the text is a template. */
+/**
+ * The requests of `rdma-rpc bench`: from JSON on the command line or in a file, made once, or anew for each
+ * call where the text is a template.
+ */
 import { readFile } from 'node:fs/promises';
 import { text as allOf } from 'node:stream/consumers';
 import type { JsonValue } from '#protobuf';
@@ -39,7 +42,10 @@ function messages(text: string, { input }: RequestForm): JsonValue[] {
   return Array.isArray(json) && !arrays.has(input.typeName) ? json : [json];
 }
 
-/** `stream`: all messages are of each call; otherwise each call has the next one. Throws an Error for what is no request of that type. */
+/**
+ * `stream`: all messages are of each call; otherwise each call has the next one. Throws an Error for what is
+ * no request of that type.
+ */
 export async function requestsOf(text: string, form: RequestForm, stream: boolean): Promise<Requests> {
   const texts: string[] = [];
   for await (const each of jsonTexts([text])) texts.push(each.text);

@@ -1,4 +1,7 @@
-/** The latencies of a load as a log of HdrHistogram: an interval a line, for the tools that read those. Used by `rdma-rpc bench --hdr-log`. */
+/**
+ * The latencies of a load as a log of HdrHistogram: an interval a line, for the tools that read those. Used
+ * by `rdma-rpc bench --hdr-log`.
+ */
 import { HistogramLogWriter } from '#hdr-histogram';
 import { newHistogram, type Recording } from './recording.ts';
 

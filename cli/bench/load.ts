@@ -1,6 +1,7 @@
 /**
- * Makes the calls of `rdma-rpc bench`. Closed loop: each worker begins its next call when its last one has ended. Open loop: calls are meant to begin at times that
- * do not depend on the answers; one that finds all workers busy begins late, and what it waited is known to whoever records. On the JS thread, in callbacks.
+ * Makes the calls of `rdma-rpc bench`. Closed loop: each worker begins its next call when its last one has
+ * ended. Open loop: calls are meant to begin at times that do not depend on the answers; one that finds all
+ * workers busy begins late, and what it waited is known to whoever records. On the JS thread, in callbacks.
  */
 import type { Clock } from './clock.ts';
 import type { Schedule } from './schedule.ts';
@@ -37,7 +38,10 @@ export interface Record {
 
 export interface Recorder {
   record(call: number, record: Record): void;
-  /** Calls that never began, `stride` by `stride` in time: each stands for so many, and was meant for that time. */
+  /**
+   * Calls that never began, `stride` by `stride` in time: each stands for so many, and was meant for that
+   * time.
+   */
   unsent(intended: number, ended: number, count: number): void;
 }
 

@@ -1,6 +1,7 @@
 /**
- * The plots of the report. This function runs in the browser: page.ts puts its text into the page, beside uPlot, so it uses nothing from outside of itself but
- * what it is given. It is here rather than in a string so that it is compiled and checked like everything else.
+ * The plots of the report. This function runs in the browser: page.ts puts its text into the page, beside
+ * uPlot, so it uses nothing from outside of itself but what it is given. It is here rather than in a string
+ * so that it is compiled and checked like everything else.
  */
 import type UPlot from 'uplot';
 import type { Result } from './result.ts';

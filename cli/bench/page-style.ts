@@ -1,4 +1,7 @@
-/** How the report of `rdma-rpc bench` looks: light or dark as the reader's system is, and one column on narrow screens. Used by page.ts. */
+/**
+ * How the report of `rdma-rpc bench` looks: light or dark as the reader's system is, and one column on narrow
+ * screens. Used by page.ts.
+ */
 
 export const style = `
 :root { color-scheme: light dark; --page: #f6f7f9; --card: #fff; --text: #1c2430; --muted: #66707f; --line: #e3e7ed;

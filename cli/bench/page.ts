@@ -1,4 +1,7 @@
-/** The report of `rdma-rpc bench` as one page that needs nothing else: figures as HTML, plots by uPlot, whose text is inside, and the result as JSON. */
+/**
+ * The report of `rdma-rpc bench` as one page that needs nothing else: figures as HTML, plots by uPlot, whose
+ * text is inside, and the result as JSON.
+ */
 import { readFileSync } from 'node:fs';
 import { drawCharts } from './page-charts.ts';
 import { style } from './page-style.ts';

@@ -1,4 +1,7 @@
-/** The line of progress of `rdma-rpc bench`, on stderr, written over itself until the end. Only where that is a terminal. */
+/**
+ * The line of progress of `rdma-rpc bench`, on stderr, written over itself until the end. Only where that is
+ * a terminal.
+ */
 
 const everyMs = 200;
 const width = 30;

@@ -1,6 +1,8 @@
 /**
- * What the calls of a load took: HdrHistograms by interval of time, two where calls were meant to begin at a time (from when they began, and from when they were meant to), status
- * codes, and every call for a table of them where that is asked for. A bounded amount of memory however many calls there are. Used by `rdma-rpc bench`.
+ * What the calls of a load took: HdrHistograms by interval of time, two where calls were meant to begin at a
+ * time (from when they began, and from when they were meant to), status codes, and every call for a table of
+ * them where that is asked for. A bounded amount of memory however many calls there are. Used by `rdma-rpc
+ * bench`.
  */
 import { build } from '#hdr-histogram';
 import { CallTable } from './call-table.ts';

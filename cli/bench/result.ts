@@ -1,4 +1,7 @@
-/** What `rdma-rpc bench` has found out, as `--json` prints it (docs/schemas/bench.schema.json) and the page has it inside. Times are ms, latencies microseconds. */
+/**
+ * What `rdma-rpc bench` has found out, as `--json` prints it (docs/schemas/bench.schema.json) and the page
+ * has it inside. Times are ms, latencies microseconds.
+ */
 import type { Stats } from '../../runtime/native.ts';
 import type { LoadEnd } from './load.ts';
 import { type Histogram, newHistogram, type Recording } from './recording.ts';
@@ -37,7 +40,10 @@ export interface Load {
 }
 
 export interface Travelled {
-  /** Messages that went out of and into memory of their own, by READ and WRITE, and those that went along with a SEND. `null`: not known on this side. */
+  /**
+   * Messages that went out of and into memory of their own, by READ and WRITE, and those that went along with
+   * a SEND. `null`: not known on this side.
+   */
   readonly requests: { readonly bulk: number; readonly sent: number };
   readonly responses: { readonly bulk: number; readonly sent: number } | null;
   /** Frames of this side: copied into the send queue, or out of a registered slot. */
@@ -170,7 +176,10 @@ function* recorded(histogram: Histogram | undefined): Generator<Recorded> {
   }
 }
 
-/** What is left over at the end, if it is short, is a part of the interval before it: a rate of a millisecond says nothing. */
+/**
+ * What is left over at the end, if it is short, is a part of the interval before it: a rate of a millisecond
+ * says nothing.
+ */
 function intervalsOf({ intervals, widthMs }: Recording, elapsedMs: number): Result['intervals'] {
   const all = intervals.map(({ calls, failed, ...histograms }, i) => ({
     fromMs: i * widthMs,

@@ -1,4 +1,7 @@
-/** One load from beginning to end: the method is looked up, requests are made, calls counted and timed. Used by bench.ts. */
+/**
+ * One load from beginning to end: the method is looked up, requests are made, calls counted and timed. Used
+ * by bench.ts.
+ */
 import { RpcError } from '../../runtime/core/errors/rpc-error.ts';
 import { serviceOf, sizeType } from '../server/raw-type.ts';
 import { fromFiles, type Schema } from '../server/schema/schema.ts';

@@ -1,6 +1,6 @@
 /**
- * When each call of an open loop is meant to begin: a rate that stays, goes up in steps or along a line, as ghz has them. Plain arithmetic; used by
- * load.ts, and by the flags of `rdma-rpc bench`.
+ * When each call of an open loop is meant to begin: a rate that stays, goes up in steps or along a line, as
+ * ghz has them. Plain arithmetic; used by load.ts, and by the flags of `rdma-rpc bench`.
  */
 
 /** Calls per second from `fromMs` on, changing by `slope` calls per second in each second. */

@@ -1,4 +1,7 @@
-/** What `rdma-rpc bench` sends its calls to: a server of ours over channels, or one of gRPC over clients of grpc-js. Both look the same from load.ts. */
+/**
+ * What `rdma-rpc bench` sends its calls to: a server of ours over channels, or one of gRPC over clients of
+ * grpc-js. Both look the same from load.ts.
+ */
 
 import type { ChannelOptions } from '../../runtime/client/channel-options.ts';
 import type { Channel } from '../../runtime/client/channel-type.ts';

@@ -71,9 +71,13 @@ function actionOf(text: string): Make {
   return action.make(...numbers);
 }
 
-/** What makes the text of a call; undefined when it is the same in each. Throws an Error for an action that is none. */
+/**
+ * What makes the text of a call; undefined when it is the same in each. Throws an Error for an action that is
+ * none.
+ */
 export function templateOf(text: string): Make | undefined {
-  // What is between two braces that open and two that close; the braces of JSON stand beside others of their kind, too, but with a name in quotes between them.
+  // What is between two braces that open and two that close; the braces of JSON stand beside others of their
+  // kind, too, but with a name in quotes between them.
   const parts = text.split(/\{\{([^{}"]*)\}\}/);
   if (parts.length === 1) return undefined;
   const makes = parts.map((part, i) => (i % 2 === 0 ? () => part : actionOf(part)));

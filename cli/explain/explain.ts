@@ -1,4 +1,7 @@
-/** `rdma-rpc explain`: how a call of a size travels between two fabrics of this machine, and why; without a size, which sizes travel alike. */
+/**
+ * `rdma-rpc explain`: how a call of a size travels between two fabrics of this machine, and why; without a
+ * size, which sizes travel alike.
+ */
 import { type Command, InvalidArgumentError, Option } from '#commander';
 import type { DescMessage, DescMethod } from '#protobuf';
 import { fabricNames } from '../../runtime/fabrics.ts';
@@ -82,7 +85,9 @@ export function addExplainCommand(program: Command): void {
 const anyMethod = 'any method';
 const scalarBytes = 12;
 
-/** A bytes field of the message itself carries what is sent from where it is; all else is copied as text is. */
+/**
+ * A bytes field of the message itself carries what is sent from where it is; all else is copied as text is.
+ */
 const carrierOf = ({ fields }: DescMessage): Carrier =>
   fields.some((field) => field.scalar === scalarBytes) ? 'bytes' : 'text';
 
@@ -121,7 +126,8 @@ async function showTiers(
     sides,
     tiers: await tierRanges(async (bytes) => tierOf('request', (await call(bytes, 0)).request)),
   }));
-  // On pairs of their own: a response that may be as large as an earlier one is foreseen, and written at once.
+  // On pairs of their own: a response that may be as large as an earlier one is foreseen, and written at
+  // once.
   const response = {
     tiers: await tierRanges((bytes) =>
       withPair(pair, carriers, async (call) => tierOf('response', (await call(0, bytes)).response)),

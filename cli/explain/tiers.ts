@@ -1,4 +1,7 @@
-/** Up to which size messages take which tier between two fabrics, found by calls that are really made. Used by `rdma-rpc explain` without a size. */
+/**
+ * Up to which size messages take which tier between two fabrics, found by calls that are really made. Used by
+ * `rdma-rpc explain` without a size.
+ */
 import type { Tier } from './text.ts';
 
 /** All messages of one tier. `bytesMax`: of what the message carries; null: there is no longer tier. */

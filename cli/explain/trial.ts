@@ -1,6 +1,7 @@
 /**
- * Calls of given sizes, really made: a server and a client in this process, each with a context of its own, on the fabric that is asked for. What the
- * two did is read off their counters, so it is what the run time decides and not a copy of its rules. Used by `rdma-rpc explain`.
+ * Calls of given sizes, really made: a server and a client in this process, each with a context of its own,
+ * on the fabric that is asked for. What the two did is read off their counters, so it is what the run time
+ * decides and not a copy of its rules. Used by `rdma-rpc explain`.
  */
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';

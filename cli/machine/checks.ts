@@ -1,4 +1,7 @@
-/** All checks of `rdma-rpc doctor`, in the order in which one depends on the other. A check looks, and changes nothing. */
+/**
+ * All checks of `rdma-rpc doctor`, in the order in which one depends on the other. A check looks, and changes
+ * nothing.
+ */
 import { checkDevices, checkFiles, checkModules, checkMtuMismatch, checkPorts } from './check-devices.ts';
 import { checkAddon, checkContainer, checkFabrics, checkPolling, checkProcessors } from './check-host.ts';
 import { checkHugePages, checkMemlock } from './check-memory.ts';

@@ -1,4 +1,7 @@
-/** `rdma-rpc devices`, a part of `rdma-rpc info`: the RDMA devices of this machine, what each can do, and what is missing where one cannot be used. */
+/**
+ * `rdma-rpc devices`, a part of `rdma-rpc info`: the RDMA devices of this machine, what each can do, and what
+ * is missing where one cannot be used.
+ */
 import type { Command } from '#commander';
 import pc from '#picocolors';
 import { firstSessionBytes } from '../../runtime/lane/contexts.ts';

@@ -1,4 +1,7 @@
-/** `rdma-rpc doctor`: what keeps this machine from its best, each finding with its remedy. Exit code 1 when something does not work. */
+/**
+ * `rdma-rpc doctor`: what keeps this machine from its best, each finding with its remedy. Exit code 1 when
+ * something does not work.
+ */
 import { type Command, Option } from '#commander';
 import pc from '#picocolors';
 import { fabricNames } from '../../runtime/fabrics.ts';

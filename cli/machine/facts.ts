@@ -1,4 +1,7 @@
-/** What `rdma-rpc info` and `doctor` know of this machine: what native code finds out by trying, beside the files of the system. */
+/**
+ * What `rdma-rpc info` and `doctor` know of this machine: what native code finds out by trying, beside the
+ * files of the system.
+ */
 import { whyNoDevice } from '../../runtime/control/verbs-devices.ts';
 import { type FabricName, fabricNames, fabrics } from '../../runtime/fabrics.ts';
 import { firstSessionBytes, nativeOptions } from '../../runtime/lane/contexts.ts';

@@ -1,6 +1,8 @@
 /** What `rdma-rpc doctor` finds: the form of it, and its text. */
 
-/** `problem`: something does not work; `advice`: it works, and could be better; `ok`: looked at, and in order. */
+/**
+ * `problem`: something does not work; `advice`: it works, and could be better; `ok`: looked at, and in order.
+ */
 export type Level = 'ok' | 'advice' | 'problem';
 
 export interface Finding {

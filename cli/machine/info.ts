@@ -1,4 +1,7 @@
-/** `rdma-rpc info`: what there is here: fabrics, devices, limits, and the sizes at which messages travel in another way. */
+/**
+ * `rdma-rpc info`: what there is here: fabrics, devices, limits, and the sizes at which messages travel in
+ * another way.
+ */
 import { arch, availableParallelism, release } from 'node:os';
 import type { Command } from '#commander';
 import { contextOptions, slotBytesOf } from '../../runtime/lane/contexts.ts';

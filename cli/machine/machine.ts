@@ -1,4 +1,7 @@
-/** What the system says of itself in files (/proc, /sys, /dev), under a root that tests may put elsewhere. Used by `rdma-rpc info` and `doctor`. */
+/**
+ * What the system says of itself in files (/proc, /sys, /dev), under a root that tests may put elsewhere.
+ * Used by `rdma-rpc info` and `doctor`.
+ */
 import { accessSync, constants, existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
 

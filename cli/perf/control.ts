@@ -1,4 +1,7 @@
-/** The connection beside a test: lines of JSON over TCP, one of each kind in turn. Both sides of `rdma-rpc perf` use it; neither trusts the other. */
+/**
+ * The connection beside a test: lines of JSON over TCP, one of each kind in turn. Both sides of `rdma-rpc
+ * perf` use it; neither trusts the other.
+ */
 import type { Socket } from 'node:net';
 import { unmapped } from '../../runtime/control/address.ts';
 

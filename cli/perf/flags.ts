@@ -171,7 +171,10 @@ const decides: Readonly<Record<string, keyof Plan>> = {
   atomicType: 'atomic',
 };
 
-/** What the user has said of the test, without what is by default: on the listening side the other one decides the rest. */
+/**
+ * What the user has said of the test, without what is by default: on the listening side the other one decides
+ * the rest.
+ */
 export function givenOf(command: Command, plan: Plan): Partial<Plan> {
   const said = Object.keys(decides).filter((flag) => command.getOptionValueSource(flag) === 'cli');
   return Object.fromEntries(said.map((flag) => [decides[flag]!, plan[decides[flag]!]]));

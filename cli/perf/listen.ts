@@ -1,4 +1,7 @@
-/** The listening side of `rdma-rpc perf`: waits for as many peers as it is told, runs what they ask for, all at once, and ends. */
+/**
+ * The listening side of `rdma-rpc perf`: waits for as many peers as it is told, runs what they ask for, all
+ * at once, and ends.
+ */
 import { createServer, type Server, type Socket } from 'node:net';
 import { formatAddress, peerPlace, unmapped } from '../../runtime/control/address.ts';
 import { Control, PerfError } from './control.ts';

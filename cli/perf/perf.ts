@@ -1,4 +1,7 @@
-/** `rdma-rpc perf`: what a fabric or a device does below RPC, as perftest measures it. Exit codes: 0 measured, 1 not, or data was damaged, 2 the command line is wrong. */
+/**
+ * `rdma-rpc perf`: what a fabric or a device does below RPC, as perftest measures it. Exit codes: 0 measured,
+ * 1 not, or data was damaged, 2 the command line is wrong.
+ */
 import { isIP } from 'node:net';
 import type { Command } from '#commander';
 import { parseAddress } from '../../runtime/control/address.ts';

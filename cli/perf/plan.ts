@@ -1,4 +1,7 @@
-/** What a test of `rdma-rpc perf` is: said by the connecting side, read by the listening one, which trusts none of it. */
+/**
+ * What a test of `rdma-rpc perf` is: said by the connecting side, read by the listening one, which trusts
+ * none of it.
+ */
 import type { PerfStep } from './step.ts';
 
 /** The names of perftest's programs, without their `ib_`. */

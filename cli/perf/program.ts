@@ -1,6 +1,7 @@
 /**
- * The program that measures one side of a test (native/perf/program), started for it: what is to be done goes to its stdin, a line each,
- * and its stdout says what came of it. It ends when this process closes its stdin, or is gone.
+ * The program that measures one side of a test (native/perf/program), started for it: what is to be done goes
+ * to its stdin, a line each, and its stdout says what came of it. It ends when this process closes its stdin,
+ * or is gone.
  */
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { dirname, join } from 'node:path';
@@ -134,7 +135,10 @@ export class Program {
     await this.#ask('prepared', lineOf('prepare', { ...step }));
   }
 
-  /** `measured` is called with the number of its messages when this side has measured; the end comes after stop() or an error. */
+  /**
+   * `measured` is called with the number of its messages when this side has measured; the end comes after
+   * stop() or an error.
+   */
   async run(step: PerfStep, measured: (messages: number) => void): Promise<PerfOutcome> {
     // Whoever waits for the end hears of an error.
     this.#wait('measured').then(
@@ -151,7 +155,10 @@ export class Program {
     this.#child.stdin.write(lineOf('stop', { expected }));
   }
 
-  /** After a step: what a peer that has sent so many messages on each queue pair, in all steps, has left in this memory. */
+  /**
+   * After a step: what a peer that has sent so many messages on each queue pair, in all steps, has left in
+   * this memory.
+   */
   async checkWritten(step: PerfStep, sent: number): Promise<PerfOutcome> {
     return outcomeOf(await this.#ask('checked', lineOf('check', { ...step, sent })));
   }

@@ -1,4 +1,7 @@
-/** What one side of a test has measured of a size, or seen of its peer's messages: what it tells the other one. */
+/**
+ * What one side of a test has measured of a size, or seen of its peer's messages: what it tells the other
+ * one.
+ */
 
 export interface LatencyUs {
   readonly min: number;

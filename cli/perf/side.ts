@@ -1,4 +1,7 @@
-/** One side of a test: the program with the loops, in step with those of the peer by way of the control connection. Both roles use it. */
+/**
+ * One side of a test: the program with the loops, in step with those of the peer by way of the control
+ * connection. Both roles use it.
+ */
 import { type Control, PerfError } from './control.ts';
 import { offerMessage, readOffer, readReport, readSent, reportMessage, sentMessage } from './messages.ts';
 import { isLatency, type PerfFabric, type Plan, stepOf, whyNotPlan } from './plan.ts';
@@ -95,7 +98,10 @@ export class Side {
     await this.#control.receive('connected');
   }
 
-  /** One size, and the first message that was not what was sent. `together` ends when all peers of the listening side are ready. */
+  /**
+   * One size, and the first message that was not what was sent. `together` ends when all peers of the
+   * listening side are ready.
+   */
   async step(bytes: number, together: () => Promise<void>): Promise<{ row: Row; corrupt: string }> {
     const step = stepOf(this.#plan, bytes, this.#active);
     await this.#program.prepare(step);

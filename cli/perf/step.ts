@@ -1,11 +1,17 @@
-/** What one side of a test is asked to do, and what comes of it: said to the program that measures (program.ts), which has the same in native/perf. */
+/**
+ * What one side of a test is asked to do, and what comes of it: said to the program that measures
+ * (program.ts), which has the same in native/perf.
+ */
 
 export interface PerfOptions {
   /** `bare`: libibverbs without the verbs fabric. */
   readonly fabric: 'shm' | 'tcp' | 'verbs' | 'bare';
   /** bare: how queue pairs are connected. */
   readonly connection: 'RC' | 'UC' | 'UD';
-  /** The address of this side, in numbers: where the device is looked for, and where a peer reaches it over tcp. */
+  /**
+   * The address of this side, in numbers: where the device is looked for, and where a peer reaches it over
+   * tcp.
+   */
   readonly host: string;
   readonly device?: string;
   readonly gidIndex?: number;

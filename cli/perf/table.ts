@@ -1,4 +1,7 @@
-/** What `rdma-rpc perf` prints for people: perftest's columns by name and order, and behind them the processor time of both sides. */
+/**
+ * What `rdma-rpc perf` prints for people: perftest's columns by name and order, and behind them the processor
+ * time of both sides.
+ */
 import { isLatency } from './plan.ts';
 import type { Cpu, Row } from './row.ts';
 import type { PeerRows, Tested } from './tested.ts';

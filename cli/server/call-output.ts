@@ -1,6 +1,7 @@
 /**
- * What a call says: its messages on stdout, and on stderr an error with its details and, with `-v`, what was agreed, sent and received beside the
- * messages. With `--json` all of it on stdout, a line each. Used by `rdma-rpc call`.
+ * What a call says: its messages on stdout, and on stderr an error with its details and, with `-v`, what was
+ * agreed, sent and received beside the messages. With `--json` all of it on stdout, a line each. Used by
+ * `rdma-rpc call`.
  */
 import { Buffer } from 'node:buffer';
 import pc from '#picocolors';
@@ -146,7 +147,8 @@ export class CallReport {
       const own = standard.find(type);
       return own === undefined ? undefined : (ownToJson(own, own.decode(value)) as JsonValue);
     } catch {
-      // Whoever sent it has another idea of the type, or nobody can be asked: its bytes are better than none of the others.
+      // Whoever sent it has another idea of the type, or nobody can be asked: its bytes are better than none
+      // of the others.
       return undefined;
     }
   }

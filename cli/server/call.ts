@@ -1,4 +1,7 @@
-/** `rdma-rpc call`: one call of any kind, messages as JSON, without generated code: descriptors of the server or of files say what they look like. */
+/**
+ * `rdma-rpc call`: one call of any kind, messages as JSON, without generated code: descriptors of the server
+ * or of files say what they look like.
+ */
 import type { Command } from '#commander';
 import type { Channel } from '../../runtime/client/channel-type.ts';
 import { RpcError } from '../../runtime/core/errors/rpc-error.ts';

@@ -1,4 +1,7 @@
-/** What the commands that talk to a server share: a channel for as long as the command takes, a time limit, and errors in words. */
+/**
+ * What the commands that talk to a server share: a channel for as long as the command takes, a time limit,
+ * and errors in words.
+ */
 import { type Command, InvalidArgumentError } from '#commander';
 import pc from '#picocolors';
 import type { Channel } from '../../runtime/client/channel-type.ts';
@@ -37,7 +40,10 @@ export function sayError(error: unknown, { json }: { readonly json?: true }): vo
   console.error(pc.red(`error: ${error instanceof RpcError ? printableLine(message) : printable(message)}`));
 }
 
-/** Runs `action` with a channel to the server and sets the exit code: what the action returns, 1 when a call fails, 2 for an address that is none, and files that cannot be used. */
+/**
+ * Runs `action` with a channel to the server and sets the exit code: what the action returns, 1 when a call
+ * fails, 2 for an address that is none, and files that cannot be used.
+ */
 export async function withServer(
   address: string,
   flags: ConnectionFlags,

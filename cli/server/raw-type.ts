@@ -1,4 +1,7 @@
-/** Messages that are already encoded, or not yet decoded, as MessageTypes: the runtime moves their bytes. Used by `rdma-rpc call` and `rdma-rpc bench`. */
+/**
+ * Messages that are already encoded, or not yet decoded, as MessageTypes: the runtime moves their bytes. Used
+ * by `rdma-rpc call` and `rdma-rpc bench`.
+ */
 import type { DescMethod } from '#protobuf';
 import { noRoom } from '../../runtime/codec/memory/sink.ts';
 import { messageType } from '../../runtime/codec/message.ts';
@@ -47,7 +50,10 @@ export function sizeType(typeName: string): MessageType<Size, Size> {
   });
 }
 
-/** A service of this method alone, called `call`: requests are encoded messages, answers what `output` makes of them. */
+/**
+ * A service of this method alone, called `call`: requests are encoded messages, answers what `output` makes
+ * of them.
+ */
 export function serviceOf(method: DescMethod, output: typeof rawType | typeof sizeType): ServiceDefinition {
   const { clientStreaming, serverStreaming } = method.proto;
   const fullName = `${method.parent.typeName}/${method.name}`;

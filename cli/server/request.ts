@@ -1,4 +1,7 @@
-/** Requests on the command line: JSON values, one after another, as messages of a type. Used by `rdma-rpc call`. */
+/**
+ * Requests on the command line: JSON values, one after another, as messages of a type. Used by `rdma-rpc
+ * call`.
+ */
 import {
   type DescField,
   type DescMessage,
@@ -17,7 +20,10 @@ export interface RequestForm {
   readonly ignoreUnknownFields: boolean;
 }
 
-/** JSON values as they arrive, however many lines one has or how many are on a line. `line` is where it begins, from 1. */
+/**
+ * JSON values as they arrive, however many lines one has or how many are on a line. `line` is where it
+ * begins, from 1.
+ */
 export async function* jsonTexts(
   chunks: AsyncIterable<string> | Iterable<string>,
 ): AsyncGenerator<{ text: string; line: number }> {

@@ -1,4 +1,7 @@
-/** Flags of the commands that need to know what a server declares, and how they get at it: from the server, or from files without one. */
+/**
+ * Flags of the commands that need to know what a server declares, and how they get at it: from the server, or
+ * from files without one.
+ */
 import type { Command } from '#commander';
 import { type ConnectionFlags, sayError, withServer, withTimeout } from './connection.ts';
 import { openSchema } from './schema/open-schema.ts';
@@ -36,8 +39,8 @@ export function withSchemaFlags(command: Command): Command {
 const isAddress = (text: string | undefined): boolean => text?.includes(':') === true;
 
 /**
- * Runs `action` with what is declared, and with the names of the command line. An address comes first, unless files say it all: then there need be none, and nobody is
- * connected to. Sets the exit code.
+ * Runs `action` with what is declared, and with the names of the command line. An address comes first, unless
+ * files say it all: then there need be none, and nobody is connected to. Sets the exit code.
  */
 export async function withSchema(
   words: readonly string[],

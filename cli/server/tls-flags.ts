@@ -72,7 +72,10 @@ function fileFault(text: string, pskFile: string | undefined): string {
   return `--${text.replace(/: give passphrase$/, ': give --passphrase-file')}`;
 }
 
-/** For a channel. Throws a TypeError for flags that do not fit each other, and for files that cannot be read or used, which it names. */
+/**
+ * For a channel. Throws a TypeError for flags that do not fit each other, and for files that cannot be read
+ * or used, which it names.
+ */
 export function securityOf(flags: TlsFlags): Pick<ChannelOptions, 'tls' | 'credentials' | 'security'> {
   const { cert, key, passphraseFile, pskFile, servername, identity, credential, require } = flags;
   if (cert !== undefined && key === undefined) throw new TypeError('--cert needs --key');

@@ -1,4 +1,7 @@
-/** The view of a process as lines of text, as wide and as high as there is room. What processes and their peers call themselves is theirs: nothing of it may reach the terminal as a command. */
+/**
+ * The view of a process as lines of text, as wide and as high as there is room. What processes and their
+ * peers call themselves is theirs: nothing of it may reach the terminal as a command.
+ */
 import type { Stats } from '../../runtime/native-stats.ts';
 import { size, time } from '../bench/summary.ts';
 import type { MethodView, SessionView, View } from './view.ts';
@@ -17,7 +20,10 @@ const count = (value: number): string => {
     : `${Number((value / 1000 ** power).toPrecision(3))}${units[power]}`;
 };
 
-/** One line, with nothing but characters that take a place of their own: no escapes, no marks that turn text around. */
+/**
+ * One line, with nothing but characters that take a place of their own: no escapes, no marks that turn text
+ * around.
+ */
 export function plain(text: string): string {
   return text.replace(/[\p{C}\p{Zl}\p{Zp}\p{M}]/gu, '?');
 }

@@ -1,4 +1,7 @@
-/** Which process `rdma-rpc top` and `trace` are about: a PID, who listens at an address of this machine, or the only one that there is. */
+/**
+ * Which process `rdma-rpc top` and `trace` are about: a PID, who listens at an address of this machine, or
+ * the only one that there is.
+ */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { BlockList, isIP } from 'node:net';
 import { hostname, networkInterfaces } from 'node:os';
@@ -9,7 +12,10 @@ import { orNone, processesWithCounters, readCounters } from '../../runtime/count
 const listening = '0A';
 const listeningUnix = '00010000';
 
-/** A socket whose path was made at once, or under another name in its folder and then put in place (native/binding/unix_socket.h). */
+/**
+ * A socket whose path was made at once, or under another name in its folder and then put in place
+ * (native/binding/unix_socket.h).
+ */
 function bound(found: string, path: string): boolean {
   const hidden = `${dirname(path)}/.${basename(path)}.`;
   return found === path || (found.startsWith(hidden) && /^[0-9a-f]+$/.test(found.slice(hidden.length)));

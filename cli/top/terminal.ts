@@ -1,4 +1,7 @@
-/** A screen of the terminal for as long as a command has it: lines are put there, keys come from it, and it is as it was before when the command ends, however it ends. Plain ANSI: an alternate screen, no library. */
+/**
+ * A screen of the terminal for as long as a command has it: lines are put there, keys come from it, and it is
+ * as it was before when the command ends, however it ends. Plain ANSI: an alternate screen, no library.
+ */
 
 /** No wrapping: a character may be wider than one place. */
 const enter = '\u001b[?1049h\u001b[?25l\u001b[?7l\u001b[H\u001b[2J';

@@ -1,4 +1,7 @@
-/** `rdma-rpc top`: what a running process does, from its counters page. Exit code 1 when there is no such process or it ends, 2 for a target that is none. */
+/**
+ * `rdma-rpc top`: what a running process does, from its counters page. Exit code 1 when there is no such
+ * process or it ends, 2 for a target that is none.
+ */
 import { setTimeout } from 'node:timers/promises';
 import { type Command, InvalidArgumentError } from '#commander';
 import { type ProcessCounters, readCounters } from '../../runtime/counters/processes.ts';

@@ -1,4 +1,7 @@
-/** What `rdma-rpc top` shows of a process: rates between two readings of its counters, and how things are. What `--json` prints is this. */
+/**
+ * What `rdma-rpc top` shows of a process: rates between two readings of its counters, and how things are.
+ * What `--json` prints is this.
+ */
 
 import type { ContextCounters, MethodCounters, SessionCounters } from '../../runtime/counters/page.ts';
 import { bucketsSince, percentile } from '../../runtime/counters/percentile.ts';
@@ -56,7 +59,9 @@ type Sums = Partial<Record<keyof Stats, number>>;
 
 type Paired = readonly [context: ContextCounters, before: ContextCounters | undefined];
 
-/** Contexts and rows come and go: what was not there before counts from zero, and so does what has begun anew. */
+/**
+ * Contexts and rows come and go: what was not there before counts from zero, and so does what has begun anew.
+ */
 const since = (now: number, before: number | undefined): number =>
   now < (before ?? 0) ? now : now - (before ?? 0);
 

@@ -1,6 +1,8 @@
 /**
- * What makes a descriptor unfit to become source text: names that are no names, and defaults that are no values. A file that was parsed cannot have them; a descriptor can come from
- * anybody, and a name such as `A: (code), B` would run when the generated module is imported. Called by link/check-descriptor.ts and by the commands that read descriptors of a server.
+ * What makes a descriptor unfit to become source text: names that are no names, and defaults that are no
+ * values. A file that was parsed cannot have them; a descriptor can come from anybody, and a name such as `A:
+ * (code), B` would run when the generated module is imported. Called by link/check-descriptor.ts and by the
+ * commands that read descriptors of a server.
  */
 import { bytesOfQuoted } from '../../runtime/codec/textformat/escape.ts';
 import { integerRange } from '../options/number.ts';
@@ -48,7 +50,10 @@ function shown(text: string): string {
   return JSON.stringify(text.length <= shownMax ? text : `${text.slice(0, shownMax - 1)}…`);
 }
 
-/** Whether `text` is the default of a field of this type in the form that compilers write. Values of enums are names, which the caller looks up. */
+/**
+ * Whether `text` is the default of a field of this type in the form that compilers write. Values of enums are
+ * names, which the caller looks up.
+ */
 function isDefault(text: string, type: number | undefined): boolean {
   const name = typeName(type);
   switch (name) {

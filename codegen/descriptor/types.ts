@@ -1,4 +1,7 @@
-/** Numbers of google.protobuf.FieldDescriptorProto and Edition, by name. Used wherever descriptors are made or read. */
+/**
+ * Numbers of google.protobuf.FieldDescriptorProto and Edition, by name. Used wherever descriptors are made or
+ * read.
+ */
 
 export const typeNumbers = {
   double: 1,
@@ -28,7 +31,9 @@ const names = new Map(
   Object.entries(typeNumbers).map(([name, number]) => [number as number, name as TypeName]),
 );
 
-/** What a field holds. A descriptor from protoc has all of them; an unknown number is refused by the caller. */
+/**
+ * What a field holds. A descriptor from protoc has all of them; an unknown number is refused by the caller.
+ */
 export function typeName(number: number | undefined): TypeName | undefined {
   return names.get(number ?? 0);
 }

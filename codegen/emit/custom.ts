@@ -1,4 +1,7 @@
-/** Custom options and explicit defaults as source text: inside definitions, and of messages as consts of their own, which bundlers drop when nobody looks. */
+/**
+ * Custom options and explicit defaults as source text: inside definitions, and of messages as consts of their
+ * own, which bundlers drop when nobody looks.
+ */
 import type { Message, Plain } from '../model/model.ts';
 import { numberText } from '../model/quoted.ts';
 import { quote } from './scalar.ts';

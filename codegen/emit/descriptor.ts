@@ -1,6 +1,7 @@
 /**
- * The const with the descriptor of the file, and its text, which stands at the end of the file: people who read the file begin at the top. Functions may be used above of where they are. Text, so
- * that loading the module costs nothing; wrapped in nothing, since one line is one line.
+ * The const with the descriptor of the file, and its text, which stands at the end of the file: people who
+ * read the file begin at the top. Functions may be used above of where they are. Text, so that loading the
+ * module costs nothing; wrapped in nothing, since one line is one line.
  */
 import { revision } from '../../runtime/codec/generated/revision.ts';
 import type { File } from '../model/model.ts';

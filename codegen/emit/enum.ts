@@ -1,4 +1,7 @@
-/** Enums as const objects: nothing for a type stripper to transform, and numbers that the .proto does not know yet stay what they are. */
+/**
+ * Enums as const objects: nothing for a type stripper to transform, and numbers that the .proto does not know
+ * yet stay what they are.
+ */
 import type { Enum } from '../model/model.ts';
 import { docLines } from './comment.ts';
 import { quote } from './scalar.ts';

@@ -1,4 +1,7 @@
-/** The fifteen scalar types: how each looks in TypeScript and on the wire, and which primitive of the runtime reads and writes it. */
+/**
+ * The fifteen scalar types: how each looks in TypeScript and on the wire, and which primitive of the runtime
+ * reads and writes it.
+ */
 import type { Field, FieldType, Scalar } from '../model/model.ts';
 
 export { quoted as quote } from '../model/quoted.ts';
@@ -68,7 +71,10 @@ export function isPlainNumber(type: FieldType, form: ScalarForm): boolean {
   );
 }
 
-/** Suffix of `readRunXxx` and `writePackedXxx`, for lists that have them: numbers and booleans, but not bigints that are to be strings or numbers. */
+/**
+ * Suffix of `readRunXxx` and `writePackedXxx`, for lists that have them: numbers and booleans, but not
+ * bigints that are to be strings or numbers.
+ */
 export function packedPrimitive({ type }: Field): string | undefined {
   if (type.kind === 'enum') return 'Int32';
   const form = formOf(type);

@@ -1,4 +1,7 @@
-/** From a linked schema to output files: what the CLI's way in and the plugin's have in common. Called by generate() and by the plugin. */
+/**
+ * From a linked schema to output files: what the CLI's way in and the plugin's have in common. Called by
+ * generate() and by the plugin.
+ */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Diagnostic, GenerateError } from '../diagnostic.ts';
@@ -40,7 +43,10 @@ function checkPaths(schema: Schema, files: readonly File[]): void {
   }
 }
 
-/** What the module of a file exports: its own names, and those of its public imports that it does not have itself. */
+/**
+ * What the module of a file exports: its own names, and those of its public imports that it does not have
+ * itself.
+ */
 function exportsOf(file: File, known: Map<File, Set<string>>): Set<string> {
   let names = known.get(file);
   if (names !== undefined) return names;
@@ -83,7 +89,10 @@ function warnOfHidden(schema: Schema, files: readonly File[]): void {
   }
 }
 
-/** Those asked for, and of the files that no one else generates those that they refer to. The descriptor of descriptor.proto is in the runtime. */
+/**
+ * Those asked for, and of the files that no one else generates those that they refer to. The descriptor of
+ * descriptor.proto is in the runtime.
+ */
 function emittedFiles(files: readonly File[], paths: ReadonlySet<string>): File[] {
   const wanted = new Set(files.filter(({ path }) => paths.has(path)));
   // Those that are added are looked at, too.
@@ -94,7 +103,10 @@ function emittedFiles(files: readonly File[], paths: ReadonlySet<string>): File[
   return files.filter((file) => wanted.has(file) && !file.bundled);
 }
 
-/** Output for the files with these paths. `diagnostics` has what the schema's files have reported, and goes on being added to. */
+/**
+ * Output for the files with these paths. `diagnostics` has what the schema's files have reported, and goes on
+ * being added to.
+ */
 export function emitSchema(
   schema: Schema,
   paths: ReadonlySet<string>,

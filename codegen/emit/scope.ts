@@ -1,7 +1,8 @@
 /**
- * How one output file refers to things: messages and enums of its own by name, those of other files through a namespace import (`$1.Order`),
- * well-known types and primitives through the runtime's (`$.Timestamp`). No such prefix can meet a declared name. Whoever emits a reference asks here for
- * it, so the scope knows what the file has to import and to declare.
+ * How one output file refers to things: messages and enums of its own by name, those of other files through a
+ * namespace import (`$1.Order`), well-known types and primitives through the runtime's (`$.Timestamp`). No
+ * such prefix can meet a declared name. Whoever emits a reference asks here for it, so the scope knows what
+ * the file has to import and to declare.
  */
 import { posix } from 'node:path';
 import type { Enum, Field, File, Message } from '../model/model.ts';
@@ -20,11 +21,17 @@ export interface EmitOptions {
   readonly enums: 'open' | 'closed';
 }
 
-/** Node reads an import as an URL, compilers read it as a path: of a file with one of these in its name they never find the same. */
+/**
+ * Node reads an import as an URL, compilers read it as a path: of a file with one of these in its name they
+ * never find the same.
+ */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: URLs lose some of them
 const notInImports = /[#?%\\\x00-\x1f\x7f]/g;
 
-/** Of a .proto: `kv.rdma.ts`, or `kv.rdma.js` and `kv.rdma.d.ts`. What an import cannot have is `$` and its code: `a#b.proto` becomes `a$23b.rdma.ts`. */
+/**
+ * Of a .proto: `kv.rdma.ts`, or `kv.rdma.js` and `kv.rdma.d.ts`. What an import cannot have is `$` and its
+ * code: `a#b.proto` becomes `a$23b.rdma.ts`.
+ */
 export function outputPath(path: string, extension: 'ts' | 'js' | 'd.ts' = 'ts'): string {
   const name = path
     .replace(/\.proto$/, '')
@@ -32,7 +39,10 @@ export function outputPath(path: string, extension: 'ts' | 'js' | 'd.ts' = 'ts')
   return `${name}.rdma.${extension}`;
 }
 
-/** A relative path as an import has it. A name may begin with a dot, which is not yet `./`: Node would look for a package of that name. */
+/**
+ * A relative path as an import has it. A name may begin with a dot, which is not yet `./`: Node would look
+ * for a package of that name.
+ */
 export function specifierOf(path: string): string {
   return /^\.\.?\//.test(path) ? path : `./${path}`;
 }
@@ -137,7 +147,10 @@ export class Scope {
     return 'bytes';
   }
 
-  /** What `emit` gives, and whether it needs that variable. Functions for maps are emitted while the encoder of their message is, and have one of their own. */
+  /**
+   * What `emit` gives, and whether it needs that variable. Functions for maps are emitted while the encoder
+   * of their message is, and have one of their own.
+   */
   encoder<T>(emit: () => T): { readonly emitted: T; readonly takesBytes: boolean } {
     const outer = this.#takesBytes;
     this.#takesBytes = false;
@@ -148,8 +161,8 @@ export class Scope {
   }
 
   /**
-   * A function of the runtime that is called for every field, through a const of the file: V8 takes that for what it is, but compares what it has
-   * imported with what it has seen before, every time.
+   * A function of the runtime that is called for every field, through a const of the file: V8 takes that for
+   * what it is, but compares what it has imported with what it has seen before, every time.
    */
   local(primitive: string): string {
     this.#locals.add(primitive);
@@ -157,8 +170,9 @@ export class Scope {
   }
 
   /**
-   * A type of the runtime that every message names, through an alias of the file: a compiler reads a name once where it reads `$.Sink` three times. In
-   * declarations, which are apart where the code is JavaScript, there is none.
+   * A type of the runtime that every message names, through an alias of the file: a compiler reads a name
+   * once where it reads `$.Sink` three times. In declarations, which are apart where the code is JavaScript,
+   * there is none.
    */
   alias(type: keyof typeof aliases): string {
     if (this.erases) return `$.${type}`;
@@ -166,7 +180,10 @@ export class Scope {
     return `$${type}`;
   }
 
-  /** A function that the file's messages have in common, with everything in it but its name and head: its name. It stands once in the file. */
+  /**
+   * A function that the file's messages have in common, with everything in it but its name and head: its
+   * name. It stands once in the file.
+   */
   share(name: string, parameters: readonly Parameter[], result: string, body: string): string {
     const text = (free: string) => `${this.function(free, parameters, result)}\n${body}\n}`;
     let free = `$${name}`;
@@ -176,7 +193,10 @@ export class Scope {
     return free;
   }
 
-  /** Whether values in a message may be left out of the memory. Of other files' messages nobody knows: those files may be generated anew without this one. */
+  /**
+   * Whether values in a message may be left out of the memory. Of other files' messages nobody knows: those
+   * files may be generated anew without this one.
+   */
   mayHaveHoles(type: Message): boolean {
     this.#holed ??= messagesWithHoles(this.file);
     return type.file !== this.file || this.#holed.has(type);
@@ -202,7 +222,10 @@ export class Scope {
     return `${value}${this.erasable('!')}`;
   }
 
-  /** The head of one of a message's functions, with its brace. `result` is the type of what it returns, unless a compiler finds that without looking at the rest. */
+  /**
+   * The head of one of a message's functions, with its brace. `result` is the type of what it returns, unless
+   * a compiler finds that without looking at the rest.
+   */
   headOf(type: Message, what: Part, parameters: readonly Parameter[], result?: string): string {
     return this.function(this.call(type, what), parameters, result);
   }
@@ -233,7 +256,10 @@ export class Scope {
     return specifierOf(importExtension === 'none' ? path.replace(/\.ts$/, '') : path);
   }
 
-  /** Import and export statements of a part of the output, to be asked for when everything else has been emitted. */
+  /**
+   * Import and export statements of a part of the output, to be asked for when everything else has been
+   * emitted.
+   */
   imports(part: OutputPart): string[] {
     const used = this.#used[part];
     const kind = part === 'declaration' ? 'import type' : 'import';
@@ -260,7 +286,10 @@ export class Scope {
       .join('\n');
   }
 
-  /** What `alias`, `local` and `share` have promised, to be asked for when all messages have been emitted. At the end: it is for functions, and nobody reads it. */
+  /**
+   * What `alias`, `local` and `share` have promised, to be asked for when all messages have been emitted. At
+   * the end: it is for functions, and nobody reads it.
+   */
   common(): string {
     const types = [...this.#types].sort().map(aliasOf);
     const consts = this.#aliases((name) => !eager(name));

@@ -49,8 +49,8 @@ function methodValue(method: Method, scope: Scope): string {
 }
 
 /**
- * The type is written out: compilers with `isolatedDeclarations` infer none for consts that refer to others. It has a name, so that editors show
- * `Client<GreeterDefinition>` and not all that is in it.
+ * The type is written out: compilers with `isolatedDeclarations` infer none for consts that refer to others.
+ * It has a name, so that editors show `Client<GreeterDefinition>` and not all that is in it.
  */
 function emitDefinition(service: Service, scope: Scope): Statement[] {
   const { definition: name, custom } = service;

@@ -1,6 +1,6 @@
 /**
- * A top-level statement of a generated file, in the parts that files are put together from: one text for TypeScript, two for JavaScript with its
- * declarations. Made by everything in emit/, put together by file.ts.
+ * A top-level statement of a generated file, in the parts that files are put together from: one text for
+ * TypeScript, two for JavaScript with its declarations. Made by everything in emit/, put together by file.ts.
  */
 import type { Scope } from './scope.ts';
 

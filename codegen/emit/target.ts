@@ -1,4 +1,7 @@
-/** What the output is, and which options go with it. Asked by the command line tool, the plugin and generate() before they begin; loads nothing. */
+/**
+ * What the output is, and which options go with it. Asked by the command line tool, the plugin and generate()
+ * before they begin; loads nothing.
+ */
 
 /** TypeScript, or JavaScript with declarations beside it. */
 export type Target = 'ts' | 'js';

@@ -1,4 +1,7 @@
-/** Declarations of extensions: a range that has some, or wants them, takes no others. Called by check.ts for each extension. */
+/**
+ * Declarations of extensions: a range that has some, or wants them, takes no others. Called by check.ts for
+ * each extension.
+ */
 import type { DescriptorProto, FieldDescriptorProto } from '../descriptor/descriptor.rdma.ts';
 import { labels, typeName } from '../descriptor/types.ts';
 import { decodeOptions, OptionTree } from '../options/tree.ts';

@@ -1,6 +1,8 @@
 /**
- * The rules that every generated file relies on, for files that came as descriptors: an image of buf or a request of another program has been read by no parser of ours, perhaps by none
- * at all. What a compiler refuses besides is not asked here: it cannot spoil the output. Called by the plugin and the loader when all files are in the schema.
+ * The rules that every generated file relies on, for files that came as descriptors: an image of buf or a
+ * request of another program has been read by no parser of ours, perhaps by none at all. What a compiler
+ * refuses besides is not asked here: it cannot spoil the output. Called by the plugin and the loader when all
+ * files are in the schema.
  */
 import type { DescriptorProto, FieldDescriptorProto } from '../descriptor/descriptor.rdma.ts';
 import { descriptorFaults } from '../descriptor/faults.ts';

@@ -11,7 +11,10 @@ type Report = (path: string, part: number | undefined, message: string, severity
 const aliasField = 2;
 const legacyField = 6;
 
-/** The name of a value without that of its enum in front, as languages with scopes for enums write it: what must tell values apart. */
+/**
+ * The name of a value without that of its enum in front, as languages with scopes for enums write it: what
+ * must tell values apart.
+ */
 function bareName(type: string, value: string): string {
   const wanted = type.replaceAll('_', '').toLowerCase();
   let matched = 0;

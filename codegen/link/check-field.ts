@@ -1,4 +1,7 @@
-/** The rules of a field's options and features: what is only for lists, for text, for messages. Called by check.ts for each field and extension. */
+/**
+ * The rules of a field's options and features: what is only for lists, for text, for messages. Called by
+ * check.ts for each field and extension.
+ */
 import type { FieldDescriptorProto } from '../descriptor/descriptor.rdma.ts';
 import { labels, typeName } from '../descriptor/types.ts';
 import { decodeOptions } from '../options/tree.ts';

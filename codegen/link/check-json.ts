@@ -1,6 +1,7 @@
 /**
- * Names of fields in JSON: no two the same, or JSON would lose one. What files of proto2 may have all the same, and those whose json_format says so, is a warning:
- * there one field goes by its name in the .proto (model/fields.ts). Called by check.ts for each message.
+ * Names of fields in JSON: no two the same, or JSON would lose one. What files of proto2 may have all the
+ * same, and those whose json_format says so, is a warning: there one field goes by its name in the .proto
+ * (model/fields.ts). Called by check.ts for each message.
  */
 import { jsonNameOf } from '../../runtime/codec/fields.ts';
 import type { DescriptorProto } from '../descriptor/descriptor.rdma.ts';

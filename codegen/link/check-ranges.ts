@@ -1,4 +1,7 @@
-/** Ranges of numbers that are reserved or left to extensions, and reserved names: none twice, none across another. Called by check.ts. */
+/**
+ * Ranges of numbers that are reserved or left to extensions, and reserved names: none twice, none across
+ * another. Called by check.ts.
+ */
 
 /** `end` is the last number that is in it. */
 export interface NumberRange {

@@ -1,4 +1,7 @@
-/** Names in the style that edition 2024 asks for, unless `enforce_naming_style` turns that off. Called by check.ts for everything that has a name. */
+/**
+ * Names in the style that edition 2024 asks for, unless `enforce_naming_style` turns that off. Called by
+ * check.ts for everything that has a name.
+ */
 import { type FeatureScope, namingLegacy } from './features.ts';
 
 const title = { form: /^[A-Z][A-Za-z0-9]*$/, name: 'TitleCase' };

@@ -1,4 +1,7 @@
-/** Options that say what they are for: `targets` of a field of an option. Called by check.ts for everything that has options, when all options have been read. */
+/**
+ * Options that say what they are for: `targets` of a field of an option. Called by check.ts for everything
+ * that has options, when all options have been read.
+ */
 import type { FieldDescriptorProto } from '../descriptor/descriptor.rdma.ts';
 import { decodeOptions, type OptionField, OptionTree } from '../options/tree.ts';
 import type { Schema } from './schema.ts';

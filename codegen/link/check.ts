@@ -1,4 +1,7 @@
-/** The rules of the language that need names to be resolved: numbers, ranges, features, extensions. Called by the linker for each parsed file; protoc has checked its own. */
+/**
+ * The rules of the language that need names to be resolved: numbers, ranges, features, extensions. Called by
+ * the linker for each parsed file; protoc has checked its own.
+ */
 
 import { jsonNameOf } from '../../runtime/codec/fields.ts';
 import type { DescriptorProto, FieldDescriptorProto } from '../descriptor/descriptor.rdma.ts';
@@ -108,7 +111,10 @@ class Checker {
     checkEnum(this.#schema, this.#file, type, path, features, this.#report);
   }
 
-  /** STRICT has nothing inside of messages that others may use, but for enums in messages that are nothing else. */
+  /**
+   * STRICT has nothing inside of messages that others may use, but for enums in messages that are nothing
+   * else.
+   */
   #nested(visibility: number | undefined, path: string, features: FeatureScope, exportable: boolean): void {
     if (visibility !== exported || exportable || features.get('visibility') !== visibilities.strict) return;
     this.#report(path, 1, 'nothing in a message is for export where default_symbol_visibility is STRICT');

@@ -1,4 +1,7 @@
-/** `[default = …]` as the text that a descriptor has for it. Called by the linker once the field's type is known. */
+/**
+ * `[default = …]` as the text that a descriptor has for it. Called by the linker once the field's type is
+ * known.
+ */
 
 import { escapeBytes } from '../../runtime/codec/textformat/escape.ts';
 import type { FieldDescriptorProto } from '../descriptor/descriptor.rdma.ts';

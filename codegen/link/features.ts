@@ -1,4 +1,7 @@
-/** Features of editions as the rules of the language ask for them: what an element has been given, else what its surroundings have. Used by the checks of a linked file. */
+/**
+ * Features of editions as the rules of the language ask for them: what an element has been given, else what
+ * its surroundings have. Used by the checks of a linked file.
+ */
 import type { DescriptorProto } from '../descriptor/descriptor.rdma.ts';
 import { decodeOptions, OptionTree } from '../options/tree.ts';
 import type { DeclaredKind, Schema, SchemaFile } from './schema.ts';
@@ -48,7 +51,10 @@ const defaults: Readonly<Record<string, Partial<Record<FeatureName, number>>>> =
   editions: edition2023,
 };
 
-/** From this edition on types that are in others are for their own file, unless something says otherwise, and names have a style. */
+/**
+ * From this edition on types that are in others are for their own file, unless something says otherwise, and
+ * names have a style.
+ */
 export const edition2024 = 1001;
 
 export class FeatureScope {

@@ -1,6 +1,7 @@
 /**
- * Makes a parsed file complete: names become full names, types are known, defaults and options are what a descriptor has. After it a file is as protoc
- * would hand it to a plugin. Called by the loader's side of generate(), imported files first.
+ * Makes a parsed file complete: names become full names, types are known, defaults and options are what a
+ * descriptor has. After it a file is as protoc would hand it to a plugin. Called by the loader's side of
+ * generate(), imported files first.
  */
 import type { DescriptorProto, FieldDescriptorProto } from '../descriptor/descriptor.rdma.ts';
 import { typeNumbers } from '../descriptor/types.ts';
@@ -43,7 +44,10 @@ export class Linker {
     });
   }
 
-  /** Then options, which make use of them, and the checks. Also of files in which something is wrong already: who mends one thing wants to know of the next. */
+  /**
+   * Then options, which make use of them, and the checks. Also of files in which something is wrong already:
+   * who mends one thing wants to know of the next.
+   */
   finish(): void {
     for (const { file, parsed } of this.#linked) {
       for (const pending of parsed.pending) interpretOptions(this.#schema, file, pending);

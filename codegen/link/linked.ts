@@ -1,4 +1,7 @@
-/** Files that come linked already, as descriptors: what a schema has to know of them besides their names. Called by the plugin and the loader. */
+/**
+ * Files that come linked already, as descriptors: what a schema has to know of them besides their names.
+ * Called by the plugin and the loader.
+ */
 import type { DescriptorProto } from '../descriptor/descriptor.rdma.ts';
 import { addExtension } from './link.ts';
 import { join, type Schema, type SchemaFile } from './schema.ts';

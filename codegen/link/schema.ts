@@ -1,6 +1,6 @@
 /**
- * All files of a run with every name in them: what the linker resolves against, and what the model and the options read. Made from parsed
- * files (names still to be resolved) or from a plugin request (all resolved).
+ * All files of a run with every name in them: what the linker resolves against, and what the model and the
+ * options read. Made from parsed files (names still to be resolved) or from a plugin request (all resolved).
  */
 
 import type {
@@ -184,8 +184,9 @@ export class Schema {
   }
 
   /**
-   * What `name` means inside `scope` (a full name, or a package) of `file`: one of `kinds`, or undefined after a report at `place`, which
-   * nobody gets about names that a file which could not be read may have. `hint`: what to do about a name that is nothing and like nothing.
+   * What `name` means inside `scope` (a full name, or a package) of `file`: one of `kinds`, or undefined
+   * after a report at `place`, which nobody gets about names that a file which could not be read may have.
+   * `hint`: what to do about a name that is nothing and like nothing.
    */
   resolve<K extends Declared['kind']>(
     file: SchemaFile,

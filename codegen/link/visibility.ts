@@ -1,4 +1,7 @@
-/** `local` and `export` of edition 2024: which types other files may use. Called by check.ts for each use of a type. */
+/**
+ * `local` and `export` of edition 2024: which types other files may use. Called by check.ts for each use of a
+ * type.
+ */
 import { type FeatureScope, visibilities } from './features.ts';
 import type { DeclaredKind } from './schema.ts';
 

@@ -1,6 +1,6 @@
 /**
- * From linked descriptors to the model: first every name is declared, then fields and methods are made. What it complains about is what TypeScript, not
- * protobuf, cannot have. Called by generate().
+ * From linked descriptors to the model: first every name is declared, then fields and methods are made. What
+ * it complains about is what TypeScript, not protobuf, cannot have. Called by generate().
  */
 import {
   type DescriptorProto,

@@ -1,4 +1,7 @@
-/** What all parts of the model's making share: the schema, the types by full name, and where complaints go. Used by build.ts and what it calls. */
+/**
+ * What all parts of the model's making share: the schema, the types by full name, and where complaints go.
+ * Used by build.ts and what it calls.
+ */
 import { type DeclaredKind, placeOf, type Schema, type SchemaFile } from '../link/schema.ts';
 import { decodeOptions, type OptionTree } from '../options/tree.ts';
 import { commentOf } from './comment.ts';
@@ -44,7 +47,10 @@ export class Building {
     file.reporter.report(placeOf(file, path, part), message);
   }
 
-  /** By the name that a linked descriptor has: with a leading dot. Uses of a file are noted, since some are emitted only when used. */
+  /**
+   * By the name that a linked descriptor has: with a leading dot. Uses of a file are noted, since some are
+   * emitted only when used.
+   */
   type(from: SchemaFile, name: string | undefined): Message | Enum | undefined {
     const type = this.types.get((name ?? '').slice(1));
     if (type !== undefined && type.file.path !== from.path) this.files.get(from)?.uses.add(type.file);

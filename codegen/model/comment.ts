@@ -1,7 +1,13 @@
-/** Comments of the .proto as people wrote them, without what marks them as comments. Called while the model is built. */
+/**
+ * Comments of the .proto as people wrote them, without what marks them as comments. Called while the model is
+ * built.
+ */
 import type { SchemaFile } from '../link/schema.ts';
 
-/** The comments of the element at that path: the one in front of it, and behind an empty line the one that follows it. */
+/**
+ * The comments of the element at that path: the one in front of it, and behind an empty line the one that
+ * follows it.
+ */
 export function commentOf(file: SchemaFile, path: string): string {
   const { leading = '', trailing = '' } = file.locations.get(path) ?? {};
   return [leading, trailing]

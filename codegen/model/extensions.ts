@@ -1,6 +1,7 @@
 /**
- * Extension fields: each becomes a const with a codec of its own, that of a message with one field. Those of the options in google.protobuf are
- * left out: their values are in the definitions. Called by build.ts once all types are declared.
+ * Extension fields: each becomes a const with a codec of its own, that of a message with one field. Those of
+ * the options in google.protobuf are left out: their values are in the definitions. Called by build.ts once
+ * all types are declared.
  */
 import type { DescriptorProto, FieldDescriptorProto } from '../descriptor/descriptor.rdma.ts';
 import { join, type SchemaFile } from '../link/schema.ts';

@@ -1,6 +1,7 @@
 /**
- * Features: what proto2, proto3 and the editions differ in, as switches that a file, message, field or enum may set. Resolved from the outside in.
- * Called while the model is built; nothing after it knows which syntax a file has.
+ * Features: what proto2, proto3 and the editions differ in, as switches that a file, message, field or enum
+ * may set. Resolved from the outside in. Called while the model is built; nothing after it knows which syntax
+ * a file has.
  */
 import type { OptionTree } from '../options/tree.ts';
 

@@ -1,4 +1,7 @@
-/** Fields and oneofs of one message: types, presence and property names decided. Called by build.ts once all types are declared. */
+/**
+ * Fields and oneofs of one message: types, presence and property names decided. Called by build.ts once all
+ * types are declared.
+ */
 import type { DescriptorProto, FieldDescriptorProto } from '../descriptor/descriptor.rdma.ts';
 import { isScalarName, labels, typeName } from '../descriptor/types.ts';
 import type { SchemaFile } from '../link/schema.ts';
@@ -17,7 +20,10 @@ export function isMapEntry(building: Building, message: DescriptorProto): boolea
   return building.options('MessageOptions', message.options)?.flag(mapEntryField) === true;
 }
 
-/** JSON has a field for each name: of fields with the same one, which only old syntaxes allow, all but one go by their names in the .proto. */
+/**
+ * JSON has a field for each name: of fields with the same one, which only old syntaxes allow, all but one go
+ * by their names in the .proto.
+ */
 function distinctJsonNames(fields: readonly Field[]): Field[] {
   const owners = new Map<string, Field>();
   for (const field of fields)

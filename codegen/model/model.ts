@@ -1,6 +1,6 @@
 /**
- * The model between parser and output: what a set of .proto files means, all names resolved and chosen, nothing of descriptors left.
- * Built by build.ts, read by everything in emit/.
+ * The model between parser and output: what a set of .proto files means, all names resolved and chosen,
+ * nothing of descriptors left. Built by build.ts, read by everything in emit/.
  */
 
 import type { Scalar } from '../../runtime/codec/types.ts';
@@ -99,7 +99,10 @@ export interface Field extends Documented {
   readonly fullName: string;
   readonly number: number;
   readonly type: FieldType;
-  /** implicit: absent means the default, which is not sent. optional: absent and default differ (all singular messages are). required: absent is an error. */
+  /**
+   * implicit: absent means the default, which is not sent. optional: absent and default differ (all singular
+   * messages are). required: absent is an error.
+   */
   readonly presence: 'implicit' | 'optional' | 'required' | 'repeated' | 'map' | 'oneof';
   /** Of a repeated field of numbers: how it is written. Both forms are read. */
   readonly packed: boolean;
@@ -109,7 +112,10 @@ export interface Field extends Documented {
   readonly utf8: boolean;
   /** Source text of an explicit default. */
   readonly default: string | undefined;
-  /** Of a `bytes` field: the typed array that its property is (`Float32` for a Float32Array); undefined: a Uint8Array. */
+  /**
+   * Of a `bytes` field: the typed array that its property is (`Float32` for a Float32Array); undefined: a
+   * Uint8Array.
+   */
   readonly array: ArrayName | undefined;
   /** Bytes from which on a value is transferred from where it is, if the .proto says so. */
   readonly bulkThreshold: number | undefined;

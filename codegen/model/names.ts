@@ -1,11 +1,14 @@
 /**
- * Names in TypeScript for names in .proto files. `$` is not allowed in the latter, so a name with a `$` can never meet another
- * declared name: that is how every clash is solved.
+ * Names in TypeScript for names in .proto files. `$` is not allowed in the latter, so a name with a `$` can
+ * never meet another declared name: that is how every clash is solved.
  */
 
 import { keyOf } from '../../runtime/codec/fields.ts';
 
-/** Words that cannot name a const or an interface, and the globals that generated code itself uses (test/codegen/globals.test.ts looks there for them). */
+/**
+ * Words that cannot name a const or an interface, and the globals that generated code itself uses
+ * (test/codegen/globals.test.ts looks there for them).
+ */
 const taken = new Set(
   `abstract any arguments as asserts async await bigint boolean break case catch class const constructor continue debugger declare default
   delete do else enum eval export extends false finally for function if implements import in infer instanceof interface is keyof let module
@@ -17,7 +20,10 @@ const taken = new Set(
   ),
 );
 
-/** Whether a property's name can be that of a variable. Capitals begin the names of types and of globals, which variables are not to hide. */
+/**
+ * Whether a property's name can be that of a variable. Capitals begin the names of types and of globals,
+ * which variables are not to hide.
+ */
 export function isVariable(key: string): boolean {
   return /^[a-z_]\w*$/.test(key) && !taken.has(key);
 }
@@ -38,8 +44,9 @@ export function methodName(name: string): string {
 }
 
 /**
- * Keys of one object by the names that they stand for, no two the same. Of names that meet, the one that is written so in the .proto keeps the key, else the first;
- * each other gets its own name with a `$`, so that what it is called depends on nothing but itself.
+ * Keys of one object by the names that they stand for, no two the same. Of names that meet, the one that is
+ * written so in the .proto keeps the key, else the first; each other gets its own name with a `$`, so that
+ * what it is called depends on nothing but itself.
  */
 export function keysFor(
   names: readonly string[],

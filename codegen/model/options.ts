@@ -1,6 +1,7 @@
 /**
- * Options that reach generated code: those of proto/rdma_rpc/options.proto, which change what is generated, and all other custom options, which are
- * passed on as plain data in protobuf's JSON form. Called while the model is built.
+ * Options that reach generated code: those of proto/rdma_rpc/options.proto, which change what is generated,
+ * and all other custom options, which are passed on as plain data in protobuf's JSON form. Called while the
+ * model is built.
  */
 import { shortFloat } from '../../runtime/codec/float.ts';
 import { labels, typeName } from '../descriptor/types.ts';

@@ -1,6 +1,7 @@
 /**
- * What options mean: `option (a.b).c = 5` looked up in the messages and extensions that declare options, checked, and made into the bytes that a
- * descriptor has. Called by the linker for everything that has options.
+ * What options mean: `option (a.b).c = 5` looked up in the messages and extensions that declare options,
+ * checked, and made into the bytes that a descriptor has. Called by the linker for everything that has
+ * options.
  */
 
 import { typeName } from '../descriptor/types.ts';

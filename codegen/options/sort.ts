@@ -1,4 +1,7 @@
-/** Brings the options of a descriptor from protoc into the order that the linker writes them in: both ways in then give the same bytes. */
+/**
+ * Brings the options of a descriptor from protoc into the order that the linker writes them in: both ways in
+ * then give the same bytes.
+ */
 import type {
   DescriptorProto,
   EnumDescriptorProto,

@@ -1,4 +1,7 @@
-/** Where each feature of an edition may be set: descriptor.proto says it in options that the bundled one leaves out. Called by interpret.ts. */
+/**
+ * Where each feature of an edition may be set: descriptor.proto says it in options that the bundled one
+ * leaves out. Called by interpret.ts.
+ */
 
 const everywhere = undefined;
 const onFields = ['FieldOptions', 'FileOptions'];
@@ -21,7 +24,10 @@ const nouns: Readonly<Record<string, string>> = {
   MessageOptions: 'messages',
 };
 
-/** What `feature` is for, when that is not what has options of this type (`MessageOptions`); undefined when it may be set there. */
+/**
+ * What `feature` is for, when that is not what has options of this type (`MessageOptions`); undefined when it
+ * may be set there.
+ */
 export function misplacedFeature(feature: string, type: string): string | undefined {
   const allowed = targets[feature];
   return allowed === undefined || allowed.includes(type)

@@ -1,6 +1,7 @@
 /**
- * Options between their bytes and their meaning: a message of any type as a tree, decoded and encoded by its descriptor. Fields come out by number,
- * however they went in, so that the parser and protoc give the same bytes. Build time only and never fast.
+ * Options between their bytes and their meaning: a message of any type as a tree, decoded and encoded by its
+ * descriptor. Fields come out by number, however they went in, so that the parser and protoc give the same
+ * bytes. Build time only and never fast.
  */
 import type { FieldDescriptorProto } from '../descriptor/descriptor.rdma.ts';
 import { labels, typeName } from '../descriptor/types.ts';
@@ -31,7 +32,8 @@ export function fieldsOf(schema: Schema, message: DeclaredKind<'message'>): Read
       fields.set(descriptor.number ?? 0, { descriptor, extension: undefined });
     for (const { descriptor, fullName } of schema.extensions.get(message.fullName) ?? []) {
       const { number = 0 } = descriptor;
-      // Of two with the same number, which the linker reports, the first has it: what another file does takes no meaning from a good one.
+      // Of two with the same number, which the linker reports, the first has it: what another file does takes
+      // no meaning from a good one.
       if (!fields.has(number)) fields.set(number, { descriptor, extension: fullName });
     }
     cache.set(message.fullName, fields);
@@ -102,7 +104,10 @@ export class OptionTree {
     return Number(this.get(number) ?? 0);
   }
 
-  /** Adds what `bytes` have; singular values replace, singular messages merge. What is not of its field's type is kept as unknown: the bytes may come from a file with other ideas of a number. */
+  /**
+   * Adds what `bytes` have; singular values replace, singular messages merge. What is not of its field's type
+   * is kept as unknown: the bytes may come from a file with other ideas of a number.
+   */
   decode(bytes: Uint8Array): void {
     const fields = fieldsOf(this.#schema, this.message);
     const reader = new ByteReader(bytes);

@@ -1,4 +1,7 @@
-/** Protobuf's wire format without a schema, for options at build time. The codec of the runtime is for generated code. */
+/**
+ * Protobuf's wire format without a schema, for options at build time. The codec of the runtime is for
+ * generated code.
+ */
 
 export type WireType = 0 | 1 | 2 | 3 | 4 | 5;
 

@@ -1,6 +1,7 @@
 /**
- * The methods that a class of handlers lacks, added to the user's own source: `rdma-rpc scaffold`. Here a syntax tree earns its cost, since what somebody has
- * written must stay as it is; files of the generator's own are plain text. Build time only.
+ * The methods that a class of handlers lacks, added to the user's own source: `rdma-rpc scaffold`. Here a
+ * syntax tree earns its cost, since what somebody has written must stay as it is; files of the generator's
+ * own are plain text. Build time only.
  */
 import { type ClassDeclaration, IndentationText, Node, Project, QuoteKind, type SourceFile } from 'ts-morph';
 import { docText } from '../emit/comment.ts';
@@ -15,7 +16,10 @@ export interface Scaffolded {
   /** Of the class, which is new when the file had none that implements the service's handlers. */
   readonly className: string;
   readonly added: readonly string[];
-  /** Methods of the class that the service does not have. They may be helpers, or what is left of a method that is gone. */
+  /**
+   * Methods of the class that the service does not have. They may be helpers, or what is left of a method
+   * that is gone.
+   */
   readonly others: readonly string[];
 }
 
@@ -89,7 +93,10 @@ class Scaffold {
     return this.#import(file.bundled ? 'rdma-rpc/codec' : this.#moduleOf(outputPath(file.path)), name);
   }
 
-  /** Imports `name` unless that has been done. Returns what it is called here, which is another name when somebody else has this one. */
+  /**
+   * Imports `name` unless that has been done. Returns what it is called here, which is another name when
+   * somebody else has this one.
+   */
   #import(module: string, name: string, kind: 'type' | 'value' = 'type'): string {
     const imports = this.#source.getImportDeclarations();
     const own = imports.filter((each) => each.getModuleSpecifierValue() === module);
@@ -125,8 +132,8 @@ function implementsAny(target: ClassDeclaration, name: string): boolean {
 }
 
 /**
- * `text` (of a file, '' for a new one) with a class for each service: methods that are there stay untouched, missing ones are added at the end and answer
- * UNIMPLEMENTED.
+ * `text` (of a file, '' for a new one) with a class for each service: methods that are there stay untouched,
+ * missing ones are added at the end and answer UNIMPLEMENTED.
  */
 export function scaffoldHandlers(
   text: string,

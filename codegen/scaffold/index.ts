@@ -1,4 +1,7 @@
-/** `scaffold()` of `rdma-rpc/codegen`: a file of handlers that has every method of the services in some .proto files. Called by the CLI. */
+/**
+ * `scaffold()` of `rdma-rpc/codegen`: a file of handlers that has every method of the services in some .proto
+ * files. Called by the CLI.
+ */
 import { dirname, relative, resolve, sep } from 'node:path';
 import { GenerateError } from '../diagnostic.ts';
 import { specifierOf } from '../emit/scope.ts';
@@ -22,7 +25,9 @@ export interface ScaffoldOptions {
   readonly importExtension?: 'ts' | 'js' | 'none';
 }
 
-/** Throws GenerateError with everything that is wrong with the input. Nothing that the file has is changed. */
+/**
+ * Throws GenerateError with everything that is wrong with the input. Nothing that the file has is changed.
+ */
 export function scaffold(options: ScaffoldOptions): readonly Scaffolded[] {
   const { schema, named, diagnostics } = loadFiles(options.files, options.include ?? [], true);
   const failed = () => diagnostics.some(({ severity }) => severity === 'error');

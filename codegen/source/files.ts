@@ -1,4 +1,7 @@
-/** Where .proto files are: those that the user names, those that they import, and those that come with this package. Called by the loader. */
+/**
+ * Where .proto files are: those that the user names, those that they import, and those that come with this
+ * package. Called by the loader.
+ */
 import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -25,7 +28,10 @@ export function isInRuntime(path: string): boolean {
 /** Where options are declared. Found like any other file, else the one of this package. */
 export const descriptorPath = 'google/protobuf/descriptor.proto';
 
-/** Files that compilers have in themselves: whoever imports them brings none of their own, and nobody is asked to generate them. They are generated beside what needs them. */
+/**
+ * Files that compilers have in themselves: whoever imports them brings none of their own, and nobody is asked
+ * to generate them. They are generated beside what needs them.
+ */
 export function isCompilers(path: string): boolean {
   return compilers.test(path);
 }
@@ -51,7 +57,10 @@ export function display(file: string): string {
   return path === '..' || path.startsWith(`..${sep}`) ? file : path;
 }
 
-/** A pipe is as good as a file; a device may have no end. Throws what Node throws, or an Error with code ENODEV. */
+/**
+ * A pipe is as good as a file; a device may have no end. Throws what Node throws, or an Error with code
+ * ENODEV.
+ */
 export function readInput(file: string): Buffer {
   if (!statSync(file).isCharacterDevice()) return readFileSync(file);
   throw Object.assign(new Error('ENODEV: it is a device'), { code: 'ENODEV' });

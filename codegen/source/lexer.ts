@@ -1,6 +1,7 @@
 /**
- * Tokens of a .proto with their exact places and the comments around them. Never fails: what is no token of the language becomes one of kind
- * `bad` with the reason, for the parser to report. Called by the parser, once per file.
+ * Tokens of a .proto with their exact places and the comments around them. Never fails: what is no token of
+ * the language becomes one of kind `bad` with the reason, for the parser to report. Called by the parser,
+ * once per file.
  */
 
 export interface Token {
@@ -66,7 +67,10 @@ class Lexer {
     return true;
   }
 
-  /** Digits, points, letters, and the sign of an exponent. Piece by piece: a regular expression with a choice in a loop runs out of stack on millions of digits. */
+  /**
+   * Digits, points, letters, and the sign of an exponent. Piece by piece: a regular expression with a choice
+   * in a loop runs out of stack on millions of digits.
+   */
   #number(): string | undefined {
     const start = this.#at;
     if (this.#take(numberStart) === undefined) return undefined;
@@ -75,7 +79,10 @@ class Lexer {
     return this.#source.slice(start, this.#at);
   }
 
-  /** A string with its quotes, if it ends on its line. By hand for the same reason: strings may be of many megabytes. */
+  /**
+   * A string with its quotes, if it ends on its line. By hand for the same reason: strings may be of many
+   * megabytes.
+   */
   #quoted(): string | undefined {
     const source = this.#source;
     const start = this.#at;
@@ -124,8 +131,8 @@ class Lexer {
   }
 
   /**
-   * protoc's rule for whose a comment is: one on the line of a token, or directly below it with an empty line after, belongs to
-   * what ends there; one directly above a token to what begins there; all others to nobody.
+   * protoc's rule for whose a comment is: one on the line of a token, or directly below it with an empty line
+   * after, belongs to what ends there; one directly above a token to what begins there; all others to nobody.
    */
   #comments(previous: Token | undefined): string | undefined {
     let held: { text: string; line: boolean } | undefined;

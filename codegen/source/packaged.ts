@@ -1,6 +1,7 @@
 /**
- * Files that other packages of npm carry as descriptors, not as text: protovalidate's rules. So who has installed the package can import them without having the .proto.
- * Called by the loader for imports that are nowhere else.
+ * Files that other packages of npm carry as descriptors, not as text: protovalidate's rules. So who has
+ * installed the package can import them without having the .proto. Called by the loader for imports that are
+ * nowhere else.
  */
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
@@ -34,7 +35,10 @@ export function packageWith(path: string): string | undefined {
   return Object.hasOwn(packaged, path) ? packaged[path]?.package : undefined;
 }
 
-/** The file as the package has it, which is looked for as seen from the directories; undefined when it is installed in none. */
+/**
+ * The file as the package has it, which is looked for as seen from the directories; undefined when it is
+ * installed in none.
+ */
 export function packagedFile(path: string, directories: readonly string[]): FileDescriptorProto | undefined {
   const found = Object.hasOwn(packaged, path) ? packaged[path] : undefined;
   if (found === undefined) return undefined;

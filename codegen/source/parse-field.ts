@@ -243,7 +243,9 @@ export class FieldParser {
     state.options('OneofOptions', oneof, into.scope, statements);
   }
 
-  /** Every `optional` of proto3 is the only field of a oneof that nobody wrote; they come after the real ones. */
+  /**
+   * Every `optional` of proto3 is the only field of a oneof that nobody wrote; they come after the real ones.
+   */
   syntheticOneofs(message: DescriptorProto): void {
     const taken = new Set([...message.field, ...message.oneofDecl].map(({ name }) => name));
     for (const field of message.field) {

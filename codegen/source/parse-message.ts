@@ -1,4 +1,7 @@
-/** Messages, enums and extensions, in a file or in a message. Called by the parser for each statement that may be one. */
+/**
+ * Messages, enums and extensions, in a file or in a message. Called by the parser for each statement that may
+ * be one.
+ */
 import {
   DescriptorProto,
   type EnumDescriptorProto,

@@ -1,4 +1,7 @@
-/** Options as written: `option a.(b.c).d = value;`, `[a = 1, b = 2]`, and values with braces (text format). Called by the parser's other parts. */
+/**
+ * Options as written: `option a.(b.c).d = value;`, `[a = 1, b = 2]`, and values with braces (text format).
+ * Called by the parser's other parts.
+ */
 import type { OptionStatement, OptionValue, TextField } from './parsed.ts';
 import type { TokenStream } from './token-stream.ts';
 

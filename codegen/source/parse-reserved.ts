@@ -6,7 +6,10 @@ interface Reserving {
   readonly reservedName: string[];
 }
 
-/** `path` is that of the ranges, `namesPath` that of the names. `open` is 1 where a range's end is the first number outside (messages), 0 where it is the last inside (enums). */
+/**
+ * `path` is that of the ranges, `namesPath` that of the names. `open` is 1 where a range's end is the first
+ * number outside (messages), 0 where it is the last inside (enums).
+ */
 export function parseReserved(
   state: ParseState,
   into: Reserving,

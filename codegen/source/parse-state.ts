@@ -1,4 +1,7 @@
-/** What all parts of the parser work on: the tokens, what they have found so far, and how they go on behind an error. Made by the parser for each file. */
+/**
+ * What all parts of the parser work on: the tokens, what they have found so far, and how they go on behind an
+ * error. Made by the parser for each file.
+ */
 import type { FieldDescriptorProto } from '../descriptor/descriptor.rdma.ts';
 import type { Token } from './lexer.ts';
 import type { Location, OptionStatement, OptionValue, PendingOptions } from './parsed.ts';

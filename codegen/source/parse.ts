@@ -1,6 +1,7 @@
 /**
- * The parser: one .proto to a file descriptor as protoc would make it, except that names are as written (codegen/link resolves them) and options
- * are statements. Reports every error that it finds and goes on behind it. Called by the loader.
+ * The parser: one .proto to a file descriptor as protoc would make it, except that names are as written
+ * (codegen/link resolves them) and options are statements. Reports every error that it finds and goes on
+ * behind it. Called by the loader.
  */
 
 import { posix } from 'node:path';

@@ -1,4 +1,7 @@
-/** What the parser makes of one file, before names are resolved: the descriptor, the options as written, and where everything is. */
+/**
+ * What the parser makes of one file, before names are resolved: the descriptor, the options as written, and
+ * where everything is.
+ */
 
 import type { FieldDescriptorProto, FileDescriptorProto } from '../descriptor/descriptor.rdma.ts';
 import type { Place } from '../diagnostic.ts';
@@ -36,7 +39,10 @@ export interface PendingOptions {
   readonly statements: OptionStatement[];
 }
 
-/** Place and comments of an element, by its path in the descriptor: field numbers and indices, as in SourceCodeInfo. */
+/**
+ * Place and comments of an element, by its path in the descriptor: field numbers and indices, as in
+ * SourceCodeInfo.
+ */
 export interface Location {
   readonly token: Place;
   readonly leading?: string | undefined;

@@ -1,4 +1,7 @@
-/** Reading tokens one by one: what the parser's parts share. A mismatch throws SyntaxFault, which ends the statement that it is in. */
+/**
+ * Reading tokens one by one: what the parser's parts share. A mismatch throws SyntaxFault, which ends the
+ * statement that it is in.
+ */
 
 import { bytesOfQuoted } from '../../runtime/codec/textformat/escape.ts';
 import type { Reporter } from '../diagnostic.ts';

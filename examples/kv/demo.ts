@@ -1,6 +1,6 @@
 /**
- * The demo: starts the server and the client of this folder as two processes and exits as the client does. `npm run demo`, or
- * `node dist/examples/kv/demo.js [scale]`, where scale multiplies the load.
+ * The demo: starts the server and the client of this folder as two processes and exits as the client does.
+ * `npm run demo`, or `node dist/examples/kv/demo.js [scale]`, where scale multiplies the load.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,6 +1,6 @@
 /**
- * The demo's load: one size after the other, then all of them at once. Each worker owns its keys, so it knows what every Get must answer, and
- * checks it byte by byte. Runs in the client process.
+ * The demo's load: one size after the other, then all of them at once. Each worker owns its keys, so it knows
+ * what every Get must answer, and checks it byte by byte. Runs in the client process.
  */
 import { leaseOf } from 'rdma-rpc';
 import type { KvClient } from './gen/kv.rdma.ts';
@@ -32,7 +32,10 @@ const MiB = 1024 * KiB;
 const keysPerWorker = 2;
 const errorsMax = 10;
 
-/** Sizes for every way that a payload can travel. `scale` multiplies the operations; 1 is a few seconds of work. */
+/**
+ * Sizes for every way that a payload can travel. `scale` multiplies the operations; 1 is a few seconds of
+ * work.
+ */
 export function sizeClasses(scale: number): SizeClass[] {
   const size = (label: string, valueBytes: number, workers: number, operations: number): SizeClass => {
     return { label, valueBytes, workers, operations: Math.max(8, Math.round(operations * scale)) };
@@ -49,7 +52,10 @@ export function sizeClasses(scale: number): SizeClass[] {
   ];
 }
 
-/** Resolves when every worker has done its operations and has taken its keys away. It rejects for nothing: errors are in the report. */
+/**
+ * Resolves when every worker has done its operations and has taken its keys away. It rejects for nothing:
+ * errors are in the report.
+ */
 export async function runLoad(
   kv: KvClient,
   sizes: readonly SizeClass[],
@@ -83,7 +89,10 @@ interface WorkerContext {
   readonly recorder: Recorder;
   readonly errors: string[];
   readonly onCall: () => void;
-  /** The line of the table that the calls belong to: large values at the same time make small calls wait, so the last phase has lines of its own. */
+  /**
+   * The line of the table that the calls belong to: large values at the same time make small calls wait, so
+   * the last phase has lines of its own.
+   */
   readonly row: string;
 }
 
@@ -157,7 +166,8 @@ class Worker {
       try {
         return this.faultOf(answer, name, this.versions[key]!);
       } finally {
-        // A large value is a view of registered memory: giving it back at once lets the next answer land in memory that is still warm.
+        // A large value is a view of registered memory: giving it back at once lets the next answer land in
+        // memory that is still warm.
         leaseOf(answer)?.release();
       }
     };

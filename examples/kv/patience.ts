@@ -1,6 +1,6 @@
 /**
- * How long the demo waits: as long as a machine may need that is busy with something else. Only a server or a network that is gone for good should
- * end in one of these.
+ * How long the demo waits: as long as a machine may need that is busy with something else. Only a server or a
+ * network that is gone for good should end in one of these.
  */
 
 export const connectMs = 120_000;

@@ -1,6 +1,6 @@
 /**
- * The cache's server: `node dist/examples/kv/server.js [address]`, by default on a unix socket of its own. Ends on SIGINT or SIGTERM, or when the
- * process that started it (demo.ts) goes.
+ * The cache's server: `node dist/examples/kv/server.js [address]`, by default on a unix socket of its own.
+ * Ends on SIGINT or SIGTERM, or when the process that started it (demo.ts) goes.
  */
 import { createServer, type Server, stats } from 'rdma-rpc';
 import { KvDefinition } from './gen/kv.rdma.ts';

@@ -1,4 +1,7 @@
-/** The handlers of kv.proto over a store. They neither know nor care how a payload came: the runtime hands them bytes. */
+/**
+ * The handlers of kv.proto over a store. They neither know nor care how a payload came: the runtime hands
+ * them bytes.
+ */
 import { RpcError, Status } from 'rdma-rpc';
 import type { KvHandlers } from './gen/kv.rdma.ts';
 import { Store } from './store.ts';

@@ -1,6 +1,6 @@
 /**
- * The cache itself: a map with a byte budget. It refuses what does not fit instead of evicting, so that a client can hold it to every
- * value that it took. Knows nothing of RPC; used by the service.
+ * The cache itself: a map with a byte budget. It refuses what does not fit instead of evicting, so that a
+ * client can hold it to every value that it took. Knows nothing of RPC; used by the service.
  */
 
 /** What an entry costs beside its value: the key, the map's slot, the objects. */
@@ -33,7 +33,10 @@ export class Store {
     return this.entries.get(key);
   }
 
-  /** Keeps a copy of `value`, for the caller's may lie in memory that is only lent. `full`: there is no room, and the old entry stays. */
+  /**
+   * Keeps a copy of `value`, for the caller's may lie in memory that is only lent. `full`: there is no room,
+   * and the old entry stays.
+   */
   put(key: string, version: number, value: Uint8Array): 'added' | 'replaced' | 'full' {
     const old = this.entries.get(key);
     const used = this.used + costOf(key, value) - (old === undefined ? 0 : costOf(key, old.value));

@@ -1,4 +1,7 @@
-/** How payloads travelled, in words: rows of the demo's second table, from the runtime's own counters of both processes. */
+/**
+ * How payloads travelled, in words: rows of the demo's second table, from the runtime's own counters of both
+ * processes.
+ */
 
 /** The counters that the table shows, as `stats()` names them. */
 export type Counters = Readonly<Record<string, number>>;

@@ -1,7 +1,8 @@
 /**
- * The example between two hosts that have nothing in common but a network: `npm run demo:hosts [-- scale]`. The hosts are two network
- * namespaces of this one, joined by a cable (veth), so that there is neither shared memory nor an RDMA device: the fabric is tcp. Needs root; says
- * "not run" and ends with 77 where the system does not allow it. The exit code is the client's.
+ * The example between two hosts that have nothing in common but a network: `npm run demo:hosts [-- scale]`.
+ * The hosts are two network namespaces of this one, joined by a cable (veth), so that there is neither shared
+ * memory nor an RDMA device: the fabric is tcp. Needs root; says "not run" and ends with 77 where the system
+ * does not allow it. The exit code is the client's.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -21,7 +22,10 @@ function run(command: string, ...args: string[]): void {
   if (status !== 0) throw new Error(`${command} ${args.join(' ')}: ${stderr.trim()}`);
 }
 
-/** A network of its own, and for the server processes of its own, too: nobody there can open the client's memory. (No new /proc: that would need a mount, which a chroot does not have.) */
+/**
+ * A network of its own, and for the server processes of its own, too: nobody there can open the client's
+ * memory. (No new /proc: that would need a mount, which a chroot does not have.)
+ */
 const network = ['--net', '--kill-child', '--fork', '--'];
 const host = ['--pid', ...network];
 

@@ -1,6 +1,7 @@
 /**
- * Values that prove themselves: the bytes follow from the key and the version, so whoever knows both can check every one of them. A value that was
- * torn, swapped with another key's, or of an older version does not pass. Used by the load.
+ * Values that prove themselves: the bytes follow from the key and the version, so whoever knows both can
+ * check every one of them. A value that was torn, swapped with another key's, or of an older version does not
+ * pass. Used by the load.
  */
 
 /** FNV-1a of the key, mixed with the version; never 0, where the generator below would stay for ever. */

@@ -1,4 +1,7 @@
-/** What the client does: a batch of images there and back, and a video of which each frame's brightness comes back. */
+/**
+ * What the client does: a batch of images there and back, and a video of which each frame's brightness comes
+ * back.
+ */
 import { allocBuffer, type Channel, createClient, leaseOf } from 'rdma-rpc';
 import { float32 } from 'rdma-rpc/tensor';
 import { VisionDefinition } from './gen/tensor.rdma.ts';

@@ -1,4 +1,7 @@
-/** The handlers. They work on the memory that the request has arrived in, and answer out of it: the server copies no pixel. */
+/**
+ * The handlers. They work on the memory that the request has arrived in, and answer out of it: the server
+ * copies no pixel.
+ */
 import { type Lease, leaseOf, RpcError, Status } from 'rdma-rpc';
 import type { Batch, VisionHandlers } from './gen/tensor.rdma.ts';
 

@@ -1,4 +1,7 @@
-/** Server and client of the example in one process: `node dist/examples/validate/main.js`. Prints what a client learns of rules that it breaks. */
+/**
+ * Server and client of the example in one process: `node dist/examples/validate/main.js`. Prints what a
+ * client learns of rules that it breaks.
+ */
 import { createChannel, createClient, RpcError } from 'rdma-rpc';
 import { BadRequest } from 'rdma-rpc/details';
 import { validation } from 'rdma-rpc/validate';

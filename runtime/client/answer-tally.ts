@@ -1,4 +1,7 @@
-/** What a session's server has answered: bad answers in a row, and how many of all were bad. For channels with several addresses; counted with each call. */
+/**
+ * What a session's server has answered: bad answers in a row, and how many of all were bad. For channels with
+ * several addresses; counted with each call.
+ */
 import { Status } from '../core/errors/status.ts';
 
 /** Answers that speak against the server rather than the request. */

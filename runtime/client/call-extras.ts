@@ -1,6 +1,7 @@
 /**
- * What a call has beyond a request and a deadline: signals, metadata, buffer for the response, callbacks for header and trailer. Made
- * only for calls that ask for one of them. It listens to its signals itself, so that no closure is needed.
+ * What a call has beyond a request and a deadline: signals, metadata, buffer for the response, callbacks for
+ * header and trailer. Made only for calls that ask for one of them. It listens to its signals itself, so that
+ * no closure is needed.
  */
 
 import { type Abortable, listen, unlisten } from '../core/abort-listeners.ts';
@@ -47,7 +48,10 @@ export class CallExtras implements Abortable, LateListener {
   cause: unknown;
   /** It has been made again already, since no handler had seen it. */
   retried = false;
-  /** The caller's async context, in which the callbacks run. Undefined when there are none, and for those of this package. */
+  /**
+   * The caller's async context, in which the callbacks run. Undefined when there are none, and for those of
+   * this package.
+   */
   readonly #scope: Scope | undefined;
   #place: CallPlace | undefined;
   #token = 0;
@@ -123,7 +127,10 @@ export class CallExtras implements Abortable, LateListener {
     this.#look();
   }
 
-  /** A getter of the request may have fired it while nobody listened, or while the call was on its way from one place to the next. */
+  /**
+   * A getter of the request may have fired it while nobody listened, or while the call was on its way from
+   * one place to the next.
+   */
   #look(): void {
     try {
       if (this.abortedBy !== undefined) this.onAbort();
@@ -132,7 +139,10 @@ export class CallExtras implements Abortable, LateListener {
     }
   }
 
-  /** A signal of another library. The call is under way, so it ends as one that has been given up; others must not hear of it. */
+  /**
+   * A signal of another library. The call is under way, so it ends as one that has been given up; others must
+   * not hear of it.
+   */
   #fail(error: unknown): void {
     this.cause = error;
     this.#place?.cancelCall(this.#token, Reason.cancelled);

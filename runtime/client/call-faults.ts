@@ -1,4 +1,7 @@
-/** The errors of a client's calls and streams that need a look at their session: what was refused here, and what the server has answered. */
+/**
+ * The errors of a client's calls and streams that need a look at their session: what was refused here, and
+ * what the server has answered.
+ */
 
 import {
   beyondInto,
@@ -32,8 +35,9 @@ export function requestRefusal(
 }
 
 /**
- * What the server has answered to a call of `method` with the event at `at`. `trailer`: what came with it; the details in it go into the error. `begun`: the handler
- * may have, whatever became of this part of a stream.
+ * What the server has answered to a call of `method` with the event at `at`. `trailer`: what came with it;
+ * the details in it go into the error. `begun`: the handler may have, whatever became of this part of a
+ * stream.
  */
 export function statusError(
   { id, path }: Pick<ClientMethod, 'id' | 'path'>,

@@ -1,4 +1,7 @@
-/** One method of a client as a function: its calls on the channel, with interceptors around them where there are any. For `createClient` and the transport of connect-es. */
+/**
+ * One method of a client as a function: its calls on the channel, with interceptors around them where there
+ * are any. For `createClient` and the transport of connect-es.
+ */
 import type { MethodDefinition, ServiceDefinition } from '../codec/types.ts';
 import type { Interceptor } from '../core/interceptor.ts';
 import type { ClientChannel } from './channel.ts';
@@ -6,7 +9,10 @@ import type { ClientMethod } from './client-method.ts';
 import { type ClientMethodFunction, interceptedCall } from './intercepted-call.ts';
 import { openStream } from './open-stream.ts';
 
-/** `target` is `method` with the client's settings; `interceptors`, the outermost first, include those of the channel. */
+/**
+ * `target` is `method` with the client's settings; `interceptors`, the outermost first, include those of the
+ * channel.
+ */
 export function callFunction(
   channel: ClientChannel,
   service: ServiceDefinition,

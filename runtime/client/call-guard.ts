@@ -1,6 +1,6 @@
 /**
- * Time limit and signals of a call with interceptors, which the calls that those make know as well: here for an interceptor that does not come
- * back. Each intercepted call of a client has one.
+ * Time limit and signals of a call with interceptors, which the calls that those make know as well: here for
+ * an interceptor that does not come back. Each intercepted call of a client has one.
  */
 import { clockMs } from '../clock.ts';
 import { type Abortable, listen, unlisten } from '../core/abort-listeners.ts';
@@ -59,8 +59,8 @@ export class CallGuard implements Abortable {
   }
 
   /**
-   * Begins to watch the time and the signals. Only for a call whose interceptors may not come back: most calls are over
-   * without, and a timer for each of them costs as much as the rest of an interceptor.
+   * Begins to watch the time and the signals. Only for a call whose interceptors may not come back: most
+   * calls are over without, and a timer for each of them costs as much as the rest of an interceptor.
    */
   #watch(): void {
     if (this.#watching) return;
@@ -78,7 +78,10 @@ export class CallGuard implements Abortable {
     }
   }
 
-  /** What the caller is to wait for: settles as `step` does, but not much later than the call may take. One step at a time. */
+  /**
+   * What the caller is to wait for: settles as `step` does, but not much later than the call may take. One
+   * step at a time.
+   */
   wait<T>(step: Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       this.#reject = reject;
@@ -95,8 +98,8 @@ export class CallGuard implements Abortable {
   }
 
   /**
-   * An interceptor has called `next` with this request. One that gives its call more time than the caller did has it; throws when there is
-   * none left.
+   * An interceptor has called `next` with this request. One that gives its call more time than the caller did
+   * has it; throws when there is none left.
    */
   enter({ timeoutMs, signal, context }: Pick<RpcRequest, 'timeoutMs' | 'signal' | 'context'>): void {
     if (!this.#watching) this.#look();

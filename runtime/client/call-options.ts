@@ -1,4 +1,7 @@
-/** Turns the options of one call into what the call carries along; nothing for a call that has none of them. Used by a channel. */
+/**
+ * Turns the options of one call into what the call carries along; nothing for a call that has none of them.
+ * Used by a channel.
+ */
 import type { ContextValues } from '../core/context-values.ts';
 import { failure, reasonOf } from '../core/errors/failure.ts';
 import type { HandlerContext } from '../core/handler-context.ts';
@@ -27,7 +30,10 @@ const names: readonly (keyof CallOptions)[] = [
   'intoOverflow',
 ];
 
-/** A misspelt limit would be none. On the way of every call that has options: a switch, since a look into a Set takes several times as long. */
+/**
+ * A misspelt limit would be none. On the way of every call that has options: a switch, since a look into a
+ * Set takes several times as long.
+ */
 function checkNames(options: CallOptions): void {
   for (const name in options) {
     switch (name) {
@@ -54,8 +60,8 @@ function checkNames(options: CallOptions): void {
 type Changed = Pick<RpcRequest, 'metadata' | 'signal' | 'context'>;
 
 /**
- * The options of a call within interceptors, which this package puts together. Their names need no look, and their
- * callbacks are the package's own, which need no async context of the caller's.
+ * The options of a call within interceptors, which this package puts together. Their names need no look, and
+ * their callbacks are the package's own, which need no async context of the caller's.
  */
 export class InnerOptions implements CallOptions {
   readonly timeoutMs: number | undefined;
@@ -96,7 +102,10 @@ export class InnerOptions implements CallOptions {
   }
 }
 
-/** AbortSignals of other libraries, too. One that is none would be noticed by nobody before the call is under way. */
+/**
+ * AbortSignals of other libraries, too. One that is none would be noticed by nobody before the call is under
+ * way.
+ */
 function isSignal(signal: AbortSignal | undefined): boolean {
   return (
     signal === undefined ||
@@ -128,8 +137,9 @@ function checkKinds(options: CallOptions): void {
 }
 
 /**
- * The call's time limit in ms, -1 for none: the call's own or else `defaultMs`, but no more than its context has left. Where every call begins that has
- * options, so it looks at their names and kinds, too. Throws a RangeError or TypeError.
+ * The call's time limit in ms, -1 for none: the call's own or else `defaultMs`, but no more than its context
+ * has left. Where every call begins that has options, so it looks at their names and kinds, too. Throws a
+ * RangeError or TypeError.
  */
 export function callTimeoutMs(options: CallOptions, defaultMs: number): number {
   checkKinds(options);
@@ -139,7 +149,10 @@ export function callTimeoutMs(options: CallOptions, defaultMs: number): number {
   return ownMs < 0 ? leftMs : Math.min(ownMs, leftMs);
 }
 
-/** Throws what the call is to be rejected with: CANCELLED for a signal that has fired already, a TypeError or RangeError for a bad value. */
+/**
+ * Throws what the call is to be rejected with: CANCELLED for a signal that has fired already, a TypeError or
+ * RangeError for a bad value.
+ */
 export function callExtras(path: string, options: CallOptions): CallExtras | undefined {
   const { signal, metadata, into, intoOverflow, onHeader, onTrailer, context, waitForReady } = options;
   if (

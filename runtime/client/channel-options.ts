@@ -20,23 +20,38 @@ export interface ChannelOptions extends FabricOptions {
   messageMaxBytes?: number;
   /** One attempt to connect. Default 5000. */
   connectTimeoutMs?: number;
-  /** Pause after the first failed attempt; each further one is 1.6 times as long. All vary by 20 %. Default 50. */
+  /**
+   * Pause after the first failed attempt; each further one is 1.6 times as long. All vary by 20 %. Default
+   * 50.
+   */
   backoffMs?: number;
   /** Longest such pause. Default 10 000. */
   backoffMaxMs?: number;
-  /** Without calls for so long, the connection is tried with a ping before the next call uses it. Default 60 000. */
+  /**
+   * Without calls for so long, the connection is tried with a ping before the next call uses it. Default 60
+   * 000.
+   */
   verifyAfterMs?: number;
   /** Which of several addresses are left out for a while because of their answers. */
   outlierDetection?: OutlierDetection;
-  /** Of several addresses: `round-robin` connects to all and takes turns, `pick-first` to the first that can be reached, in their order. Default round-robin. */
+  /**
+   * Of several addresses: `round-robin` connects to all and takes turns, `pick-first` to the first that can
+   * be reached, in their order. Default round-robin.
+   */
   loadBalancing?: 'round-robin' | 'pick-first';
-  /** A connection over a fabric that is not the first of those allowed: how often the better ones are tried. Default 0: never. */
+  /**
+   * A connection over a fabric that is not the first of those allowed: how often the better ones are tried.
+   * Default 0: never.
+   */
   fabricUpgradeMs?: number;
   /** Least time between two questions to the resolver. Default 5000. */
   resolveMinMs?: number;
   /** Time limit of calls that have none of their own. Default: none. */
   timeoutMs?: number;
-  /** TLS 1.3 on `host:port` addresses: whom the server must prove to be, and what this side proves to be. `{}`: with the authorities that Node trusts. */
+  /**
+   * TLS 1.3 on `host:port` addresses: whom the server must prove to be, and what this side proves to be.
+   * `{}`: with the authorities that Node trusts.
+   */
   tls?: TlsSource<ChannelTls>;
   /** What sessions must promise. */
   security?: SecurityOptions;
@@ -44,9 +59,15 @@ export interface ChannelOptions extends FabricOptions {
   credentials?: Credentials;
   /** What the server is told about this process. Default: its process id. */
   identity?: string;
-  /** Around the calls of all clients of this channel, outside of those that a client has; the first is outermost. Default: none. */
+  /**
+   * Around the calls of all clients of this channel, outside of those that a client has; the first is
+   * outermost. Default: none.
+   */
   interceptors?: readonly Interceptor[];
-  /** Gets one line per connection: the fabric chosen, and why no other. Default: a process warning, only when one was skipped. */
+  /**
+   * Gets one line per connection: the fabric chosen, and why no other. Default: a process warning, only when
+   * one was skipped.
+   */
   log?: Log;
 }
 

@@ -1,6 +1,7 @@
 /**
- * A channel: the way to a service, at one address or several. It connects when the first call needs it, keeps a connection to each address, and
- * gives calls to them in turn. The path of each call begins here; everything that happens to an address is in runtime/client/connections.
+ * A channel: the way to a service, at one address or several. It connects when the first call needs it, keeps
+ * a connection to each address, and gives calls to them in turn. The path of each call begins here;
+ * everything that happens to an address is in runtime/client/connections.
  */
 import { EventEmitter } from 'node:events';
 import { clockMs } from '../clock.ts';
@@ -49,7 +50,8 @@ import { ChannelQueue, type QueueOwner } from './queue/channel-queue.ts';
 import { WaitingCall } from './queue/waiting-calls.ts';
 import { repeated } from './repeat.ts';
 
-// The executor stores here, so that a call needs no closure for its promise. Taken from here at once: what stayed would keep an answer's memory.
+// The executor stores here, so that a call needs no closure for its promise. Taken from here at once: what
+// stayed would keep an answer's memory.
 const nobody = (): void => undefined;
 let newResolve: Resolve = nobody;
 function capture(resolve: Resolve): void {
@@ -147,7 +149,10 @@ export class ClientChannel
     return this.close();
   }
 
-  /** Where leases for the channel come from: the context behind it, or the one that its first fabric will have. */
+  /**
+   * Where leases for the channel come from: the context behind it, or the one that its first fabric will
+   * have.
+   */
   get context(): FabricContext {
     const current = this.#connections.current?.connection.context;
     if (current !== undefined) return current;
@@ -318,15 +323,19 @@ function withoutWires(side: LocalSide): LocalSide {
   };
 }
 
-/** The class behind a channel that an application gives. Throws a TypeError for anything else, channels of another copy of this package among it. */
+/**
+ * The class behind a channel that an application gives. Throws a TypeError for anything else, channels of
+ * another copy of this package among it.
+ */
 export function clientChannel(what: string, channel: Channel): ClientChannel {
   if (channel instanceof ClientChannel) return channel;
   throw new TypeError(`${what}: takes a channel, of createChannel() of the same rdma-rpc`);
 }
 
 /**
- * A channel to `host:port`, `[ipv6]:port` or `unix:/path`; to several of them, as a list or with commas between; to all addresses of a name,
- * `dns:///host:port`; or to what a {@link Resolver} says. Does not connect yet. Throws for a bad address or option.
+ * A channel to `host:port`, `[ipv6]:port` or `unix:/path`; to several of them, as a list or with commas
+ * between; to all addresses of a name, `dns:///host:port`; or to what a {@link Resolver} says. Does not
+ * connect yet. Throws for a bad address or option.
  */
 export function createChannel(
   address: string | readonly string[] | Resolver,

@@ -21,7 +21,10 @@ const names: readonly (keyof MethodDefaults)[] = [
   'idempotent',
 ];
 
-/** What holds for a method: its own entry goes before that of all, option by option. `others`: those that each call is given, if there are any. */
+/**
+ * What holds for a method: its own entry goes before that of all, option by option. `others`: those that each
+ * call is given, if there are any.
+ */
 export function defaultsOf(
   what: string,
   defaults: Defaults,
@@ -104,8 +107,9 @@ export function checkHedgingFits(
 }
 
 /**
- * The function with options that each call gets unless it has its own: as they are now, whatever the application does with its objects later. `shared`: all
- * calls without options of their own may be given one object, since nobody of the application ever sees it.
+ * The function with options that each call gets unless it has its own: as they are now, whatever the
+ * application does with its objects later. `shared`: all calls without options of their own may be given one
+ * object, since nobody of the application ever sees it.
  */
 export function withDefaults(
   call: ClientMethodFunction,

@@ -32,7 +32,9 @@ export class ClientSession implements SessionOwner, CallPlace {
   held = 0;
   /** Calls made so far, streams included. */
   calls = 0;
-  /** The server has refused the connection, which says that it has run none of its calls and will run none. */
+  /**
+   * The server has refused the connection, which says that it has run none of its calls and will run none.
+   */
   unserved = false;
   /** Its streams, if it has any. */
   parts: PartEvents | undefined;
@@ -79,9 +81,9 @@ export class ClientSession implements SessionOwner, CallPlace {
   }
 
   /**
-   * Sends a call and takes over its promise. Its parts are arguments, since a record would be an object made for each call. False: there is
-   * no call slot or send slot, or the session is gone; nothing has happened. `deadlineMs` is absolute on the clock of deadlines.ts, 0 for none.
-   * `waited`: it comes out of a queue.
+   * Sends a call and takes over its promise. Its parts are arguments, since a record would be an object made
+   * for each call. False: there is no call slot or send slot, or the session is gone; nothing has happened.
+   * `deadlineMs` is absolute on the clock of deadlines.ts, 0 for none. `waited`: it comes out of a queue.
    */
   start(
     method: ClientMethod,
@@ -142,7 +144,8 @@ export class ClientSession implements SessionOwner, CallPlace {
       if (deadlineMs !== 0) this.#deadlines.set(row, deadlineMs);
       extras?.watch(this, call);
     } catch (cause) {
-      // The call is under way, and cannot be given up in time: its caller hears of that at once, and nobody of its answer.
+      // The call is under way, and cannot be given up in time: its caller hears of that at once, and nobody
+      // of its answer.
       row.resolve = unheard;
       refuseRequest(resolve, method.path, cause, waited);
       this.#giveUp(row, Reason.cancelled);
@@ -270,8 +273,9 @@ export class ClientSession implements SessionOwner, CallPlace {
   #ended(batch: number): void {
     const { why } = this.#lastWords;
     this.#deadlines.stop();
-    // Native code has failed every call that it knew when it made this batch. One that was begun since is staged, and is not sent any more.
-    // Should another be left all the same, its caller must not wait for ever.
+    // Native code has failed every call that it knew when it made this batch. One that was begun since is
+    // staged, and is not sent any more. Should another be left all the same, its caller must not wait for
+    // ever.
     for (const row of this.#rows) {
       const { resolve } = row;
       if (resolve === undefined) continue;
@@ -292,7 +296,10 @@ export class ClientSession implements SessionOwner, CallPlace {
 
   onCancelled(): void {}
 
-  /** It takes no more calls. This comes first, since a listener of the end may begin a call at once. Does nothing the second time. */
+  /**
+   * It takes no more calls. This comes first, since a listener of the end may begin a call at once. Does
+   * nothing the second time.
+   */
   #lose(): void {
     if (this.#lost) return;
     this.#lost = true;
@@ -320,7 +327,10 @@ export class ClientSession implements SessionOwner, CallPlace {
     this.#freeRow = row;
   }
 
-  /** The slot of a call that was not sent. When it was the last one, a call that a getter of the message has made may wait for it. */
+  /**
+   * The slot of a call that was not sent. When it was the last one, a call that a getter of the message has
+   * made may wait for it.
+   */
   #releaseCallSlot(row: CallRow, result = 0): void {
     const last = this.full;
     this.#putRow(row);
@@ -373,7 +383,9 @@ export class ClientSession implements SessionOwner, CallPlace {
     return error;
   }
 
-  /** The server has let go of a large call that was given up here, and knows whether its handler has begun. */
+  /**
+   * The server has let go of a large call that was given up here, and knows whether its handler has begun.
+   */
   #confirmed(at: number, path: string, status: number, why: string, cause: unknown): RpcError {
     this.#incoming.discard(at);
     const reason = status === Status.DEADLINE_EXCEEDED ? Reason.deadline : Reason.cancelled;

@@ -23,8 +23,8 @@ function interceptorsOf(
 }
 
 /**
- * A client of `definition` over `channel`. `defaults` has call options for all methods (`*`) or for one, by its name. Request objects
- * belong to the call until it settles. Throws for unknown method or option names.
+ * A client of `definition` over `channel`. `defaults` has call options for all methods (`*`) or for one, by
+ * its name. Request objects belong to the call until it settles. Throws for unknown method or option names.
  */
 export function createClient<D extends ServiceDefinition>(
   definition: D,

@@ -1,6 +1,7 @@
 /**
- * Metadata on its way into a call, and that of a client's defaults, which is the same for all calls: it is copied when the client is made and encoded once.
- * Used by clients and by whatever reads the options of a call.
+ * Metadata on its way into a call, and that of a client's defaults, which is the same for all calls: it is
+ * copied when the client is made and encoded once. Used by clients and by whatever reads the options of a
+ * call.
  */
 import { Metadata, type MetadataInit } from '../core/metadata.ts';
 import { encodeMetadata } from '../core/metadata-wire.ts';

@@ -1,6 +1,7 @@
 /**
- * Tokens that a client shows: metadata for the server's `authenticate`, once per connection, or for its handlers, with each call. From functions of the
- * application, kept until shortly before they expire. Used by a channel.
+ * Tokens that a client shows: metadata for the server's `authenticate`, once per connection, or for its
+ * handlers, with each call. From functions of the application, kept until shortly before they expire. Used by
+ * a channel.
  */
 
 import { RpcError } from '../core/errors/rpc-error.ts';
@@ -18,8 +19,9 @@ export interface GivenCredentials {
   expiresAtMs?: number;
 }
 /**
- * Gets credentials from wherever they are. Calls and connections share what it gives, so it is called for none of them: it sees no store of an
- * `AsyncLocalStorage`. What differs from user to user belongs into `metadata` of the call, or into an interceptor.
+ * Gets credentials from wherever they are. Calls and connections share what it gives, so it is called for
+ * none of them: it sees no store of an `AsyncLocalStorage`. What differs from user to user belongs into
+ * `metadata` of the call, or into an interceptor.
  */
 export type CredentialsSource = () => GivenCredentials | Promise<GivenCredentials>;
 

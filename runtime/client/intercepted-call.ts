@@ -1,6 +1,6 @@
 /**
- * A client's method with interceptors around it: makes the request that they see out of what the caller gives, and of their response what the caller gets.
- * Made by `createClient` for methods that have some.
+ * A client's method with interceptors around it: makes the request that they see out of what the caller
+ * gives, and of their response what the caller gets. Made by `createClient` for methods that have some.
  */
 import type { MethodDefinition, ServiceDefinition } from '../codec/types.ts';
 import { ContextValues } from '../core/context-values.ts';
@@ -38,7 +38,10 @@ function leftMs(request: Stateful): number | undefined {
   return Math.max(0, timeoutMs - (turnNow() - startedMs));
 }
 
-/** The options of the call that is carried out: those of the caller, and what interceptors have made of the request. */
+/**
+ * The options of the call that is carried out: those of the caller, and what interceptors have made of the
+ * request.
+ */
 function innerOptions(
   request: Stateful,
   onHeader: (header: Metadata) => void,

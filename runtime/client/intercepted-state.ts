@@ -1,6 +1,7 @@
 /**
- * What a call within interceptors keeps through all copies of its request: its guard, what it tells the caller, and which
- * promise carries it out. Made by intercepted-call.ts for each call, on the channel's JS thread.
+ * What a call within interceptors keeps through all copies of its request: its guard, what it tells the
+ * caller, and which promise carries it out. Made by intercepted-call.ts for each call, on the channel's JS
+ * thread.
  */
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status } from '../core/errors/status.ts';
@@ -31,8 +32,8 @@ export class InterceptedState implements ChainedCall {
   }
 
   /**
-   * Whether every interceptor has returned what its own `next` gave, down to the call itself. No interceptor can then keep
-   * the caller waiting: the call has the same time limit and signals, and ends by itself.
+   * Whether every interceptor has returned what its own `next` gave, down to the call itself. No interceptor
+   * can then keep the caller waiting: the call has the same time limit and signals, and ends by itself.
    */
   isCarriedBy(result: unknown): boolean {
     return this.carried !== undefined && result === this.carried && this.guard.bound;

@@ -1,6 +1,7 @@
 /**
- * Keeps the process alive while a channel has calls under way, and only then. The socket is unreferenced; instead a timer runs from the first
- * call until it finds none, so that starting a call costs one comparison. The first call after a silence is known by it, too.
+ * Keeps the process alive while a channel has calls under way, and only then. The socket is unreferenced;
+ * instead a timer runs from the first call until it finds none, so that starting a call costs one comparison.
+ * The first call after a silence is known by it, too.
  */
 
 import { clockMs } from '../clock.ts';

@@ -1,8 +1,9 @@
 /**
- * Why a session has ended: by what this side has seen of it, and by what the server says on the control connection. The server's word is the reason where
- * it has ended the session itself, but its queue pair is often heard first, which only says that it is over. So what the end of a session means for its
- * calls waits for the control connection to end, too, which is a matter of milliseconds. Not where this side has ended the session. Owned by a client
- * session, on its JS thread.
+ * Why a session has ended: by what this side has seen of it, and by what the server says on the control
+ * connection. The server's word is the reason where it has ended the session itself, but its queue pair is
+ * often heard first, which only says that it is over. So what the end of a session means for its calls waits
+ * for the control connection to end, too, which is a matter of milliseconds. Not where this side has ended
+ * the session. Owned by a client session, on its JS thread.
  */
 
 import type { NativeContext } from '../native.ts';
@@ -35,8 +36,8 @@ export class LastWords {
   }
 
   /**
-   * Calls `then` when the server has said why, in order. Returns false when that is known already; nothing has happened then. `begin`: this is an end,
-   * and the first begins to wait.
+   * Calls `then` when the server has said why, in order. Returns false when that is known already; nothing
+   * has happened then. `begin`: this is an end, and the first begins to wait.
    */
   defer(then: () => void, begin = true): boolean {
     if (this.#waiting === undefined && begin) this.#begin();

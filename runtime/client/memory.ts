@@ -1,4 +1,7 @@
-/** Registered memory for applications: buffers that large messages can be sent from and received into without a copy. */
+/**
+ * Registered memory for applications: buffers that large messages can be sent from and received into without
+ * a copy.
+ */
 import type { Lease } from '../core/lease.ts';
 import { fabricNames } from '../fabrics.ts';
 import { peekContext } from '../lane/contexts.ts';
@@ -14,9 +17,10 @@ function contextOf(what: string, channel: Channel | undefined): FabricContext {
 }
 
 /**
- * `bytes` bytes of this thread's registered arena, for requests (`lease.bytes` as a `bytes` field) or responses (option `into`). Not zeroed. Throws
- * RESOURCE_EXHAUSTED when the arena is full. `channel`: whose fabric and device to allocate for, shared memory by default; one that is not connected
- * yet takes the fabric it will try first.
+ * `bytes` bytes of this thread's registered arena, for requests (`lease.bytes` as a `bytes` field) or
+ * responses (option `into`). Not zeroed. Throws RESOURCE_EXHAUSTED when the arena is full. `channel`: whose
+ * fabric and device to allocate for, shared memory by default; one that is not connected yet takes the fabric
+ * it will try first.
  */
 export function allocBuffer(bytes: number, channel?: Channel): Lease {
   if (!Number.isInteger(bytes) || bytes < 1 || bytes > limits.messageBytes.max) {
@@ -26,8 +30,9 @@ export function allocBuffer(bytes: number, channel?: Channel): Lease {
 }
 
 /**
- * Registers a buffer of the application now rather than in its first call. The registration is kept until it is not used for a while
- * (mrCacheIdleMs) or others need the room. Throws RESOURCE_EXHAUSTED naming the limit.
+ * Registers a buffer of the application now rather than in its first call. The registration is kept until it
+ * is not used for a while (mrCacheIdleMs) or others need the room. Throws RESOURCE_EXHAUSTED naming the
+ * limit.
  */
 export function registerBuffer(buffer: ArrayBuffer | Uint8Array, channel?: Channel): void {
   const memory = buffer instanceof Uint8Array ? buffer.buffer : buffer;

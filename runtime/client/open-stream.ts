@@ -1,4 +1,7 @@
-/** Makes a stream of a client's call: checks its options, and gives it the shape that the method's kind has. Used by a channel. */
+/**
+ * Makes a stream of a client's call: checks its options, and gives it the shape that the method's kind has.
+ * Used by a channel.
+ */
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status } from '../core/errors/status.ts';
 import type { CallOptions, StreamOptions } from '../core/types.ts';

@@ -1,6 +1,6 @@
 /**
- * Calls with more than the fast path knows: that are made again or several times over, or whose client has metadata for them. Checks
- * these options, too. Used by channels and when a client is made.
+ * Calls with more than the fast path knows: that are made again or several times over, or whose client has
+ * metadata for them. Checks these options, too. Used by channels and when a client is made.
  */
 import { clockMs } from '../clock.ts';
 import { refusedCall } from '../core/errors/failing.ts';
@@ -52,8 +52,8 @@ function checkedCodes(where: string, given: unknown): StatusCode[] {
 }
 
 /**
- * Copies the given values that are not undefined and throws for one that cannot be used. Each is read once: a getter must not
- * give another value to the call than was checked.
+ * Copies the given values that are not undefined and throws for one that cannot be used. Each is read once: a
+ * getter must not give another value to the call than was checked.
  */
 function checkedPolicy(
   where: string,

@@ -1,6 +1,7 @@
 /**
- * Promises in the place of values: a getter, a hook or an option that is an async function by mistake. The value is refused or passed over where it is used; its
- * rejection would be nobody's, and end the process. Called where values of the application are looked at, on its thread.
+ * Promises in the place of values: a getter, a hook or an option that is an async function by mistake. The
+ * value is refused or passed over where it is used; its rejection would be nobody's, and end the process.
+ * Called where values of the application are looked at, on its thread.
  */
 import { isPromise } from 'node:util/types';
 

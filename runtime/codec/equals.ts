@@ -7,8 +7,9 @@ import { unknownOf } from './unknown.ts';
 const nothing = new Uint8Array(0);
 
 /**
- * Whether `a` and `b` are the same message: `bytes` by content, maps in any order, an absent field without presence like its default. NaN equals
- * NaN, so that a message equals its own copy; 0 equals -0. Unknown fields that were kept are compared as bytes.
+ * Whether `a` and `b` are the same message: `bytes` by content, maps in any order, an absent field without
+ * presence like its default. NaN equals NaN, so that a message equals its own copy; 0 equals -0. Unknown
+ * fields that were kept are compared as bytes.
  */
 export function equals<T, Init>(type: MessageType<T, Init>, a: Init, b: Init): boolean {
   return sameMessage(type as MessageType<object>, a as object, b as object);

@@ -1,6 +1,6 @@
 /**
- * The one error class of the codec: whatever a message or the bytes of a peer hold, nothing else comes out of it.
- * Thrown by the generated code and its primitives; the runtime turns it into a status.
+ * The one error class of the codec: whatever a message or the bytes of a peer hold, nothing else comes out of
+ * it. Thrown by the generated code and its primitives; the runtime turns it into a status.
  */
 import { brand } from './brand.ts';
 import { disown } from './disown.ts';
@@ -26,7 +26,10 @@ export class CodecError extends Error {
   override readonly name = 'CodecError';
   /** Decoding: where it went wrong, in bytes from the start of the message. Undefined when encoding. */
   readonly offset: number | undefined;
-  /** Encoding: the full name of the field, for example `kv.v1.PutRequest.key`. Decoding: the full name of the message that was being read, or of a field whose type in TypeScript cannot hold what came. */
+  /**
+   * Encoding: the full name of the field, for example `kv.v1.PutRequest.key`. Decoding: the full name of the
+   * message that was being read, or of a field whose type in TypeScript cannot hold what came.
+   */
   readonly path: string;
   /** What is wrong, without path and offset. */
   readonly reason: string;

@@ -1,6 +1,7 @@
 /**
- * Extensions: fields of a message that are declared outside of it. A message with extension ranges keeps what it does not know as bytes; an
- * extension reads its value out of them and writes it back. Made by generated code, used by applications.
+ * Extensions: fields of a message that are declared outside of it. A message with extension ranges keeps what
+ * it does not know as bytes; an extension reads its value out of them and writes it back. Made by generated
+ * code, used by applications.
  */
 
 import { Source } from './memory/source.ts';
@@ -13,7 +14,10 @@ export interface Extendable {
   $unknownFields?: Uint8Array | undefined;
 }
 
-/** One extension. `Message` is what it extends. Its values live in the message's `$unknownFields`, so every call decodes or encodes. */
+/**
+ * One extension. `Message` is what it extends. Its values live in the message's `$unknownFields`, so every
+ * call decodes or encodes.
+ */
 export interface Extension<Message extends Extendable, Value, Init = Value> {
   /** Full name, for example `shop.v1.discount`. */
   readonly name: string;
@@ -21,7 +25,10 @@ export interface Extension<Message extends Extendable, Value, Init = Value> {
   readonly extends: string;
   readonly number: number;
   has(message: Message): boolean;
-  /** Undefined when it is not there; of a repeated one an empty list. Throws CodecError when its bytes are malformed. */
+  /**
+   * Undefined when it is not there; of a repeated one an empty list. Throws CodecError when its bytes are
+   * malformed.
+   */
   get(message: Message): Value;
   /** Replaces the value. Throws CodecError when it does not fit. */
   set(message: Message, value: Init): void;
@@ -51,7 +58,10 @@ export function isExtension(value: unknown): value is AnyExtension {
 
 const source = new Source();
 
-/** The numbers of the fields in `bytes`, each once, in the order in which they come. Throws CodecError for what is malformed. */
+/**
+ * The numbers of the fields in `bytes`, each once, in the order in which they come. Throws CodecError for
+ * what is malformed.
+ */
 export function fieldNumbers(bytes: Uint8Array): ReadonlySet<number> {
   const numbers = new Set<number>();
   select(bytes, (number) => {

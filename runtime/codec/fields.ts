@@ -1,6 +1,7 @@
 /**
- * What the fields of a message are, for everything that works on messages of any type: JSON, equality, clone, merge. Generated code lists them
- * in a short form that costs nothing until it is asked for; here it becomes the long one, once per type. Not used by calls.
+ * What the fields of a message are, for everything that works on messages of any type: JSON, equality, clone,
+ * merge. Generated code lists them in a short form that costs nothing until it is asked for; here it becomes
+ * the long one, once per type. Not used by calls.
  */
 import { type ArrayName, noArrays } from './typed-array.ts';
 import {
@@ -13,8 +14,9 @@ import {
 } from './types.ts';
 
 /**
- * The entries of a message. Generated code has them as one text, since a compiler reads a list of lists as many things, and a text as one: an entry per
- * word, its cells between colons. `*` stands for the next of `more`, a type that is not a scalar; a fifth cell for what does not follow from the name.
+ * The entries of a message. Generated code has them as one text, since a compiler reads a list of lists as
+ * many things, and a text as one: an entry per word, its cells between colons. `*` stands for the next of
+ * `more`, a type that is not a scalar; a fifth cell for what does not follow from the name.
  */
 export function fieldEntries(text: string, more: readonly unknown[] = []): readonly FieldEntry[] {
   if (text === '') return [];
@@ -133,7 +135,10 @@ export function isMap(value: unknown): value is { readonly [key: string]: unknow
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Whether a field that is there has nothing to say and would not be sent: without presence at its default, an empty list, an empty map. */
+/**
+ * Whether a field that is there has nothing to say and would not be sent: without presence at its default, an
+ * empty list, an empty map.
+ */
 export function isUnset(field: Field, value: unknown): boolean {
   switch (field.presence) {
     case 'implicit':

@@ -1,6 +1,7 @@
 /**
- * The descriptor that each generated file carries: what its .proto declares, in protobuf's own form, for reflection and for tools that read schemas. Kept
- * as text until somebody asks, and dropped by bundlers when nobody does.
+ * The descriptor that each generated file carries: what its .proto declares, in protobuf's own form, for
+ * reflection and for tools that read schemas. Kept as text until somebody asks, and dropped by bundlers when
+ * nobody does.
  */
 import { checkRevision } from './generated/revision.ts';
 
@@ -48,8 +49,9 @@ class LazyFileDescriptor implements FileDescriptor {
 }
 
 /**
- * Called once per generated file, before anything else of it. `dependencies` and `base64` are functions, so that they cost nothing when the module is loaded; the text stands further down.
- * `made` is the revision of this runtime that the file was generated for. Throws when that is a later one.
+ * Called once per generated file, before anything else of it. `dependencies` and `base64` are functions, so
+ * that they cost nothing when the module is loaded; the text stands further down. `made` is the revision of
+ * this runtime that the file was generated for. Throws when that is a later one.
  */
 export function fileDescriptor(
   dependencies: () => readonly FileDescriptor[],

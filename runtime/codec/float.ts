@@ -1,4 +1,7 @@
-/** The numbers that a `float` can hold, and how they are written in decimal. Called by encoders, JSON, text format and messages in MessagePack. */
+/**
+ * The numbers that a `float` can hold, and how they are written in decimal. Called by encoders, JSON, text
+ * format and messages in MessagePack.
+ */
 import { mismatch } from './error.ts';
 
 const floatMax = 3.4028234663852886e38;

@@ -1,4 +1,7 @@
-/** The ranges of the integer types, for what checks values by a field's description: JSON, messages in MessagePack. Generated code has its own checks. */
+/**
+ * The ranges of the integer types, for what checks values by a field's description: JSON, messages in
+ * MessagePack. Generated code has its own checks.
+ */
 import { mismatch } from './error.ts';
 import type { Scalar } from './types.ts';
 

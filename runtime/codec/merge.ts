@@ -15,8 +15,9 @@ export function clone<T, Init>(type: MessageType<T, Init>, message: Init): T {
 }
 
 /**
- * Lays `source` over `target` and returns `target`, as decoding the encodings of both one after the other would: what `source` has set replaces, lists are
- * appended, maps and messages merged. Nothing of `source` is shared afterwards.
+ * Lays `source` over `target` and returns `target`, as decoding the encodings of both one after the other
+ * would: what `source` has set replaces, lists are appended, maps and messages merged. Nothing of `source` is
+ * shared afterwards.
  */
 export function merge<T, Init>(type: MessageType<T, Init>, target: T, source: Init): T {
   mergeInto(type as MessageType<object>, target as object, source as object, 0);
@@ -51,7 +52,9 @@ export function copyOf(field: Field, value: unknown, depth: number): unknown {
   return Uint8Array.prototype.slice.call(value);
 }
 
-/** What `value` of a field does to a message: lists are appended, maps and messages merged, the rest replaced. */
+/**
+ * What `value` of a field does to a message: lists are appended, maps and messages merged, the rest replaced.
+ */
 export function mergeField(field: Field, target: Mutable, value: unknown, depth: number): void {
   const before = fieldValue(target, field);
   switch (field.presence) {

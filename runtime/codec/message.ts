@@ -1,6 +1,6 @@
 /**
- * Completes a generated message: the convenience forms `encode` and `decode`, which bring their own memory, and small things that
- * generated code shares. Called once per message when a generated module is loaded.
+ * Completes a generated message: the convenience forms `encode` and `decode`, which bring their own memory,
+ * and small things that generated code shares. Called once per message when a generated module is loaded.
  */
 import { disown } from './disown.ts';
 import { fieldEntries } from './fields.ts';
@@ -90,7 +90,10 @@ const tagOf = Object.getOwnPropertyDescriptor(
   Symbol.toStringTag,
 )?.get;
 
-/** A Buffer would make the readers polymorphic, and its slices would be Buffers. Anything else would be read as an empty message. */
+/**
+ * A Buffer would make the readers polymorphic, and its slices would be Buffers. Anything else would be read
+ * as an empty message.
+ */
 function plainBytes(bytes: Uint8Array, typeName: string): Uint8Array {
   // Not by instanceof: test runners have classes of their own in each file's realm.
   if (tagOf?.call(bytes) === 'Uint8Array')
@@ -107,7 +110,8 @@ function plainBytes(bytes: Uint8Array, typeName: string): Uint8Array {
 /** The bytes of a transferred buffer are gone, which is not the same as an empty message. */
 function refuseDetached(bytes: Uint8Array, typeName: string): void {
   try {
-    // As every method of typed arrays it throws for a detached one, whose `buffer.detached` is not everywhere yet.
+    // As every method of typed arrays it throws for a detached one, whose `buffer.detached` is not everywhere
+    // yet.
     bytes.at(0);
   } catch {
     throw new TypeError(
@@ -143,9 +147,10 @@ export function messageType<T, Init>(core: Core<T, Init>): MessageType<T, Init> 
 }
 
 /**
- * The same for generated code, by position: names of properties are what a compiler would read once more for every message. `fields` and `more` are the
- * arguments of `fieldEntries`; the second is asked for when it is needed, since it has messages that are declared later. Code that has not been generated
- * anew gives a function.
+ * The same for generated code, by position: names of properties are what a compiler would read once more for
+ * every message. `fields` and `more` are the arguments of `fieldEntries`; the second is asked for when it is
+ * needed, since it has messages that are declared later. Code that has not been generated anew gives a
+ * function.
  */
 export function generatedType<T, Init>(
   typeName: string,

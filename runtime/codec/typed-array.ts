@@ -1,6 +1,7 @@
 /**
- * Typed arrays over `bytes`, and back, without a copy: the elements are those of the host, which is little-endian wherever this runs, as tensors on the wire are.
- * The functions of `rdma-rpc/tensor`, and what generated code calls for fields with the option rdma_rpc.typed_array, on the thread of the call.
+ * Typed arrays over `bytes`, and back, without a copy: the elements are those of the host, which is
+ * little-endian wherever this runs, as tensors on the wire are. The functions of `rdma-rpc/tensor`, and what
+ * generated code calls for fields with the option rdma_rpc.typed_array, on the thread of the call.
  */
 import { mismatch } from './error.ts';
 import { byteLengthOf, plainBytes } from './memory/intrinsic.ts';
@@ -65,7 +66,10 @@ export function arrayOver<A extends ArrayBufferView>(of: ArrayClass<A>, bytes: U
   return new of(bytes.buffer, byteOffset, byteLength / size);
 }
 
-/** The bytes of a typed array or DataView, over the same memory: what a `bytes` field takes. Throws a TypeError for all else. */
+/**
+ * The bytes of a typed array or DataView, over the same memory: what a `bytes` field takes. Throws a
+ * TypeError for all else.
+ */
 export function bytesOf(array: ArrayBufferView): Uint8Array {
   if (array instanceof Uint8Array) return plainBytes(array);
   // Of an ArrayBuffer or a plain array the line below would make an empty value, and its data would be lost.

@@ -1,6 +1,7 @@
 /**
- * What generated code is made of: message types, service definitions and the two ends (sink, source) that their codecs work on.
- * Imported by generated files as types, and by runtime/lane, which encodes into send slots and decodes out of receive memory.
+ * What generated code is made of: message types, service definitions and the two ends (sink, source) that
+ * their codecs work on. Imported by generated files as types, and by runtime/lane, which encodes into send
+ * slots and decodes out of receive memory.
  */
 import type { FileDescriptor } from './file-descriptor.ts';
 import type { Sink } from './memory/sink.ts';
@@ -8,8 +9,9 @@ import type { Source } from './memory/source.ts';
 import type { ArrayName } from './typed-array.ts';
 
 /**
- * The codec of one message: a const of the message's own name in generated code. `T` is what decode gives (all fields with
- * their defaults present, optional ones possibly absent), `Init` what encode takes (every key optional).
+ * The codec of one message: a const of the message's own name in generated code. `T` is what decode gives
+ * (all fields with their defaults present, optional ones possibly absent), `Init` what encode takes (every
+ * key optional).
  */
 export interface MessageType<T, Init = T> {
   /** Full name without a leading dot, for example `kv.v1.GetRequest`. */
@@ -17,32 +19,40 @@ export interface MessageType<T, Init = T> {
   /** A message with every field at its default, overlaid with `init`. */
   create(init?: Init): T;
   /**
-   * An upper bound, in bytes, of what `encodeTo` will write into the sink's memory: what it has so much room for fits. `bytes` values of at least
-   * `sink.gatherBytes` are not part of it; their lengths are added to `sink.gathered` (at most `holesMax` of them, the rest counts as memory).
-   * Cheap: only long strings are measured, for others 3 × length stands in. Need not refuse what is no such message: the result then means nothing, and
-   * `encodeTo` is what throws. `sink.reset()` comes before it; `depth` is for generated code.
+   * An upper bound, in bytes, of what `encodeTo` will write into the sink's memory: what it has so much room
+   * for fits. `bytes` values of at least `sink.gatherBytes` are not part of it; their lengths are added to
+   * `sink.gathered` (at most `holesMax` of them, the rest counts as memory). Cheap: only long strings are
+   * measured, for others 3 × length stands in. Need not refuse what is no such message: the result then means
+   * nothing, and `encodeTo` is what throws. `sink.reset()` comes before it; `depth` is for generated code.
    */
   bound(message: Init, sink: Sink, depth?: number): number;
   /**
-   * Writes the protobuf encoding at `at` and returns the end. Nothing is written at `limit` or behind it (default: the end of the sink's memory). When
-   * there may not be enough room, which is decided as `bound` does, `sink.full` is set and what has been written means nothing. `bytes` values of at least
-   * `sink.gatherBytes` are left out and recorded in `sink` (position and value), so that memory · value · memory … is plain protobuf.
-   * Throws CodecError for values that do not fit their field, and for nesting over 100. `sink.reset()` comes before it; `depth` and `field` (for errors)
-   * are for generated code.
+   * Writes the protobuf encoding at `at` and returns the end. Nothing is written at `limit` or behind it
+   * (default: the end of the sink's memory). When there may not be enough room, which is decided as `bound`
+   * does, `sink.full` is set and what has been written means nothing. `bytes` values of at least
+   * `sink.gatherBytes` are left out and recorded in `sink` (position and value), so that memory · value ·
+   * memory … is plain protobuf. Throws CodecError for values that do not fit their field, and for nesting
+   * over 100. `sink.reset()` comes before it; `depth` and `field` (for errors) are for generated code.
    */
   encodeTo(message: Init, sink: Sink, at: number, limit?: number, depth?: number, field?: string): number;
   /**
-   * Reads source bytes [at, end), which lie in the memory. Throws CodecError for anything malformed. `depth` and `into` (a message to merge
-   * into) are for generated code.
+   * Reads source bytes [at, end), which lie in the memory. Throws CodecError for anything malformed. `depth`
+   * and `into` (a message to merge into) are for generated code.
    */
   decodeFrom(source: Source, at: number, end: number, depth?: number, into?: T): T;
-  /** The fields, in the short form of generated code. For JSON, equality and the like; `fieldsOf` gives them at length. */
+  /**
+   * The fields, in the short form of generated code. For JSON, equality and the like; `fieldsOf` gives them
+   * at length.
+   */
   fields(): readonly FieldEntry[];
   /** Names that the .proto reserves, with spaces between them: text format passes over them. */
   readonly reserved?: string | undefined;
   /** The encoding in memory of its own. */
   encode(message: Init): Uint8Array;
-  /** Decodes `bytes`; `bytes` fields are copies. Throws CodecError for anything malformed, and TypeError for what is no Uint8Array, such as an ArrayBuffer. */
+  /**
+   * Decodes `bytes`; `bytes` fields are copies. Throws CodecError for anything malformed, and TypeError for
+   * what is no Uint8Array, such as an ArrayBuffer.
+   */
   decode(bytes: Uint8Array): T;
 }
 
@@ -73,8 +83,9 @@ type AnyType = MessageType<any, any>;
 export type Presence = 'implicit' | 'optional' | 'required' | 'repeated' | 'map' | 'oneof';
 
 /**
- * A field as generated code lists it: its name in the .proto, its type (for maps, of the values), its presence unless implicit (of
- * messages: optional), the key type of a map or the property of a oneof, and what does not follow from the name.
+ * A field as generated code lists it: its name in the .proto, its type (for maps, of the values), its
+ * presence unless implicit (of messages: optional), the key type of a map or the property of a oneof, and
+ * what does not follow from the name.
  */
 export type FieldEntry = readonly [
   name: string,
@@ -107,7 +118,10 @@ export interface MethodOptions {
   readonly oneWay?: boolean;
   /** `option (rdma_rpc.expected_response_bytes)`: about how large responses are. */
   readonly expectedResponseBytes?: number;
-  /** `option (rdma_rpc.preferred_codec)` of the method or `default_codec` of the service, when it is not protobuf. */
+  /**
+   * `option (rdma_rpc.preferred_codec)` of the method or `default_codec` of the service, when it is not
+   * protobuf.
+   */
   readonly preferredCodec?: 'MSGPACK';
   /** All other custom options by full name, in the form of protobuf's JSON. */
   readonly custom?: CustomOptions;
@@ -115,7 +129,10 @@ export interface MethodOptions {
 
 /** How a method's messages travel, and the id that says so. */
 export interface MethodForm<Req = unknown, ReqInit = Req, Res = unknown, ResInit = Res> {
-  /** 32-bit FNV-1a, unsigned, at least 256: of `fullName` for protobuf, of `fullName` and `+msgpack` for MessagePack. */
+  /**
+   * 32-bit FNV-1a, unsigned, at least 256: of `fullName` for protobuf, of `fullName` and `+msgpack` for
+   * MessagePack.
+   */
   readonly id: number;
   /** Of requests. */
   readonly input: MessageType<Req, ReqInit>;
@@ -123,7 +140,10 @@ export interface MethodForm<Req = unknown, ReqInit = Req, Res = unknown, ResInit
   readonly output: MessageType<Res, ResInit>;
 }
 
-/** What clients and servers need to know of a method. Those of generated services (`Method`) also have the forms of grpc-js and nice-grpc. */
+/**
+ * What clients and servers need to know of a method. Those of generated services (`Method`) also have the
+ * forms of grpc-js and nice-grpc.
+ */
 export interface MethodDefinition<Req = unknown, ReqInit = Req, Res = unknown, ResInit = Res>
   extends MethodForm<Req, ReqInit, Res, ResInit> {
   /** As in the .proto: `GetUser`. */
@@ -132,7 +152,10 @@ export interface MethodDefinition<Req = unknown, ReqInit = Req, Res = unknown, R
   readonly fullName: string;
   readonly requestStream: boolean;
   readonly responseStream: boolean;
-  /** The form that clients of this package call it in, where that is another one (`options.preferredCodec`). Servers take both. */
+  /**
+   * The form that clients of this package call it in, where that is another one (`options.preferredCodec`).
+   * Servers take both.
+   */
   readonly preferred?: MethodForm<Req, ReqInit, Res, ResInit> | undefined;
   readonly options: MethodOptions;
 }

@@ -1,13 +1,16 @@
 /**
- * Unknown fields kept on request: fields that a newer peer has sent and this version does not know, as the bytes they came in. Generated code calls this
- * only where the generator was asked to keep them.
+ * Unknown fields kept on request: fields that a newer peer has sent and this version does not know, as the
+ * bytes they came in. Generated code calls this only where the generator was asked to keep them.
  */
 import { lengthOf } from './memory/intrinsic.ts';
 import { noRoom, type Sink } from './memory/sink.ts';
 import type { Source } from './memory/source.ts';
 import { checkBytes } from './primitives/check.ts';
 
-/** Part of a generated message that keeps them: tags and values, one field after the other, exactly as they came. */
+/**
+ * Part of a generated message that keeps them: tags and values, one field after the other, exactly as they
+ * came.
+ */
 export interface UnknownFields {
   $unknownFields?: Uint8Array | undefined;
 }
@@ -21,8 +24,8 @@ export function setUnknown(message: object, fields: Uint8Array): void {
 }
 
 /**
- * Appends source bytes [start, end): one field with its tag. The memory doubles when it is full, so that a message of many small unknown
- * fields costs time in proportion to its length.
+ * Appends source bytes [start, end): one field with its tag. The memory doubles when it is full, so that a
+ * message of many small unknown fields costs time in proportion to its length.
  */
 export function keepUnknown(message: UnknownFields, source: Source, start: number, end: number): void {
   const kept = message.$unknownFields;

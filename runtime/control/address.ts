@@ -1,4 +1,7 @@
-/** The addresses that users type, `host:port` or `unix:/path`: the place of the sideband socket. Used by server and channel. */
+/**
+ * The addresses that users type, `host:port` or `unix:/path`: the place of the sideband socket. Used by
+ * server and channel.
+ */
 import { type AddressInfo, isIP, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 
@@ -37,7 +40,10 @@ export function formatAddress(address: Address): string {
   return `${address.host.includes(':') ? `[${address.host}]` : address.host}:${address.port}`;
 }
 
-/** What a listening socket is bound to, in the form that a client connects to. `asked`: the host that it was to listen on. */
+/**
+ * What a listening socket is bound to, in the form that a client connects to. `asked`: the host that it was
+ * to listen on.
+ */
 export function boundAddress(bound: AddressInfo | string | null, asked = ''): string {
   if (bound === null) throw new Error('the socket is not listening');
   if (typeof bound === 'string') return formatAddress({ kind: 'unix', path: bound });
@@ -59,7 +65,10 @@ function plainAddress(address: string | undefined): string | undefined {
   return address === undefined ? undefined : unmapped(address).replace(/%.*$/, '');
 }
 
-/** The IP address of the other end of a sideband connection; empty for a unix socket, or one that is closed already. */
+/**
+ * The IP address of the other end of a sideband connection; empty for a unix socket, or one that is closed
+ * already.
+ */
 export function peerAddress(duplex: Duplex): string {
   return plainAddress((duplex as Partial<Socket>).remoteAddress) ?? '';
 }
@@ -70,7 +79,10 @@ export function peerPlace(duplex: Duplex): { host: string; port: number } | unde
   return host === undefined || port === undefined ? undefined : { host, port };
 }
 
-/** The IP address of this end of a sideband connection; undefined when it says nothing about the network: a unix socket, loopback. */
+/**
+ * The IP address of this end of a sideband connection; undefined when it says nothing about the network: a
+ * unix socket, loopback.
+ */
 export function ownAddress(duplex: Duplex): string | undefined {
   const address = plainAddress((duplex as Partial<Socket>).localAddress);
   if (address === undefined || isIP(address) === 0) return undefined;

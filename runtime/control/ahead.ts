@@ -1,7 +1,7 @@
 /**
- * A session that a server makes while the client of a handshake is at work, so that it is there when the client
- * asks for it. Only when no other handshake is under way: else there is enough to do meanwhile, and a crowd that
- * only says hello would hold sessions. Used by server-handshake.ts.
+ * A session that a server makes while the client of a handshake is at work, so that it is there when the
+ * client asks for it. Only when no other handshake is under way: else there is enough to do meanwhile, and a
+ * crowd that only says hello would hold sessions. Used by server-handshake.ts.
  */
 import { type FabricName, fabricRow } from '../fabrics.ts';
 import { discardSession, isAlone, type LocalSide, type Prepared } from './session-setup.ts';

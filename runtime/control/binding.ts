@@ -1,6 +1,7 @@
 /**
- * What ties a queue pair to the peer of its handshake: proofs under a key that only the two sides of the sideband connection have. They cover role, fabric, both
- * addresses (which hold numbers and tokens of the queue pairs) and every byte of hello and welcome. Used by both handshakes; nothing here is sent by itself.
+ * What ties a queue pair to the peer of its handshake: proofs under a key that only the two sides of the
+ * sideband connection have. They cover role, fabric, both addresses (which hold numbers and tokens of the
+ * queue pairs) and every byte of hello and welcome. Used by both handshakes; nothing here is sent by itself.
  */
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Duplex } from 'node:stream';
@@ -21,7 +22,10 @@ const bindingInfo = Buffer.from('rdma-rpc binding');
 /** Of what the queue pairs say to each other first. */
 const firstWordBytes = 16;
 
-/** What nobody but the two ends of a TLS connection has, as sockets of TLS give it. A stream from another thread brings it along. */
+/**
+ * What nobody but the two ends of a TLS connection has, as sockets of TLS give it. A stream from another
+ * thread brings it along.
+ */
 interface Exporting {
   readonly tlsSecret?: Uint8Array | undefined;
   exportKeyingMaterial?(bytes: number, label: string): Uint8Array;
@@ -132,7 +136,10 @@ export function checkProof(found: Uint8Array | undefined, wanted: Buffer, what: 
   );
 }
 
-/** The cipher of two lists, each the fastest first: what is fast on both sides, else the one that needs no instructions of its own. */
+/**
+ * The cipher of two lists, each the fastest first: what is fast on both sides, else the one that needs no
+ * instructions of its own.
+ */
 export function commonCipher(ours: readonly string[], theirs: readonly string[]): string | undefined {
   const [first] = ours;
   if (first === theirs[0]) return first;
@@ -158,7 +165,8 @@ export class Binding {
 type Opening = Pick<Hello | Welcome, 'features' | 'secret'>;
 
 /**
- * Whether queue pairs will be bound. Throws over TLS when one side does without: everybody who speaks TLS here can, so somebody has taken it out.
+ * Whether queue pairs will be bound. Throws over TLS when one side does without: everybody who speaks TLS
+ * here can, so somebody has taken it out.
  */
 export function bothBind({ tls }: BindingOffer, one: Opening, other: Opening): boolean {
   const both = (one.features & other.features & feature.bound) !== 0;

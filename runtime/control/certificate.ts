@@ -1,4 +1,7 @@
-/** Who a certificate is for, by the names in it. Used for the peers of both sides, when TLS has found the certificate to be trusted. */
+/**
+ * Who a certificate is for, by the names in it. Used for the peers of both sides, when TLS has found the
+ * certificate to be trusted.
+ */
 import { X509Certificate } from 'node:crypto';
 import { isIP, SocketAddress } from 'node:net';
 import type { PeerCertificate, TLSSocket } from 'node:tls';

@@ -1,6 +1,7 @@
 /**
- * The client's side of the handshake; server-handshake.ts is the other. A fabric that cannot connect is skipped; one log line in
- * the end says which was chosen, and why not the others. One for each connection of a channel, on its JS thread.
+ * The client's side of the handshake; server-handshake.ts is the other. A fabric that cannot connect is
+ * skipped; one log line in the end says which was chosen, and why not the others. One for each connection of
+ * a channel, on its JS thread.
  *
  * | what this side sends | what comes           | what follows                                                            |
  * |----------------------|----------------------|-------------------------------------------------------------------------|
@@ -83,8 +84,8 @@ export class ClientHandshake {
   }
 
   /**
-   * Resolves with a session that is connected at both ends. Rejects when the link ends, which is also how a caller gives up.
-   * `metadata`: what is shown to be let in.
+   * Resolves with a session that is connected at both ends. Rejects when the link ends, which is also how a
+   * caller gives up. `metadata`: what is shown to be let in.
    */
   async run(metadata?: Uint8Array): Promise<Connection> {
     const agreed = await this.#greet(metadata);
@@ -116,7 +117,10 @@ export class ClientHandshake {
     throw new Error(`the server sent ${frame.type} instead of ${types.join(' or ')}`);
   }
 
-  /** Hello and welcome. Throws when the server agrees to more than was asked, or promises less than is required. */
+  /**
+   * Hello and welcome. Throws when the server agrees to more than was asked, or promises less than is
+   * required.
+   */
   async #greet(metadata: Uint8Array | undefined): Promise<Agreed> {
     const link = this.#link;
     const side = this.#side;
@@ -186,7 +190,10 @@ export class ClientHandshake {
     };
   }
 
-  /** Attach and attached, and the queue pair of this side. Resolves with '', or with why they do not connect. The caller has the session. */
+  /**
+   * Attach and attached, and the queue pair of this side. Resolves with '', or with why they do not connect.
+   * The caller has the session.
+   */
   async #connect(prepared: Prepared, attempt: BoundAttempt | undefined): Promise<string> {
     const link = this.#link;
     const { context, target } = prepared;
@@ -205,7 +212,8 @@ export class ClientHandshake {
     const why = await link.whileOpen(context.connect(target.session, answer.address, through, words));
     link.awaits = undefined;
     if (why === '') return '';
-    // The server may have refused meanwhile, and its queue pair have gone with that: what it has said is read first.
+    // The server may have refused meanwhile, and its queue pair have gone with that: what it has said is read
+    // first.
     await setImmediate();
     if (link.refusal !== undefined) throw refused(link.refusal);
     link.send({ type: 'unreachable', reason: controlText(why) });
@@ -244,7 +252,9 @@ function sideOf(side: LocalSide, duplex: Duplex): LocalSide {
   };
 }
 
-/** What is to be shown on this connection. Rejects when it may not be shown there, and nothing has been sent. */
+/**
+ * What is to be shown on this connection. Rejects when it may not be shown there, and nothing has been sent.
+ */
 async function shown(side: LocalSide, link: Link): Promise<Uint8Array | undefined> {
   if (side.credentials === undefined) return undefined;
   if (verifiedOf(link.duplex).transport === undefined && side.unsealed !== true) {

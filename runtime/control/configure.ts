@@ -7,9 +7,15 @@ import * as limits from '../limits.ts';
 import type { Polling, Stats } from '../native.ts';
 
 export interface RuntimeOptions {
-  /** `adaptive` (default): spins briefly after traffic, sleeps when idle. `busy`: always spins, a CPU per thread. `event`: never spins. */
+  /**
+   * `adaptive` (default): spins briefly after traffic, sleeps when idle. `busy`: always spins, a CPU per
+   * thread. `event`: never spins.
+   */
   polling?: Polling;
-  /** What a message slot holds; larger messages go in several, or by READ and WRITE. Default 8192, on shm 17,408. */
+  /**
+   * What a message slot holds; larger messages go in several, or by READ and WRITE. Default 8192, on shm
+   * 17,408.
+   */
   slotBytes?: number;
   /** Send slots, shared by all sessions of the thread. Default 1024. */
   sendSlots?: number;
@@ -22,15 +28,25 @@ export interface RuntimeOptions {
   /** A registration that is not used for so long ends. Default 10 s. */
   mrCacheIdleMs?: number;
   /**
-   * What peers can reach of this thread's memory. `auto` (default): windows where the device has them, staging memory elsewhere. `shared`: all registered memory,
-   * for as long as a connection lasts: the fastest, for peers that are trusted.
+   * What peers can reach of this thread's memory. `auto` (default): windows where the device has them,
+   * staging memory elsewhere. `shared`: all registered memory, for as long as a connection lasts: the
+   * fastest, for peers that are trusted.
    */
   exposure?: 'auto' | 'staging' | 'shared';
-  /** Staging memory of each connection at most: it grows to that. Large messages are copied through it, so one that is larger than this is refused. Default 16 MiB. */
+  /**
+   * Staging memory of each connection at most: it grows to that. Large messages are copied through it, so one
+   * that is larger than this is refused. Default 16 MiB.
+   */
   stagingBytes?: number;
-  /** How buffers of the application are registered. `on-demand`: not pinned, pages come in when they are used; only on devices that can (ODP), others refuse. */
+  /**
+   * How buffers of the application are registered. `on-demand`: not pinned, pages come in when they are used;
+   * only on devices that can (ODP), others refuse.
+   */
   registration?: 'pinned' | 'on-demand';
-  /** Other processes of this user can see counters, sessions and latencies of this thread (`rdma-rpc top`, rdma-rpc/counters). Default true. */
+  /**
+   * Other processes of this user can see counters, sessions and latencies of this thread (`rdma-rpc top`,
+   * rdma-rpc/counters). Default true.
+   */
   countersPage?: boolean;
   /**
    * The last protocol events of a session that fails are written to a file in this folder, which `rdma-rpc
@@ -62,7 +78,10 @@ export const runtimeRules: OptionRules = ownedBy('configure', {
   seed: { kind: 'integer', range: { default: 1, min: 0, max: 0xffff_ffff } },
 });
 
-/** Sets options of this thread's contexts. Call it before the first channel or server is used; throws afterwards, and for unknown names or bad values. */
+/**
+ * Sets options of this thread's contexts. Call it before the first channel or server is used; throws
+ * afterwards, and for unknown names or bad values.
+ */
 export function configure(options: RuntimeOptions): void {
   checkNames('configure', options, Object.keys(runtimeRules));
   const { registration, ...rest } = checkedOptions<ContextOptions & Required<RuntimeOptions>>(
@@ -73,7 +92,10 @@ export function configure(options: RuntimeOptions): void {
   setContextOptions({ ...rest, onDemand: registration === 'on-demand' });
 }
 
-/** Counters of this thread's contexts (or of one fabric's) since each was opened, added up; zeros when none is open. */
+/**
+ * Counters of this thread's contexts (or of one fabric's) since each was opened, added up; zeros when none is
+ * open.
+ */
 export function stats(fabric?: FabricName): Stats {
   return contextStats(fabric);
 }

@@ -10,7 +10,10 @@ import { dialUnix } from './unix-socket.ts';
 /** Opens a connection; gives up when the signal fires. */
 export type Dial = (signal: AbortSignal) => Promise<Duplex>;
 
-/** Who may not write to the file of a unix socket, or pass a folder on the way to it, may not connect. Node's own message says only that. */
+/**
+ * Who may not write to the file of a unix socket, or pass a folder on the way to it, may not connect. Node's
+ * own message says only that.
+ */
 function explained(error: NodeJS.ErrnoException, path: string): NodeJS.ErrnoException {
   if (error.code !== 'EACCES') return error;
   const text = `connect EACCES ${path}: this user may not use the socket; option socket of the server, its mode and gid, lets others`;

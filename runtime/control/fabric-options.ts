@@ -1,6 +1,6 @@
 /**
- * Which fabrics a server or channel may use, and how verbs chooses its device: from its options, then from the environment. The choice for
- * one connection is made in client-handshake.ts and server-handshake.ts.
+ * Which fabrics a server or channel may use, and how verbs chooses its device: from its options, then from
+ * the environment. The choice for one connection is made in client-handshake.ts and server-handshake.ts.
  */
 import { checkedValue, type OptionRule, type OptionRules } from '../core/options.ts';
 import { type Fabric, type FabricName, fabricNames, fabricRow } from '../fabrics.ts';
@@ -11,17 +11,24 @@ import { whyNoVerbs } from './verbs-devices.ts';
 
 export interface FabricOptions {
   /**
-   * `auto` (default): shared memory when both processes are on one host (of two users or containers: when they meet at a unix socket), RDMA devices if both have one, TCP otherwise. A name allows only that one, a list those, in order of
-   * preference. Without this option: the environment variable RDMA_RPC_FABRIC.
+   * `auto` (default): shared memory when both processes are on one host (of two users or containers: when
+   * they meet at a unix socket), RDMA devices if both have one, TCP otherwise. A name allows only that one, a
+   * list those, in order of preference. Without this option: the environment variable RDMA_RPC_FABRIC.
    */
   fabric?: 'auto' | Fabric | readonly Fabric[];
   /** How the verbs fabric chooses its device and connects. */
   verbs?: VerbsSettings;
-  /** `session`: each session gets a context of its own (protection domain, completion queue, arena, caches), closed with it. Default `context`. */
+  /**
+   * `session`: each session gets a context of its own (protection domain, completion queue, arena, caches),
+   * closed with it. Default `context`.
+   */
   isolation?: 'context' | 'session';
 }
 
-/** Without `device`, `port` or `gidIndex`: RDMA_RPC_DEVICE, RDMA_RPC_PORT, RDMA_RPC_GID_INDEX, else by the address of the sideband connection. */
+/**
+ * Without `device`, `port` or `gidIndex`: RDMA_RPC_DEVICE, RDMA_RPC_PORT, RDMA_RPC_GID_INDEX, else by the
+ * address of the sideband connection.
+ */
 export type VerbsSettings = Omit<VerbsOptions, 'address'>;
 
 export const verbsRules = {
@@ -72,8 +79,8 @@ function environment(name: string, rule: OptionRule): unknown {
 }
 
 /**
- * `given`: the options object itself, as it tells what was left to the environment. Throws for a bad value there. `fixed`: whatever the
- * options and the environment say.
+ * `given`: the options object itself, as it tells what was left to the environment. Throws for a bad value
+ * there. `fixed`: whatever the options and the environment say.
  */
 export function fabricPlan(
   given: FabricOptions | undefined,

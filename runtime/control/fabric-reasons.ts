@@ -1,6 +1,6 @@
 /**
- * Why fabrics were not chosen for a connection, and the one line that tells of it. Both sides of a handshake keep one; what the server
- * knows before the client tries anything travels in the welcome.
+ * Why fabrics were not chosen for a connection, and the one line that tells of it. Both sides of a handshake
+ * keep one; what the server knows before the client tries anything travels in the welcome.
  */
 import { type FabricName, fabricNames, fabricRow } from '../fabrics.ts';
 import type { FabricContext } from '../lane/fabric-context.ts';

@@ -1,7 +1,8 @@
 /**
- * Connections that have said nothing yet, at a listener that passes them on to others: those of sessions are handed over (handoff.ts), the rest go on as
- * they came, within TLS where that is asked for. Each has a time limit; so many may be silent (silent.ts), and so many are in the middle of TLS (places.ts). Used
- * on the main thread of a worker group.
+ * Connections that have said nothing yet, at a listener that passes them on to others: those of sessions are
+ * handed over (handoff.ts), the rest go on as they came, within TLS where that is asked for. Each has a time
+ * limit; so many may be silent (silent.ts), and so many are in the middle of TLS (places.ts). Used on the
+ * main thread of a worker group.
  */
 import type { Socket } from 'node:net';
 import { RpcError } from '../core/errors/rpc-error.ts';

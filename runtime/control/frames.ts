@@ -1,6 +1,6 @@
 /**
- * The frames of the sideband socket: what each may hold, checked field by field on arrival. docs/WIRE.md describes the
- * handshake they make up. Used by link.ts, which carries them.
+ * The frames of the sideband socket: what each may hold, checked field by field on arrival. docs/WIRE.md
+ * describes the handshake they make up. Used by link.ts, which carries them.
  */
 import { metadataFault } from '../core/metadata-wire.ts';
 import {
@@ -26,7 +26,9 @@ export const feature = {
   leave: 2,
   /** Takes messages as images. */
   images: 4,
-  /** Proves that the queue pairs of attach and attached are its own. Only where the sides have a key for it. */
+  /**
+   * Proves that the queue pairs of attach and attached are its own. Only where the sides have a key for it.
+   */
   bound: 8,
   /** Puts messages together that come in segments. */
   segments: 16,
@@ -123,11 +125,14 @@ export type Unreachable = { readonly type: 'unreachable'; readonly reason: strin
 /** Client: connected too, the session is up. */
 export type Ready = { readonly type: 'ready' };
 /**
- * Server: send no new calls, those under way will be answered. The second one has `last`: so many calls of this connection have been taken, and no more
- * will be.
+ * Server: send no new calls, those under way will be answered. The second one has `last`: so many calls of
+ * this connection have been taken, and no more will be.
  */
 export type GoAway = { readonly type: 'goaway'; readonly reason: string; readonly last?: number };
-/** Client, to a server with that feature: the first goaway has been read, so many calls have been made on this connection, and no more will be. */
+/**
+ * Client, to a server with that feature: the first goaway has been read, so many calls have been made on this
+ * connection, and no more will be.
+ */
 export type Leaving = { readonly type: 'leaving'; readonly calls: number };
 /** Either: the session ends now. */
 export type Bye = { readonly type: 'bye'; readonly reason: string };

@@ -1,7 +1,8 @@
 /**
- * The way in for connections of the tcp fabric, and of shared memory by descriptors. They come to the address that the user has typed, as sideband
- * connections do, since a proxy, a tunnel or a service passes nothing else on, and another container has nothing else; they are told from those by their
- * first bytes (WIRE, "The tcp fabric"). Used by a server's links.
+ * The way in for connections of the tcp fabric, and of shared memory by descriptors. They come to the address
+ * that the user has typed, as sideband connections do, since a proxy, a tunnel or a service passes nothing
+ * else on, and another container has nothing else; they are told from those by their first bytes (WIRE, "The
+ * tcp fabric"). Used by a server's links.
  */
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -22,7 +23,10 @@ export function descriptorOf(duplex: Duplex): number | undefined {
   return typeof fd === 'number' && fd >= 0 ? fd : undefined;
 }
 
-/** By what a fabric dials (fabrics.ts): why clients that come by one connection cannot use it; '' when they can. */
+/**
+ * By what a fabric dials (fabrics.ts): why clients that come by one connection cannot use it; '' when they
+ * can.
+ */
 export type HandoffRefusals = Readonly<Record<FabricRow['dials'], string>>;
 
 /** A stream from another thread says so itself. */
@@ -50,7 +54,10 @@ export interface Handoff {
   secure?(duplex: Duplex): Promise<Duplex>;
 }
 
-/** Gives a connection that began with `greeting` to the session that it is for. Returns why not, or ''. The caller destroys `duplex`, without a word. */
+/**
+ * Gives a connection that began with `greeting` to the session that it is for. Returns why not, or ''. The
+ * caller destroys `duplex`, without a word.
+ */
 export function handOff(duplex: Duplex, greeting: Uint8Array): string {
   const fd = descriptorOf(duplex);
   return fd === undefined

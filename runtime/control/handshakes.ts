@@ -1,7 +1,8 @@
 /**
- * The connections of a server whose handshake is not over. Each has a time limit; so many may have said nothing yet (silent.ts), and so many have spoken and are
- * being served (places.ts). One that `authenticate` is asked about takes no place meanwhile, and goes on at a place that no stranger can have: a slow answer about
- * strangers delays nobody else. Used by a server.
+ * The connections of a server whose handshake is not over. Each has a time limit; so many may have said
+ * nothing yet (silent.ts), and so many have spoken and are being served (places.ts). One that `authenticate`
+ * is asked about takes no place meanwhile, and goes on at a place that no stranger can have: a slow answer
+ * about strangers delays nobody else. Used by a server.
  */
 import { Status } from '../core/errors/status.ts';
 import { handshakeStallMs, handshakeWaitMs } from '../limits.ts';
@@ -34,7 +35,10 @@ export class Handshakes {
   /** Of those that `authenticate` has let in. */
   readonly #provedPlaces: Places<Link>;
 
-  /** `inUse`: the session behind the link has had a request, which counts as the `ready` that may still be on its way. */
+  /**
+   * `inUse`: the session behind the link has had a request, which counts as the `ready` that may still be on
+   * its way.
+   */
   constructor(limits: HandshakeLimits, inUse: (link: Link) => boolean) {
     const { handshakesMax, sessionsPerPeerMax } = limits;
     const option = '(option handshakesMax of the server)';
@@ -80,15 +84,18 @@ export class Handshakes {
     this.#unproved.begin(address, link);
   }
 
-  /** It has said what it wants. Resolves when it is its turn; undefined: now. Throws when too many wait for theirs. */
+  /**
+   * It has said what it wants. Resolves when it is its turn; undefined: now. Throws when too many wait for
+   * theirs.
+   */
   enter(link: Link): Promise<void> | undefined {
     this.#silent.delete(link);
     return this.#turn(this.#places, link);
   }
 
   /**
-   * What `authenticate` answers about it, when it is its turn to go on. Rejects with what that rejects with, and when
-   * the handshake is over by then.
+   * What `authenticate` answers about it, when it is its turn to go on. Rejects with what that rejects with,
+   * and when the handshake is over by then.
    */
   async whileAsked<T>(link: Link, answer: Promise<T>): Promise<T> {
     this.#places.leave(link);

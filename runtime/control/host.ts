@@ -20,7 +20,10 @@ export function hostIdentity(): string {
 
 const boot = (identity: string): string => identity.split('/')[0] ?? '';
 
-/** Why processes with these identities are not within the reach of a fabric (`reach` in fabrics.ts); '' when they are. */
+/**
+ * Why processes with these identities are not within the reach of a fabric (`reach` in fabrics.ts); '' when
+ * they are.
+ */
 export function whyNotReached(reach: FabricRow['reach'], one: string, other: string): string {
   if (reach === 'network' || one === other) return '';
   if (boot(one) !== boot(other)) return 'the processes are on two hosts';

@@ -1,6 +1,7 @@
 /**
- * A sideband connection: length-prefixed msgpack frames over any Duplex (socket, or an in-memory pair). During the
- * handshake frames are awaited one by one; afterwards each goes to `onFrame`. Used by both handshakes.
+ * A sideband connection: length-prefixed msgpack frames over any Duplex (socket, or an in-memory pair).
+ * During the handshake frames are awaited one by one; afterwards each goes to `onFrame`. Used by both
+ * handshakes.
  */
 import type { Duplex } from 'node:stream';
 import { Packr, Unpackr } from '#msgpackr';
@@ -93,18 +94,25 @@ export class Link {
     return this.#ready.find((frame) => frame.type === 'refusal');
   }
 
-  /** How long the peer has been waited for by now, ms for each round trip that it needs; 0 while it waits for this side. */
+  /**
+   * How long the peer has been waited for by now, ms for each round trip that it needs; 0 while it waits for
+   * this side.
+   */
   get awaitedMs(): number {
     const awaits = this.#securing || this.#waiter !== undefined;
     return awaits ? (clockMs() - this.#awaitedSinceMs) / this.#roundTrips : 0;
   }
 
-  /** How far the peer has got in the handshake: TLS, each frame, and what `progressed` is told of count one. */
+  /**
+   * How far the peer has got in the handshake: TLS, each frame, and what `progressed` is told of count one.
+   */
   get steps(): number {
     return this.#steps;
   }
 
-  /** The peer has got one step further, without a frame here. What is waited for now is one round trip away. */
+  /**
+   * The peer has got one step further, without a frame here. What is waited for now is one round trip away.
+   */
   progressed(): void {
     ++this.#steps;
     this.#awaitedSinceMs = clockMs();
@@ -125,7 +133,10 @@ export class Link {
     this.duplex.write(bytes);
   }
 
-  /** The next frame. Rejects when the connection ends first. One caller at a time. `roundTrips`: how many of them the peer needs before it can send that. */
+  /**
+   * The next frame. Rejects when the connection ends first. One caller at a time. `roundTrips`: how many of
+   * them the peer needs before it can send that.
+   */
   receive(roundTrips = 1): Promise<Frame> {
     const frame = this.#ready.shift();
     if (frame !== undefined) return Promise.resolve(frame);
@@ -154,7 +165,10 @@ export class Link {
     for (const frame of this.#ready.splice(0)) this.#dispatch(frame);
   }
 
-  /** Sends a last frame, if there is one to send, and ends the connection. `onEnd` is called with `reason` unless it already was. */
+  /**
+   * Sends a last frame, if there is one to send, and ends the connection. `onEnd` is called with `reason`
+   * unless it already was.
+   */
   close(reason: string, last?: Frame): void {
     if (this.#ended === undefined && last?.type === 'refusal') this.#code = last.code;
     if (this.#ended === undefined && last !== undefined && !this.#awaitsTls)
@@ -298,7 +312,8 @@ export class Link {
     this.#ended = reason;
     this.#pending = Buffer.alloc(0);
     if (this.#securing) this.duplex.destroy();
-    // What was sent last is on its way and small enough for the system's own buffer; what still comes is dropped.
+    // What was sent last is on its way and small enough for the system's own buffer; what still comes is
+    // dropped.
     const { duplex } = this;
     duplex.resume();
     if (!duplex.writableEnded && !duplex.destroyed) duplex.end();

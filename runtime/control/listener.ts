@@ -1,4 +1,7 @@
-/** Listens for sideband connections on TCP or a unix socket, where nobody can send descriptors (unix-socket.ts). Used by a server, one per address. */
+/**
+ * Listens for sideband connections on TCP or a unix socket, where nobody can send descriptors
+ * (unix-socket.ts). Used by a server, one per address.
+ */
 
 import { createServer, type Server, type Socket } from 'node:net';
 import { inRoot } from '../core/scopes.ts';
@@ -17,7 +20,10 @@ function listenOn(server: Server, options: object): Promise<void> {
   });
 }
 
-/** Node 26 and on: what `--permission` leaves out is thrown behind the back of who listens on an IP address, and ends the process. */
+/**
+ * Node 26 and on: what `--permission` leaves out is thrown behind the back of who listens on an IP address,
+ * and ends the process.
+ */
 function checkNetAllowed(text: string): void {
   const { permission } = process as { permission?: { has(scope: string): boolean } };
   if (permission === undefined || !process.allowedNodeEnvironmentFlags.has('--allow-net')) return;
@@ -40,7 +46,10 @@ export class Listener {
     this.#file = file;
   }
 
-  /** Returns the address that clients connect to. A socket that a dead process left is replaced. Rejects when it is closed meanwhile. */
+  /**
+   * Returns the address that clients connect to. A socket that a dead process left is replaced. Rejects when
+   * it is closed meanwhile.
+   */
   async listen(text: string): Promise<string> {
     const address = parseAddress(text);
     if (address.kind !== 'unix') checkNetAllowed(text);
@@ -66,8 +75,8 @@ export class Listener {
     if (address.kind === 'tcp') {
       const keepAlive = { noDelay: true, keepAlive: true, keepAliveInitialDelay: tcpKeepAliveMs };
       return createServer(keepAlive, (socket) => {
-        // One that was reset before it was accepted has no address any more. It would pass for one of a unix socket,
-        // of which neither TLS nor the limits of an address are asked.
+        // One that was reset before it was accepted has no address any more. It would pass for one of a unix
+        // socket, of which neither TLS nor the limits of an address are asked.
         if (socket.remoteAddress === undefined) socket.destroy();
         else this.#onConnection(socket);
       });

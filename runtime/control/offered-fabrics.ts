@@ -1,6 +1,6 @@
 /**
- * Which of its fabrics a server can try with a client, and what it says of the others: as far as the hello and the connection
- * tell. Used by server-handshake.ts.
+ * Which of its fabrics a server can try with a client, and what it says of the others: as far as the hello
+ * and the connection tell. Used by server-handshake.ts.
  */
 import { type FabricName, fabricRow } from '../fabrics.ts';
 import type { FabricReasons } from './fabric-reasons.ts';
@@ -9,7 +9,10 @@ import type { HandoffRefusals } from './handoff.ts';
 import { hostIdentity, whyNotReached } from './host.ts';
 import type { LocalSide } from './session-setup.ts';
 
-/** Why a client on that host cannot have this fabric by this connection, as far as can be told beforehand; '' when it may. */
+/**
+ * Why a client on that host cannot have this fabric by this connection, as far as can be told beforehand; ''
+ * when it may.
+ */
 function whyNot(name: FabricName, host: string, refusals: HandoffRefusals): string {
   const { reach, dials } = fabricRow(name);
   return whyNotReached(reach, host, hostIdentity()) || refusals[dials];

@@ -1,6 +1,6 @@
 /**
- * Who is at the other end of a sideband connection, before it has said a word: the user and process behind a unix socket, by the kernel; by TLS, what its
- * certificate says. Used by both sides of a handshake.
+ * Who is at the other end of a sideband connection, before it has said a word: the user and process behind a
+ * unix socket, by the kernel; by TLS, what its certificate says. Used by both sides of a handshake.
  */
 import { readFileSync } from 'node:fs';
 import type { Duplex } from 'node:stream';
@@ -45,12 +45,17 @@ export function ownIdentity(): Verified {
   return { ...knownOf({ pid, uid: process.geteuid!(), gid: process.getegid!() }), transport: 'process' };
 }
 
-/** A stream that is no socket brings with it what is known: one from another thread, or within the process. */
+/**
+ * A stream that is no socket brings with it what is known: one from another thread, or within the process.
+ */
 export interface Vouched {
   readonly verified?: Verified;
 }
 
-/** What the kernel has said: that of the moment of connecting, so it need not be asked again (unix(7), SO_PEERCRED). */
+/**
+ * What the kernel has said: that of the moment of connecting, so it need not be asked again (unix(7),
+ * SO_PEERCRED).
+ */
 const asked = new WeakMap<Duplex, Verified>();
 
 export function verifiedOf(duplex: Duplex): Verified {

@@ -42,7 +42,10 @@ const kindOf = (label: string): string => kinds.find(([, labels]) => labels.test
 /** Nobody's words are in the error: it may be a key. */
 const isPathLike = (text: string): boolean => /^[^\n]{1,4096}$/.test(text) && /[/\\]|\.\w+$/.test(text);
 
-/** Throws a TypeError for a text in which there is not what the option takes, and for authorities that cannot be read. */
+/**
+ * Throws a TypeError for a text in which there is not what the option takes, and for authorities that cannot
+ * be read.
+ */
 export function checkPem(options: PemOptions, called: Called): void {
   for (const name of Object.keys(wanted) as Name[])
     for (const pem of buffersOf(options[name] ?? [])) checkText(name, called(name), String(pem));

@@ -1,8 +1,9 @@
 /**
- * Limits concurrent handshakes. Others queue in order. A handshake that makes progress is never evicted; one that stalls is, when others wait, and among
- * those that stall the ones that have got least far go first: a client far away is not taken for one of many strangers who have said hello and no more.
- * Whoever would wait too long is told when to come again: such appointments are as far apart as places have come free of late, so that a
- * crowd comes back as it can be served. Used by servers and worker groups.
+ * Limits concurrent handshakes. Others queue in order. A handshake that makes progress is never evicted; one
+ * that stalls is, when others wait, and among those that stall the ones that have got least far go first: a
+ * client far away is not taken for one of many strangers who have said hello and no more. Whoever would wait
+ * too long is told when to come again: such appointments are as far apart as places have come free of late,
+ * so that a crowd comes back as it can be served. Used by servers and worker groups.
  */
 import { clockMs } from '../clock.ts';
 import { comeAgainIn } from '../core/errors/pushback.ts';
@@ -10,11 +11,16 @@ import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status } from '../core/errors/status.ts';
 import { comeAgainMsMax, handshakeStallMs, handshakesCrowd, handshakeWaitMs } from '../limits.ts';
 
-/** More appointments than are likely to be kept, so that a server which has become faster has enough to do. */
+/**
+ * More appointments than are likely to be kept, so that a server which has become faster has enough to do.
+ */
 const hurry = 1.25;
 
 export interface PlacesOwner<T> {
-  /** How long this one has been waited for by now, ms, for each round trip that its next message takes; 0 while this side is at work. */
+  /**
+   * How long this one has been waited for by now, ms, for each round trip that its next message takes; 0
+   * while this side is at work.
+   */
   awaitedMs(one: T): number;
   /** Messages that have come from it. */
   steps(one: T): number;
@@ -61,7 +67,10 @@ export class Places<T> {
     return this.#served.size + this.#waiting.size;
   }
 
-  /** Resolves when it has a place; undefined: it has one. Never when it leaves before. Throws when too many wait. */
+  /**
+   * Resolves when it has a place; undefined: it has one. Never when it leaves before. Throws when too many
+   * wait.
+   */
   enter(one: T): Promise<void> | undefined {
     if (this.#served.has(one)) return undefined;
     if (this.#served.size < this.#max) {
@@ -117,7 +126,8 @@ export class Places<T> {
         return;
       }
       if (!read) {
-        // This side may have been at work all that time, and the answer be there already. Timers come before sockets.
+        // This side may have been at work all that time, and the answer be there already. Timers come before
+        // sockets.
         this.#reading = true;
         setImmediate(() => {
           this.#reading = false;
@@ -129,7 +139,10 @@ export class Places<T> {
     }
   }
 
-  /** The one that has got least far of those that have stalled, and the longest of several; and how long the longest of all has been waited for. */
+  /**
+   * The one that has got least far of those that have stalled, and the longest of several; and how long the
+   * longest of all has been waited for.
+   */
   #stalled(): { one: T | undefined; longestMs: number } {
     let one: T | undefined;
     let fewest = Number.POSITIVE_INFINITY;

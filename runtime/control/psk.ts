@@ -1,6 +1,7 @@
 /**
- * Secrets that both sides share, where nobody issues certificates: external pre-shared keys of TLS 1.3 (RFC 8446), with an ephemeral key exchange beside them, so
- * that who learns a key later reads nothing of before. Used by both sides of TLS. No error names a key.
+ * Secrets that both sides share, where nobody issues certificates: external pre-shared keys of TLS 1.3 (RFC
+ * 8446), with an ephemeral key exchange beside them, so that who learns a key later reads nothing of before.
+ * Used by both sides of TLS. No error names a key.
  */
 import { randomBytes } from 'node:crypto';
 import type { ConnectionOptions, TLSSocket, TlsOptions } from 'node:tls';
@@ -42,7 +43,10 @@ function keysOf(given: PskKeys): Keys {
   return keys;
 }
 
-/** Throws when there are options beside the keys that have no meaning then, all but `psk` and those that are not given. */
+/**
+ * Throws when there are options beside the keys that have no meaning then, all but `psk` and those that are
+ * not given.
+ */
 export function checkPskAlone(options: object): void {
   for (const [name, value] of Object.entries(options)) {
     if (name === 'psk' || value === undefined || value === '') continue;

@@ -1,4 +1,7 @@
-/** What a session promises in one word, and what a side may demand of it. Used by both handshakes, servers and summaries of sessions. */
+/**
+ * What a session promises in one word, and what a side may demand of it. Used by both handshakes, servers and
+ * summaries of sessions.
+ */
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status } from '../core/errors/status.ts';
 import type { OptionRules } from '../core/options.ts';
@@ -54,7 +57,10 @@ export function checkLevel(
   );
 }
 
-/** `peer`: what is known of the other side. A client that does not know its server is promised nothing, however well guarded the way to it is. */
+/**
+ * `peer`: what is known of the other side. A client that does not know its server is promised nothing,
+ * however well guarded the way to it is.
+ */
 export function guardOfClient(peer: SecurityLevel, guard: Guard): Guard {
   return peer === 'none' ? 'none' : guard;
 }

@@ -1,6 +1,6 @@
 /**
- * The server's side of the handshake; client-handshake.ts is the other. No queue pair is made before the client's hello has
- * been checked. One for each connection that a server accepts, on its JS thread.
+ * The server's side of the handshake; client-handshake.ts is the other. No queue pair is made before the
+ * client's hello has been checked. One for each connection that a server accepts, on its JS thread.
  *
  * | state    | what comes                | what follows                                                        |
  * |----------|---------------------------|---------------------------------------------------------------------|
@@ -49,7 +49,10 @@ import {
   prepareSession,
 } from './session-setup.ts';
 
-/** Whether the client may have a session at all; undefined when that is clear at once. Throws or rejects to turn it away. */
+/**
+ * Whether the client may have a session at all; undefined when that is clear at once. Throws or rejects to
+ * turn it away.
+ */
 export type Admit = (hello: Hello) => Promise<void> | undefined;
 
 /** Makes the session known to its owner, before the first request can come. Throws to turn it away. */
@@ -60,8 +63,8 @@ function message(error: unknown): string {
 }
 
 /**
- * What the client learns when the server could not connect to its queue pair, whatever the reason: that is about files and processes of this machine, which the
- * client has named. The log has it.
+ * What the client learns when the server could not connect to its queue pair, whatever the reason: that is
+ * about files and processes of this machine, which the client has named. The log has it.
  */
 function notReached(fabric: FabricName): string {
   return fabricRow(fabric).reach === 'host'
@@ -80,7 +83,10 @@ export class NotConnected extends Error {
   }
 }
 
-/** Between `attached` and what the server sees of the connection for data, which the client makes then, are two round trips; `ready` is one more. */
+/**
+ * Between `attached` and what the server sees of the connection for data, which the client makes then, are
+ * two round trips; `ready` is one more.
+ */
 const attachedRoundTrips = 2;
 
 /** What hello and welcome have come to. */
@@ -124,9 +130,9 @@ export class ServerHandshake {
   }
 
   /**
-   * Resolves when the client says that its session is up: `attach` has been called with this side's, which may have been lost again.
-   * Rejects when the link ends or the client breaks the rules; nothing is left behind then, except that an attached session still goes
-   * down by itself. `peer` is for the log.
+   * Resolves when the client says that its session is up: `attach` has been called with this side's, which
+   * may have been lost again. Rejects when the link ends or the client breaks the rules; nothing is left
+   * behind then, except that an attached session still goes down by itself. `peer` is for the log.
    */
   async run(peer: string): Promise<void> {
     const hello = await this.#receive('hello');

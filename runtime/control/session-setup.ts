@@ -1,4 +1,7 @@
-/** What both handshakes share: the limits that a side announces, and making a native session from the two sides' limits. */
+/**
+ * What both handshakes share: the limits that a side announces, and making a native session from the two
+ * sides' limits.
+ */
 import { type FabricName, fabrics } from '../fabrics.ts';
 import {
   acquireContext,
@@ -26,7 +29,10 @@ export interface LocalSide {
   readonly without: readonly FabricReason[];
   /** How the verbs fabric chooses its device and connects. */
   readonly verbs: VerbsOptions;
-  /** Address of this end of the sideband: verbs takes the device and the GID that have it, unless they are named. */
+  /**
+   * Address of this end of the sideband: verbs takes the device and the GID that have it, unless they are
+   * named.
+   */
   readonly address?: string;
   /** Where a client's sideband connection leads: tcp and shared memory by descriptors dial that, too. */
   readonly through?: Through;
@@ -39,7 +45,10 @@ export interface LocalSide {
   /** Each session has a context of its own. */
   readonly isolated: boolean;
   readonly identity: string;
-  /** Of a server: arena memory that large requests of the session may hold, and its answers as much again, when it is known who the client is. */
+  /**
+   * Of a server: arena memory that large requests of the session may hold, and its answers as much again,
+   * when it is known who the client is.
+   */
   readonly arenaBytesMax?: () => number | undefined;
   /** Of a server: how long calls may take. */
   readonly timeLimits?: SessionOptions['timeLimits'];
@@ -84,8 +93,8 @@ export const peerTakes = (features: number): { peerTakesSegments: boolean; peerT
 });
 
 /**
- * Which messages are copied to the arena although their large values could go from where they are (docs/ARCHITECTURE.md). Not those
- * that are copied to staging memory anyway.
+ * Which messages are copied to the arena although their large values could go from where they are
+ * (docs/ARCHITECTURE.md). Not those that are copied to staging memory anyway.
  */
 function copied(
   native: NativeContext,
@@ -101,7 +110,10 @@ function copied(
   };
 }
 
-/** Throws when the fabric cannot be had or a limit is reached; nothing is left behind then. `agreed`: the limits of the welcome; `features`: what the peer can do. */
+/**
+ * Throws when the fabric cannot be had or a limit is reached; nothing is left behind then. `agreed`: the
+ * limits of the welcome; `features`: what the peer can do.
+ */
 export function prepareSession(
   side: LocalSide,
   fabric: FabricName,

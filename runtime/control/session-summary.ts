@@ -1,4 +1,7 @@
-/** What users can see of a session: for logs, tests and checks such as "only with windows". Made when asked for, by channels and servers. */
+/**
+ * What users can see of a session: for logs, tests and checks such as "only with windows". Made when asked
+ * for, by channels and servers.
+ */
 
 import type { KnownPeer } from '../core/peer.ts';
 import type { FabricName } from '../fabrics.ts';
@@ -12,8 +15,9 @@ export interface SessionSummary {
   /** Who it is, as far as that was verified; undefined: nobody knows. */
   readonly identity: string | undefined;
   /**
-   * What is promised. `sealed`: as `bound`, and nobody but the two sides can read or change what passes. `bound`: the queue pair is proved to be that of the side that the handshake was with. `peer`: who the other side is was verified when it
-   * connected. `none`: nothing; the network must be trusted.
+   * What is promised. `sealed`: as `bound`, and nobody but the two sides can read or change what passes.
+   * `bound`: the queue pair is proved to be that of the side that the handshake was with. `peer`: who the
+   * other side is was verified when it connected. `none`: nothing; the network must be trusted.
    */
   readonly security: SecurityLevel;
   readonly fabric: FabricName;
@@ -22,8 +26,9 @@ export interface SessionSummary {
   /** Of the device; 0 where there are none. */
   readonly port: number;
   /**
-   * What the peer can touch here. `window`: the memory of calls in flight, through keys that last one call. `staging`: memory set aside for this session,
-   * since the device has no windows. `shared`: all registered memory of the context.
+   * What the peer can touch here. `window`: the memory of calls in flight, through keys that last one call.
+   * `staging`: memory set aside for this session, since the device has no windows. `shared`: all registered
+   * memory of the context.
    */
   readonly exposure: SessionInfo['security'];
   readonly callsInFlight: number;

@@ -1,7 +1,8 @@
 /**
- * Connections that have not got somewhere yet: to their first frame, or to an answer of `authenticate`. When there are too many the oldest goes, so that those
- * which stay keep nobody away, however many come. But each has time first: of a thousand that come in one turn of the event loop none has been listened to. Used
- * by servers, worker groups and the health port.
+ * Connections that have not got somewhere yet: to their first frame, or to an answer of `authenticate`. When
+ * there are too many the oldest goes, so that those which stay keep nobody away, however many come. But each
+ * has time first: of a thousand that come in one turn of the event loop none has been listened to. Used by
+ * servers, worker groups and the health port.
  */
 import { clockMs } from '../clock.ts';
 import { handshakeGraceMs, handshakesCrowd } from '../limits.ts';
@@ -14,7 +15,10 @@ export class Silent<T> {
   readonly #cameMs = new Map<T, number>();
   #timer: NodeJS.Timeout | undefined;
 
-  /** `sendAway`: of one that is not counted any more. `graceMs`: what each has before, unless there are far too many. */
+  /**
+   * `sendAway`: of one that is not counted any more. `graceMs`: what each has before, unless there are far
+   * too many.
+   */
   constructor(max: number, sendAway: (one: T) => void, graceMs: number = handshakeGraceMs) {
     this.#max = max;
     this.#graceMs = graceMs;

@@ -1,4 +1,7 @@
-/** The client's side of TLS on sideband connections: who the server must be, and what it says of one that is somebody else. Used when a channel dials. */
+/**
+ * The client's side of TLS on sideband connections: who the server must be, and what it says of one that is
+ * somebody else. Used when a channel dials.
+ */
 import { isIP } from 'node:net';
 import {
   type ConnectionOptions,
@@ -72,8 +75,8 @@ export function checkOf({ identity, checkServerIdentity }: Checked<ChannelTls>):
 
 /**
  * Node gives what checks a server all authorities of its certificate as well, each read once more for that: a
- * tenth of what a connection costs a client. Only functions of the application may want them. And it reads the
- * certificate each time anew, though it is asked for when the handshake is over, and stays what it is.
+ * tenth of what a connection costs a client. Only functions of the application may want them. And it reads
+ * the certificate each time anew, though it is asked for when the handshake is over, and stays what it is.
  */
 function withoutAuthorities(socket: TLSSocket): void {
   const certificate = socket.getPeerCertificate;
@@ -90,7 +93,10 @@ const plainCodes = new Set(['ERR_SSL_WRONG_VERSION_NUMBER', 'ERR_SSL_PACKET_LENG
 const endedText = 'the server ended the connection in the TLS handshake; its log may say why';
 /** Whether it lacks the name or has another key it does not say. */
 const noKey = 'the server has not this key by this name (option tls: psk of the channel)';
-/** The server's own word that it does not go on, in OpenSSL's spelling, which has `SSL/TLS_ALERT` for some from 3.5 on. */
+/**
+ * The server's own word that it does not go on, in OpenSSL's spelling, which has `SSL/TLS_ALERT` for some
+ * from 3.5 on.
+ */
 const alertCode = /^ERR_SSL_[\w/]+_ALERT_/;
 const alertText =
   'the server refuses the TLS handshake: it has no certificate that this channel can use, such as with its option tls: psk; its log may say why';
@@ -99,7 +105,9 @@ const networkCode = /^E[A-Z]+$/;
 
 const ofChannel = 'option tls of the channel';
 const authority = `${ofChannel}: ca is to hold the authority of the server's certificate`;
-/** What to do next, by what OpenSSL and Node call it. The command line puts its flags in place of the options. */
+/**
+ * What to do next, by what OpenSSL and Node call it. The command line puts its flags in place of the options.
+ */
 const nextSteps: ReadonlyMap<string, string> = new Map([
   ['SELF_SIGNED_CERT_IN_CHAIN', authority],
   ['DEPTH_ZERO_SELF_SIGNED_CERT', authority],
@@ -115,7 +123,10 @@ const nextSteps: ReadonlyMap<string, string> = new Map([
   ['CERT_NOT_YET_VALID', 'that of the server, or of its authority: compare the clocks of both machines'],
 ]);
 
-/** Behind what is wrong with the server's certificate. Without a code it is what one of this side's options says. */
+/**
+ * Behind what is wrong with the server's certificate. Without a code it is what one of this side's options
+ * says.
+ */
 function nextStep(code: string, { checkServerIdentity, identity }: Checked<ChannelTls>): string {
   if (code !== '') return `${code}; ${nextSteps.get(code) ?? ofChannel}`;
   if (checkServerIdentity !== undefined) return `${ofChannel}: checkServerIdentity`;
@@ -185,8 +196,9 @@ export class TlsDial {
   }
 
   /**
-   * What a connection is to be made with. Rejects when the application's function does, and with FAILED_PRECONDITION for what cannot be used: a call must not
-   * be made again for that, and who waits until it is mended finds a line in the log.
+   * What a connection is to be made with. Rejects when the application's function does, and with
+   * FAILED_PRECONDITION for what cannot be used: a call must not be made again for that, and who waits until
+   * it is mended finds a line in the log.
    */
   async ready(): Promise<(address: TcpAddress, signal: AbortSignal) => Promise<TLSSocket>> {
     const set = await this.#current();

@@ -1,6 +1,6 @@
 /**
- * What servers and channels are told about TLS: certificates and keys, given once or by a function that is asked again for each connection, and those
- * of files. Read by tls-server.ts and tls-client.ts.
+ * What servers and channels are told about TLS: certificates and keys, given once or by a function that is
+ * asked again for each connection, and those of files. Read by tls-server.ts and tls-client.ts.
  */
 import type { X509Certificate } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
@@ -21,18 +21,27 @@ export interface TlsMaterial {
   key?: Pem;
   /** Of the key. */
   passphrase?: string;
-  /** The authorities that the other side's certificate may be signed by. Default on a channel: those that Node trusts. */
+  /**
+   * The authorities that the other side's certificate may be signed by. Default on a channel: those that Node
+   * trusts.
+   */
   ca?: Pem | readonly Pem[];
   /** Certificates that are revoked, as lists of their authorities. */
   crl?: Pem | readonly Pem[];
-  /** Instead of all that: secrets that both sides share, by name; of a channel the one that it uses. Never in the command line, nor in the source. */
+  /**
+   * Instead of all that: secrets that both sides share, by name; of a channel the one that it uses. Never in
+   * the command line, nor in the source.
+   */
   psk?: PskKeys;
 }
 
 export interface ServerTls extends TlsMaterial {
   /** Asks clients for a certificate. Default: when there is a `ca`. */
   requestCert?: boolean;
-  /** Refuses clients without a certificate that is trusted. Default: true; with false their `identity` is undefined. */
+  /**
+   * Refuses clients without a certificate that is trusted. Default: true; with false their `identity` is
+   * undefined.
+   */
   rejectUnauthorized?: boolean;
   /**
    * Returns what is wrong with a client's certificate that is trusted otherwise, undefined for nothing.
@@ -44,15 +53,23 @@ export interface ServerTls extends TlsMaterial {
 export interface ChannelTls extends TlsMaterial {
   /** The name that the server's certificate must have. Default: the host of the address. */
   servername?: string;
-  /** What the server's `identity` must be, one of them, instead of its having that name: such as a SPIFFE id. */
+  /**
+   * What the server's `identity` must be, one of them, instead of its having that name: such as a SPIFFE id.
+   */
   identity?: string | readonly string[];
-  /** As in `node:tls`: returns what is wrong with the server's certificate, undefined for nothing. In place of the check of its name. */
+  /**
+   * As in `node:tls`: returns what is wrong with the server's certificate, undefined for nothing. In place of
+   * the check of its name.
+   */
   checkServerIdentity?: (hostname: string, certificate: PeerCertificate) => Error | undefined;
   /** Default: true. With false a server may be anybody, as in `node:tls`: for tests. */
   rejectUnauthorized?: boolean;
 }
 
-/** A function is called for each connection; what it returns is read once, and used until it returns another object. */
+/**
+ * A function is called for each connection; what it returns is read once, and used until it returns another
+ * object.
+ */
 export type TlsSource<T> = T | (() => T | Promise<T>);
 
 const material: OptionRules = {
@@ -108,7 +125,10 @@ interface FilesState {
   readonly psk: boolean;
 }
 
-/** What this side is told to use cannot be used, or not be read: no attempt gets further before somebody has mended it. */
+/**
+ * What this side is told to use cannot be used, or not be read: no attempt gets further before somebody has
+ * mended it.
+ */
 export class UnusableTls extends TypeError {}
 
 /** Of the functions that tlsFiles() has made. */
@@ -135,7 +155,10 @@ export class TlsSets<T extends TlsMaterial, Made> {
     else this.#checkBesideFiles();
   }
 
-  /** Reads files, so that what is wrong with them is known before the first connection. What other functions do is asked for connections only. */
+  /**
+   * Reads files, so that what is wrong with them is known before the first connection. What other functions
+   * do is asked for connections only.
+   */
   async ready(warn: Warn): Promise<void> {
     if (ofFiles.has(this.#source)) await this.current(warn);
   }
@@ -251,9 +274,10 @@ export interface TlsFiles {
 export type ReadTls = Omit<TlsFiles, 'psk'> & Pick<TlsMaterial, 'psk'>;
 
 /**
- * A source for the option `tls` that reads PEM files, and reads them again for the first connection after one of them has changed. While they cannot be read, or
- * key and certificate do not fit each other, as in the middle of a change, connections get what was read
- * before, and the log says so. `more`: other options of `tls`.
+ * A source for the option `tls` that reads PEM files, and reads them again for the first connection after one
+ * of them has changed. While they cannot be read, or key and certificate do not fit each other, as in the
+ * middle of a change, connections get what was read before, and the log says so. `more`: other options of
+ * `tls`.
  */
 export function tlsFiles<T extends object = object>(files: TlsFiles, more?: T): () => ReadTls & T {
   checkPaths(files);

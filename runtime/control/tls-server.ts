@@ -1,6 +1,7 @@
 /**
- * The server's side of TLS on sideband connections. They come to the same port as connections of the tcp fabric, so the first bytes have been read when
- * one is given to this. Used by the links of a server, and by a worker group for all its workers.
+ * The server's side of TLS on sideband connections. They come to the same port as connections of the tcp
+ * fabric, so the first bytes have been read when one is given to this. Used by the links of a server, and by
+ * a worker group for all its workers.
  */
 import { constants, X509Certificate } from 'node:crypto';
 import { Socket } from 'node:net';
@@ -31,11 +32,14 @@ const placeOf = ({ remoteAddress, remotePort, localAddress, localPort }: Socket)
   [remoteAddress, remotePort, localAddress, localPort].join(' ');
 
 /**
- * An alert that the client has sent: its name follows, in OpenSSL's spelling. In front of it stands `TLSV1` or `SSLV3`, and for
- * some of them `SSL/TLS` from OpenSSL 3.5 on, which Node 24 has.
+ * An alert that the client has sent: its name follows, in OpenSSL's spelling. In front of it stands `TLSV1`
+ * or `SSLV3`, and for some of them `SSL/TLS` from OpenSSL 3.5 on, which Node 24 has.
  */
 const alertCode = /^ERR_SSL_[\w/]+?_ALERT_(\w+)$/;
-/** Those with which it says that it does not take this side's certificate (RFC 8446, 6.2). OpenSSL says `decrypt error` for a wrong signature, of an authority by the same name for one. */
+/**
+ * Those with which it says that it does not take this side's certificate (RFC 8446, 6.2). OpenSSL says
+ * `decrypt error` for a wrong signature, of an authority by the same name for one.
+ */
 const certificateAlert = /^(unknown ca|decrypt error|.*certificate.*)$/;
 
 /** What went wrong, for the log: OpenSSL's own text names places in its sources. */
@@ -49,7 +53,10 @@ function saidOf({ code = '', message }: NodeJS.ErrnoException): string {
   return `${what} '${alert}'`;
 }
 
-/** What OpenSSL says of a client with another key than that of the name which it gives, or with a name that nobody has. */
+/**
+ * What OpenSSL says of a client with another key than that of the name which it gives, or with a name that
+ * nobody has.
+ */
 const wrongKey = 'ERR_SSL_BINDER_DOES_NOT_VERIFY';
 
 /** Why clients do not take a certificate now, whatever authorities they trust; '' where that is not known. */
@@ -99,7 +106,10 @@ export class TlsAcceptor {
     return options.psk !== undefined || (options.requestCert ?? options.ca !== undefined);
   }
 
-  /** Resolves when keys have been agreed, whoever the client is: `verdictOf` tells. Rejects with why there is no TLS, which is an RpcError when the client has shown a wrong key. `socket` ends with it either way. */
+  /**
+   * Resolves when keys have been agreed, whoever the client is: `verdictOf` tells. Rejects with why there is
+   * no TLS, which is an RpcError when the client has shown a wrong key. `socket` ends with it either way.
+   */
   async secure(socket: Socket): Promise<TLSSocket> {
     const { made: server } = await this.#sets.current(this.#warn);
     return new Promise<TLSSocket>((resolve, reject) => {
@@ -217,7 +227,10 @@ export class TlsAcceptor {
   }
 }
 
-/** Ways in for what is no frame, with TLS where it is asked for. `turn`: resolves when a handshake may begin, and TLS with it; undefined: now. */
+/**
+ * Ways in for what is no frame, with TLS where it is asked for. `turn`: resolves when a handshake may begin,
+ * and TLS with it; undefined: now.
+ */
 export function handoffOf(
   duplex: Duplex,
   tls: TlsAcceptor | undefined,

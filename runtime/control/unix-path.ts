@@ -1,6 +1,7 @@
 /**
- * A path of the file system that a server listens on. It removes nothing but a socket whose owner is dead and, in the end, what it has made itself; a lock
- * beside the path decides between servers that begin at once. Used by listener.ts.
+ * A path of the file system that a server listens on. It removes nothing but a socket whose owner is dead
+ * and, in the end, what it has made itself; a lock beside the path decides between servers that begin at
+ * once. Used by listener.ts.
  */
 import cluster from 'node:cluster';
 import { randomBytes } from 'node:crypto';
@@ -27,7 +28,9 @@ import { socketDial } from './dial.ts';
 export interface SocketFile {
   /** Such as `0o660`. */
   mode?: number;
-  /** Owner and group, by number. Another owner takes the rights of root; a group must be one of this process. */
+  /**
+   * Owner and group, by number. Another owner takes the rights of root; a group must be one of this process.
+   */
   uid?: number;
   gid?: number;
 }
@@ -38,7 +41,10 @@ export const socketRules: OptionRules = {
   gid: { kind: 'integer', range: limits.userId },
 };
 
-/** The lock, the file and its rights belong to one server; Node would share the socket among workers only under the name that it is bound to, which is a temporary one. */
+/**
+ * The lock, the file and its rights belong to one server; Node would share the socket among workers only
+ * under the name that it is bound to, which is a temporary one.
+ */
 const clusterHint =
   '. Workers of node:cluster (PM2) cannot share a unix path: listen on host:port, give each worker a path of its own, or use serveWorkers of rdma-rpc/workers instead of processes';
 
@@ -101,8 +107,9 @@ function lock(path: string): FileLock {
 }
 
 /**
- * Whether a socket is bound at the path, by the text of /proc/net/unix. Such a one refuses connections as long as its owner does not listen, just as one does
- * that nobody has any more. A relative path is taken for ours when the name is the same.
+ * Whether a socket is bound at the path, by the text of /proc/net/unix. Such a one refuses connections as
+ * long as its owner does not listen, just as one does that nobody has any more. A relative path is taken for
+ * ours when the name is the same.
  */
 export function isBound(path: string, table: string): boolean {
   const whole = resolve(path);
@@ -195,7 +202,10 @@ function own(path: string, shown: string, { mode, uid = -1, gid = -1 }: SocketFi
   }
 }
 
-/** Listens in a folder that only this user can enter, so that nobody connects before the socket's rights are what they shall be. */
+/**
+ * Listens in a folder that only this user can enter, so that nobody connects before the socket's rights are
+ * what they shall be.
+ */
 async function listenHidden(
   path: string,
   listenAt: (path: string) => Promise<void>,
@@ -230,8 +240,9 @@ export class UnixPath {
   }
 
   /**
-   * `listenAt` listens on the path that it is given. That is another one first: whoever closes a socket removes what lies at the path that it was bound to, whoever
-   * made it. Throws with the code EADDRINUSE, or another, and the reason; everything is as it was then.
+   * `listenAt` listens on the path that it is given. That is another one first: whoever closes a socket
+   * removes what lies at the path that it was bound to, whoever made it. Throws with the code EADDRINUSE, or
+   * another, and the reason; everything is as it was then.
    */
   static async take(
     path: string,

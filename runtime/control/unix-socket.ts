@@ -1,6 +1,7 @@
 /**
- * Unix sockets whose peers can send bytes and nothing else. Descriptors can come with any byte, and the kernel closes those that nobody takes in the thread that
- * reads: the last close of some lasts as long as their sender likes. The kernel refuses them where it can (Linux 6.16); elsewhere a thread of native code
+ * Unix sockets whose peers can send bytes and nothing else. Descriptors can come with any byte, and the
+ * kernel closes those that nobody takes in the thread that reads: the last close of some lasts as long as
+ * their sender likes. The kernel refuses them where it can (Linux 6.16); elsewhere a thread of native code
  * stands between. Used by what listens at and dials unix sockets.
  */
 import { Socket } from 'node:net';
@@ -15,7 +16,10 @@ import { verifiedOf } from './peer-identity.ts';
 /** Only Node makes a socket of a descriptor, and tells the descriptor of a socket. */
 const isNode = !('bun' in process.versions || 'deno' in process.versions);
 
-/** Whether connections that a listener at a unix socket accepts must be relayed(): nothing may be read from them before. */
+/**
+ * Whether connections that a listener at a unix socket accepts must be relayed(): nothing may be read from
+ * them before.
+ */
 export function mustRelay(): boolean {
   return isNode && !loadNative().refusesRights;
 }

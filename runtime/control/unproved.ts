@@ -1,8 +1,8 @@
 /**
- * Connections of each network address that have not been admitted yet. They have places of their own, so that strangers
- * do not use up the sessions of an address which they share with others: beyond `sessionsPerPeerMax` of them the
- * oldest goes, whereas admitted connections are never closed for new ones (server/peer-counts.ts). Owned by the
- * handshakes of a server, on its JS thread.
+ * Connections of each network address that have not been admitted yet. They have places of their own, so that
+ * strangers do not use up the sessions of an address which they share with others: beyond
+ * `sessionsPerPeerMax` of them the oldest goes, whereas admitted connections are never closed for new ones
+ * (server/peer-counts.ts). Owned by the handshakes of a server, on its JS thread.
  */
 import { handshakeGraceMs, handshakeWaitMs } from '../limits.ts';
 import { Silent } from './silent.ts';

@@ -1,4 +1,7 @@
-/** Whether the verbs fabric is worth offering: what the RDMA devices of this machine say. Used by channels and servers when they connect. */
+/**
+ * Whether the verbs fabric is worth offering: what the RDMA devices of this machine say. Used by channels and
+ * servers when they connect.
+ */
 import { clockMs } from '../clock.ts';
 import { firstSessionBytes } from '../lane/contexts.ts';
 import { missingDeviceMs } from '../limits.ts';

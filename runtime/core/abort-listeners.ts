@@ -1,6 +1,7 @@
 /**
- * What an AbortSignal gives up: calls, and those who wait for a connection. It has one listener for all of them, since an application may
- * pass one signal of its own to a thousand calls, and Node takes more than ten listeners for a leak and warns.
+ * What an AbortSignal gives up: calls, and those who wait for a connection. It has one listener for all of
+ * them, since an application may pass one signal of its own to a thousand calls, and Node takes more than ten
+ * listeners for a leak and warns.
  */
 
 /** Told once when the signal fires. Must not throw: the others are told after it. */
@@ -37,7 +38,10 @@ class AbortListener {
   }
 }
 
-/** Of the signals that something listens to just now: an entry that waits for the collector costs it more than all the rest. */
+/**
+ * Of the signals that something listens to just now: an entry that waits for the collector costs it more than
+ * all the rest.
+ */
 const listeners = new WeakMap<AbortSignal, AbortListener>();
 
 /** From now on `one` hears of `signal`. */

@@ -1,6 +1,6 @@
 /**
- * Typed values that interceptors, handlers and callers of one call give each other in the same process, such as who the caller is. Nothing of it travels.
- * Made only when somebody asks for it.
+ * Typed values that interceptors, handlers and callers of one call give each other in the same process, such
+ * as who the caller is. Nothing of it travels. Made only when somebody asks for it.
  */
 
 /** Names a value. Two keys are never the same, whatever their descriptions. */
@@ -19,7 +19,7 @@ export class ContextValues {
   #values: Map<symbol, unknown> | undefined;
   readonly #outer: ContextValues | undefined;
 
-  /** @param outer where values that this one does not have come from: those of the handler that makes the call */
+  /** @param outer where values come from that this one does not have: the handler's that makes the call */
   constructor(outer?: ContextValues) {
     this.#outer = outer;
   }

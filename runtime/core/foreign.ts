@@ -1,6 +1,7 @@
 /**
- * Values and functions of the application, which may do anything when they are looked at or called: getters that throw, proxies, thenables, functions that
- * reject. What goes wrong in them must stay with the call that they belong to, or with nothing at all. Used wherever user code is called.
+ * Values and functions of the application, which may do anything when they are looked at or called: getters
+ * that throw, proxies, thenables, functions that reject. What goes wrong in them must stay with the call that
+ * they belong to, or with nothing at all. Used wherever user code is called.
  */
 
 import { inspect } from 'node:util';
@@ -20,7 +21,8 @@ export function textOf(thrown: unknown): string {
 }
 
 /**
- * A promise of what a thenable becomes, undefined for any other value. `then` is asked for once. Throws what a getter or a proxy throws.
+ * A promise of what a thenable becomes, undefined for any other value. `then` is asked for once. Throws what
+ * a getter or a proxy throws.
  */
 export function promiseOf(value: unknown): Promise<unknown> | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
@@ -45,7 +47,10 @@ export function guardedInRoot(what: string, call: () => unknown): void {
   guarded(what, () => inRoot(call));
 }
 
-/** The same for what a call has to do with: what it throws comes out, and only a rejection, which comes too late for that, is shown. */
+/**
+ * The same for what a call has to do with: what it throws comes out, and only a rejection, which comes too
+ * late for that, is shown.
+ */
 export function heard(what: string, result: unknown): void {
   guarded(what, () => result);
 }

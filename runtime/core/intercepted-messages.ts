@@ -1,6 +1,7 @@
 /**
- * Messages as interceptors see them: iterables of what a caller, a handler or the network gives. `next` may be called several times with the same
- * request, so one that can be read again is, and one that cannot says so instead of being empty the second time. Used on both sides.
+ * Messages as interceptors see them: iterables of what a caller, a handler or the network gives. `next` may
+ * be called several times with the same request, so one that can be read again is, and one that cannot says
+ * so instead of being empty the second time. Used on both sides.
  */
 
 type Iterables = AsyncIterable<unknown> | Iterable<unknown>;
@@ -34,7 +35,10 @@ async function* one(message: unknown): AsyncGenerator<unknown> {
   yield await message;
 }
 
-/** The single message of a stream, which is read to its end, so that everybody on the way sees it. Throws what `none` makes when there is none. */
+/**
+ * The single message of a stream, which is read to its end, so that everybody on the way sees it. Throws what
+ * `none` makes when there is none.
+ */
 export async function onlyMessage(messages: AsyncIterable<unknown>, none: () => Error): Promise<unknown> {
   let only: unknown = none;
   for await (const message of messages) only = message;
@@ -43,8 +47,8 @@ export async function onlyMessage(messages: AsyncIterable<unknown>, none: () => 
 }
 
 /**
- * The requests of a call. An array, a set and the like can be read again. An asynchronous iterable is taken not to be: some of those
- * (Node's streams) give nothing the second time, without a word.
+ * The requests of a call. An array, a set and the like can be read again. An asynchronous iterable is taken
+ * not to be: some of those (Node's streams) give nothing the second time, without a word.
  */
 export class RequestMessages implements AsyncIterable<unknown> {
   readonly #path: string;

@@ -1,6 +1,7 @@
 /**
- * Interceptors: functions around calls, of one shape for clients and servers. The types that people write them with, and how several become one
- * function. Composed when a client is made or a service added; calls without interceptors know nothing of them.
+ * Interceptors: functions around calls, of one shape for clients and servers. The types that people write
+ * them with, and how several become one function. Composed when a client is made or a service added; calls
+ * without interceptors know nothing of them.
  */
 import type { MethodDefinition, ServiceDefinition } from '../codec/types.ts';
 import type { ContextValues } from './context-values.ts';
@@ -18,7 +19,10 @@ interface AnyRequest {
   readonly metadata: Metadata;
   /** Gives the call up. On a client undefined when the caller gave none. */
   readonly signal: AbortSignal | undefined;
-  /** Client: time limit of the whole call in ms, from its start, further attempts included. Server: time left; a change has no effect. Undefined: none. */
+  /**
+   * Client: time limit of the whole call in ms, from its start, further attempts included. Server: time left;
+   * a change has no effect. Undefined: none.
+   */
   readonly timeoutMs: number | undefined;
   readonly values: ContextValues;
   /** Server: what the handler gets. Client: that of the handler that makes the call, if it was passed on. */
@@ -58,16 +62,23 @@ export type RpcResponse = UnaryResponse | StreamResponse;
 export type Next = (request: RpcRequest) => Promise<RpcResponse>;
 
 /**
- * `next` carries out the call: inner interceptors, then the network on a client or the handler on a server. Called once per method; what it returns is called for
- * each call. It may answer without `next`, call it several times, or give it a changed copy of the request: `next({ ...request, message })`.
+ * `next` carries out the call: inner interceptors, then the network on a client or the handler on a server.
+ * Called once per method; what it returns is called for each call. It may answer without `next`, call it
+ * several times, or give it a changed copy of the request: `next({ ...request, message })`.
  */
 export type Interceptor = (next: Next) => Next;
 
-/** What the interceptors of one call have in common. It rides along in all copies of the request, under this symbol. */
+/**
+ * What the interceptors of one call have in common. It rides along in all copies of the request, under this
+ * symbol.
+ */
 export const chained: unique symbol = Symbol('call within interceptors');
 
 export interface ChainedCall {
-  /** What the last `next` of this call has returned. An interceptor that returns this same promise has added nothing to it. */
+  /**
+   * What the last `next` of this call has returned. An interceptor that returns this same promise has added
+   * nothing to it.
+   */
   given: Promise<RpcResponse> | undefined;
   /** The same for the innermost one, which carries out the call. */
   carried: Promise<RpcResponse> | undefined;
@@ -79,8 +90,8 @@ export type ChainedRequest<Call extends ChainedCall = ChainedCall> = RpcRequest 
 };
 
 /**
- * Carries out the call within all interceptors. It must be an async function, so that it never throws, and must call
- * `onFailure` before its promise rejects.
+ * Carries out the call within all interceptors. It must be an async function, so that it never throws, and
+ * must call `onFailure` before its promise rejects.
  */
 export type Innermost<Call extends ChainedCall> = (
   request: ChainedRequest<Call>,
@@ -90,10 +101,11 @@ export type Innermost<Call extends ChainedCall> = (
 const ignore = (): void => undefined;
 
 /**
- * An interceptor may call `next` and drop the promise, which must then not end the process as a rejection that nobody has
- * handled. The listener that sees to it is added only when the call has failed: V8 follows a promise of one listener to the
- * function that awaits it, for the stacks of errors. Called by the function whose promise it is, so it waits for the end of the
- * current turn of that, which comes before Node looks for rejections that nobody handles.
+ * An interceptor may call `next` and drop the promise, which must then not end the process as a rejection
+ * that nobody has handled. The listener that sees to it is added only when the call has failed: V8 follows a
+ * promise of one listener to the function that awaits it, for the stacks of errors. Called by the function
+ * whose promise it is, so it waits for the end of the current turn of that, which comes before Node looks for
+ * rejections that nobody handles.
  */
 function handleLater(responseOf: () => Promise<RpcResponse>): void {
   queueMicrotask(() => responseOf().catch(ignore));

@@ -1,8 +1,9 @@
 /**
- * Leases: registered memory that the application holds. It comes from `allocBuffer`, or with a large message whose
- * `bytes` fields are views of it. Used on the JS thread of its context.
+ * Leases: registered memory that the application holds. It comes from `allocBuffer`, or with a large message
+ * whose `bytes` fields are views of it. Used on the JS thread of its context.
  *
- * The rule: memory that was given back belongs to someone else, and no view of it is left: its ArrayBuffer is detached.
+ * The rule: memory that was given back belongs to someone else, and no view of it is left: its ArrayBuffer is
+ * detached.
  */
 import { imagePlace } from '../codec/memory/image.ts';
 import { Itself } from '../codec/memory/itself.ts';
@@ -13,11 +14,19 @@ import { RpcError } from './errors/rpc-error.ts';
 import { Status } from './errors/status.ts';
 
 export interface Lease {
-  /** The memory. Empty once it was released or lost: its ArrayBuffer is detached then, with all views of it. */
+  /**
+   * The memory. Empty once it was released or lost: its ArrayBuffer is detached then, with all views of it.
+   */
   readonly bytes: Uint8Array;
-  /** Whether `release()` has been called, or the lease was lost as `into` of a call (see the guide, "Deadlines and cancelling"). */
+  /**
+   * Whether `release()` has been called, or the lease was lost as `into` of a call (see the guide, "Deadlines
+   * and cancelling").
+   */
   readonly released: boolean;
-  /** Gives the memory back. Calls after the first do nothing. What is never released returns when it is collected. */
+  /**
+   * Gives the memory back. Calls after the first do nothing. What is never released returns when it is
+   * collected.
+   */
   release(): void;
   [Symbol.dispose](): void;
 }
@@ -65,7 +74,10 @@ export class BlockLease implements Lease {
     return true;
   }
 
-  /** For a response that came small: its `bytes` values are copied into this memory, one behind the other, each on 64 bytes. */
+  /**
+   * For a response that came small: its `bytes` values are copied into this memory, one behind the other,
+   * each on 64 bytes.
+   */
   fill(): CopyOut {
     this.#used = 0;
     return (from, start, end) => {
@@ -145,10 +157,11 @@ function leaseIn(value: unknown, depth = 0): BlockLease | undefined {
 }
 
 /**
- * Keeps the memory of a request beyond its call, and returns the request. Without it the large `bytes` values of a request are
- * empty once its handler is done and the call has been answered. The memory then comes back when `leaseOf(request)` is released,
- * or when nobody has the values any more and they are collected. Takes a value of the request, too. A request that owns all its bytes, as small ones do, needs
- * nothing, and is returned as it is. Throws FAILED_PRECONDITION when the call is over.
+ * Keeps the memory of a request beyond its call, and returns the request. Without it the large `bytes` values
+ * of a request are empty once its handler is done and the call has been answered. The memory then comes back
+ * when `leaseOf(request)` is released, or when nobody has the values any more and they are collected. Takes a
+ * value of the request, too. A request that owns all its bytes, as small ones do, needs nothing, and is
+ * returned as it is. Throws FAILED_PRECONDITION when the call is over.
  */
 export function keep<T extends object>(request: T): T {
   const lease = leaseIn(request);
@@ -172,8 +185,8 @@ export function blockLeaseOf(message: unknown): BlockLease | undefined {
 }
 
 /**
- * The lease of the memory that a received message's large `bytes` fields are views of; undefined when it has none (the
- * message was small, and owns all its bytes).
+ * The lease of the memory that a received message's large `bytes` fields are views of; undefined when it has
+ * none (the message was small, and owns all its bytes).
  */
 export function leaseOf(message: object): Lease | undefined {
   // Callers without types may ask for what no message is.

@@ -1,7 +1,9 @@
 /**
- * The lengths of the `bytes` values of a message that is encoded later, because its call waits: a resizable ArrayBuffer may have another length by then, and
- * what goes out would be no message that the application ever meant. Kept by whatever makes a message wait, on its JS thread; calls that are sent at once
- * never come here. Nothing of the application runs: getters and proxies are passed over, they say what they have when they are asked.
+ * The lengths of the `bytes` values of a message that is encoded later, because its call waits: a resizable
+ * ArrayBuffer may have another length by then, and what goes out would be no message that the application
+ * ever meant. Kept by whatever makes a message wait, on its JS thread; calls that are sent at once never come
+ * here. Nothing of the application runs: getters and proxies are passed over, they say what they have when
+ * they are asked.
  */
 import { isProxy } from 'node:util/types';
 import { CodecError } from '../codec/error.ts';
@@ -13,8 +15,8 @@ import type { MessageType } from '../codec/types.ts';
 type AnyType = MessageType<any, any>;
 
 /**
- * A value and its length at the time of the call, and those of the values before it. A chain and no array: mostly there is one value, and there is a
- * record for every call that waits.
+ * A value and its length at the time of the call, and those of the values before it. A chain and no array:
+ * mostly there is one value, and there is a record for every call that waits.
  */
 export class Lengths {
   readonly #typeName: string;

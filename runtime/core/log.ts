@@ -1,6 +1,6 @@
 /**
- * Where the runtime's few log lines go. Without a `log` option, what deserves attention is a warning of Node's; the rest is for
- * NODE_DEBUG=rdma-rpc. None is written per call.
+ * Where the runtime's few log lines go. Without a `log` option, what deserves attention is a warning of
+ * Node's; the rest is for NODE_DEBUG=rdma-rpc. None is written per call.
  */
 import { debuglog } from 'node:util';
 import { clockMs } from '../clock.ts';
@@ -21,7 +21,9 @@ export function quoted(text: string): string {
 
 const quotedMax = 200;
 
-/** Characters that begin a line, turn it around, or are a command to a terminal, with the space beside them. */
+/**
+ * Characters that begin a line, turn it around, or are a command to a terminal, with the space beside them.
+ */
 const unseen = /\s*[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_C}]\s*/gu;
 
 /** Names of peers have none of these. */
@@ -33,7 +35,9 @@ export const hasControl = /\p{Cc}/u;
  */
 export const oneLine = (text: string): string => text.trim().replace(unseen, ' ');
 
-/** Peers can cause these lines, and say some of what is in them, so there are only so many a second for each. */
+/**
+ * Peers can cause these lines, and say some of what is in them, so there are only so many a second for each.
+ */
 export class LimitedLog {
   readonly #log: Log;
   #second = 0;

@@ -1,7 +1,7 @@
 /**
- * Keys of metadata. A program uses a few of them again and again, so those that were seen lately are kept with all that is
- * known of them: an entry then costs neither a pattern, nor a string in lower case, nor a string made of bytes. Used by
- * Metadata and its wire form, on every JS thread.
+ * Keys of metadata. A program uses a few of them again and again, so those that were seen lately are kept
+ * with all that is known of them: an entry then costs neither a pattern, nor a string in lower case, nor a
+ * string made of bytes. Used by Metadata and its wire form, on every JS thread.
  */
 
 export interface MetadataKey {
@@ -18,7 +18,9 @@ export interface MetadataKey {
 const pattern = /^[0-9a-z_.-]{1,255}$/;
 const ending = '-bin';
 
-/** Peers choose keys, too, so there is a limit to how many are kept, and how long they are. A power of two. */
+/**
+ * Peers choose keys, too, so there is a limit to how many are kept, and how long they are. A power of two.
+ */
 const keptMax = 256;
 const keptCharsMax = 64;
 
@@ -38,7 +40,10 @@ function hashOf(bytes: Uint8Array, at: number, end: number): number {
   return hash;
 }
 
-/** There may be several objects for one key. The hashes spare a comparison of texts with each key of the same length. */
+/**
+ * There may be several objects for one key. The hashes spare a comparison of texts with each key of the same
+ * length.
+ */
 export function isSameKey(one: MetadataKey, other: MetadataKey): boolean {
   return one === other || (one.hash === other.hash && one.name === other.name);
 }

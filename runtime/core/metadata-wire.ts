@@ -1,7 +1,8 @@
 /**
- * The wire form of Metadata: [u8 key length][key][u16 LE value length][value], repeated (docs/WIRE.md). Written by the
- * submission path, read on arrival; what arrives is checked as a whole before any of it is used. A response has two kinds of
- * entries: those of the header have a colon in front of their keys, the others belong to the trailer.
+ * The wire form of Metadata: [u8 key length][key][u16 LE value length][value], repeated (docs/WIRE.md).
+ * Written by the submission path, read on arrival; what arrives is checked as a whole before any of it is
+ * used. A response has two kinds of entries: those of the header have a colon in front of their keys, the
+ * others belong to the trailer.
  */
 import { Buffer } from 'node:buffer';
 import { isUint8Array } from 'node:util/types';
@@ -31,7 +32,9 @@ export const entryBytes = 3;
 /** What the length of a key has place for. */
 const keyBytesMax = 255;
 
-/** Several wire forms share a room, since memory of its own costs each of them more than all of its entries. */
+/**
+ * Several wire forms share a room, since memory of its own costs each of them more than all of its entries.
+ */
 const roomBytes = 4 * metadataBytes;
 let room = new Uint8Array(0);
 /** Bytes of the room that are in use: there is none before the first wire form. */
@@ -58,7 +61,10 @@ function lengthFault(length: number): string {
   return length <= metadataBytes ? '' : `metadata of ${length} bytes, the limit is ${metadataBytes}`;
 }
 
-/** A copy of bytes [at, end), or a text for why there are too many. Nobody else can change it, so it is what is to be checked. */
+/**
+ * A copy of bytes [at, end), or a text for why there are too many. Nobody else can change it, so it is what
+ * is to be checked.
+ */
 export function copyMetadata(bytes: Uint8Array, at: number, end: number): Uint8Array | string {
   const length = end - at;
   const why = lengthFault(length);
@@ -73,7 +79,10 @@ function tooLarge(): RangeError {
   return new RangeError(`metadata is larger than ${metadataBytes} bytes: send large values in the message`);
 }
 
-/** Writes entries behind `at`, none of them beyond `limit`, and returns their end. `mark` stands in front of each key. */
+/**
+ * Writes entries behind `at`, none of them beyond `limit`, and returns their end. `mark` stands in front of
+ * each key.
+ */
 function write({ keys, values }: MetadataEntries, mark: string, at: number, limit: number): number {
   for (let i = 0; i < keys.length; ++i) {
     const { bytes: key, name } = keys[i]!;
@@ -105,8 +114,8 @@ function write({ keys, values }: MetadataEntries, mark: string, at: number, limi
 }
 
 /**
- * The same entries with arrays on which nothing is overridden. A `length` of an application's own may do anything, make a call
- * with metadata among it, which must not happen while the room is being written.
+ * The same entries with arrays on which nothing is overridden. A `length` of an application's own may do
+ * anything, make a call with metadata among it, which must not happen while the room is being written.
  */
 function withPlainBytes(entries: MetadataEntries): MetadataEntries {
   const { keys, values } = entries;
@@ -134,12 +143,18 @@ function encode(given: MetadataEntries, behind: MetadataEntries): Uint8Array {
 
 const nothing: MetadataEntries = { keys: [], values: [] };
 
-/** The wire form in memory of its own. Throws a RangeError that names the limit when it is larger than 8 KiB, or more than 64 entries. */
+/**
+ * The wire form in memory of its own. Throws a RangeError that names the limit when it is larger than 8 KiB,
+ * or more than 64 entries.
+ */
 export function encodeMetadata(metadata: Iterable<readonly [string, MetadataValue]>): Uint8Array {
   return encode(nothing, entriesNow(metadata));
 }
 
-/** Header and trailer of a response in one, undefined when there is no entry. Throws as `encodeMetadata` does: they share the limits. */
+/**
+ * Header and trailer of a response in one, undefined when there is no entry. Throws as `encodeMetadata` does:
+ * they share the limits.
+ */
 export function encodeResponseMetadata(
   header: Metadata | undefined,
   trailer: Metadata | undefined,
@@ -154,7 +169,10 @@ export function encodeResponseMetadata(
 const keyByte = new Uint8Array(256);
 for (const char of '0123456789abcdefghijklmnopqrstuvwxyz-_.') keyByte[char.charCodeAt(0)] = 1;
 
-/** Why bytes [at, end) are no valid metadata, or an empty string. Only a response may have entries of a header. */
+/**
+ * Why bytes [at, end) are no valid metadata, or an empty string. Only a response may have entries of a
+ * header.
+ */
 export function metadataFault(bytes: Uint8Array, at: number, end: number, response = false): string {
   const why = lengthFault(end - at);
   if (why !== '') return why;
@@ -176,7 +194,10 @@ export function metadataFault(bytes: Uint8Array, at: number, end: number, respon
   return '';
 }
 
-/** Metadata out of bytes that `metadataFault` has passed. Values are copies; text that is no UTF-8 gets replacement characters. */
+/**
+ * Metadata out of bytes that `metadataFault` has passed. Values are copies; text that is no UTF-8 gets
+ * replacement characters.
+ */
 export function decodeMetadata(bytes: Uint8Array, at: number, end: number): Metadata {
   const keys: MetadataKey[] = [];
   const values: MetadataValue[] = [];

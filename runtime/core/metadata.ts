@@ -1,6 +1,6 @@
 /**
- * Metadata of a request or response: a few named values beside the message, as headers are to HTTP. Made only when
- * somebody asks for it. metadata-wire.ts has its wire form.
+ * Metadata of a request or response: a few named values beside the message, as headers are to HTTP. Made only
+ * when somebody asks for it. metadata-wire.ts has its wire form.
  */
 
 import { Buffer } from 'node:buffer';
@@ -39,7 +39,10 @@ export interface MetadataEntries {
 let withEntries: (entries: MetadataEntries) => Metadata;
 let entriesOf: (metadata: Metadata) => MetadataEntries;
 
-/** Like the web's `Headers`: keys are case-insensitive and may have several values, in order. At most 64 entries and 8 KiB. */
+/**
+ * Like the web's `Headers`: keys are case-insensitive and may have several values, in order. At most 64
+ * entries and 8 KiB.
+ */
 export class Metadata implements Iterable<[string, MetadataValue]> {
   /** Made for the first entry: many calls make Metadata that stay empty. */
   #keys: MetadataKey[] = none;
@@ -102,7 +105,10 @@ export class Metadata implements Iterable<[string, MetadataValue]> {
     return this.get(key) !== undefined;
   }
 
-  /** Replaces all values of `key`. Throws a TypeError for a bad key, a value of the wrong kind, or entry number 65. */
+  /**
+   * Replaces all values of `key`. Throws a TypeError for a bad key, a value of the wrong kind, or entry
+   * number 65.
+   */
   set(key: string, value: MetadataValue): this {
     const known = keyOf(key);
     checkValue(known, value);
@@ -170,14 +176,17 @@ export class Metadata implements Iterable<[string, MetadataValue]> {
 }
 
 /**
- * Whether `metadata` is one as this class makes it, which does nothing of its own while its entries are read. A subclass
- * may do anything.
+ * Whether `metadata` is one as this class makes it, which does nothing of its own while its entries are read.
+ * A subclass may do anything.
  */
 function isPlain(metadata: object): metadata is Metadata {
   return Object.getPrototypeOf(metadata) === Metadata.prototype;
 }
 
-/** The entries of `metadata`, which are not to be changed, as they are at this moment. Throws what a subclass throws. */
+/**
+ * The entries of `metadata`, which are not to be changed, as they are at this moment. Throws what a subclass
+ * throws.
+ */
 export function entriesNow(metadata: Iterable<readonly [string, MetadataValue]>): MetadataEntries {
   if (isPlain(metadata)) return entriesOf(metadata);
   const keys: MetadataKey[] = [];
@@ -195,8 +204,8 @@ export function metadataOf(entries: MetadataEntries): Metadata {
 }
 
 /**
- * What a peer has sent that has other limits, such as one of gRPC: as many entries as there are, without those that have no form here. What is sent on over a connection of
- * ours has its limits again.
+ * What a peer has sent that has other limits, such as one of gRPC: as many entries as there are, without
+ * those that have no form here. What is sent on over a connection of ours has its limits again.
  */
 export function receivedMetadata(entries: Iterable<readonly [string, MetadataValue]>): Metadata {
   const keys: MetadataKey[] = [];

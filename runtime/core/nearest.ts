@@ -49,8 +49,8 @@ function beginning(a: string, b: string): number {
 const editsMax = (word: string): number => (word.length < 4 ? 1 : Math.max(2, Math.floor(word.length / 3)));
 
 /**
- * The one that is called `word` elsewhere, else the one that is few edits away, in the words' order or another,
- * else the one that begins alike. Undefined: none is like it, and a guess would mislead.
+ * The one that is called `word` elsewhere, else the one that is few edits away, in the words' order or
+ * another, else the one that begins alike. Undefined: none is like it, and a guess would mislead.
  */
 export function nearest(word: string, known: readonly string[]): string | undefined {
   const meant = elsewhere.get(word);

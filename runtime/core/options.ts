@@ -1,4 +1,7 @@
-/** Checks the options that users give: every name known, every value in range, defaults filled in. Used when a server, channel or context is made. */
+/**
+ * Checks the options that users give: every name known, every value in range, defaults filled in. Used when a
+ * server, channel or context is made.
+ */
 
 import { disown } from '../codec/disown.ts';
 import { callSlots, slotsPerStream } from '../limits.ts';
@@ -48,7 +51,9 @@ export function checkedTimeMs(where: string, value: unknown): number {
   return value;
 }
 
-/** The value, with defaults where it is an object. Throws a TypeError or RangeError that begins with `where`. */
+/**
+ * The value, with defaults where it is an object. Throws a TypeError or RangeError that begins with `where`.
+ */
 export function checkedValue(where: string, rule: OptionRule, value: unknown): unknown {
   switch (rule.kind) {
     case 'integer': {

@@ -1,21 +1,29 @@
 /**
- * Who is at the other end of a connection: what was verified, and apart from that what it says of itself. Made once per session, and given to handlers as
- * `context.peer`; adapters make one of what their server knows.
+ * Who is at the other end of a connection: what was verified, and apart from that what it says of itself.
+ * Made once per session, and given to handlers as `context.peer`; adapters make one of what their server
+ * knows.
  */
 import { X509Certificate } from 'node:crypto';
 
-/** The other end of a connection, the same object for all calls of it. As text: address and claims, for people. */
+/**
+ * The other end of a connection, the same object for all calls of it. As text: address and claims, for
+ * people.
+ */
 export interface PeerInfo {
   /** Where its connection comes from: `host:port`, or the address of the unix socket that it came by. */
   readonly address: string;
   /**
-   * Who it is, as far as that was verified: what `authenticate` of the server has said, else the URI of its certificate (such as a SPIFFE id), else `dns:NAME`
-   * or `subject:CN=…` or `ip:ADDRESS`; `uid:1000` on unix sockets. Undefined: nobody knows.
+   * Who it is, as far as that was verified: what `authenticate` of the server has said, else the URI of its
+   * certificate (such as a SPIFFE id), else `dns:NAME` or `subject:CN=…` or `ip:ADDRESS`; `uid:1000` on unix
+   * sockets. Undefined: nobody knows.
    */
   readonly identity: string | undefined;
   /** What it says of itself: unchecked. */
   readonly claims: string;
-  /** Of the process at the other end of a unix socket, when it connected; undefined when the kernel cannot tell it here. */
+  /**
+   * Of the process at the other end of a unix socket, when it connected; undefined when the kernel cannot
+   * tell it here.
+   */
   readonly uid: number | undefined;
   readonly gid: number | undefined;
   readonly pid: number | undefined;

@@ -1,10 +1,12 @@
 /**
- * In which async context functions of the application run: what `AsyncLocalStorage.getStore()` gives them. Used wherever such a function is
- * called from an event, a timer or the call of somebody else, on every JS thread.
+ * In which async context functions of the application run: what `AsyncLocalStorage.getStore()` gives them.
+ * Used wherever such a function is called from an event, a timer or the call of somebody else, on every JS
+ * thread.
  *
- * Connections, timers and batches of events serve many calls. Without this, a function would see the stores of the caller that
- * made the first call, and answer one user with the data of another. So a function that belongs to a call of a client runs in a scope
- * that was taken with the call, and every other one, handlers too, in the root, which has no stores.
+ * Connections, timers and batches of events serve many calls. Without this, a function would see the stores
+ * of the caller that made the first call, and answer one user with the data of another. So a function that
+ * belongs to a call of a client runs in a scope that was taken with the call, and every other one, handlers
+ * too, in the root, which has no stores.
  */
 import { AsyncLocalStorage, AsyncResource } from 'node:async_hooks';
 import { loadNative } from '../native.ts';
@@ -15,7 +17,10 @@ export class Scope extends AsyncResource {
     super('rdma-rpc');
   }
 
-  /** Tools that look for what keeps a process alive (Jest's --detectOpenHandles) ask for this: a scope never does. */
+  /**
+   * Tools that look for what keeps a process alive (Jest's --detectOpenHandles) ask for this: a scope never
+   * does.
+   */
   hasRef(): boolean {
     return false;
   }
@@ -35,9 +40,10 @@ let root: Scope | undefined;
 let strays: PropertyKey[] = [];
 
 /**
- * Until Node 22 a store is a property of the resource that is being executed, so `enterWith()` in one handler would show its store to
- * all that follow it in the root, and keep it for ever. Here such a property is seen when it comes, for nothing when none comes. Where
- * stores are in a frame of V8's (AsyncContextFrame, from Node 24 on), the end of `run` takes the frame away, and this sees nothing.
+ * Until Node 22 a store is a property of the resource that is being executed, so `enterWith()` in one handler
+ * would show its store to all that follow it in the root, and keep it for ever. Here such a property is seen
+ * when it comes, for nothing when none comes. Where stores are in a frame of V8's (AsyncContextFrame, from
+ * Node 24 on), the end of `run` takes the frame away, and this sees nothing.
  */
 const watched = new Proxy(Scope.prototype, {
   set(_target, key, value, receiver) {
@@ -51,14 +57,16 @@ const watched = new Proxy(Scope.prototype, {
   },
 });
 
-/** Of the property in which Node's scopes keep a frame, from Node 22 on, whether or not stores are in frames. */
+/**
+ * Of the property in which Node's scopes keep a frame, from Node 22 on, whether or not stores are in frames.
+ */
 const isFrame = ({ description }: symbol): boolean => description === 'context_frame';
 
 /**
- * Whether stores are properties of `scope`, which tells how this runtime keeps them. Node's two makings of AsyncLocalStorage
- * are told apart by a property that only the older one has. To enter a store and look tells it of any runtime, but in
- * Node 20 and 22 the first store of a process makes V8 run all promises with hooks from then on, even when it is disabled
- * again, and that takes a tenth of what a small call costs.
+ * Whether stores are properties of `scope`, which tells how this runtime keeps them. Node's two makings of
+ * AsyncLocalStorage are told apart by a property that only the older one has. To enter a store and look tells
+ * it of any runtime, but in Node 20 and 22 the first store of a process makes V8 run all promises with hooks
+ * from then on, even when it is disabled again, and that takes a tenth of what a small call costs.
  */
 function keepsStores(scope: Scope): boolean {
   const storage = new AsyncLocalStorage<boolean>();
@@ -80,8 +88,8 @@ function newRoot(): Scope {
     // Whoever needs the addon says so.
   }
   if (made === atImport || !keepsStores(made)) return made;
-  // All but its ids, which are numbers: a store that has a property already would not be seen. What Node itself reads in each
-  // run stays, too, as it would be looked for in `watched`.
+  // All but its ids, which are numbers: a store that has a property already would not be seen. What Node
+  // itself reads in each run stays, too, as it would be looked for in `watched`.
   for (const key of Object.getOwnPropertySymbols(made))
     if (typeof Reflect.get(made, key) !== 'number' && !isFrame(key)) Reflect.deleteProperty(made, key);
   return Object.setPrototypeOf(made, watched);

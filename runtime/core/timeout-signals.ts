@@ -1,7 +1,8 @@
 /**
- * Signals of `AbortSignal.timeout()`, which a program makes for one call each. To listen to a fresh one costs as much as
- * several calls, and most calls are over long before. Only a timer fires such a signal, so a call begins to listen some ms later,
- * if it is still under way. Used by the calls of a client, on their JS thread.
+ * Signals of `AbortSignal.timeout()`, which a program makes for one call each. To listen to a fresh one costs
+ * as much as several calls, and most calls are over long before. Only a timer fires such a signal, so a call
+ * begins to listen some ms later, if it is still under way. Used by the calls of a client, on their JS
+ * thread.
  */
 import { inRoot } from './scopes.ts';
 
@@ -14,7 +15,8 @@ export interface LateListener {
 /** So much later than it has fired a signal may be heard of. */
 const afterMs = 3;
 
-// That of this moment: tests put clocks of their own in place of the global one, and signals are fired by Node's.
+// That of this moment: tests put clocks of their own in place of the global one, and signals are fired by
+// Node's.
 const soon = setTimeout;
 let waiting: LateListener[] = [];
 

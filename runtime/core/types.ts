@@ -10,7 +10,10 @@ import type { HedgingOptions, RetryOptions } from './repeat-options.ts';
 
 /** What a call may be given besides its request. */
 export interface CallOptions {
-  /** Time limit in ms from now, connecting and waiting included; finite, at least 0. Default: that of the client or channel, else none. */
+  /**
+   * Time limit in ms from now, connecting and waiting included; finite, at least 0. Default: that of the
+   * client or channel, else none.
+   */
   timeoutMs?: number | undefined;
   /** Gives the call up; it then rejects with CANCELLED and the signal's reason as `cause`. */
   signal?: AbortSignal | undefined;
@@ -20,32 +23,35 @@ export interface CallOptions {
   /** Called with what the server sent behind its answer, if anything, before the call settles. */
   onTrailer?: ((trailer: Metadata) => void) | undefined;
   /**
-   * Of the handler that makes this call: it then has no more time than is left there, and is given up when the handler's caller
-   * gives up or is gone.
+   * Of the handler that makes this call: it then has no more time than is left there, and is given up when
+   * the handler's caller gives up or is gone.
    */
   context?: HandlerContext | undefined;
   /**
-   * Waits for a connection until the time limit, through attempts that fail. Default false: without a connection the call fails with the
-   * first attempt that does.
+   * Waits for a connection until the time limit, through attempts that fail. Default false: without a
+   * connection the call fails with the first attempt that does.
    */
   waitForReady?: boolean | undefined;
   /** For the interceptors of the client: typed values that stay in this process. */
   values?: ContextValues | undefined;
   /**
-   * Makes the call again after it failed; for methods with an idempotency level, or for which the client says `idempotent`: with `false`
-   * only when no handler can have run. `false`: not, whatever the client's default is.
+   * Makes the call again after it failed; for methods with an idempotency level, or for which the client says
+   * `idempotent`: with `false` only when no handler can have run. `false`: not, whatever the client's default
+   * is.
    */
   retry?: RetryOptions | false | undefined;
   /** Makes the call several times and takes the first answer; for methods with an idempotency level. */
   hedging?: HedgingOptions | false | undefined;
   /**
-   * Memory for the response: its `bytes` fields are then views of this lease, on 64 bytes each, however large they are.
-   * When the call is given up and the server does not let go of the memory, the lease is lost: `released` is true.
+   * Memory for the response: its `bytes` fields are then views of this lease, on 64 bytes each, however large
+   * they are. When the call is given up and the server does not let go of the memory, the lease is lost:
+   * `released` is true.
    */
   into?: Lease | undefined;
   /**
-   * What becomes of a response that does not fit `into`. `error` (default): the call fails with RESOURCE_EXHAUSTED, which says how much memory it takes; its
-   * handler has run. `lease`: the response comes with a lease of its own, and `leaseOf(response)` is another one than `into`.
+   * What becomes of a response that does not fit `into`. `error` (default): the call fails with
+   * RESOURCE_EXHAUSTED, which says how much memory it takes; its handler has run. `lease`: the response comes
+   * with a lease of its own, and `leaseOf(response)` is another one than `into`.
    */
   intoOverflow?: 'error' | 'lease' | undefined;
 }
@@ -90,8 +96,8 @@ type HandlerFunction<M> =
     : never;
 
 /**
- * The client of a service: a function per method. A single response comes as a promise, a stream of them as an async iterable that can be read once and
- * starts when it is first read.
+ * The client of a service: a function per method. A single response comes as a promise, a stream of them as
+ * an async iterable that can be read once and starts when it is first read.
  */
 export type Client<D extends ServiceDefinition> = {
   readonly [K in keyof D['methods']]: ClientFunction<D['methods'][K]>;
@@ -114,14 +120,17 @@ type PortableFunction<M> =
     : never;
 
 /**
- * A client of the service, whoever has made it: those of this package, of nice-grpc and of connect-es can be assigned to it. For code that runs over any of them;
- * what it may use is what all of them have.
+ * A client of the service, whoever has made it: those of this package, of nice-grpc and of connect-es can be
+ * assigned to it. For code that runs over any of them; what it may use is what all of them have.
  */
 export type PortableClient<D extends ServiceDefinition> = {
   readonly [K in keyof D['methods']]: PortableFunction<D['methods'][K]>;
 };
 
-/** The handlers of a service: a function per method that returns the response or a promise of it, or, for a stream of responses, an iterable (a generator). */
+/**
+ * The handlers of a service: a function per method that returns the response or a promise of it, or, for a
+ * stream of responses, an iterable (a generator).
+ */
 export type Handlers<D extends ServiceDefinition> = {
   [K in keyof D['methods']]: HandlerFunction<D['methods'][K]>;
 };
@@ -134,7 +143,9 @@ export interface MethodDefaults
    * `idempotency_level` in the .proto says. `false` with `retry`: only what has not run is made again.
    */
   readonly idempotent?: boolean | undefined;
-  /** Around each call, the first outermost: those of the channel, then those of `*`, then those of the method. */
+  /**
+   * Around each call, the first outermost: those of the channel, then those of `*`, then those of the method.
+   */
   readonly interceptors?: readonly Interceptor[] | undefined;
 }
 

@@ -19,7 +19,10 @@ export const processWarning: Warn = (text, detail) =>
  */
 export type OnHandlerError = (error: unknown, method: string) => void;
 
-/** What the function given as `authorize` has failed with: not the handler, which has not run. `onHandlerError` hears of it, too. */
+/**
+ * What the function given as `authorize` has failed with: not the handler, which has not run.
+ * `onHandlerError` hears of it, too.
+ */
 export class AuthorizeFailed extends Error {
   readonly #own = true;
 
@@ -33,7 +36,10 @@ export class AuthorizeFailed extends Error {
   }
 }
 
-/** What has not gone to the caller with an error, and why: nothing has failed in the handler. `onHandlerError` hears of it, too. */
+/**
+ * What has not gone to the caller with an error, and why: nothing has failed in the handler. `onHandlerError`
+ * hears of it, too.
+ */
 export class AnswerCut extends Error {
   readonly #own = true;
 

@@ -1,6 +1,7 @@
 /**
- * What lies in a counters page (native/telemetry/counters_page.h): bytes in, numbers and names out. The page says itself where what is, so this reads pages of
- * other versions, too. Read from another process, it may be cut, old or not of this kind: nothing of it is trusted. Used by processes.ts.
+ * What lies in a counters page (native/telemetry/counters_page.h): bytes in, numbers and names out. The page
+ * says itself where what is, so this reads pages of other versions, too. Read from another process, it may be
+ * cut, old or not of this kind: nothing of it is trusted. Used by processes.ts.
  */
 import type { Stats } from '../native-stats.ts';
 import { type SecurityLevel, securityLevels } from '../security-levels.ts';
@@ -47,7 +48,10 @@ export interface ContextCounters {
   readonly id: number;
   readonly fabric: string;
   readonly device: string;
-  /** Of the thread: when its last turn was, on the clock of `process.hrtime`; awake it looks for completions all the time. */
+  /**
+   * Of the thread: when its last turn was, on the clock of `process.hrtime`; awake it looks for completions
+   * all the time.
+   */
   readonly turnNs: number;
   readonly awake: boolean;
   /** As `stats()` has them; older or newer versions may have others. */

@@ -1,11 +1,19 @@
-/** Percentiles of a histogram of the counters page, also of what came between two readings of it. Used by `rdma-rpc top`, and for own tools. */
+/**
+ * Percentiles of a histogram of the counters page, also of what came between two readings of it. Used by
+ * `rdma-rpc top`, and for own tools.
+ */
 
-/** What has been added to buckets since they were `before`. A process that has begun anew counts from zero. */
+/**
+ * What has been added to buckets since they were `before`. A process that has begun anew counts from zero.
+ */
 export function bucketsSince(now: readonly number[], before: readonly number[] | undefined): number[] {
   return now.map((count, bucket) => Math.max(0, count - (before?.[bucket] ?? 0)));
 }
 
-/** Nanoseconds, `share` from 0 to 1; undefined: nothing is in the buckets. Within a bucket values are taken as spread evenly. */
+/**
+ * Nanoseconds, `share` from 0 to 1; undefined: nothing is in the buckets. Within a bucket values are taken as
+ * spread evenly.
+ */
 export function percentile(
   buckets: readonly number[],
   bucketNs: readonly number[],

@@ -1,6 +1,7 @@
 /**
- * Which processes have counters pages, and reading them: open descriptors under /proc/PID/fd. The kernel lets this user at its own processes only (root at
- * all), and what a process has left is gone with it. Costs the process that is read nothing: it may even be stopped. Used by `rdma-rpc top`.
+ * Which processes have counters pages, and reading them: open descriptors under /proc/PID/fd. The kernel lets
+ * this user at its own processes only (root at all), and what a process has left is gone with it. Costs the
+ * process that is read nothing: it may even be stopped. Used by `rdma-rpc top`.
  */
 import {
   closeSync,

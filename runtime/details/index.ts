@@ -1,6 +1,6 @@
 /**
- * `rdma-rpc/details`: the messages that google.rpc has for the details of errors. Generated from proto/google/rpc. Given to
- * `new RpcError(..., { details })`, found again by `error.findDetails(type)`.
+ * `rdma-rpc/details`: the messages that google.rpc has for the details of errors. Generated from
+ * proto/google/rpc. Given to `new RpcError(..., { details })`, found again by `error.findDetails(type)`.
  */
 import type { MessageType } from '../codec/types.ts';
 

@@ -1,6 +1,6 @@
 /**
- * Who is told when a batch of events has been handled: channels for which calls have made room, which then send
- * what waits, in one go. Owned by a FabricContext, on its JS thread.
+ * Who is told when a batch of events has been handled: channels for which calls have made room, which then
+ * send what waits, in one go. Owned by a FabricContext, on its JS thread.
  */
 
 /** Somebody who found no send slot. */

@@ -1,9 +1,10 @@
 /**
- * Which large answers stay in the arena, as views that are lent to the caller, and which are copied out of it when they
- * come. A caller that drops its answers, or releases them, is lent each one: their memory comes back soon
- * (native/binding/buffers/young_buffers.h), and a copy costs several times as much, for the pages that it needs. One
- * that keeps them, in a cache for example, would hold the whole arena in the end, and every large call would wait for
- * it. So what is lent stops at a share of the arena. One per context, on its JS thread.
+ * Which large answers stay in the arena, as views that are lent to the caller, and which are copied out of it
+ * when they come. A caller that drops its answers, or releases them, is lent each one: their memory comes
+ * back soon (native/binding/buffers/young_buffers.h), and a copy costs several times as much, for the pages
+ * that it needs. One that keeps them, in a cache for example, would hold the whole arena in the end, and
+ * every large call would wait for it. So what is lent stops at a share of the arena. One per context, on its
+ * JS thread.
  */
 import { keptAnswersShare } from '../limits.ts';
 import type { NativeContext } from '../native.ts';

@@ -1,6 +1,7 @@
 /**
- * The identity of application buffers: a number per ArrayBuffer, by which the registration cache knows it. Addresses
- * would not do, since V8 reuses them after collection. Used by the bulk path and registerBuffer, on this JS thread.
+ * The identity of application buffers: a number per ArrayBuffer, by which the registration cache knows it.
+ * Addresses would not do, since V8 reuses them after collection. Used by the bulk path and registerBuffer, on
+ * this JS thread.
  */
 const keys = new WeakMap<ArrayBuffer, number>();
 let last = 0;

@@ -22,8 +22,8 @@ export class BulkMessage {
   /** In order, they are the encoding, or an image of it. */
   pieces: Uint8Array[] = none;
   /**
-   * For each piece, the identity of its buffer, 0 for the arena, `leasedMemory` for the application's share of it, `copiedMemory` for a buffer
-   * that is to be copied.
+   * For each piece, the identity of its buffer, 0 for the arena, `leasedMemory` for the application's share
+   * of it, `copiedMemory` for a buffer that is to be copied.
    */
   keys: number[] = none;
   /** Arena blocks with one reference of ours each. */

@@ -1,6 +1,6 @@
 /**
- * Messages that fit no slot: encoded into an arena block, with the application's large buffers left where they are, and kept alive
- * until native code says that they are sent. One per context, used by its Outgoing.
+ * Messages that fit no slot: encoded into an arena block, with the application's large buffers left where
+ * they are, and kept alive until native code says that they are sent. One per context, used by its Outgoing.
  */
 import { isSharedArrayBuffer } from 'node:util/types';
 import { CodecError } from '../codec/error.ts';
@@ -29,8 +29,9 @@ import type { Submission, Target } from './submission.ts';
 const nothing = new Uint8Array(0);
 
 /**
- * Whether a device can be given this memory. What threads share has no identity to register it by. What can be resized may
- * lose its pages under the peer's READ, and that would end the connection, with the calls of others on it.
+ * Whether a device can be given this memory. What threads share has no identity to register it by. What can
+ * be resized may lose its pages under the peer's READ, and that would end the connection, with the calls of
+ * others on it.
  */
 function staysInPlace(buffer: ArrayBufferLike): boolean {
   return !isSharedArrayBuffer(buffer) && (buffer as { resizable?: boolean }).resizable !== true;
@@ -83,7 +84,10 @@ export class BulkMessages {
     this.#textWords = new Int32Array(native.textRoom);
   }
 
-  /** The message for `target`, in `piecesMax` pieces at most, ready to be submitted, or a Reason, negated, with nothing left behind. What its encoder throws comes out. */
+  /**
+   * The message for `target`, in `piecesMax` pieces at most, ready to be submitted, or a Reason, negated,
+   * with nothing left behind. What its encoder throws comes out.
+   */
   encode<Init>(
     target: Target,
     type: MessageType<unknown, Init>,
@@ -110,8 +114,8 @@ export class BulkMessages {
   }
 
   /**
-   * Submitted, or refused: native code has registered the buffers of a message or not (it may have copied them, or the call may be
-   * over), and keeps them registered or not. Only those that it keeps must stay.
+   * Submitted, or refused: native code has registered the buffers of a message or not (it may have copied
+   * them, or the call may be over), and keeps them registered or not. Only those that it keeps must stay.
    */
   #keepRegistered(bulk: BulkMessage): void {
     for (let piece = 0; piece < bulk.keys.length; piece++) {
@@ -126,7 +130,10 @@ export class BulkMessages {
     this.#unsettled.length = 0;
   }
 
-  /** Messages under way, and the keys of the buffers that stay because they are registered. For tests that count. */
+  /**
+   * Messages under way, and the keys of the buffers that stay because they are registered. For tests that
+   * count.
+   */
   get kept(): { readonly sending: number; readonly registered: readonly number[] } {
     return { sending: this.#sending.size, registered: [...this.#registered.keys()] };
   }
@@ -157,7 +164,10 @@ export class BulkMessages {
     return why;
   }
 
-  /** The registration of this buffer is gone, and it need no longer be kept, unless a call has brought it back since. */
+  /**
+   * The registration of this buffer is gone, and it need no longer be kept, unless a call has brought it back
+   * since.
+   */
   evicted(key: number): void {
     if (!this.#native.holdsBuffer(key)) this.#registered.delete(key);
   }
@@ -246,7 +256,10 @@ export class BulkMessages {
     return true;
   }
 
-  /** The same for an image: values that are copied go into the memory, each to its place, and what lies behind them moves on. False: no memory. */
+  /**
+   * The same for an image: values that are copied go into the memory, each to its place, and what lies behind
+   * them moves on. False: no memory.
+   */
   #collectImage(bulk: BulkMessage, sink: Sink, plan: ImagePlan, memory: Uint8Array, end: number): boolean {
     const layout = this.#layout ?? new ImageLayout();
     this.#layout = null;
@@ -269,7 +282,10 @@ export class BulkMessages {
     }
   }
 
-  /** Submits it: native.ts says how, and what comes of it. What has been submitted is kept until `sent(token)`. */
+  /**
+   * Submits it: native.ts says how, and what comes of it. What has been submitted is kept until
+   * `sent(token)`.
+   */
   submit(
     bulk: BulkMessage,
     { op, target: { session }, call, method, timeoutUs, sink, sinkOnly }: Readonly<Submission>,
@@ -318,7 +334,8 @@ export class BulkMessages {
     try {
       this.#keepRegistered(bulk);
     } catch (error) {
-      // The stack of the application has come to its end, where nothing can be called. The message is under way all the same.
+      // The stack of the application has come to its end, where nothing can be called. The message is under
+      // way all the same.
       if (!(error instanceof RangeError)) throw error;
       this.#unsettled[this.#unsettled.length] = bulk;
     }

@@ -1,7 +1,7 @@
 /**
- * The contexts of this JS thread, one per fabric and device: made when first used, closed a while after the last
- * channel or server that used it has closed, when no lease is out. A session can also have one for itself.
- * (Worker threads load this module anew, so each has its own.)
+ * The contexts of this JS thread, one per fabric and device: made when first used, closed a while after the
+ * last channel or server that used it has closed, when no lease is out. A session can also have one for
+ * itself. (Worker threads load this module anew, so each has its own.)
  */
 import { type FabricName, fabrics } from '../fabrics.ts';
 import * as limits from '../limits.ts';
@@ -18,7 +18,9 @@ export interface ContextOptions extends Omit<NativeOptions, 'fabric' | 'verbs' |
   traceFolder?: string;
 }
 
-/** What a context is opened on: those that choose alike share one. `verbs` is for fabrics with devices only. */
+/**
+ * What a context is opened on: those that choose alike share one. `verbs` is for fabrics with devices only.
+ */
 export interface FabricChoice {
   readonly fabric: FabricName;
   readonly verbs?: VerbsOptions;
@@ -59,7 +61,9 @@ let options: ContextOptions = {
   traceFolder: process.env.RDMA_RPC_TRACE_FOLDER ?? '',
 };
 
-/** Changes what contexts made from now on get. Throws when one is open already, as it would not apply to it. */
+/**
+ * Changes what contexts made from now on get. Throws when one is open already, as it would not apply to it.
+ */
 export function setContextOptions(given: Partial<ContextOptions>): void {
   closeLingering();
   if (entries.size > 0) {
@@ -93,7 +97,9 @@ export function nativeOptions(fabric: FabricName): NativeOptions {
   return { ...rest, slotBytes: slotBytesOn(fabric), fabric };
 }
 
-/** Bytes that a context and its first session register on a device: their slots, each with room for headers. */
+/**
+ * Bytes that a context and its first session register on a device: their slots, each with room for headers.
+ */
 export function firstSessionBytes(): number {
   const slots = options.sendSlots + limits.inflight.default + limits.receivesBesides;
   return slots * (slotBytesOf('registered') + limits.slotHeadBytes);
@@ -156,7 +162,10 @@ function entryFor(choice: FabricChoice): Entry {
   return same;
 }
 
-/** The context for a choice, with one more user. Throws when the addon is missing or the fabric cannot be opened. */
+/**
+ * The context for a choice, with one more user. Throws when the addon is missing or the fabric cannot be
+ * opened.
+ */
 export function acquireContext(choice: FabricChoice): FabricContext {
   const entry = entryFor(choice);
   ++entry.users;
@@ -164,8 +173,8 @@ export function acquireContext(choice: FabricChoice): FabricContext {
 }
 
 /**
- * A context for one session: device, protection domain, arena and caches that no other session has. It is given back like any other.
- * `callSlots`: of that session.
+ * A context for one session: device, protection domain, arena and caches that no other session has. It is
+ * given back like any other. `callSlots`: of that session.
  */
 export function acquireOwnContext(choice: FabricChoice, callSlots: number): FabricContext {
   const sendSlots = Math.min(options.sendSlots, Math.max(limits.sendSlots.min, callSlots));
@@ -216,7 +225,8 @@ function closeUnused(entry: Entry): void {
     return;
   }
   if (entry.closing) return;
-  // Leased memory would vanish under its views. A lease may also end by being collected, which nobody tells us.
+  // Leased memory would vanish under its views. A lease may also end by being collected, which nobody tells
+  // us.
   entry.closing = true;
   setTimeout(() => {
     entry.closing = false;

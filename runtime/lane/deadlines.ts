@@ -1,6 +1,7 @@
 /**
- * The one timer wheel of this JS thread, driven by a Node timer that never keeps the process alive by itself, and the time that deadlines are
- * computed from. A turn is the JS that runs from one entry by native code, timer or event to the next.
+ * The one timer wheel of this JS thread, driven by a Node timer that never keeps the process alive by itself,
+ * and the time that deadlines are computed from. A turn is the JS that runs from one entry by native code,
+ * timer or event to the next.
  */
 
 import { clockMs } from '../clock.ts';
@@ -42,14 +43,19 @@ export function closeTurn(): void {
   deadlines.endTurn(clockMs());
 }
 
-/** Ends the turn, if one is open, when the JS that runs now has: what waits is looked at by nobody who would. */
+/**
+ * Ends the turn, if one is open, when the JS that runs now has: what waits is looked at by nobody who would.
+ */
 export function closeTurnSoon(): void {
   if (!open || closing) return;
   closing = true;
   queueMicrotask(closeTurn);
 }
 
-/** Time to compute a deadline from: read for the first of a turn; for those that follow, the wheel makes up for what passes until its end. */
+/**
+ * Time to compute a deadline from: read for the first of a turn; for those that follow, the wheel makes up
+ * for what passes until its end.
+ */
 export function turnNow(): number {
   if (!open) {
     open = true;

@@ -1,6 +1,6 @@
 /**
- * One timer for many deadlines: it wakes up for the earliest one, so that what ends in time costs a comparison.
- * Owned by the calls of a session and by the calls that wait for one, on their JS thread.
+ * One timer for many deadlines: it wakes up for the earliest one, so that what ends in time costs a
+ * comparison. Owned by the calls of a session and by the calls that wait for one, on their JS thread.
  */
 import { deadlines } from './deadlines.ts';
 import type { DeadlineOwner } from './timer-wheel.ts';

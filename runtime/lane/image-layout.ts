@@ -1,6 +1,7 @@
 /**
- * A message as an image on its way out (docs/WIRE.md §2.4): the table of its pieces, where each text and each copied value goes in the memory that it was encoded
- * into, and which pieces that makes. Text and values take turns, a text first and last, which may be empty. Used by bulk.ts.
+ * A message as an image on its way out (docs/WIRE.md §2.4): the table of its pieces, where each text and each
+ * copied value goes in the memory that it was encoded into, and which pieces that makes. Text and values take
+ * turns, a text first and last, which may be empty. Used by bulk.ts.
  */
 import { imageAlignment, imageBytesMax, imagePlace, imageTableBytes } from '../codec/memory/image.ts';
 import type { Sink } from '../codec/memory/sink.ts';
@@ -16,7 +17,10 @@ export interface ImagePlan {
   readonly contentBytes: number;
 }
 
-/** Undefined: no image, since there is no such value, or since it could be longer than an image may be. All lengths are upper bounds, `copied` is exact. */
+/**
+ * Undefined: no image, since there is no such value, or since it could be longer than an image may be. All
+ * lengths are upper bounds, `copied` is exact.
+ */
 export function planImage(
   values: number,
   messageBytes: number,
@@ -52,7 +56,9 @@ export class ImageLayout {
   readonly to: number[] = [];
   readonly value: (Uint8Array | undefined)[] = [];
 
-  /** Texts and copied values: where each goes, where it is, and which hole of the sink it was, -1 for text. */
+  /**
+   * Texts and copied values: where each goes, where it is, and which hole of the sink it was, -1 for text.
+   */
   #moves = 0;
   readonly #moveTo: number[] = [];
   readonly #moveFrom: number[] = [];
@@ -69,7 +75,10 @@ export class ImageLayout {
     return pieces;
   }
 
-  /** Writes the table, moves what has to move, and says what the pieces are. The text is what `sink` has written behind the table, up to `end`. `words`: the same memory, by four bytes. */
+  /**
+   * Writes the table, moves what has to move, and says what the pieces are. The text is what `sink` has
+   * written behind the table, up to `end`. `words`: the same memory, by four bytes.
+   */
   fill(sink: Sink, plan: ImagePlan, memory: Uint8Array, end: number, words?: Int32Array): void {
     const { tableBytes, values } = plan;
     this.#moves = 0;

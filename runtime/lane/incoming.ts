@@ -1,7 +1,7 @@
 /**
- * Takes a message out of the place that an event names: a receive slot, or the memory of messages that came in
- * segments, where everything is copied out since it is valid during the callback only, or an arena block, of
- * which large `bytes` fields become views. Owned by a session.
+ * Takes a message out of the place that an event names: a receive slot, or the memory of messages that came
+ * in segments, where everything is copied out since it is valid during the callback only, or an arena block,
+ * of which large `bytes` fields become views. Owned by a session.
  */
 import { CodecError } from '../codec/error.ts';
 import { Image } from '../codec/memory/image.ts';
@@ -30,8 +30,9 @@ export class Incoming {
   readonly #memory: ReceiveMemory;
   readonly #session: number;
   /**
-   * Of the window of the session's receives that was read first. Made with the session, though most never need it: with a thousand sessions that
-   * had none V8 promoted a quarter of all garbage in two of five runs, which took half of the calls/s.
+   * Of the window of the session's receives that was read first. Made with the session, though most never
+   * need it: with a thousand sessions that had none V8 promoted a quarter of all garbage in two of five runs,
+   * which took half of the calls/s.
    */
   readonly #first: Source = copiedSource();
   /** By window, of those that have been read (`receiveWindow`). */
@@ -67,8 +68,8 @@ export class Incoming {
   }
 
   /**
-   * The message of the event at `at`. Throws CodecError. `into`: the lease that it has been written into, or else is copied into. `copy`: nothing
-   * of it stays in the arena.
+   * The message of the event at `at`. Throws CodecError. `into`: the lease that it has been written into, or
+   * else is copied into. `copy`: nothing of it stays in the arena.
    */
   message<T>(at: number, type: MessageType<T, never>, into: BlockLease | undefined, copy = false): T {
     const events = this.#events;
@@ -154,7 +155,8 @@ export class Incoming {
       source.close(end);
       leased = source.leases > 0;
       if (leased && into?.block === block && !into.released) {
-        // The caller's lease holds the block already, so the reference that came with the event is one too many.
+        // The caller's lease holds the block already, so the reference that came with the event is one too
+        // many.
         leased = false;
         setLease(message as object, into);
       } else if (leased) {

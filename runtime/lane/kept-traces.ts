@@ -1,7 +1,7 @@
 /**
- * Which trace files of a thread are kept: a bounded number, so that a peer that makes sessions fail does not fill a disk,
- * and of every reason the newest, so that it does not use up the files of the others either. Used by session-traces.ts
- * when a session has failed.
+ * Which trace files of a thread are kept: a bounded number, so that a peer that makes sessions fail does not
+ * fill a disk, and of every reason the newest, so that it does not use up the files of the others either.
+ * Used by session-traces.ts when a session has failed.
  */
 import { tracePauseMs } from '../limits.ts';
 
@@ -23,7 +23,10 @@ export class KeptTraces {
     this.#max = max;
   }
 
-  /** Whether a trace is to be written now: not when there is no free place and one with this reason has just been written. */
+  /**
+   * Whether a trace is to be written now: not when there is no free place and one with this reason has just
+   * been written.
+   */
   wants(reason: string, nowMs: number): boolean {
     if (this.#kept.length < this.#max) return true;
     const kind = kindOf(reason);

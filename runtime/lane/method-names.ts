@@ -1,6 +1,7 @@
 /**
- * Names of the methods that clients and servers of this thread have, by the ids that calls carry: for the counters page, which knows only ids. Filled when
- * clients are made and services added; each context gets all of them.
+ * Names of the methods that clients and servers of this thread have, by the ids that calls carry: for the
+ * counters page, which knows only ids. Filled when clients are made and services added; each context gets all
+ * of them.
  */
 
 /** Programs that make clients from what servers declare could go on for ever. */

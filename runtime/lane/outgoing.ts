@@ -1,6 +1,6 @@
 /**
- * The submission path: encodes a message into a free send slot and stages eight words for native code, or, when it does not fit,
- * hands it over as a bulk message (bulk.ts). One per context, on its JS thread.
+ * The submission path: encodes a message into a free send slot and stages eight words for native code, or,
+ * when it does not fit, hands it over as a bulk message (bulk.ts). One per context, on its JS thread.
  */
 import { Sink } from '../codec/memory/sink.ts';
 import type { MessageType } from '../codec/types.ts';
@@ -11,10 +11,16 @@ import { closeTurn } from './deadlines.ts';
 import { LongSlots } from './long-slots.ts';
 import type { Submission } from './submission.ts';
 
-/** Returned by `submit` when every send slot is in use: wait for `slotsFree`. Other negative results are a Reason, negated. */
+/**
+ * Returned by `submit` when every send slot is in use: wait for `slotsFree`. Other negative results are a
+ * Reason, negated.
+ */
 export const noSlot = -100;
 
-/** Messages of a type that fit no slot, one after the other, until the next ones are not tried there. Where sizes vary, all are. */
+/**
+ * Messages of a type that fit no slot, one after the other, until the next ones are not tried there. Where
+ * sizes vary, all are.
+ */
 const overflowsMin = 4;
 
 const nothing = new Uint8Array(0);
@@ -69,8 +75,9 @@ export class Outgoing {
   }
 
   /**
-   * Sends `message` as `submission` says. 0: staged; above 0: bulk, the token of its SENT event; `noSlot`; otherwise a Reason, negated. What the
-   * message's encoder throws comes out, and nothing has then been sent. For a session that is gone it is Reason.sessionLost.
+   * Sends `message` as `submission` says. 0: staged; above 0: bulk, the token of its SENT event; `noSlot`;
+   * otherwise a Reason, negated. What the message's encoder throws comes out, and nothing has then been sent.
+   * For a session that is gone it is Reason.sessionLost.
    */
   submit<Init>(submission: Submission, type: MessageType<unknown, Init>, message: Init): number {
     // All of it now: a getter of the message may make a call itself, with the same submission.
@@ -92,7 +99,8 @@ export class Outgoing {
       const all = { op, target, call, method, timeoutUs, metadata, sink, sinkOnly, use };
       return this.#submitLong(all, type, message) ? 0 : this.#submitBulk(all, type, message);
     }
-    // A getter of the message may make a call itself, or do anything else: it must find neither this slot nor this sink.
+    // A getter of the message may make a call itself, or do anything else: it must find neither this slot nor
+    // this sink.
     const slab = this.#encoding ? new Sink() : this.#slab;
     const nested = this.#encoding;
     slab.reset(this.#memory);
@@ -122,7 +130,10 @@ export class Outgoing {
     return 0;
   }
 
-  /** Sends a text (of an error) in place of a message; what does not fit `textBytesMax` is cut off at a character. */
+  /**
+   * Sends a text (of an error) in place of a message; what does not fit `textBytesMax` is cut off at a
+   * character.
+   */
   submitText(submission: Submission, message: string, textBytesMax: number): number {
     const { op, target, call, method, metadata } = submission;
     submission.metadata = undefined;
@@ -141,7 +152,10 @@ export class Outgoing {
     return 0;
   }
 
-  /** When slots are scarce: a session whose frames cannot go leaves some to the others (native/session/limits.h). */
+  /**
+   * When slots are scarce: a session whose frames cannot go leaves some to the others
+   * (native/session/limits.h).
+   */
   #mayTake(session: number): boolean {
     this.flush();
     const free = this.#control[Ctl.freeSlots]!;
@@ -154,15 +168,18 @@ export class Outgoing {
     return false;
   }
 
-  /** To find out that a message of many parts fits no slot costs as much as to encode it, so the next ones of the type are not tried there. */
+  /**
+   * To find out that a message of many parts fits no slot costs as much as to encode it, so the next ones of
+   * the type are not tried there.
+   */
   #overflown(type: object): void {
     this.#overflows = type === this.#overflowType ? this.#overflows + 1 : 1;
     this.#overflowType = type;
   }
 
   /**
-   * Before anything is staged, since it throws where the stack of the application has come to its end: a frame whose submission
-   * has thrown must not go, as its call slot is given to another call.
+   * Before anything is staged, since it throws where the stack of the application has come to its end: a
+   * frame whose submission has thrown must not go, as its call slot is given to another call.
    */
   #schedule(): void {
     queueMicrotask(this.#flushNow);
@@ -280,7 +297,8 @@ export class Outgoing {
       return noSlot;
     }
     const { pieces, count } = bulk;
-    // Parts of a stream go in the order in which they were submitted: the first must not come before the stream's opening, which may be staged.
+    // Parts of a stream go in the order in which they were submitted: the first must not come before the
+    // stream's opening, which may be staged.
     if (op === SubOp.part) this.flush();
     const only = pieces.length === 1 ? pieces[0]! : nothing;
     if (

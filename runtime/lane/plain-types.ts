@@ -1,4 +1,7 @@
-/** Message types that are no protobuf: bytes as they are, and nothing. What parts of streams are made of, for the submission path. */
+/**
+ * Message types that are no protobuf: bytes as they are, and nothing. What parts of streams are made of, for
+ * the submission path.
+ */
 import { noRoom, type Sink } from '../codec/memory/sink.ts';
 import type { MessageType } from '../codec/types.ts';
 

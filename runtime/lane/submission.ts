@@ -1,6 +1,6 @@
 /**
- * What goes out with a message, by name. Whoever sends again and again has one of its own and fills it in before each `submit`, so that nothing is made
- * for a call. On its JS thread.
+ * What goes out with a message, by name. Whoever sends again and again has one of its own and fills it in
+ * before each `submit`, so that nothing is made for a call. On its JS thread.
  */
 
 /** What the submission path must know of a session. */
@@ -13,15 +13,20 @@ export interface Target {
   /** Largest message that the peer accepts. */
   readonly messageMaxBytes: number;
   /**
-   * A message of up to this many bytes is copied to the arena when values of it lie in memory of the application; a larger one goes
-   * from where it is. 0: none is copied.
+   * A message of up to this many bytes is copied to the arena when values of it lie in memory of the
+   * application; a larger one goes from where it is. 0: none is copied.
    */
   readonly copiedBytes?: number;
-  /** The same for a message with a buffer that no message has had before, and which the device would have to register. */
+  /**
+   * The same for a message with a buffer that no message has had before, and which the device would have to
+   * register.
+   */
   readonly newCopiedBytes?: number;
   /** The peer takes messages as images (docs/WIRE.md §2.4). */
   readonly images?: boolean;
-  /** The session is broken or down: nothing is submitted for it any more, since no event would tell its end. */
+  /**
+   * The session is broken or down: nothing is submitted for it any more, since no event would tell its end.
+   */
   gone?: boolean;
 }
 

@@ -1,10 +1,10 @@
 /**
- * All deadlines of one context under one Node timer: a hashed wheel with O(1) add and remove and no object per entry.
- * Owned by FabricContext; on its JS thread.
+ * All deadlines of one context under one Node timer: a hashed wheel with O(1) add and remove and no object
+ * per entry. Owned by FabricContext; on its JS thread.
  *
- * Reading a clock costs as much as encoding a small message, so it is read once per turn (deadlines.ts) and deadlines are
- * computed from that. When a turn turns out to have been long, the deadlines made in it move by its length: an entry
- * fires up to two ticks late, never early.
+ * Reading a clock costs as much as encoding a small message, so it is read once per turn (deadlines.ts) and
+ * deadlines are computed from that. When a turn turns out to have been long, the deadlines made in it move by
+ * its length: an entry fires up to two ticks late, never early.
  */
 import { deadlinesMax, wheelSlots, wheelTickMs } from '../limits.ts';
 

@@ -1,4 +1,7 @@
-/** Sessions of a context that are connecting, or have connected and have no owner yet: who waits for that, and how it has ended. On the context's JS thread. */
+/**
+ * Sessions of a context that are connecting, or have connected and have no owner yet: who waits for that, and
+ * how it has ended. On the context's JS thread.
+ */
 
 interface Waiting {
   readonly settle: (why: string) => void;
@@ -13,12 +16,17 @@ export class UnownedSessions {
     return this.#sessions.size;
   }
 
-  /** Resolves with '' when the session is connected, or with why it will not be. It stays here until `take`. */
+  /**
+   * Resolves with '' when the session is connected, or with why it will not be. It stays here until `take`.
+   */
   connected(session: number): Promise<string> {
     return new Promise((settle) => this.#sessions.set(session, { settle }));
   }
 
-  /** Calls `listener` when the session is connected, if it ever is. Of one that has an owner: it does not stay. */
+  /**
+   * Calls `listener` when the session is connected, if it ever is. Of one that has an owner: it does not
+   * stay.
+   */
   onceUp(session: number, listener: () => void): void {
     const settle = (why: string): void => {
       this.#sessions.delete(session);

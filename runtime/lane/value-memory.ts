@@ -1,8 +1,8 @@
 /**
- * Where `bytes` values go that are copied out of a receive slab: on 64 bytes, so that typed arrays of any kind
- * can be laid over them. Values of up to 32 KiB share chunks, which is faster than memory for each, several
- * times at a few hundred bytes, twice at 30 KiB; a chunk lives as long as any of them, as with Node's Buffers.
- * Used by Incoming, on the JS thread.
+ * Where `bytes` values go that are copied out of a receive slab: on 64 bytes, so that typed arrays of any
+ * kind can be laid over them. Values of up to 32 KiB share chunks, which is faster than memory for each,
+ * several times at a few hundred bytes, twice at 30 KiB; a chunk lives as long as any of them, as with Node's
+ * Buffers. Used by Incoming, on the JS thread.
  */
 import { markAsUntransferable } from 'node:worker_threads';
 import { imageAlignment, imagePlace } from '../codec/memory/image.ts';
@@ -24,11 +24,17 @@ function aligned(bytes: number): Uint8Array<ArrayBuffer> {
 
 /** Memory that values share, one behind the other. */
 class Chunks {
-  /** A longer value has memory of its own: what it would hold alive, or waste at the end of a chunk, is no longer small beside it. */
+  /**
+   * A longer value has memory of its own: what it would hold alive, or waste at the end of a chunk, is no
+   * longer small beside it.
+   */
   readonly valueMax: number;
   readonly #chunkBytes: number;
   #chunk: Uint8Array<ArrayBuffer> = new Uint8Array(0);
-  /** Memory and beginning of the chunk. To ask a typed array for them is a call, which costs as much as the copy of a small value. */
+  /**
+   * Memory and beginning of the chunk. To ask a typed array for them is a call, which costs as much as the
+   * copy of a small value.
+   */
   #buffer: ArrayBuffer = this.#chunk.buffer;
   #from = 0;
   #used = 0;

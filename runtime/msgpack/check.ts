@@ -1,6 +1,7 @@
 /**
- * Looks through MessagePack bytes of a peer before anything is made of them: lengths, depth, kinds, texts, and what they will cost. The decoder
- * behind it allocates what a length says before it has seen the elements, and knows kinds of values that are not for peers. Used by msgpack-type.ts.
+ * Looks through MessagePack bytes of a peer before anything is made of them: lengths, depth, kinds, texts,
+ * and what they will cost. The decoder behind it allocates what a length says before it has seen the
+ * elements, and knows kinds of values that are not for peers. Used by msgpack-type.ts.
  */
 import { isUtf8 } from 'node:buffer';
 import { CodecError } from '../codec/error.ts';

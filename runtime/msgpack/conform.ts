@@ -1,6 +1,7 @@
 /**
- * Values against the fields of a generated message: what of a value belongs to the message, checked, as a plain object. For messages of a schema that travel as
- * MessagePack; used by msgpack-form.ts on their way out and in.
+ * Values against the fields of a generated message: what of a value belongs to the message, checked, as a
+ * plain object. For messages of a schema that travel as MessagePack; used by msgpack-form.ts on their way out
+ * and in.
  */
 
 import { CodecError, mismatch } from '../codec/error.ts';
@@ -109,8 +110,9 @@ function whatFits(field: Field, value: unknown, origin: Origin, path: string, de
 }
 
 /**
- * The fields that `value` has, without those at their default that have no presence. Nothing of `value` is changed. Throws CodecError for what does not fit
- * its field or is missing, with the field's full name; `name` is that of the field that the message is in.
+ * The fields that `value` has, without those at their default that have no presence. Nothing of `value` is
+ * changed. Throws CodecError for what does not fit its field or is missing, with the field's full name;
+ * `name` is that of the field that the message is in.
  */
 export function conform(
   type: MessageType<object>,

@@ -1,6 +1,7 @@
 /**
- * What a message takes in the heap of who decodes it: an empty object is one byte on the wire and 64 in V8. Counted before anything is decoded, by
- * check.ts; one for the thread, as messages are looked at one after the other.
+ * What a message takes in the heap of who decodes it: an empty object is one byte on the wire and 64 in V8.
+ * Counted before anything is decoded, by check.ts; one for the thread, as messages are looked at one after
+ * the other.
  */
 import { decodedBytesMax } from '../limits.ts';
 
@@ -21,8 +22,8 @@ const field = 16;
 const tableFrom = 64;
 const tableField = 48;
 /**
- * A key that no smaller object of the message has had: V8 makes a description of such objects for each. That is slow rather than large, 10 us
- * where many are different, so it counts for more than its memory.
+ * A key that no smaller object of the message has had: V8 makes a description of such objects for each. That
+ * is slow rather than large, 10 us where many are different, so it counts for more than its memory.
  */
 const newKey = 1024;
 const keyBytesMax = 64;

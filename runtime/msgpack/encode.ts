@@ -1,6 +1,6 @@
 /**
- * Values on their way out: what they may be, how much room they need at most, and which of their `Uint8Array`s are large enough to be
- * sent from where they are. Used by msgpack-type.ts.
+ * Values on their way out: what they may be, how much room they need at most, and which of their
+ * `Uint8Array`s are large enough to be sent from where they are. Used by msgpack-type.ts.
  */
 import { CodecError } from '../codec/error.ts';
 import { nestingMax } from '../codec/limits.ts';
@@ -46,7 +46,10 @@ export class Measure {
     this.#typeName = typeName;
   }
 
-  /** Most bytes that the value takes in memory; plans holes in the sink. Throws CodecError for what cannot be sent. */
+  /**
+   * Most bytes that the value takes in memory; plans holes in the sink. Throws CodecError for what cannot be
+   * sent.
+   */
   of(value: unknown, sink: Sink): number {
     this.#path = [];
     this.#sink = sink;
@@ -137,8 +140,8 @@ export class Measure {
 }
 
 /**
- * The value with null in the place of its large `Uint8Array`s, which go to `lifted`, and with plain ones in the place of those that override something. Nothing of
- * the original is changed.
+ * The value with null in the place of its large `Uint8Array`s, which go to `lifted`, and with plain ones in
+ * the place of those that override something. Nothing of the original is changed.
  */
 export function lift(value: unknown, atLeastBytes: number, lifted: Lifted[], path: Path = []): unknown {
   if (value instanceof Uint8Array) {

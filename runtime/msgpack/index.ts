@@ -1,6 +1,7 @@
 /**
- * `rdma-rpc/msgpack`: services that are defined in TypeScript, without a `.proto`. Clients, handlers, streams, large buffers and errors are the same; what
- * is missing is a schema, so both sides trust each other's types.
+ * `rdma-rpc/msgpack`: services that are defined in TypeScript, without a `.proto`. Clients, handlers,
+ * streams, large buffers and errors are the same; what is missing is a schema, so both sides trust each
+ * other's types.
  */
 
 import { Method } from '../codec/service/method.ts';
@@ -59,8 +60,9 @@ export function bidiStream<Req, Res>(options: MethodSpecOptions = {}): MethodSpe
 const namePattern = /^[A-Za-z_][\w.]{0,254}$/;
 
 /**
- * A service whose messages are plain values: null, undefined, booleans, numbers, bigints of 64 bits, strings, `Uint8Array`, `Date`, arrays and plain objects of
- * them. `name` is its full name, such as `chat.Room`; methods have the names that clients and handlers use. Throws for a bad name.
+ * A service whose messages are plain values: null, undefined, booleans, numbers, bigints of 64 bits, strings,
+ * `Uint8Array`, `Date`, arrays and plain objects of them. `name` is its full name, such as `chat.Room`;
+ * methods have the names that clients and handlers use. Throws for a bad name.
  */
 export function defineService<const S extends Specs>({
   name: fullName,

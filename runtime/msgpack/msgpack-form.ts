@@ -1,13 +1,17 @@
 /**
- * Methods of a .proto whose messages travel as MessagePack (`option (rdma_rpc.preferred_codec) = MSGPACK`): the same types, the bytes of a service without a
- * schema. Called by generated code when its module is loaded.
+ * Methods of a .proto whose messages travel as MessagePack (`option (rdma_rpc.preferred_codec) = MSGPACK`):
+ * the same types, the bytes of a service without a schema. Called by generated code when its module is
+ * loaded.
  */
 import { messageType } from '../codec/message.ts';
 import type { MessageType, MethodForm } from '../codec/types.ts';
 import { conform } from './conform.ts';
 import { msgpackType } from './msgpack-type.ts';
 
-/** A generated message as MessagePack: what it is in TypeScript, by the names of its properties, without fields that are at their default. */
+/**
+ * A generated message as MessagePack: what it is in TypeScript, by the names of its properties, without
+ * fields that are at their default.
+ */
 function typed<T, Init>(type: MessageType<T, Init>): MessageType<T, Init> {
   const { typeName, create, fields } = type;
   const plain = msgpackType<object>(typeName);

@@ -1,9 +1,11 @@
 /**
- * Messages without a schema: the codec that a service of defineService has for its requests and responses. The work is msgpackr's; here is what
- * makes it a MessageType, so that large `Uint8Array`s travel as `bytes` fields of generated messages do, and nothing a peer sends goes unchecked.
+ * Messages without a schema: the codec that a service of defineService has for its requests and responses.
+ * The work is msgpackr's; here is what makes it a MessageType, so that large `Uint8Array`s travel as `bytes`
+ * fields of generated messages do, and nothing a peer sends goes unchecked.
  *
- * On the wire a message is one MessagePack value. One with large binaries is 0xc1 (which begins no value), the length of what follows as u32 in
- * little-endian, the value [message with nil in their places, [[path, length], ...]], and then the binaries.
+ * On the wire a message is one MessagePack value. One with large binaries is 0xc1 (which begins no value),
+ * the length of what follows as u32 in little-endian, the value [message with nil in their places, [[path,
+ * length], ...]], and then the binaries.
  */
 import { Packr, Unpackr } from '#msgpackr';
 import { CodecError } from '../codec/error.ts';
@@ -94,7 +96,10 @@ function decodeLifted(typeName: string, source: Source, at: number, end: number)
   return from === end ? value : refuse('bytes behind the value');
 }
 
-/** The codec of values of type `T`. `typeName` is for errors. What a peer sends is checked for its form, not for being a `T`. */
+/**
+ * The codec of values of type `T`. `typeName` is for errors. What a peer sends is checked for its form, not
+ * for being a `T`.
+ */
 export function msgpackType<T>(typeName: string): MessageType<T, T> {
   return messageType<T, T>({
     typeName,
@@ -106,7 +111,8 @@ export function msgpackType<T>(typeName: string): MessageType<T, T> {
     encodeTo: (message: T, sink: Sink, at: number, limit: number = sink.bytes.length): number => {
       const lifted: Lifted[] = [];
       const apart = sink.gatherBytes !== Number.POSITIVE_INFINITY;
-      // Measuring costs less than packing something large for nothing. With binaries apart, the bound has been asked for.
+      // Measuring costs less than packing something large for nothing. With binaries apart, the bound has
+      // been asked for.
       const measure = new Measure(typeName);
       if (!apart && at + measure.of(message, sink) > limit) return noRoom(sink, at);
       const rest = apart || measure.odd ? lift(message, sink.gatherBytes, lifted) : message;

@@ -1,4 +1,6 @@
-/** `rdma-rpc/reverse`: calls from a server to its clients, over the connections that the clients have made. */
+/**
+ * `rdma-rpc/reverse`: calls from a server to its clients, over the connections that the clients have made.
+ */
 export { peersOf } from './peers.ts';
 export { serveReverse } from './reverse-server.ts';
 export type { Peer, Peers, ReverseOptions, ReverseServer, UnaryClient } from './reverse-type.ts';

@@ -1,6 +1,6 @@
 /**
- * Messages on their way into a stream: pushed by whoever has one, taken by the stream as fast as its other end reads, or taken back before that. Used by
- * both ends of reverse calls.
+ * Messages on their way into a stream: pushed by whoever has one, taken by the stream as fast as its other
+ * end reads, or taken back before that. Used by both ends of reverse calls.
  */
 
 /** What is counted of a message: all that may be large. */

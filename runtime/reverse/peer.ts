@@ -1,6 +1,6 @@
 /**
- * A client that serves calls of its server, as the server sees it: the calls that it has not answered. Made by Peers when the client opens its stream;
- * on the server's JS thread.
+ * A client that serves calls of its server, as the server sees it: the calls that it has not answered. Made
+ * by Peers when the client opens its stream; on the server's JS thread.
  */
 
 import type { CallExtras, CallPlace } from '../client/call-extras.ts';

@@ -1,4 +1,7 @@
-/** The clients of a server that serve calls of it. `peersOf` adds the service that they connect to; on the server's JS thread. */
+/**
+ * The clients of a server that serve calls of it. `peersOf` adds the service that they connect to; on the
+ * server's JS thread.
+ */
 import { EventEmitter } from 'node:events';
 import { inspect } from 'node:util';
 import { clientMethod } from '../client/client-method.ts';
@@ -119,7 +122,10 @@ export class RpcPeers extends EventEmitter<PeerEvents> implements Peers {
   }
 }
 
-/** Adds the service that clients serve through to `server`. When it shuts down, clients leave with their last answer. */
+/**
+ * Adds the service that clients serve through to `server`. When it shuts down, clients leave with their last
+ * answer.
+ */
 export function peersOf(server: Pick<Server, 'add'> & Partial<Pick<Server, 'onShutdown'>>): Peers {
   const peers = new RpcPeers();
   server.onShutdown?.(() => {

@@ -1,6 +1,6 @@
 /**
- * A client that serves calls of its server: opens the stream that they come by, runs their handlers, and opens it anew when the connection was lost. Made by
- * `serveReverse`, on the channel's JS thread.
+ * A client that serves calls of its server: opens the stream that they come by, runs their handlers, and
+ * opens it anew when the connection was lost. Made by `serveReverse`, on the channel's JS thread.
  */
 
 import type { Channel } from '../client/channel-type.ts';
@@ -274,8 +274,9 @@ class RpcReverseServer implements ReverseServer {
 }
 
 /**
- * Serves calls that the server of `channel` makes to this client, over the channel's connection, until `close()`. The server must have `peersOf(server)`. Like a server that
- * listens, it keeps the process alive. One serves on a channel: `ready` of a second rejects with ALREADY_EXISTS.
+ * Serves calls that the server of `channel` makes to this client, over the channel's connection, until
+ * `close()`. The server must have `peersOf(server)`. Like a server that listens, it keeps the process alive.
+ * One serves on a channel: `ready` of a second rejects with ALREADY_EXISTS.
  */
 export function serveReverse(channel: Channel, options: ReverseOptions = {}): ReverseServer {
   return new RpcReverseServer(channel, options);

@@ -1,4 +1,7 @@
-/** Calls from a server to its clients as applications see them: what serveReverse() and peersOf() take and give. The classes behind them are in the files beside this one. */
+/**
+ * Calls from a server to its clients as applications see them: what serveReverse() and peersOf() take and
+ * give. The classes behind them are in the files beside this one.
+ */
 import type { ServiceDefinition } from '../codec/types.ts';
 import type { HandlerContext } from '../core/handler-context.ts';
 import type { Interceptor } from '../core/interceptor.ts';
@@ -56,15 +59,19 @@ export interface Peers {
   /** The peer on whose connection a handler's call came, undefined when it does not serve. */
   of(context: HandlerContext): Peer | undefined;
   /**
-   * A client of `definition` that calls `to`: a peer, or the one that has made a handler's call. `timeoutMs`: default limit of its calls. `interceptors`: around them, the
-   * first is outermost. Throws FAILED_PRECONDITION when the caller does not serve.
+   * A client of `definition` that calls `to`: a peer, or the one that has made a handler's call. `timeoutMs`:
+   * default limit of its calls. `interceptors`: around them, the first is outermost. Throws
+   * FAILED_PRECONDITION when the caller does not serve.
    */
   client<D extends ServiceDefinition>(
     definition: D,
     to: Peer | HandlerContext,
     defaults?: { timeoutMs?: number; interceptors?: readonly Interceptor[] },
   ): UnaryClient<D>;
-  /** Calls `listener` when a client has begun to serve (`peer`), or has ended (`gone`), as an EventEmitter does. */
+  /**
+   * Calls `listener` when a client has begun to serve (`peer`), or has ended (`gone`), as an EventEmitter
+   * does.
+   */
   on(event: keyof PeerEvents, listener: (peer: Peer) => void): this;
   /** The same for the next one only. */
   once(event: keyof PeerEvents, listener: (peer: Peer) => void): this;

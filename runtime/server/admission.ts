@@ -1,6 +1,7 @@
 /**
- * Which requests of a session are run: before anything of them is decoded, so that a flood costs little and their
- * callers may try elsewhere at once. For unary calls and streams; owned by a ServerSession, on its JS thread.
+ * Which requests of a session are run: before anything of them is decoded, so that a flood costs little and
+ * their callers may try elsewhere at once. For unary calls and streams; owned by a ServerSession, on its JS
+ * thread.
  */
 import { clockMs } from '../clock.ts';
 import type { FabricContext } from '../lane/fabric-context.ts';
@@ -71,7 +72,8 @@ export class Admission {
     this.limited = timeoutUs !== givenUs;
     this.deadlineMs = 0;
     if (timeoutUs === 0) return undefined;
-    // Counted from the batch's start, as native code did; handlers of the same batch may have taken long since.
+    // Counted from the batch's start, as native code did; handlers of the same batch may have taken long
+    // since.
     this.deadlineMs = this.#context.batchMs + timeoutUs / 1000;
     const late = this.#mayBeLate(timeoutUs) && clockMs() >= this.deadlineMs;
     return late ? startsLate(path) : undefined;
@@ -98,8 +100,9 @@ export class Admission {
   }
 
   /**
-   * Whether a look at the clock is due. It costs as much as decoding a small request, so a request with time to spare gets one only
-   * now and then: after a few handlers that each blocked for long, one may start late; none that was in a hurry.
+   * Whether a look at the clock is due. It costs as much as decoding a small request, so a request with time
+   * to spare gets one only now and then: after a few handlers that each blocked for long, one may start late;
+   * none that was in a hurry.
    */
   #mayBeLate(timeoutUs: number): boolean {
     if (this.#context.firstOfBatch) return false;

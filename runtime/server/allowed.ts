@@ -1,5 +1,6 @@
 /**
- * Who may have a session: asked once for each connection, when its hello has come and before anything is made for it. Used by a server on its JS thread.
+ * Who may have a session: asked once for each connection, when its hello has come and before anything is made
+ * for it. Used by a server on its JS thread.
  */
 import { controlText, type Hello } from '../control/frames.ts';
 import { RpcError } from '../core/errors/rpc-error.ts';
@@ -101,7 +102,10 @@ export type Authenticate = (
   metadata: Metadata,
 ) => string | undefined | Promise<string | undefined>;
 
-/** Who the peer is by what the application says. Rejects to turn it away: with its own RpcError, or one that tells nothing. */
+/**
+ * Who the peer is by what the application says. Rejects to turn it away: with its own RpcError, or one that
+ * tells nothing.
+ */
 export async function authenticated(
   authenticate: Authenticate,
   peer: KnownPeer,

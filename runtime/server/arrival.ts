@@ -1,6 +1,6 @@
 /**
- * A connection that wants a session: who it is, what it may use, and what becomes of it, which is told once. Made by a server for each connection; on its
- * JS thread.
+ * A connection that wants a session: who it is, what it may use, and what becomes of it, which is told once.
+ * Made by a server for each connection; on its JS thread.
  */
 
 import { levelOf } from '../control/security-level.ts';

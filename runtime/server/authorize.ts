@@ -1,6 +1,7 @@
 /**
- * Who may call which method: option `authorize` of a server. Stands around each handler, outside of its interceptors; servers without the option have nothing of
- * it. Called for each call, on the JS thread of the server.
+ * Who may call which method: option `authorize` of a server. Stands around each handler, outside of its
+ * interceptors; servers without the option have nothing of it. Called for each call, on the JS thread of the
+ * server.
  */
 import type { ServiceDefinition } from '../codec/types.ts';
 import { RpcError } from '../core/errors/rpc-error.ts';
@@ -17,8 +18,8 @@ import type { AnyHandler } from './server-method.ts';
 /** Says whether a peer may call `package.Service/Method`. Only `true` lets it. */
 export type AuthorizeFunction = (peer: PeerInfo, method: string) => boolean | Promise<boolean>;
 /**
- * Identities by `package.Service/Method`, `package.Service/*` or `*`; the closest key counts alone. `*` among the identities: everybody, also those of whom nothing is known. What
- * no key covers nobody may call.
+ * Identities by `package.Service/Method`, `package.Service/*` or `*`; the closest key counts alone. `*` among
+ * the identities: everybody, also those of whom nothing is known. What no key covers nobody may call.
  */
 export type AuthorizeTable = Readonly<Record<string, string | readonly string[]>>;
 
@@ -86,7 +87,10 @@ export class Authorization {
     }
   }
 
-  /** Warns of services in the table that the server does not have: what is misspelt lets nobody in. Once, when it begins to listen. */
+  /**
+   * Warns of services in the table that the server does not have: what is misspelt lets nobody in. Once, when
+   * it begins to listen.
+   */
   warnOfServices(services: readonly ServiceDefinition[], warn: Warn): void {
     const known = services.map(({ fullName }) => fullName);
     const named = new Set(

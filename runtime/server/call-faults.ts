@@ -1,6 +1,6 @@
 /**
- * What a server says of calls that its handlers do not answer: requests that it does not run, and ends that handlers
- * are told of. For unary calls, streams, calls that a client serves, and servers of gRPC.
+ * What a server says of calls that its handlers do not answer: requests that it does not run, and ends that
+ * handlers are told of. For unary calls, streams, calls that a client serves, and servers of gRPC.
  */
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status, type StatusCode } from '../core/errors/status.ts';
@@ -39,7 +39,10 @@ export const undecodableRequest = (cause: unknown): string =>
 
 /** What a caller learns of an error that is no RpcError. */
 export const handlerFailed = (path: string): string => `${path}: the handler failed`;
-/** The same where a handler has returned what its method does not answer with. The values may be nobody's business but the server's. */
+/**
+ * The same where a handler has returned what its method does not answer with. The values may be nobody's
+ * business but the server's.
+ */
 export const unencodable = (path: string): string =>
   `${path}: the response cannot be encoded; the server's log may say why`;
 /** The same where the handler has not run, as the server could not find out whether it may. */

@@ -1,6 +1,7 @@
 /**
- * Who may have a session of a server: what TLS has found, `authenticate`, `allow`, the limit of its address and `quotas`, in that order, before a queue pair is
- * made. Asked for each connection when its hello has come.
+ * Who may have a session of a server: what TLS has found, `authenticate`, `allow`, the limit of its address
+ * and `quotas`, in that order, before a queue pair is made. Asked for each connection when its hello has
+ * come.
  */
 import { peerAddress } from '../control/address.ts';
 import type { Hello } from '../control/frames.ts';

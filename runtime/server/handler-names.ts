@@ -1,6 +1,7 @@
 /**
- * Names in an object of handlers that are no methods: mostly slips, and their methods would answer UNIMPLEMENTED without a word. TypeScript finds them
- * in what is written in place, and nothing in JavaScript. Said once, when handlers are given to a server.
+ * Names in an object of handlers that are no methods: mostly slips, and their methods would answer
+ * UNIMPLEMENTED without a word. TypeScript finds them in what is written in place, and nothing in JavaScript.
+ * Said once, when handlers are given to a server.
  */
 import type { ServiceDefinition } from '../codec/types.ts';
 import { slipOf } from '../core/nearest.ts';
@@ -16,8 +17,8 @@ function functionsOf(object: object): Set<string> {
 }
 
 /**
- * In a class, or beside handlers of all methods, other functions are helpers; elsewhere an unknown name is told of, and one that looks like a method
- * without a handler always is.
+ * In a class, or beside handlers of all methods, other functions are helpers; elsewhere an unknown name is
+ * told of, and one that looks like a method without a handler always is.
  */
 export function warnOfNames(service: ServiceDefinition, handlers: object, warn: Warn): void {
   const given = functionsOf(handlers);

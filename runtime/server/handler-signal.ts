@@ -1,6 +1,7 @@
 /**
- * The signal of a handler's context. What its listeners throw, or reject with, would end the process: that is what an EventTarget does with it, and this package
- * is who fires the signal. So each listener is called as every function of the application is. Made by the contexts of handlers, here and over gRPC.
+ * The signal of a handler's context. What its listeners throw, or reject with, would end the process: that is
+ * what an EventTarget does with it, and this package is who fires the signal. So each listener is called as
+ * every function of the application is. Made by the contexts of handlers, here and over gRPC.
  */
 import { guardedInRoot } from '../core/foreign.ts';
 

@@ -20,7 +20,10 @@ noCheck.left = 0;
 
 const codecNames = { PROTOBUF: 'protobuf', MSGPACK: 'MessagePack' } as const;
 
-/** What a server takes of a method: clients that are older than the option, and gRPC, have its messages in protobuf. */
+/**
+ * What a server takes of a method: clients that are older than the option, and gRPC, have its messages in
+ * protobuf.
+ */
 function formsOf(method: MethodDefinition): readonly MethodForm[] {
   return method.preferred === undefined ? [method] : [method, method.preferred];
 }
@@ -29,7 +32,10 @@ export class HandlerTable {
   readonly limits: TimeLimits;
   readonly #services = new Set<string>();
   readonly #paths = new Map<number, string>();
-  /** Ids that methods would have with messages in a codec that they are not taken in here, and what is to be said then. */
+  /**
+   * Ids that methods would have with messages in a codec that they are not taken in here, and what is to be
+   * said then.
+   */
   readonly #otherCodecs = new Map<number, string>();
   readonly #methods = new Map<number, ServerMethod>();
   readonly #streams = new Map<number, StreamMethod>();
@@ -48,7 +54,10 @@ export class HandlerTable {
     this.#warn = warn;
   }
 
-  /** Adds the methods of `service` that `handlers` has; the others answer UNIMPLEMENTED. All or nothing: throws before it adds any. */
+  /**
+   * Adds the methods of `service` that `handlers` has; the others answer UNIMPLEMENTED. All or nothing:
+   * throws before it adds any.
+   */
   add(service: ServiceDefinition, handlers: object, interceptors: readonly Interceptor[] = []): void {
     if (typeof handlers !== 'object' || handlers === null) {
       throw new TypeError(`${service.fullName}: handlers must be an object or a class instance`);

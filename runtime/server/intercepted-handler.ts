@@ -1,6 +1,6 @@
 /**
- * A handler with interceptors around it, in the shape of a handler: the rest of the server does not know of them. Made by `server.add` for services that
- * have some.
+ * A handler with interceptors around it, in the shape of a handler: the rest of the server does not know of
+ * them. Made by `server.add` for services that have some.
  */
 
 import type { MethodDefinition, ServiceDefinition } from '../codec/types.ts';
@@ -32,8 +32,9 @@ interface HandledCall extends ChainedCall {
 type HandledRequest = ChainedRequest<HandledCall>;
 
 /**
- * The signal is made when an interceptor asks for it: those that do not should not pay for it. A property of the request itself, since copies
- * (`{ ...request }`) have no others; and one function for all requests, since V8 makes a class of objects for each other one.
+ * The signal is made when an interceptor asks for it: those that do not should not pay for it. A property of
+ * the request itself, since copies (`{ ...request }`) have no others; and one function for all requests,
+ * since V8 makes a class of objects for each other one.
  */
 const lazySignal: PropertyDescriptor & ThisType<RpcRequest> = {
   get() {
@@ -56,7 +57,10 @@ export function interceptedHandler(
 
   const chain = compose(method.fullName, interceptors, stream ? carryOutStream : carryOutUnary);
 
-  /** The call that a request belongs to; its handler is going to see what interceptors have made of the request. */
+  /**
+   * The call that a request belongs to; its handler is going to see what interceptors have made of the
+   * request.
+   */
   function adopted(request: HandledRequest): ServerCall {
     checkedRequest(method, request);
     const call = request.context;
@@ -144,7 +148,8 @@ export function interceptedHandler(
   }
 
   async function single(given: unknown, context: ServerCall): Promise<unknown> {
-    // Not by way of respond(): every unary call comes here, and one more async function takes as long as many interceptors.
+    // Not by way of respond(): every unary call comes here, and one more async function takes as long as many
+    // interceptors.
     const response = checkedResponse(method, await chain(requestOf(given, context)));
     context.answerWith(response.header, response.trailer);
     const { message } = response;

@@ -1,6 +1,7 @@
 /**
- * The asynchronous handlers that a server runs, over all of its sessions. Past the limit requests are turned away while they cost nothing
- * yet. Synchronous handlers are done before the next request is looked at, so they do not count.
+ * The asynchronous handlers that a server runs, over all of its sessions. Past the limit requests are turned
+ * away while they cost nothing yet. Synchronous handlers are done before the next request is looked at, so
+ * they do not count.
  */
 export class Load {
   readonly #max: number;

@@ -11,7 +11,10 @@ export class PeerCounts {
     this.#max = max;
   }
 
-  /** Counts a connection until it is closed. Without an address (unix sockets) there is nothing to count by. Returns why there is no room. */
+  /**
+   * Counts a connection until it is closed. Without an address (unix sockets) there is nothing to count by.
+   * Returns why there is no room.
+   */
   enter(address: string, duplex: Duplex): RpcError | undefined {
     if (address === '') return undefined;
     // It would be counted for ever.

@@ -1,6 +1,6 @@
 /**
- * What each identity may use of a server: option `quotas`. An identity has an account, which all its sessions share, so that it harms nobody but itself. Kept by
- * a server, on its JS thread.
+ * What each identity may use of a server: option `quotas`. An identity has an account, which all its sessions
+ * share, so that it harms nobody but itself. Kept by a server, on its JS thread.
  */
 
 import type { Duplex } from 'node:stream';
@@ -16,7 +16,10 @@ import { NotAdmitted } from './allowed.ts';
 import { exhausted, type Refusal } from './call-faults.ts';
 import { TokenBucket } from './token-bucket.ts';
 
-/** What one identity may use; without a number there is no such limit. Those of whom nothing is known share one account. */
+/**
+ * What one identity may use; without a number there is no such limit. Those of whom nothing is known share
+ * one account.
+ */
 export interface Quotas {
   /** Connections at once, those in their handshake included. */
   sessionsMax?: number;
@@ -28,9 +31,9 @@ export interface Quotas {
    */
   bytesPerSecondMax?: number;
   /**
-   * Arena memory that large requests of one session may hold: until their handlers are done with them, and have
-   * released or forgotten what they kept. Its large answers may hold as much again, until the client has taken
-   * them; one that is larger goes alone.
+   * Arena memory that large requests of one session may hold: until their handlers are done with them, and
+   * have released or forgotten what they kept. Its large answers may hold as much again, until the client has
+   * taken them; one that is larger goes alone.
    */
   arenaBytesMax?: number;
 }

@@ -1,6 +1,7 @@
 /**
- * The lease of a request whose memory comes back with its call (option `requestMemory`): when nobody reads it any
- * more, the handler that an interceptor no longer waits for included. Owned by a ServerCall, on its JS thread.
+ * The lease of a request whose memory comes back with its call (option `requestMemory`): when nobody reads it
+ * any more, the handler that an interceptor no longer waits for included. Owned by a ServerCall, on its JS
+ * thread.
  */
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status } from '../core/errors/status.ts';

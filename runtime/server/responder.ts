@@ -1,6 +1,7 @@
 /**
- * Sends what a server session answers: responses, errors, refusals. Those that find no send slot, or no memory, wait here, never more
- * than the session has calls in flight. Owned by a ServerSession, on its JS thread.
+ * Sends what a server session answers: responses, errors, refusals. Those that find no send slot, or no
+ * memory, wait here, never more than the session has calls in flight. Owned by a ServerSession, on its JS
+ * thread.
  */
 
 import { abortCode, RpcError } from '../core/errors/rpc-error.ts';
@@ -139,8 +140,8 @@ export class Responder implements SlotWaiter, Answering {
   }
 
   /**
-   * Answers a call whose deadline has passed before its handler was done. Where the deadline is the client's, that says the same itself and may have done so:
-   * what the handler has set goes with neither.
+   * Answers a call whose deadline has passed before its handler was done. Where the deadline is the client's,
+   * that says the same itself and may have done so: what the handler has set goes with neither.
    */
   outOfTime(call: ServerCall, reason: RpcError): void {
     call.finish();

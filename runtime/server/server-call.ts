@@ -1,6 +1,7 @@
 /**
- * One request on the server, from its event to its response. It is also the `context` that the handler gets: what a handler does not ask for
- * (metadata, signal, trailer) is not made. Owned by its ServerSession, on its JS thread.
+ * One request on the server, from its event to its response. It is also the `context` that the handler gets:
+ * what a handler does not ask for (metadata, signal, trailer) is not made. Owned by its ServerSession, on its
+ * JS thread.
  */
 import { clockMs } from '../clock.ts';
 import { ContextValues } from '../core/context-values.ts';
@@ -18,7 +19,10 @@ import { handlerController } from './handler-signal.ts';
 import { RequestLease } from './request-lease.ts';
 import type { ServerMethod } from './server-method.ts';
 
-/** What only some calls have. One is made per call that has any of it, so that the others stay small: every request makes a ServerCall. */
+/**
+ * What only some calls have. One is made per call that has any of it, so that the others stay small: every
+ * request makes a ServerCall.
+ */
 class Asked {
   metadata: Metadata | undefined;
   header: Metadata | undefined;
@@ -40,7 +44,10 @@ class Asked {
 /** Where a call came by. */
 export interface CallOwner {
   readonly peer: PeerInfo;
-  /** The deadline has passed, and the handler knows: the call is to be answered with `reason`. Not asked for calls that opened a stream. */
+  /**
+   * The deadline has passed, and the handler knows: the call is to be answered with `reason`. Not asked for
+   * calls that opened a stream.
+   */
   onLate(call: ServerCall, reason: RpcError): void;
 }
 
@@ -160,7 +167,10 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
     return more.controller.signal;
   }
 
-  /** From now on the handler sees what interceptors have made of the request. `own`: it is the request itself, and no copy of it. */
+  /**
+   * From now on the handler sees what interceptors have made of the request. `own`: it is the request itself,
+   * and no copy of it.
+   */
   adopt(
     request: { metadata: Metadata; values: ContextValues; signal: AbortSignal | undefined },
     own: boolean,
@@ -184,7 +194,10 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
     return this.deadlineMs === 0 ? undefined : Math.max(0, this.deadlineMs - clockMs());
   }
 
-  /** The same when the request has just come, by the clock of that turn: to read one costs as much as an interceptor. */
+  /**
+   * The same when the request has just come, by the clock of that turn: to read one costs as much as an
+   * interceptor.
+   */
   timeoutAtFirstMs(): number | undefined {
     return this.deadlineMs === 0 ? undefined : Math.max(0, this.deadlineMs - deadlines.now);
   }
@@ -200,7 +213,10 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
     return header;
   }
 
-  /** A handler that hears of it here may do so before the client does: whatever it answers then must not be taken for an answer in time. */
+  /**
+   * A handler that hears of it here may do so before the client does: whatever it answers then must not be
+   * taken for an answer in time.
+   */
   onDeadline(): void {
     this.#timer = -1;
     const asked = this.#asked;

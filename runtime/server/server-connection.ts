@@ -1,6 +1,6 @@
 /**
- * One connection of a server: the session, the sideband link that it lives and dies with, and how it comes to its end: age, idleness,
- * shutdown. Made by a server when a client's queue pair has been connected.
+ * One connection of a server: the session, the sideband link that it lives and dies with, and how it comes to
+ * its end: age, idleness, shutdown. Made by a server when a client's queue pair has been connected.
  */
 import { controlText } from '../control/frames.ts';
 import type { Link } from '../control/link.ts';
@@ -21,7 +21,10 @@ export class ServerConnection {
   readonly session: ServerSession;
   readonly link: Link;
   readonly prepared: Prepared;
-  /** The handshake is over: from now on session and link end together. Until then the client may try another fabric. */
+  /**
+   * The handshake is over: from now on session and link end together. Until then the client may try another
+   * fabric.
+   */
   ready = false;
   #leaving = false;
   #onLeaving: ((calls: number) => void) | undefined;
@@ -50,8 +53,9 @@ export class ServerConnection {
   }
 
   /**
-   * Asks the client to make no more calls and to go after its last answer. All that it has made by the time it reads that are served, however long they take to
-   * come: it says how many they are. From one that does not say so, those that come long after are turned away, so it may make them elsewhere.
+   * Asks the client to make no more calls and to go after its last answer. All that it has made by the time
+   * it reads that are served, however long they take to come: it says how many they are. From one that does
+   * not say so, those that come long after are turned away, so it may make them elsewhere.
    */
   leave(reason: string): void {
     if (this.#leaving) return;
@@ -63,8 +67,9 @@ export class ServerConnection {
   }
 
   /**
-   * The client has read that, and says how many calls it will have made. Those that are yet to come are under way by now, so there
-   * are no more than may be in flight: a client that names a larger number is turned away all the same. Returns false when nobody has asked.
+   * The client has read that, and says how many calls it will have made. Those that are yet to come are under
+   * way by now, so there are no more than may be in flight: a client that names a larger number is turned
+   * away all the same. Returns false when nobody has asked.
    */
   leaving(calls: number): boolean {
     const { inflightMax, streamsMax } = this.prepared;

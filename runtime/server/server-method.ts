@@ -1,4 +1,7 @@
-/** A method as a server has it: its types, its handler, and what is to be looked at. Made by Handlers, read for each request. */
+/**
+ * A method as a server has it: its types, its handler, and what is to be looked at. Made by Handlers, read
+ * for each request.
+ */
 import type { MessageType } from '../codec/types.ts';
 import type { HandlerContext } from '../core/handler-context.ts';
 import type { MessageCheck } from '../core/message-check.ts';

@@ -1,6 +1,7 @@
 /**
- * The server half of a session: takes each request to its handler and the handler's result back. Sync handlers answer within the
- * event's callback; async ones are kept in a list until they are done. Owned by a server, on its JS thread.
+ * The server half of a session: takes each request to its handler and the handler's result back. Sync
+ * handlers answer within the event's callback; async ones are kept in a list until they are done. Owned by a
+ * server, on its JS thread.
  */
 
 import type { RpcError } from '../core/errors/rpc-error.ts';
@@ -58,7 +59,9 @@ export interface ServerSessionListener {
 export class ServerSession implements SessionOwner, CallOwner {
   readonly target: Target;
   readonly peer: KnownPeer;
-  /** Makes what its streams need, if it may have any: when the first one comes, as most sessions have none. */
+  /**
+   * Makes what its streams need, if it may have any: when the first one comes, as most sessions have none.
+   */
   makeParts: (() => ServerParts) | undefined;
 
   /** Leases of requests end with their calls. */
@@ -247,7 +250,8 @@ export class ServerSession implements SessionOwner, CallOwner {
 
   #run(call: ServerCall, request: unknown): void {
     const { handler, self, oneWay } = call.definition;
-    // The caller learns that the request is here, and no more. Handlers that run on count as any others, so a flood is turned away.
+    // The caller learns that the request is here, and no more. Handlers that run on count as any others, so a
+    // flood is turned away.
     if (oneWay) this.#responder.accept(call);
     let result: unknown;
     let promise: Promise<unknown> | undefined;

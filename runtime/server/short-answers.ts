@@ -22,8 +22,8 @@ export interface Answering {
 }
 
 /**
- * When to stop waiting. Before the caller's own deadline, since who has given up hears nothing of a small call any more: a tenth of the
- * time that is left goes to telling what was missing.
+ * When to stop waiting. Before the caller's own deadline, since who has given up hears nothing of a small
+ * call any more: a tenth of the time that is left goes to telling what was missing.
  */
 function lastMoment(call: ServerCall, nowMs: number): number {
   const limitMs = nowMs + memoryWaitMs;
@@ -71,7 +71,10 @@ export class ShortAnswers implements SlotWaiter {
     this.#owner = owner;
   }
 
-  /** The response found no room for so many bytes: it stays at the head, or becomes the last. False: that much there never is. */
+  /**
+   * The response found no room for so many bytes: it stays at the head, or becomes the last. False: that much
+   * there never is.
+   */
   add(call: ServerCall, response: unknown, bytes: number): boolean {
     // Without a lease nobody holds what it could wait for: it is the system that gives none. A registration
     // (0) ends by itself.

@@ -1,7 +1,8 @@
 /**
- * Tells an application that reads a request after its call, whose memory has been given back: what it finds there is
- * empty. The first such requests of each method are looked at, as a handler does so in the first or in none; one
- * warning names the method, the field and what to do. Made by HandlerTable for each method, used by RequestLease.
+ * Tells an application that reads a request after its call, whose memory has been given back: what it finds
+ * there is empty. The first such requests of each method are looked at, as a handler does so in the first or
+ * in none; one warning names the method, the field and what to do. Made by HandlerTable for each method, used
+ * by RequestLease.
  */
 import { isDetached } from '../codec/memory/lent.ts';
 import { processWarning, type Warn } from '../core/warnings.ts';

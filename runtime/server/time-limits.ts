@@ -1,6 +1,6 @@
 /**
- * How long calls may take as the server sees it, beside what their clients say. Such a limit is kept by the server: it answers when the time is over, since
- * the client waits for longer, or for ever.
+ * How long calls may take as the server sees it, beside what their clients say. Such a limit is kept by the
+ * server: it answers when the time is over, since the client waits for longer, or for ever.
  */
 
 import type { SessionOptions } from '../native.ts';
@@ -25,7 +25,10 @@ export class TimeLimits {
     };
   }
 
-  /** The limit of a call, in microseconds, from what its client gave; 0 is none. A different one is the server's own. */
+  /**
+   * The limit of a call, in microseconds, from what its client gave; 0 is none. A different one is the
+   * server's own.
+   */
   limitUs(givenUs: number): number {
     if (givenUs === 0) return this.#defaultUs;
     return Math.min(givenUs, this.#maxUs);

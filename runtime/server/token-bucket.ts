@@ -1,7 +1,8 @@
 /**
- * So much of something a second, and at most a second's worth at once. What comes in one piece may be larger than that: what is missing is then paid off before
- * anything more is had. Used by the accounts of identities. Times are those of `clockMs()`, or of the
- * batch that is worked on, which lie a little before it: one before the last changes nothing.
+ * So much of something a second, and at most a second's worth at once. What comes in one piece may be larger
+ * than that: what is missing is then paid off before anything more is had. Used by the accounts of
+ * identities. Times are those of `clockMs()`, or of the batch that is worked on, which lie a little before
+ * it: one before the last changes nothing.
  */
 export class TokenBucket {
   #perSecond: number;

@@ -1,4 +1,7 @@
-/** What reflection looks up: files by name, by the symbols that they declare, and extensions by the message that they extend. Made of the files of services. */
+/**
+ * What reflection looks up: files by name, by the symbols that they declare, and extensions by the message
+ * that they extend. Made of the files of services.
+ */
 import type { FileDescriptor } from '../codec/file-descriptor.ts';
 import { type EnumNames, type FieldName, FileNames, type MessageNames } from './gen/symbols.rdma.ts';
 
@@ -22,7 +25,10 @@ export class DescriptorIndex {
     return this.#files.get(name);
   }
 
-  /** The file that declares a service, method, message, field, oneof, enum, enum value or extension, by full name. */
+  /**
+   * The file that declares a service, method, message, field, oneof, enum, enum value or extension, by full
+   * name.
+   */
   declaring(symbol: string): FileDescriptor | undefined {
     return this.#symbols.get(symbol.startsWith('.') ? symbol.slice(1) : symbol);
   }

@@ -1,6 +1,6 @@
 /**
- * Health over plain HTTP on a port of its own, for probes that speak nothing else (Kubernetes, load balancers): `/healthz` tells that
- * the process is alive, `/readyz` whether it wants calls.
+ * Health over plain HTTP on a port of its own, for probes that speak nothing else (Kubernetes, load
+ * balancers): `/healthz` tells that the process is alive, `/readyz` whether it wants calls.
  */
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -62,8 +62,9 @@ function respond(response: ServerResponse, [code, text]: [number, string]): void
 }
 
 /**
- * `GET /healthz`: 200. `GET /readyz` and `/readyz?service=NAME`: 200 when serving, 503 when not, 404 for a service that is not there. Does not keep the
- * process alive. It outlives `server.shutdown()`, so that probes see the drain: close it afterwards. Rejects when the port is in use.
+ * `GET /healthz`: 200. `GET /readyz` and `/readyz?service=NAME`: 200 when serving, 503 when not, 404 for a
+ * service that is not there. Does not keep the process alive. It outlives `server.shutdown()`, so that probes
+ * see the drain: close it afterwards. Rejects when the port is in use.
  */
 export async function serveHealthHttp(
   health: HealthSource,

@@ -1,4 +1,7 @@
-/** The handlers of grpc.health.v1, and what the application has said of its services. Made by healthOf(), on the server's JS thread. */
+/**
+ * The handlers of grpc.health.v1, and what the application has said of its services. Made by healthOf(), on
+ * the server's JS thread.
+ */
 
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status } from '../core/errors/status.ts';

@@ -1,4 +1,7 @@
-/** Who knows how a server does: a Health, or anything else, such as the main thread of several workers. What health-http.ts asks. */
+/**
+ * Who knows how a server does: a Health, or anything else, such as the main thread of several workers. What
+ * health-http.ts asks.
+ */
 
 export type ServingStatus = 'SERVING' | 'NOT_SERVING' | 'UNKNOWN';
 
@@ -10,8 +13,9 @@ export interface HealthSource {
 /** What a server says of itself and its services: what healthOf() gives. */
 export interface Health extends HealthSource {
   /**
-   * What the service answers for `service` (full name; empty: the server as a whole, which says nothing about the others) from now on. Services of the server are SERVING
-   * until this says otherwise; any other name may be used too. Everything is NOT_SERVING once the server is shutting down.
+   * What the service answers for `service` (full name; empty: the server as a whole, which says nothing about
+   * the others) from now on. Services of the server are SERVING until this says otherwise; any other name may
+   * be used too. Everything is NOT_SERVING once the server is shutting down.
    */
   setStatus(service: string, status: ServingStatus): this;
   /** Undefined for a service that the server does not have. */

@@ -1,6 +1,7 @@
 /**
- * `rdma-rpc/reflection`: the standard reflection service, grpc.reflection.v1. Tools ask it what a server has; it answers from the descriptors that generated
- * code carries. Anybody who can connect can ask, so it is only there when the application adds it.
+ * `rdma-rpc/reflection`: the standard reflection service, grpc.reflection.v1. Tools ask it what a server has;
+ * it answers from the descriptors that generated code carries. Anybody who can connect can ask, so it is only
+ * there when the application adds it.
  */
 import type { FileDescriptor } from '../codec/file-descriptor.ts';
 import type { ServiceDefinition } from '../codec/types.ts';
@@ -116,7 +117,10 @@ class Reflection {
   }
 }
 
-/** Adds the reflection service to a server: it tells of all services that the server has, those added later too. Throws when it has been added already. */
+/**
+ * Adds the reflection service to a server: it tells of all services that the server has, those added later
+ * too. Throws when it has been added already.
+ */
 export function addReflection(server: Server): void {
   server.add(ServerReflectionDefinition, new Reflection(() => server.services) as object);
 }

@@ -1,6 +1,6 @@
 /**
- * Takes parts apart on arrival: header, metadata behind it, messages. Owned by the streams of a session, on its JS thread; what it
- * returns is the caller's, nothing refers to the receive slab.
+ * Takes parts apart on arrival: header, metadata behind it, messages. Owned by the streams of a session, on
+ * its JS thread; what it returns is the caller's, nothing refers to the receive slab.
  */
 import { CodecError } from '../codec/error.ts';
 import type { MessageType } from '../codec/types.ts';
@@ -36,7 +36,9 @@ export class IncomingParts {
     return this.header.read(bytes, this.#metadataAt(at), this.#events[at + Ev.metadataBytes]!);
   }
 
-  /** A copy of the metadata entries behind the header, undefined for none, a text for why they are malformed. */
+  /**
+   * A copy of the metadata entries behind the header, undefined for none, a text for why they are malformed.
+   */
   entries(at: number, response = false): Uint8Array | string | undefined {
     const length = this.#events[at + Ev.metadataBytes]!;
     if (length <= partHeaderBytes) return undefined;
@@ -67,7 +69,10 @@ export class IncomingParts {
     return { messages: this.messages(at, type), last: header.last, token: 0, copied: this.copied };
   }
 
-  /** The messages of the part whose header was read last. Throws CodecError; its memory has then been given back. */
+  /**
+   * The messages of the part whose header was read last. Throws CodecError; its memory has then been given
+   * back.
+   */
   messages(at: number, type: MessageType<unknown, never>): readonly unknown[] {
     const { count, packed } = this.header;
     this.copied = undefined;

@@ -1,6 +1,6 @@
 /**
- * The 12 bytes that begin the metadata of every part of a stream (docs/WIRE.md): which stream, which of its parts, what is in it. Written
- * and read by both ends of a stream, on the JS thread.
+ * The 12 bytes that begin the metadata of every part of a stream (docs/WIRE.md): which stream, which of its
+ * parts, what is in it. Written and read by both ends of a stream, on the JS thread.
  */
 import { readWord, writeWord } from '../codec/memory/word.ts';
 
@@ -22,8 +22,9 @@ export const packedLengthBytes = 2;
 export const pushMethod = 2;
 
 /**
- * Method word of a PULL. Not the method's own id, which the OPEN has: the native predictor of large responses learns by this word, and only the
- * answers of PULLs are ever large. An OPEN must never be given memory for its answer, as that could delay it behind its own parts.
+ * Method word of a PULL. Not the method's own id, which the OPEN has: the native predictor of large responses
+ * learns by this word, and only the answers of PULLs are ever large. An OPEN must never be given memory for
+ * its answer, as that could delay it behind its own parts.
  */
 export function pullMethod(id: number): number {
   return (id ^ 1) >>> 0;

@@ -1,6 +1,7 @@
 /**
- * Takes messages out of an application's iterable and gives them to a stream's writer, as fast as the writer takes them. Used by both ends: requests of
- * a client, responses of a handler. Errors of the application come out through the owner, never as rejections that nobody handles.
+ * Takes messages out of an application's iterable and gives them to a stream's writer, as fast as the writer
+ * takes them. Used by both ends: requests of a client, responses of a handler. Errors of the application come
+ * out through the owner, never as rejections that nobody handles.
  */
 import type { Scope } from '../core/scopes.ts';
 import type { StreamWriter } from './stream-writer.ts';
@@ -65,7 +66,10 @@ export class Producer {
     this.#scope.run(this.#sync ? this.#runSync : this.#ask, this, iterator);
   }
 
-  /** Takes no more; the iterable gets its `return()`. What this gives resolves when it has come to its end, which a generator that awaits something does later. */
+  /**
+   * Takes no more; the iterable gets its `return()`. What this gives resolves when it has come to its end,
+   * which a generator that awaits something does later.
+   */
   stop(): Promise<unknown> | undefined {
     const iterator = this.#iterator;
     if (iterator === undefined) return undefined;

@@ -1,6 +1,7 @@
 /**
- * A message that must not end its stream when it cannot be sent: it says what is to be done instead, and the stream goes on without it. Used by both
- * ends of a stream, for messages that are calls of their own (runtime/reverse).
+ * A message that must not end its stream when it cannot be sent: it says what is to be done instead, and the
+ * stream goes on without it. Used by both ends of a stream, for messages that are calls of their own
+ * (runtime/reverse).
  */
 
 /** Why native code would not send it. */

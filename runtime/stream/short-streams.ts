@@ -1,7 +1,8 @@
 /**
- * The streams of one session that have found no room in the arena for their next message. They wait in order. When memory comes free,
- * streams are tried from the head on, until one finds none again: each attempt encodes a message, so hundreds of streams that wait would
- * otherwise take the loop from everybody else with each block that comes free. Both ends have one; on the JS thread of their session.
+ * The streams of one session that have found no room in the arena for their next message. They wait in order.
+ * When memory comes free, streams are tried from the head on, until one finds none again: each attempt
+ * encodes a message, so hundreds of streams that wait would otherwise take the loop from everybody else with
+ * each block that comes free. Both ends have one; on the JS thread of their session.
  */
 import type { SlotWaiter } from '../lane/after-batch.ts';
 import type { FabricContext } from '../lane/fabric-context.ts';
@@ -16,7 +17,10 @@ export class ShortStreams<S extends SlotWaiter> implements SlotWaiter {
   readonly #waiting = new Set<S>();
   /** The one that is tried once more. */
   #trying: S | undefined;
-  /** What has come of that: it waits again, for memory and not for a registration, and it has sent something before. */
+  /**
+   * What has come of that: it waits again, for memory and not for a registration, and it has sent something
+   * before.
+   */
   #waits = false;
   #stillShort = false;
   #moved = false;
@@ -30,7 +34,10 @@ export class ShortStreams<S extends SlotWaiter> implements SlotWaiter {
     return this.#waiting.size;
   }
 
-  /** The stream is tried again when memory is back: it keeps its place, or becomes the last. Returns false when none will come by itself. */
+  /**
+   * The stream is tried again when memory is back: it keeps its place, or becomes the last. Returns false
+   * when none will come by itself.
+   */
   add(stream: S): boolean {
     if (!this.#context.awaitMemory(this)) return false;
     if (this.#trying === stream) {

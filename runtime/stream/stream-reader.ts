@@ -1,6 +1,7 @@
 /**
- * One direction of a stream, receiving: puts parts in order and hands their messages to the application, as an async iterator that is written by
- * hand, since its `next()` is the hot path. Both ends of a stream have one; it knows neither of them. On the JS thread of its session.
+ * One direction of a stream, receiving: puts parts in order and hands their messages to the application, as
+ * an async iterator that is written by hand, since its `next()` is the hot path. Both ends of a stream have
+ * one; it knows neither of them. On the JS thread of its session.
  */
 import { failCall, inNextTurn } from '../core/errors/failing.ts';
 import { leaseOf } from '../core/lease.ts';

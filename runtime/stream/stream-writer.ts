@@ -1,6 +1,7 @@
 /**
- * One direction of a stream, sending: packs small messages into parts and sends a part when it is full or the turn ends, as far as there are
- * credits. Both ends of a stream have one; it knows neither of them. On the JS thread of its session.
+ * One direction of a stream, sending: packs small messages into parts and sends a part when it is full or the
+ * turn ends, as far as there are credits. Both ends of a stream have one; it knows neither of them. On the JS
+ * thread of its session.
  */
 
 import { encodeMeasured } from '../codec/measured.ts';
@@ -16,8 +17,9 @@ import { atTurnEnd } from './turn-end.ts';
 /** Who sends the parts. */
 export interface PartPort {
   /**
-   * Sends part `sequence` if there is a credit for it; false: nothing has happened, `onCredit()` of the writer is called when that may have
-   * changed; `refused`: the message will never go, and the next one may. Throws when the message cannot be encoded.
+   * Sends part `sequence` if there is a credit for it; false: nothing has happened, `onCredit()` of the
+   * writer is called when that may have changed; `refused`: the message will never go, and the next one may.
+   * Throws when the message cannot be encoded.
    */
   sendPart(
     sequence: number,
@@ -75,7 +77,10 @@ export class StreamWriter {
     this.#port = port;
   }
 
-  /** Takes a message. False: no more until `onWritable`. Throws what its encoder throws; the message is then not part of the stream. */
+  /**
+   * Takes a message. False: no more until `onWritable`. Throws what its encoder throws; the message is then
+   * not part of the stream.
+   */
   write(message: unknown): boolean {
     if (!this.#begun) {
       this.#begun = true;
@@ -88,14 +93,19 @@ export class StreamWriter {
     return false;
   }
 
-  /** An empty part goes ahead of the first message: it has something else to carry. No effect behind the first part. */
+  /**
+   * An empty part goes ahead of the first message: it has something else to carry. No effect behind the first
+   * part.
+   */
   lead(): void {
     if (this.#done || this.#sequence !== 0) return;
     this.#leads = true;
     this.#sendLead();
   }
 
-  /** The part that `sendPart` was asked to send has gone without its message, which comes with the next one. */
+  /**
+   * The part that `sendPart` was asked to send has gone without its message, which comes with the next one.
+   */
   skip(): void {
     this.#sequence = (this.#sequence + 1) >>> 0;
   }

@@ -1,6 +1,6 @@
 /**
- * Runs things when the JS of this turn has come to rest: all promises that could go on have gone on. Stream writers collect until then, so
- * that messages produced together travel together. One list per JS thread.
+ * Runs things when the JS of this turn has come to rest: all promises that could go on have gone on. Stream
+ * writers collect until then, so that messages produced together travel together. One list per JS thread.
  */
 
 export interface TurnListener {

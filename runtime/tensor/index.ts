@@ -1,6 +1,7 @@
 /**
- * `rdma-rpc/tensor`: `bytes` fields as typed arrays, and typed arrays as `bytes`, over the same memory. Each function throws a RangeError that says what to do
- * where the length is no whole number of elements or the value begins where none can. Elements are little-endian, as the host's are.
+ * `rdma-rpc/tensor`: `bytes` fields as typed arrays, and typed arrays as `bytes`, over the same memory. Each
+ * function throws a RangeError that says what to do where the length is no whole number of elements or the
+ * value begins where none can. Elements are little-endian, as the host's are.
  */
 import { type ArrayClass, arrayOver, bytesOf } from '../codec/typed-array.ts';
 

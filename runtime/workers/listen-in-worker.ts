@@ -14,8 +14,9 @@ function controlPort(): MessagePort {
 }
 
 /**
- * Instead of `server.listen(address)` in a worker that serveWorkers() has started: connections come from there, and so does the order to shut
- * down. A worker that shuts its server down by itself is replaced. Throws in any other thread, and when no fabric can be opened.
+ * Instead of `server.listen(address)` in a worker that serveWorkers() has started: connections come from
+ * there, and so does the order to shut down. A worker that shuts its server down by itself is replaced.
+ * Throws in any other thread, and when no fabric can be opened.
  */
 export function listenInWorker(given: Server): void {
   const port = controlPort();

@@ -1,4 +1,7 @@
-/** What the main thread and a worker of serveWorkers() tell each other, over a port that the worker finds in its workerData. */
+/**
+ * What the main thread and a worker of serveWorkers() tell each other, over a port that the worker finds in
+ * its workerData.
+ */
 import type { MessagePort } from 'node:worker_threads';
 import type { SocketAddresses } from './port-duplex.ts';
 
@@ -13,7 +16,10 @@ export type ToWorker =
   | { readonly type: 'ask' }
   | { readonly type: 'shutdown'; readonly graceMs: number };
 
-/** `ready`: the worker takes connections; `here`: it has been asked; `stopping`: no more. When its server has been shut down it closes the port. */
+/**
+ * `ready`: the worker takes connections; `here`: it has been asked; `stopping`: no more. When its server has
+ * been shut down it closes the port.
+ */
 export interface ToMain {
   readonly type: 'ready' | 'here' | 'stopping';
 }

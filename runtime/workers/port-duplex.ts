@@ -1,7 +1,8 @@
 /**
- * A byte stream over a MessagePort: what a worker gets instead of the sideband socket, which cannot leave the main thread. Both threads hold
- * one, the main thread's is piped to the socket. One chunk at a time is on its way in each direction, so a peer that sends faster than the
- * worker reads fills its own socket and nothing else. Control frames only: no call passes here.
+ * A byte stream over a MessagePort: what a worker gets instead of the sideband socket, which cannot leave the
+ * main thread. Both threads hold one, the main thread's is piped to the socket. One chunk at a time is on its
+ * way in each direction, so a peer that sends faster than the worker reads fills its own socket and nothing
+ * else. Control frames only: no call passes here.
  */
 import { Duplex } from 'node:stream';
 import type { MessagePort } from 'node:worker_threads';

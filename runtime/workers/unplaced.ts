@@ -1,6 +1,7 @@
 /**
- * Connections that no worker has taken yet. Each is offered to the worker with the fewest, and given to whichever of those that were asked answers
- * first: a thread that is busy with something long answers nothing, and must not collect connections meanwhile. Owned by a WorkerGroup, on the main thread.
+ * Connections that no worker has taken yet. Each is offered to the worker with the fewest, and given to
+ * whichever of those that were asked answers first: a thread that is busy with something long answers
+ * nothing, and must not collect connections meanwhile. Owned by a WorkerGroup, on the main thread.
  */
 import type { Socket } from 'node:net';
 import { Link } from '../control/link.ts';
@@ -75,7 +76,10 @@ export class Unplaced {
     this.#askNext(one);
   }
 
-  /** The worker has answered. It gets one connection at a time, so that those which wait are shared by all who answer. */
+  /**
+   * The worker has answered. It gets one connection at a time, so that those which wait are shared by all who
+   * answer.
+   */
   here(place: Place): void {
     const asked = this.#asked.get(place);
     this.#asked.delete(place);
@@ -106,7 +110,10 @@ export class Unplaced {
     for (const one of [...this.#waiting]) this.#refuse(one, why);
   }
 
-  /** Asks the worker with the fewest connections, those that it has been asked for among them; if that one is silent, all. */
+  /**
+   * Asks the worker with the fewest connections, those that it has been asked for among them; if that one is
+   * silent, all.
+   */
   #askNext(one: Waiting): void {
     clearTimeout(one.timer);
     for (;;) {

@@ -1,4 +1,7 @@
-/** Worker threads behind one address as applications see them: what serveWorkers() takes and gives. The class behind them is in worker-group.ts. */
+/**
+ * Worker threads behind one address as applications see them: what serveWorkers() takes and gives. The class
+ * behind them is in worker-group.ts.
+ */
 
 import type { ServerTls, TlsSource } from '../control/tls-options.ts';
 import type { SocketFile } from '../control/unix-path.ts';
@@ -39,8 +42,8 @@ export interface WorkerGroup extends AsyncDisposable {
   /** The workers, each with the connections that it has now. */
   readonly workers: readonly WorkerSummary[];
   /**
-   * Accepts no more connections, shuts every worker's server down with this grace (default 5000), and ends the threads. Always resolves, a few seconds
-   * after the grace at the latest.
+   * Accepts no more connections, shuts every worker's server down with this grace (default 5000), and ends
+   * the threads. Always resolves, a few seconds after the grace at the latest.
    */
   shutdown(options?: { graceMs?: number }): Promise<void>;
 }

@@ -1,6 +1,7 @@
 /**
- * Several worker threads behind one address. The main thread listens and hands each connection to the worker with the fewest of those that answer; handshake, queue
- * pair and calls are the worker's own. Used on the main thread, by serveWorkers().
+ * Several worker threads behind one address. The main thread listens and hands each connection to the worker
+ * with the fewest of those that answer; handshake, queue pair and calls are the worker's own. Used on the
+ * main thread, by serveWorkers().
  */
 
 import type { Socket } from 'node:net';
@@ -28,7 +29,10 @@ const rules: OptionRules = {
   log: { kind: 'function' },
 };
 
-/** Throws for an address that is none, before any thread is started, and for what is said to the workers' own servers. */
+/**
+ * Throws for an address that is none, before any thread is started, and for what is said to the workers' own
+ * servers.
+ */
 function checkGiven(options: WorkersOptions): void {
   const own = ['address', 'workerData', ...Object.keys(rules)];
   const theirs = Object.keys(options ?? {}).find(
@@ -169,8 +173,9 @@ class RpcWorkerGroup implements WorkerGroup, WorkerThreadOwner {
 }
 
 /**
- * Starts worker threads that run `file` and serves one address with all of them. In `file`, a server is made as ever and given to
- * `listenInWorker(server)`. Resolves when all of them listen. Rejects with the first error of a worker, or when the address is in use.
+ * Starts worker threads that run `file` and serves one address with all of them. In `file`, a server is made
+ * as ever and given to `listenInWorker(server)`. Resolves when all of them listen. Rejects with the first
+ * error of a worker, or when the address is in use.
  */
 export async function serveWorkers(file: URL | string, options: WorkersOptions): Promise<WorkerGroup> {
   if (typeof file === 'string' && !URL.canParse(file)) {

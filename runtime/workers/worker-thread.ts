@@ -1,6 +1,6 @@
 /**
- * One place of a worker group: a thread, the connections that it has been given, and its restarts. Owned by a WorkerGroup on the main
- * thread.
+ * One place of a worker group: a thread, the connections that it has been given, and its restarts. Owned by a
+ * WorkerGroup on the main thread.
  */
 import type { Socket } from 'node:net';
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads';

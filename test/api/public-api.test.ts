@@ -1,4 +1,7 @@
-/** The public surface is what public-api.txt says. A change on purpose: `npm run build && npx vitest run test/api -u`, and read the difference. */
+/**
+ * The public surface is what public-api.txt says. A change on purpose: `npm run build && npx vitest run
+ * test/api -u`, and read the difference.
+ */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { globSync } from 'tinyglobby';
@@ -22,7 +25,10 @@ test('is as reported', async () => {
   await expect(report(api)).toMatchFileSnapshot('public-api.txt');
 });
 
-/** What applications make, catch, or write codecs with. Everything else that has a class is seen as an interface. */
+/**
+ * What applications make, catch, or write codecs with. Everything else that has a class is seen as an
+ * interface.
+ */
 const classes = {
   made: ['. ContextValues', '. Metadata', '. RpcError'],
   caught: ['./codec CodecError', './codegen GenerateError', './codegen MissingPackageError'],

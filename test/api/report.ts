@@ -1,6 +1,7 @@
 /**
- * The public surface as text: for each entry point of the package what it exports, as the compiled declarations say it, without comments. Written by the test
- * beside this file into public-api.txt, so that a change of what users see is a change of that file.
+ * The public surface as text: for each entry point of the package what it exports, as the compiled
+ * declarations say it, without comments. Written by the test beside this file into public-api.txt, so that a
+ * change of what users see is a change of that file.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,7 @@
-/** Our own rows of the benchmark: client and server, two processes, find each other over either kind of socket. How fast they are is no matter here. */
+/**
+ * Our own rows of the benchmark: client and server, two processes, find each other over either kind of
+ * socket. How fast they are is no matter here.
+ */
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

@@ -1,4 +1,7 @@
-/** The curves of `npm run bench:scale`: what is a cliff, what the page says, and that loads are what their curves say. Nothing is measured. */
+/**
+ * The curves of `npm run bench:scale`: what is a cliff, what the page says, and that loads are what their
+ * curves say. Nothing is measured.
+ */
 import { describe, expect, it } from 'vitest';
 import { cliffsOf, type Measured } from '../../bench/cliffs.ts';
 import { curves } from '../../bench/scale/curves.ts';

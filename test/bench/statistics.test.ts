@@ -1,4 +1,7 @@
-/** The arithmetic behind the benchmark's figures: percentiles, medians over rounds, ratios and the command line. */
+/**
+ * The arithmetic behind the benchmark's figures: percentiles, medians over rounds, ratios and the command
+ * line.
+ */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { comparison, type Round } from '../../bench/against.ts';

@@ -1,4 +1,7 @@
-/** Pauses between attempts to connect while calls wait: how soon a server that is back is noticed, and how often it is asked. */
+/**
+ * Pauses between attempts to connect while calls wait: how soon a server that is back is noticed, and how
+ * often it is asked.
+ */
 
 import { createClient } from 'rdma-rpc';
 import { afterEach, expect, test, vi } from 'vitest';
@@ -61,7 +64,10 @@ test('the recipe of the guide, 10 s: each of 1,000 clients asks its server at le
   }
 });
 
-/** A channel whose attempts have failed so often that its pauses are the longest, and chance makes them neither shorter nor longer. */
+/**
+ * A channel whose attempts have failed so often that its pauses are the longest, and chance makes them
+ * neither shorter nor longer.
+ */
 async function longPaused(bed: Bed) {
   vi.spyOn(Math, 'random').mockReturnValue(0.5);
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });

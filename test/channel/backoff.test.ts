@@ -29,7 +29,10 @@ test('long pauses of connections are 0 to twice as long', () => {
   expect(pauses).toEqual([0, 2000, 4000]);
 });
 
-/** In each second after the server is back: how many clients have come, when all had lost it in the same moment and tried to come back at once. */
+/**
+ * In each second after the server is back: how many clients have come, when all had lost it in the same
+ * moment and tried to come back at once.
+ */
 function returns(clients: number, awayMs: number): number[] {
   const chance = new Random(17);
   const random = (): number => chance.below(2 ** 32) / 2 ** 32;

@@ -1,4 +1,7 @@
-/** Servers that a test starts and stops by name, without sockets, and channels to them: what the tests of this folder stand on. */
+/**
+ * Servers that a test starts and stops by name, without sockets, and channels to them: what the tests of this
+ * folder stand on.
+ */
 import { type Duplex, duplexPair } from 'node:stream';
 import type { ChannelOptions, Resolver } from 'rdma-rpc';
 import { ClientChannel } from '../../runtime/client/channel.ts';

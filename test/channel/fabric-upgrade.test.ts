@@ -1,4 +1,7 @@
-/** A connection over a fabric that is not the first choice, and better ones that come later; on a clock that the test moves. */
+/**
+ * A connection over a fabric that is not the first choice, and better ones that come later; on a clock that
+ * the test moves.
+ */
 import { type Duplex, duplexPair } from 'node:stream';
 import { createClient } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
@@ -11,7 +14,9 @@ import { turn, until } from './bed.ts';
 
 const everyMs = 10_000;
 
-/** A channel that wants shm and can do with sim, and a server at the other end that offers what it is told. */
+/**
+ * A channel that wants shm and can do with sim, and a server at the other end that offers what it is told.
+ */
 class Pair {
   /** What the server offers to the next connection; undefined: nobody listens. */
   offered: readonly FabricName[] | undefined = ['sim'];

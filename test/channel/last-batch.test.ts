@@ -1,7 +1,8 @@
 /**
- * Calls that code of the application begins in the batch of events that ends their session: before the event of the end, while the
- * session's calls are told of it, and behind it. Native code has torn the session down by then, so each call has to go out on
- * another connection. Where else such code runs is left to chance in test/states.
+ * Calls that code of the application begins in the batch of events that ends their session: before the event
+ * of the end, while the session's calls are told of it, and behind it. Native code has torn the session down
+ * by then, so each call has to go out on another connection. Where else such code runs is left to chance in
+ * test/states.
  */
 import { type CallOptions, type Client, createClient } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';

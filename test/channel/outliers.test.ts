@@ -1,4 +1,7 @@
-/** Which addresses are outliers, when that is looked at, and what becomes of them; on a clock that the test moves. */
+/**
+ * Which addresses are outliers, when that is looked at, and what becomes of them; on a clock that the test
+ * moves.
+ */
 import { type Channel, createClient } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { Outliers, outliers, type Tally } from '../../runtime/client/connections/outliers.ts';

@@ -1,4 +1,7 @@
-/** Which calls are made again, how often, and what becomes of the answers of attempts that lost: the rules alone, without a channel. */
+/**
+ * Which calls are made again, how often, and what becomes of the answers of attempts that lost: the rules
+ * alone, without a channel.
+ */
 import { Metadata, RpcError, Status, type StatusCode } from 'rdma-rpc';
 import { expect, test } from 'vitest';
 import { hedged } from '../../runtime/client/connections/hedging.ts';

@@ -1,4 +1,7 @@
-/** Calls that are made again: unasked when no handler has seen them, else only when asked for; with pauses, a budget, push-back, and several at once. */
+/**
+ * Calls that are made again: unasked when no handler has seen them, else only when asked for; with pauses, a
+ * budget, push-back, and several at once.
+ */
 import { type CallOptions, createClient, type HandlerContext, Metadata, RpcError, Status } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { RpcServer } from '../../runtime/server/server.ts';

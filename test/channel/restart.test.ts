@@ -1,4 +1,7 @@
-/** Servers as processes of their own that end, hang and come back while a client goes on calling: every call ends, and the channel finds the way back. */
+/**
+ * Servers as processes of their own that end, hang and come back while a client goes on calling: every call
+ * ends, and the channel finds the way back.
+ */
 import { rmSync } from 'node:fs';
 import { createServer as listenOnly, type Socket } from 'node:net';
 import {

@@ -1,4 +1,7 @@
-/** The life of a connection as a channel shows it: states, pauses, calls that wait and calls that do not, and the check after a silence. */
+/**
+ * The life of a connection as a channel shows it: states, pauses, calls that wait and calls that do not, and
+ * the check after a silence.
+ */
 
 import { type ChannelOptions, type ChannelState, createClient, type RpcError, Status } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';

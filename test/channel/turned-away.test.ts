@@ -1,4 +1,7 @@
-/** A server that refuses a connection which its client has taken for ready: it has run nothing of it, and the client knows. */
+/**
+ * A server that refuses a connection which its client has taken for ready: it has run nothing of it, and the
+ * client knows.
+ */
 import { type Duplex, duplexPair } from 'node:stream';
 import { createClient, type ServerOptions, Status } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
@@ -10,7 +13,10 @@ import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
 import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
 import { Bed, caught, until } from './bed.ts';
 
-/** Channels to a server of which the first connection keeps its `ready` back, and what is written there instead. */
+/**
+ * Channels to a server of which the first connection keeps its `ready` back, and what is written there
+ * instead.
+ */
 class Held {
   readonly log: EchoLog = { started: 0, aborted: [] };
   readonly server: RpcServer;

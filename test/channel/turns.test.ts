@@ -1,4 +1,7 @@
-/** How many attempts to connect to one address go on at once, and what becomes of the others; on a clock that the test moves. */
+/**
+ * How many attempts to connect to one address go on at once, and what becomes of the others; on a clock that
+ * the test moves.
+ */
 import { createClient } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { Turns } from '../../runtime/client/connections/turns.ts';

@@ -1,4 +1,7 @@
-/** Which calls a session hands back because no handler can have seen them, and which answers count against an address. */
+/**
+ * Which calls a session hands back because no handler can have seen them, and which answers count against an
+ * address.
+ */
 import { Status } from 'rdma-rpc';
 import { describe, expect, test } from 'vitest';
 import { EvKind, Reason } from '../../runtime/native.ts';

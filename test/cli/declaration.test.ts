@@ -1,4 +1,7 @@
-/** Declarations as text: what is printed for every declaration of the test schemas, read again, declares the same; options and comments stay. */
+/**
+ * Declarations as text: what is printed for every declaration of the test schemas, read again, declares the
+ * same; options and comments stay.
+ */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';

@@ -1,4 +1,7 @@
-/** `rdma-rpc devices`: what it prints for devices of every kind, and the command itself on the machine that runs the tests, whatever that has. */
+/**
+ * `rdma-rpc devices`: what it prints for devices of every kind, and the command itself on the machine that
+ * runs the tests, whatever that has.
+ */
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';

@@ -1,4 +1,7 @@
-/** `rdma-rpc doctor` and `info`: tables of scripted machines, their screens, and one run on the machine that runs the tests. */
+/**
+ * `rdma-rpc doctor` and `info`: tables of scripted machines, their screens, and one run on the machine that
+ * runs the tests.
+ */
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';

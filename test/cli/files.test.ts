@@ -1,4 +1,7 @@
-/** `list`, `describe` and `call` with files instead of reflection, streams from stdin, output for programs, and peers that are none of ours. */
+/**
+ * `list`, `describe` and `call` with files instead of reflection, streams from stdin, output for programs,
+ * and peers that are none of ours.
+ */
 import { spawn, spawnSync } from 'node:child_process';
 import { closeSync, existsSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer as createHttpServer } from 'node:http';

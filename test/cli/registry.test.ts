@@ -1,4 +1,6 @@
-/** Descriptors that no compiler would make, and requests with names that nothing has: each is one sentence. */
+/**
+ * Descriptors that no compiler would make, and requests with names that nothing has: each is one sentence.
+ */
 
 import { describe, expect, test } from 'vitest';
 import { create, type FileDescriptorProto, FileDescriptorProtoSchema, fromBinary, toJson } from '#protobuf';

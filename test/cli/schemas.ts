@@ -1,4 +1,7 @@
-/** Checks what commands print with `--json` against the schemas of docs/schemas. Used by the tests of the commands. */
+/**
+ * Checks what commands print with `--json` against the schemas of docs/schemas. Used by the tests of the
+ * commands.
+ */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';

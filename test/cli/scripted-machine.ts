@@ -1,4 +1,7 @@
-/** Machines that nobody has, as files and as what native code would say of them: for the tests of `rdma-rpc doctor` and `info`. */
+/**
+ * Machines that nobody has, as files and as what native code would say of them: for the tests of `rdma-rpc
+ * doctor` and `info`.
+ */
 import type { Facts } from '../../cli/machine/facts.ts';
 import type { Machine } from '../../cli/machine/machine.ts';
 import type { VerbsCapabilities, VerbsDevice, VerbsPort } from '../../runtime/native.ts';

@@ -1,4 +1,7 @@
-/** The commands that dial a server with TLS, and one that wants to know who asks. Runs the built command as a user would. */
+/**
+ * The commands that dial a server with TLS, and one that wants to know who asks. Runs the built command as a
+ * user would.
+ */
 import { createPrivateKey, randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

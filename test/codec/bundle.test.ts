@@ -1,4 +1,7 @@
-/** What a bundler leaves of a generated file with many messages when an application uses one: that one, and nothing of what it does not call. */
+/**
+ * What a bundler leaves of a generated file with many messages when an application uses one: that one, and
+ * nothing of what it does not call.
+ */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { build } from 'esbuild';

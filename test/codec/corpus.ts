@@ -1,6 +1,6 @@
 /**
- * The test corpus: every message of test/codec/protos as our generated type and as protobufjs's reflection of the same file, and the
- * conversions between the two. What the codec tests have in common.
+ * The test corpus: every message of test/codec/protos as our generated type and as protobufjs's reflection of
+ * the same file, and the conversions between the two. What the codec tests have in common.
  */
 import { dirname, isAbsolute, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -68,12 +68,14 @@ export function pairOf(name: string): Pair {
   return pair;
 }
 
-// --- values -------------------------------------------------------------------------------------------------------------
+// --- values ---
 
 const wideRange = { min: -(2n ** 63n), max: 2n ** 63n - 1n };
 const unsignedRange = { min: 0n, max: 2n ** 64n - 1n };
 
-/** Any well-formed string. Lone surrogates are a test of their own: protobufjs writes them as invalid UTF-8. */
+/**
+ * Any well-formed string. Lone surrogates are a test of their own: protobufjs writes them as invalid UTF-8.
+ */
 const text = fc.oneof(
   fc.string({ maxLength: 12 }),
   fc.string({ maxLength: 90, size: 'max' }),
@@ -174,7 +176,7 @@ export function initOf(type: protobuf.Type, depth = 2, overrides: Overrides = {}
   return fc.record(keys, { requiredKeys: [] });
 }
 
-// --- conversion ---------------------------------------------------------------------------------------------------------
+// --- conversion ---
 
 type Convert = (field: protobuf.Field, value: unknown) => unknown;
 

@@ -1,4 +1,7 @@
-/** What decode() takes: a Uint8Array of any realm and any subclass. Whatever else comes from plain JavaScript is a TypeError that names the message, never an empty message. */
+/**
+ * What decode() takes: a Uint8Array of any realm and any subclass. Whatever else comes from plain JavaScript
+ * is a TypeError that names the message, never an empty message.
+ */
 import { runInNewContext } from 'node:vm';
 import { Any, CodecError, createRegistry, type MessageType, StringValue } from 'rdma-rpc/codec';
 import { toJson } from 'rdma-rpc/json';

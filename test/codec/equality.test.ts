@@ -1,4 +1,7 @@
-/** What equals, clone and merge take for the same, copy and lay over each other. Random messages: protobuf-es.test.ts. */
+/**
+ * What equals, clone and merge take for the same, copy and lay over each other. Random messages:
+ * protobuf-es.test.ts.
+ */
 import { clone, equals, merge } from 'rdma-rpc/codec';
 import { describe, expect, test } from 'vitest';
 import type { AnyMessage, AnyType } from './corpus.ts';

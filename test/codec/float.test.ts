@@ -1,4 +1,7 @@
-/** Floats: what is too large for one is refused on every way, and in JSON and text each has the fewest digits that are the same float, as C++, Go and Java print it. */
+/**
+ * Floats: what is too large for one is refused on every way, and in JSON and text each has the fewest digits
+ * that are the same float, as C++, Go and Java print it.
+ */
 import { CodecError, FloatValue } from 'rdma-rpc/codec';
 import { fromJson, toJson, toJsonString } from 'rdma-rpc/json';
 import { msgpackForm } from 'rdma-rpc/msgpack';

@@ -1,4 +1,7 @@
-/** Hostile bytes: whatever they are, a decoder returns a message that can be encoded again, or throws CodecError. Seeded, so a failure repeats. */
+/**
+ * Hostile bytes: whatever they are, a decoder returns a message that can be encoded again, or throws
+ * CodecError. Seeded, so a failure repeats.
+ */
 import fc from 'fast-check';
 import { CodecError } from 'rdma-rpc/codec';
 import { describe, expect, test } from 'vitest';

@@ -15,7 +15,9 @@ interface Gathered {
   readonly memoryBytes: number;
 }
 
-/** Encodes at an odd place of a larger memory, checks what the sink promises, and puts the pieces together. */
+/**
+ * Encodes at an odd place of a larger memory, checks what the sink promises, and puts the pieces together.
+ */
 function gather(type: AnyType, message: AnyMessage, gatherBytes: number): Gathered {
   const sink = new Sink();
   sink.gatherBytes = gatherBytes;

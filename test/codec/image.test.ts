@@ -1,6 +1,7 @@
 /**
- * Messages as images: encoded with large `bytes` apart, laid out with gaps as they lie at a receiver, and decoded again. Whatever is in a message and wherever
- * the cuts are, it is the same message; every value that was apart begins on 64 bytes; and no byte of a gap is ever seen, whatever a peer says of its pieces.
+ * Messages as images: encoded with large `bytes` apart, laid out with gaps as they lie at a receiver, and
+ * decoded again. Whatever is in a message and wherever the cuts are, it is the same message; every value that
+ * was apart begins on 64 bytes; and no byte of a gap is ever seen, whatever a peer says of its pieces.
  */
 import fc from 'fast-check';
 import { CodecError, Sink, Source } from 'rdma-rpc/codec';
@@ -17,7 +18,10 @@ import { Empty, Maps, Oneofs, Packed, Tree } from './gen/everything.rdma.ts';
 const seed = 20_261_122;
 const noLimit = 2 ** 31;
 
-/** The image of a message as a receiver has it; gaps that are not sent hold `gap`. Undefined: it has no value apart. */
+/**
+ * The image of a message as a receiver has it; gaps that are not sent hold `gap`. Undefined: it has no value
+ * apart.
+ */
 /** Used for all, as a context does. */
 const layout = new ImageLayout();
 

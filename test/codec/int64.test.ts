@@ -1,4 +1,7 @@
-/** The generator's option `int64`: the same messages with bigints, strings and numbers are the same bytes and the same JSON. */
+/**
+ * The generator's option `int64`: the same messages with bigints, strings and numbers are the same bytes and
+ * the same JSON.
+ */
 
 import { create, toBinary } from '@bufbuild/protobuf';
 import fc from 'fast-check';

@@ -1,4 +1,6 @@
-/** Extensions in JSON, as members called `[full.name]`, against protobuf-es; and members that are there twice. */
+/**
+ * Extensions in JSON, as members called `[full.name]`, against protobuf-es; and members that are there twice.
+ */
 import {
   fromBinary as esFromBinary,
   fromJson as esFromJson,

@@ -1,4 +1,7 @@
-/** Hostile JSON: whatever it is, reading it gives a message that can be written again, or CodecError. Seeded, so a failure repeats. */
+/**
+ * Hostile JSON: whatever it is, reading it gives a message that can be written again, or CodecError. Seeded,
+ * so a failure repeats.
+ */
 import fc from 'fast-check';
 import * as codec from 'rdma-rpc/codec';
 import { CodecError, createRegistry } from 'rdma-rpc/codec';

@@ -1,6 +1,7 @@
 /**
- * Against protobuf-es, for every message of the corpus: each reads what the other writes, in the binary format and in JSON, on seeded random messages;
- * what one of them refuses to write as JSON (a timestamp in the year 200,000), the other must refuse too.
+ * Against protobuf-es, for every message of the corpus: each reads what the other writes, in the binary
+ * format and in JSON, on seeded random messages; what one of them refuses to write as JSON (a timestamp in
+ * the year 200,000), the other must refuse too.
  */
 import {
   type JsonValue as EsJson,
@@ -31,7 +32,10 @@ function attempt<T>(run: () => T): { readonly value: T } | { readonly refused: s
   }
 }
 
-/** Through text, as JSON travels: `-0` and properties without a value do not. protobuf-es writes all digits of a float. That no digit of a double is lost is seen when JSON is read again. */
+/**
+ * Through text, as JSON travels: `-0` and properties without a value do not. protobuf-es writes all digits of
+ * a float. That no digit of a double is lost is seen when JSON is read again.
+ */
 const asFloats = (json: unknown): JsonValue =>
   JSON.parse(JSON.stringify(json), (_, value: unknown) =>
     typeof value === 'number' ? Math.fround(value) : value,

@@ -1,4 +1,7 @@
-/** protobuf-es on the corpus, made from the descriptors that our generated files carry. What the comparisons with it have in common. */
+/**
+ * protobuf-es on the corpus, made from the descriptors that our generated files carry. What the comparisons
+ * with it have in common.
+ */
 import {
   create,
   createFileRegistry,

@@ -1,6 +1,7 @@
 /**
- * Against protoc: what we encode it reads and writes again, through its text format, and what it writes we read back to the same message. Random messages of
- * every type of the corpus, a few each: every one is two processes.
+ * Against protoc: what we encode it reads and writes again, through its text format, and what it writes we
+ * read back to the same message. Random messages of every type of the corpus, a few each: every one is two
+ * processes.
  */
 import { execFileSync } from 'node:child_process';
 import fc from 'fast-check';
@@ -11,7 +12,10 @@ import { type AnyMessage, corpus, initOf, protoDirectory } from './corpus.ts';
 
 const seed = 20_261_123;
 const samples = 3;
-/** By package. protoc 3.21 refuses the file with the hostile names: its service takes a message that is called `string`. */
+/**
+ * By package. protoc 3.21 refuses the file with the hostile names: its service takes a message that is called
+ * `string`.
+ */
 const files: Readonly<Record<string, string>> = {
   'corpus.conformance': 'conformance.proto',
   'corpus.documented': 'documented.proto',

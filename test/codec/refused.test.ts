@@ -168,7 +168,9 @@ test.each(wrong)('%s', (_what, type, message, path, reason) => {
   }
 });
 
-/** Of each kind that JavaScript has, some that throw an error of their own when they are taken for a number. */
+/**
+ * Of each kind that JavaScript has, some that throw an error of their own when they are taken for a number.
+ */
 const kinds: readonly [string, unknown][] = [
   ['a bigint', 5n],
   ['a bigint of 0', 0n],

@@ -1,4 +1,7 @@
-/** Encoding with a limit: nothing is written at it or behind it, too little room is said, and what `bound` asks for is enough. */
+/**
+ * Encoding with a limit: nothing is written at it or behind it, too little room is said, and what `bound`
+ * asks for is enough.
+ */
 import fc from 'fast-check';
 import { Sink } from 'rdma-rpc/codec';
 import { describe, expect, test } from 'vitest';
@@ -10,7 +13,9 @@ const seed = 20_261_121;
 const start = 7;
 const mark = 0xee;
 
-/** Encodes at `start` with so much room, in memory that goes on behind it. Undefined: there was not enough. */
+/**
+ * Encodes at `start` with so much room, in memory that goes on behind it. Undefined: there was not enough.
+ */
 function encoded(
   type: AnyType,
   message: AnyMessage,
@@ -60,7 +65,10 @@ describe.each(corpus.map((pair) => [pair.name, pair] as const))('%s', (_name, { 
 const tree = Tree as unknown as AnyType;
 const packed = Packed as unknown as AnyType;
 
-/** Every field is of the kind that its elements look for room themselves, or of the kind that looks once for the whole list. */
+/**
+ * Every field is of the kind that its elements look for room themselves, or of the kind that looks once for
+ * the whole list.
+ */
 const messages: [string, AnyType, object][] = [
   ['no field', tree, {}],
   ['a string', tree, { label: 'abc' } satisfies TreeInit],

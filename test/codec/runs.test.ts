@@ -1,4 +1,7 @@
-/** Packed fields of every type: what is written, checked against varints made the simple way, and what is read of runs that are long, mixed, broken or in pieces. */
+/**
+ * Packed fields of every type: what is written, checked against varints made the simple way, and what is read
+ * of runs that are long, mixed, broken or in pieces.
+ */
 import fc from 'fast-check';
 import { CodecError } from 'rdma-rpc/codec';
 import { describe, expect, test } from 'vitest';

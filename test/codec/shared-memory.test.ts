@@ -1,4 +1,7 @@
-/** Messages in memory that another thread rewrites while they are decoded, as a hostile peer over shared memory can: refused or decoded, never a crash. */
+/**
+ * Messages in memory that another thread rewrites while they are decoded, as a hostile peer over shared
+ * memory can: refused or decoded, never a crash.
+ */
 import { Worker } from 'node:worker_threads';
 import { CodecError } from 'rdma-rpc/codec';
 import { describe, expect, test } from 'vitest';
@@ -8,7 +11,9 @@ import { Source } from '../../runtime/codec/memory/source.ts';
 import { msgpackType } from '../../runtime/msgpack/msgpack-type.ts';
 import { EchoMessage } from '../runtime/gen/echo.rdma.ts';
 
-/** Writes bytes that make texts longer, shorter, broken and whole again, at places that change all the time. */
+/**
+ * Writes bytes that make texts longer, shorter, broken and whole again, at places that change all the time.
+ */
 const rewriter = `
   const { workerData } = require('node:worker_threads');
   const bytes = new Uint8Array(workerData.memory), stop = new Int32Array(workerData.stop);

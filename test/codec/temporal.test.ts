@@ -1,4 +1,7 @@
-/** Timestamps and Durations as Temporal has them: with a polyfill on every Node, with Node's own where it has one. */
+/**
+ * Timestamps and Durations as Temporal has them: with a polyfill on every Node, with Node's own where it has
+ * one.
+ */
 import {
   durationFromMs,
   durationFromNanos,

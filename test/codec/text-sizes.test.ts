@@ -1,6 +1,7 @@
 /**
- * Texts of each length around each boundary of the writers (the loop of short texts, texts that are measured, lengths of
- * one, two and three bytes), written into just the room that they may have, by the Node that runs this.
+ * Texts of each length around each boundary of the writers (the loop of short texts, texts that are measured,
+ * lengths of one, two and three bytes), written into just the room that they may have, by the Node that runs
+ * this.
  */
 import { Sink } from 'rdma-rpc/codec';
 import { describe, expect, test, vi } from 'vitest';

@@ -1,4 +1,7 @@
-/** Strings of every short length: they are moved in pieces of 8, 4 and fewer characters, and none may be lost between the pieces. */
+/**
+ * Strings of every short length: they are moved in pieces of 8, 4 and fewer characters, and none may be lost
+ * between the pieces.
+ */
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
 import { Source } from '../../runtime/codec/memory/source.ts';

@@ -1,4 +1,7 @@
-/** Random well-known messages that mean something, where random fields would not: times that exist, JSON, an Any of a known type. Used with `initOf`. */
+/**
+ * Random well-known messages that mean something, where random fields would not: times that exist, JSON, an
+ * Any of a known type. Used with `initOf`.
+ */
 import fc from 'fast-check';
 import { BoolValue, listFromJson, packAny, StringValue, structFromJson, valueFromJson } from 'rdma-rpc/codec';
 import type { JsonObject, JsonValue } from 'rdma-rpc/json';

@@ -1,4 +1,7 @@
-/** What the decoder makes of encodings that our own encoder would never write. Encodings are written in hexadecimal. */
+/**
+ * What the decoder makes of encodings that our own encoder would never write. Encodings are written in
+ * hexadecimal.
+ */
 
 import { CodecError, type MessageType, Source } from 'rdma-rpc/codec';
 import { describe, expect, test } from 'vitest';

@@ -1,4 +1,7 @@
-/** A file with a syntax error among others: those that import it hear of their own errors, and of none that only follows from it. */
+/**
+ * A file with a syntax error among others: those that import it hear of their own errors, and of none that
+ * only follows from it.
+ */
 import { expect, test } from 'vitest';
 import { diagnosticsOf, proto3 } from './workspace.ts';
 

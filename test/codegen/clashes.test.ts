@@ -1,4 +1,7 @@
-/** Names that are two in a .proto and would be one in TypeScript or in JSON: each has a name of its own, and nothing is lost on any way. */
+/**
+ * Names that are two in a .proto and would be one in TypeScript or in JSON: each has a name of its own, and
+ * nothing is lost on any way.
+ */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';

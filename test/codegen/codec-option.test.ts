@@ -1,4 +1,7 @@
-/** `preferred_codec` and `default_codec`: which of several counts, and what the generator says of values that they cannot have. How they act: test/msgpack. */
+/**
+ * `preferred_codec` and `default_codec`: which of several counts, and what the generator says of values that
+ * they cannot have. How they act: test/msgpack.
+ */
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { diagnosticsOf, outputOf, proto3 } from './workspace.ts';

@@ -1,4 +1,7 @@
-/** Comments and `deprecated` of everything that may have them reach the output, for both targets, and `rdma-rpc describe`. */
+/**
+ * Comments and `deprecated` of everything that may have them reach the output, for both targets, and
+ * `rdma-rpc describe`.
+ */
 import { join } from 'node:path';
 import ts from 'typescript';
 import { describe, expect, test } from 'vitest';

@@ -1,4 +1,7 @@
-/** The descriptor in each generated file: what protoc would say of the same .proto, and how the runtime hands it out. */
+/**
+ * The descriptor in each generated file: what protoc would say of the same .proto, and how the runtime hands
+ * it out.
+ */
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { globSync } from 'tinyglobby';

@@ -1,4 +1,7 @@
-/** Descriptors for comparison: what protoc makes of .proto files, and a form in which two descriptors of the same file are equal. */
+/**
+ * Descriptors for comparison: what protoc makes of .proto files, and a form in which two descriptors of the
+ * same file are equal.
+ */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,6 @@
-/** What is printed about wrong input: of bounded size, with carets where they belong, and all of it at once. */
+/**
+ * What is printed about wrong input: of bounded size, with carets where they belong, and all of it at once.
+ */
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { formatDiagnostic, quoteSource } from '../../codegen/diagnostic.ts';

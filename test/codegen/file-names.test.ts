@@ -1,4 +1,7 @@
-/** Names of files that an import cannot have as they are: what comes out is found by Node and by the compiler alike. */
+/**
+ * Names of files that an import cannot have as they are: what comes out is found by Node and by the compiler
+ * alike.
+ */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';

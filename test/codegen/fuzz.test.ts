@@ -1,6 +1,6 @@
 /**
- * Damaged .proto files: whatever is in them, the generator gives output or a GenerateError with a place. Seeded, so a failure repeats.
- * RDMA_RPC_SEEDS=500 for more damage to each file.
+ * Damaged .proto files: whatever is in them, the generator gives output or a GenerateError with a place.
+ * Seeded, so a failure repeats. RDMA_RPC_SEEDS=500 for more damage to each file.
  */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

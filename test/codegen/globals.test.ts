@@ -1,6 +1,6 @@
 /**
- * Messages and enums that are called like a global of JavaScript or TypeScript. The names that matter are those that generated code uses, which a compiler
- * finds in it: none of them may mean anything else there.
+ * Messages and enums that are called like a global of JavaScript or TypeScript. The names that matter are
+ * those that generated code uses, which a compiler finds in it: none of them may mean anything else there.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -12,7 +12,10 @@ import { generate } from '../../codegen/index.ts';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
 
-/** Generates into a directory in which imports of the package resolve, without what keeps the compiler from looking. */
+/**
+ * Generates into a directory in which imports of the package resolve, without what keeps the compiler from
+ * looking.
+ */
 async function generated(
   files: readonly string[],
   include: string,

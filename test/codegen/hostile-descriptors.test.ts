@@ -1,4 +1,7 @@
-/** Descriptors of somebody else, as a plugin gets them: what would become code, or text that is none, is an error by name, and nothing is generated. */
+/**
+ * Descriptors of somebody else, as a plugin gets them: what would become code, or text that is none, is an
+ * error by name, and nothing is generated.
+ */
 
 import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';
 import { describe, expect, test } from 'vitest';

@@ -1,6 +1,7 @@
 /**
- * Text that wants out of where it is put: comments, JSON names, defaults, names of files and packages that would end a comment, a string or an import. What comes
- * out is loaded, and says what was put in. Seeded, so a failure repeats.
+ * Text that wants out of where it is put: comments, JSON names, defaults, names of files and packages that
+ * would end a comment, a string or an import. What comes out is loaded, and says what was put in. Seeded, so
+ * a failure repeats.
  */
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';

@@ -1,4 +1,7 @@
-/** Several include directories: an import path means the first file that has it, and a file that was named is the one that is generated. */
+/**
+ * Several include directories: an import path means the first file that has it, and a file that was named is
+ * the one that is generated.
+ */
 import { symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';

@@ -1,6 +1,7 @@
 /**
- * Entries of maps as other encoders may write them: without a key, without a value, in either order, more than once. The bytes are written by hand,
- * since our own encoder always writes both; the module is generated here, from this source of the generator.
+ * Entries of maps as other encoders may write them: without a key, without a value, in either order, more
+ * than once. The bytes are written by hand, since our own encoder always writes both; the module is generated
+ * here, from this source of the generator.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,7 +13,10 @@ interface Decodes {
   decode(bytes: Uint8Array): Readonly<Record<string, Readonly<Record<string, unknown>>>>;
 }
 
-/** The type of a key, what an entry without one has for it, and another key: as a property, and on the wire with its tag. */
+/**
+ * The type of a key, what an entry without one has for it, and another key: as a property, and on the wire
+ * with its tag.
+ */
 const keys: readonly (readonly [string, string, string, readonly number[]])[] = [
   ['int32', '0', '5', [0x08, 5]],
   ['int64', '0', '5', [0x08, 5]],

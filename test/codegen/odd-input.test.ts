@@ -1,4 +1,7 @@
-/** Input that is seldom and not wrong enough to be nobody's: each has an answer that names what somebody wrote. */
+/**
+ * Input that is seldom and not wrong enough to be nobody's: each has an answer that names what somebody
+ * wrote.
+ */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { StringValue } from 'rdma-rpc/codec';

@@ -1,6 +1,7 @@
 /**
- * Editions through the plugin. protoc of this machine may be older than they are, so the requests are made here: descriptors of our parser, read and written
- * again by protobuf-es, which knows editions on its own, inside a CodeGeneratorRequest of protobuf-es.
+ * Editions through the plugin. protoc of this machine may be older than they are, so the requests are made
+ * here: descriptors of our parser, read and written again by protobuf-es, which knows editions on its own,
+ * inside a CodeGeneratorRequest of protobuf-es.
  */
 
 import { dirname, join } from 'node:path';

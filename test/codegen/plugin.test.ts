@@ -1,4 +1,7 @@
-/** protoc-gen-rdma-rpc under the real protoc: the same files as from the command line, errors that protoc prints. */
+/**
+ * protoc-gen-rdma-rpc under the real protoc: the same files as from the command line, errors that protoc
+ * prints.
+ */
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { chmodSync, closeSync, constants, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';

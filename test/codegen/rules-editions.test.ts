@@ -1,4 +1,7 @@
-/** The rules of editions, as those of the older syntaxes are in rules.test.ts; buf and newer versions of protoc say the same of each. */
+/**
+ * The rules of editions, as those of the older syntaxes are in rules.test.ts; buf and newer versions of
+ * protoc say the same of each.
+ */
 import { describe, expect, test } from 'vitest';
 import { byErrors, type Rule, testRules } from './rules.ts';
 import { diagnosticsOf } from './workspace.ts';

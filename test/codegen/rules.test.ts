@@ -1,4 +1,7 @@
-/** What the language allows and what it does not: each rule with a file that keeps it and one that breaks it, of which protoc and buf say the same. */
+/**
+ * What the language allows and what it does not: each rule with a file that keeps it and one that breaks it,
+ * of which protoc and buf say the same.
+ */
 import { describe, expect, test } from 'vitest';
 import { type Rule, testRules } from './rules.ts';
 import { diagnosticsOf } from './workspace.ts';

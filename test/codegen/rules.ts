@@ -1,4 +1,7 @@
-/** A table of files that keep a rule of the language or break it, as tests: of our generator, and of protoc where its version knows the syntax. */
+/**
+ * A table of files that keep a rule of the language or break it, as tests: of our generator, and of protoc
+ * where its version knows the syntax.
+ */
 import { spawnSync } from 'node:child_process';
 import { describe, expect, test } from 'vitest';
 import { needs } from '../needs.ts';

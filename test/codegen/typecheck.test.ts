@@ -1,4 +1,7 @@
-/** Generated code passes the compiler in its strictest mood, as ESM that can be erased, with and without our own settings. */
+/**
+ * Generated code passes the compiler in its strictest mood, as ESM that can be erased, with and without our
+ * own settings.
+ */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -98,7 +101,8 @@ async function errorsOf(target: 'ts' | 'js', settings: object): Promise<string[]
 }
 
 describe('generated code passes the compiler', { timeout: 240_000 }, () => {
-  // Isolated declarations are checked whatever a file says of itself: the type of each export must be plain without those of others.
+  // Isolated declarations are checked whatever a file says of itself: the type of each export must be plain
+  // without those of others.
   test('as TypeScript', async () => {
     expect(await errorsOf('ts', { skipLibCheck: true, isolatedDeclarations: true })).toEqual([]);
   });

@@ -1,6 +1,8 @@
 /**
- * Google's conformance suite of protobuf: binary, JSON and text format, whatever the runner asks. `npm run test:conformance`. The runner comes from npm; where its C library is newer than the
- * machine's, Debian's next one is unpacked beside it and the runner started through that. What cannot be had is "not run" and why, exit code 77.
+ * Google's conformance suite of protobuf: binary, JSON and text format, whatever the runner asks. `npm run
+ * test:conformance`. The runner comes from npm; where its C library is newer than the machine's, Debian's
+ * next one is unpacked beside it and the runner started through that. What cannot be had is "not run" and
+ * why, exit code 77.
  */
 import { spawnSync } from 'node:child_process';
 import {

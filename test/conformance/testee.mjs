@@ -1,6 +1,7 @@
 /**
- * The program that the conformance runner talks to: requests on standard input, responses on standard output, each behind its length in four bytes. Started by the runner, which
- * main.mjs starts; the argument is the folder with what the generator made of the suite's .proto files.
+ * The program that the conformance runner talks to: requests on standard input, responses on standard output,
+ * each behind its length in four bytes. Started by the runner, which main.mjs starts; the argument is the
+ * folder with what the generator made of the suite's .proto files.
  */
 import { readSync, writeSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,6 +1,7 @@
 /**
- * Two containers of one pod: each process has user, pid, mount, network and IPC namespaces of its own and is another user; a directory with the socket is all
- * that they have in common. Either is killed at seeded moments, from the first byte of the handshake to calls of all sizes in flight.
+ * Two containers of one pod: each process has user, pid, mount, network and IPC namespaces of its own and is
+ * another user; a directory with the socket is all that they have in common. Either is killed at seeded
+ * moments, from the first byte of the handshake to calls of all sizes in flight.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
@@ -148,7 +149,8 @@ describe.skipIf(none !== '')(`two containers${none === '' ? '' : `: not run: ${n
     expect(log?.[0]).toMatch(/fabric shm-fd \(staging\) chosen; shm: .*two pid namespaces/);
     const [mine, others] = [await client.census(), await server.census()];
     const shared = Object.entries(mine.inodes).filter(([inode]) => inode in others.inodes);
-    // Of each side the table, the rings and the receives; of the client what large messages are copied through.
+    // Of each side the table, the rings and the receives; of the client what large messages are copied
+    // through.
     expect([...new Set(shared.map(([, name]) => name))].sort()).toEqual(
       ['device', 'queue-pair', 'receive slab', 'staging'].sort(),
     );

@@ -1,6 +1,7 @@
 /**
- * The plugin under buf, which hands over all files and generates those that it is asked for: the output imports none that nobody makes, files that every
- * compiler has in itself are made where their messages are used, and none of them is for options alone. Called by plugin.mjs.
+ * The plugin under buf, which hands over all files and generates those that it is asked for: the output
+ * imports none that nobody makes, files that every compiler has in itself are made where their messages are
+ * used, and none of them is for options alone. Called by plugin.mjs.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -38,7 +39,10 @@ made['used.proto'] = Array(2).fill(
   ['api', 'compiler/plugin', 'descriptor', 'source_context', 'type'].map((name) => `${google}/${name}`),
 );
 
-/** `prepare(place)`: an empty directory with the plugin on the PATH of the environment that it returns. `generate(place, path, template, env)`: runs buf; what it complains of. */
+/**
+ * `prepare(place)`: an empty directory with the plugin on the PATH of the environment that it returns.
+ * `generate(place, path, template, env)`: runs buf; what it complains of.
+ */
 export function companionFaults(place, prepare, generate) {
   const errors = [];
   for (const [path, expected] of Object.entries(made)) {

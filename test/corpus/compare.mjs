@@ -1,7 +1,8 @@
 /**
- * Some modules of the corpus against protobuf-es and protobufjs, in a process of its own (started by equality.mjs): random messages of each of their types go
- * both ways, in the binary format and in JSON; and their bytes, damaged, are refused with a CodecError or taken. Both others work from the descriptors that our
- * files carry. Prints a line of JSON.
+ * Some modules of the corpus against protobuf-es and protobufjs, in a process of its own (started by
+ * equality.mjs): random messages of each of their types go both ways, in the binary format and in JSON; and
+ * their bytes, damaged, are refused with a CodecError or taken. Both others work from the descriptors that
+ * our files carry. Prints a line of JSON.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -100,7 +101,10 @@ function attempt(run) {
     return { refused: error.message, error };
   }
 }
-/** Through text, as JSON travels; in any order of members. The others write all digits of a float; that no digit of a double is lost is seen when JSON is read again. */
+/**
+ * Through text, as JSON travels; in any order of members. The others write all digits of a float; that no
+ * digit of a double is lost is seen when JSON is read again.
+ */
 const canonical = (json) =>
   JSON.stringify(json, (_, value) =>
     typeof value === 'number'

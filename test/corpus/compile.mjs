@@ -1,4 +1,7 @@
-/** Compiles and loads the output of the corpus: TypeScript 5, 6 and 7 in strict mode, Node with compiled output, Node that strips types, and the target js as it is. */
+/**
+ * Compiles and loads the output of the corpus: TypeScript 5, 6 and 7 in strict mode, Node with compiled
+ * output, Node that strips types, and the target js as it is.
+ */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -92,8 +95,8 @@ export function loadTranspiled(cache, output, groups) {
 }
 
 /**
- * Output of the target js: declarations are checked, code is loaded. What is wrong with the package's own declarations where there are no types of Node is
- * not the output's.
+ * Output of the target js: declarations are checked, code is loaded. What is wrong with the package's own
+ * declarations where there are no types of Node is not the output's.
  */
 export function checkJavaScript(cache, output, groups) {
   const compiler = join(cache, 'node_modules/typescript-6');

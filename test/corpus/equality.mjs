@@ -1,4 +1,7 @@
-/** Random messages of every type of the corpus through protobuf-es and protobufjs and back (compare.mjs), a few hundred files to a process, two processes at a time. */
+/**
+ * Random messages of every type of the corpus through protobuf-es and protobufjs and back (compare.mjs), a
+ * few hundred files to a process, two processes at a time.
+ */
 import { spawn } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';

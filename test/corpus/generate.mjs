@@ -1,4 +1,7 @@
-/** Generates one group of the corpus. Files whose imports their package does not have are left out; what else is refused must be known to be wrong. */
+/**
+ * Generates one group of the corpus. Files whose imports their package does not have are left out; what else
+ * is refused must be known to be wrong.
+ */
 import { readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { GenerateError, generate } from '../../dist/codegen/index.js';

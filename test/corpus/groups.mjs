@@ -1,9 +1,14 @@
-/** Which .proto files the corpus has: groups of files that import each other, each with its include directories. */
+/**
+ * Which .proto files the corpus has: groups of files that import each other, each with its include
+ * directories.
+ */
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { globSync } from 'tinyglobby';
 
-/** Of the 8,000 files of Google's APIs all are generated; those of these folders are compiled and loaded, too. */
+/**
+ * Of the 8,000 files of Google's APIs all are generated; those of these folders are compiled and loaded, too.
+ */
 const compiled = new Set([
   'api',
   'bytestream',
@@ -21,8 +26,8 @@ const compiled = new Set([
 ]);
 
 /**
- * The package's files of Envoy use an option of protoc-gen-validate that its own validate.proto is too old for. Returns a folder with
- * that file as its later releases have it.
+ * The package's files of Envoy use an option of protoc-gen-validate that its own validate.proto is too old
+ * for. Returns a folder with that file as its later releases have it.
  */
 function newerValidate(modules, old) {
   const folder = join(modules, '../newer-validate');

@@ -1,6 +1,8 @@
 /**
- * The generator against .proto files that no one here wrote: everything generates, the output passes the compilers of three years in strict mode, loads in
- * Node, and random messages of every type are what protobuf-es and protobufjs take them for. `npm run test:corpus`; installs what it needs into build/corpus. Without network: "not run", exit code 77.
+ * The generator against .proto files that no one here wrote: everything generates, the output passes the
+ * compilers of three years in strict mode, loads in Node, and random messages of every type are what
+ * protobuf-es and protobufjs take them for. `npm run test:corpus`; installs what it needs into build/corpus.
+ * Without network: "not run", exit code 77.
  */
 
 import { spawnSync } from 'node:child_process';

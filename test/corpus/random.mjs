@@ -1,4 +1,7 @@
-/** Random messages of any generated type, from a seed: what compare.mjs feeds to three implementations. Well-known types hold what JSON has a form for. */
+/**
+ * Random messages of any generated type, from a seed: what compare.mjs feeds to three implementations.
+ * Well-known types hold what JSON has a form for.
+ */
 
 import { fieldsOf } from '../../dist/runtime/codec/fields.js';
 import {

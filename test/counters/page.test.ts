@@ -1,4 +1,7 @@
-/** Counters pages: what this process writes and anybody of this user can read, and what is made of bytes that are no page. */
+/**
+ * Counters pages: what this process writes and anybody of this user can read, and what is made of bytes that
+ * are no page.
+ */
 import { closeSync, fstatSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { createClient } from 'rdma-rpc';
 import { bucketsSince, percentile, processesWithCounters, readCounters } from 'rdma-rpc/counters';

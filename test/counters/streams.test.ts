@@ -1,4 +1,7 @@
-/** How streams count: each is one call of its method, and what it carries is counted as messages, whatever the parts they travel in. */
+/**
+ * How streams count: each is one call of its method, and what it carries is counted as messages, whatever the
+ * parts they travel in.
+ */
 import { createClient, leaseOf } from 'rdma-rpc';
 import { readCounters } from 'rdma-rpc/counters';
 import { afterEach, describe, expect, test } from 'vitest';

@@ -1,4 +1,7 @@
-/** The parts of a document that tests look at: code by chapter, tables by the comment above them. Used by the tests of this folder. */
+/**
+ * The parts of a document that tests look at: code by chapter, tables by the comment above them. Used by the
+ * tests of this folder.
+ */
 import { read } from '../house/tree.ts';
 
 export interface Chapter {

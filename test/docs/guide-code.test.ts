@@ -1,4 +1,7 @@
-/** The code of docs/GUIDE.md: all of it compiles in strict mode, chapters marked as runnable do what their comments say. */
+/**
+ * The code of docs/GUIDE.md: all of it compiles in strict mode, chapters marked as runnable do what their
+ * comments say.
+ */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

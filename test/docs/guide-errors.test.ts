@@ -1,4 +1,7 @@
-/** The table of status codes in docs/GUIDE.md: each code that the library makes, made here, with the `processed` that the table gives it. */
+/**
+ * The table of status codes in docs/GUIDE.md: each code that the library makes, made here, with the
+ * `processed` that the table gives it.
+ */
 import {
   allocBuffer,
   type Client,

@@ -1,4 +1,7 @@
-/** The tables of docs/GUIDE.md against the sources: options, limits, counters, status codes and the texts of errors. */
+/**
+ * The tables of docs/GUIDE.md against the sources: options, limits, counters, status codes and the texts of
+ * errors.
+ */
 import { expect, test } from 'vitest';
 import { channelRules, outlierRules } from '../../runtime/client/channel-options.ts';
 import { runtimeRules } from '../../runtime/control/configure.ts';
@@ -24,7 +27,10 @@ function shown(name: string, value: number): string {
   return plain;
 }
 
-/** Default and range as the table has them; a default that is undefined is put in words, which are not compared. */
+/**
+ * Default and range as the table has them; a default that is undefined is put in words, which are not
+ * compared.
+ */
 function cellsOf(name: string, rule: OptionRule): [string | undefined, string] {
   switch (rule.kind) {
     case 'integer': {
@@ -145,7 +151,9 @@ test('fixed limits', () => {
 test('numbers in the text', () => {
   for (const part of [
     `\`graceMs\` (default ${shown('', limits.graceMs.default)})`,
-    `\`bytes\` values of ${shown('Bytes', limits.gatherBytes)} and more are sent from where they are, up to ${limits.piecesMax} pieces`,
+    `\`bytes\` values of ${shown('Bytes', limits.gatherBytes)} and more are sent from where they are, or copied`,
+    `Values beyond ${limits.piecesMax} pieces`,
+    `up to ${shown('Bytes', limits.newBufferBytes)} copied when no message had the buffer before`,
     `\`bytes\` fields of ${shown('Bytes', limits.leaseBytes)} and more`,
     `up to \`slotBytes\` (${shown('Bytes', limits.slotBytes.default)}, on \`shm\` ${shown('Bytes', limits.shmSlotBytes)})`,
     `steps of ${limits.wheelTickMs} ms`,

@@ -1,5 +1,6 @@
 /**
- * One cell of the table of ends: a process that opens one thing and ends in one way, by itself or as a worker.
+ * One cell of the table of ends: a process that opens one thing and ends in one way, by itself or as a
+ * worker.
  *   node cell.js THING END PORT PATH
  * The main thread prints how a worker ended, as JSON. Started by ends.test.ts and test/runtimes, from dist.
  */

@@ -1,7 +1,8 @@
 /**
- * A process or a worker may end at any moment and in any way, whatever it has open: with the code that it would have had
- * anyway, without a crash, and without hanging. One process per cell (a fifth of them: ../extent.ts), under the Node that runs this and each one that
- * RDMA_RPC_NODES names (paths, with colons between them).
+ * A process or a worker may end at any moment and in any way, whatever it has open: with the code that it
+ * would have had anyway, without a crash, and without hanging. One process per cell (a fifth of them:
+ * ../extent.ts), under the Node that runs this and each one that RDMA_RPC_NODES names (paths, with colons
+ * between them).
  */
 import { spawn } from 'node:child_process';
 import { rmSync } from 'node:fs';

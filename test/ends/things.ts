@@ -1,7 +1,7 @@
 /**
- * What a process or a worker of the table of ends has open when it ends, by name. Each opens its thing and gives what
- * ends whatever holds a process up by design (a server that listens, calls under way): with that called, and nothing
- * closed, the process ends by itself. Used by cell.ts, in processes of their own.
+ * What a process or a worker of the table of ends has open when it ends, by name. Each opens its thing and
+ * gives what ends whatever holds a process up by design (a server that listens, calls under way): with that
+ * called, and nothing closed, the process ends by itself. Used by cell.ts, in processes of their own.
  */
 import {
   type Channel,

@@ -1,4 +1,7 @@
-/** The parts of the key-value example that need no connection: values that prove themselves, the store's budget, the tables. */
+/**
+ * The parts of the key-value example that need no connection: values that prove themselves, the store's
+ * budget, the tables.
+ */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Recorder } from '../../examples/kv/recorder.ts';

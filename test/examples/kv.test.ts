@@ -1,4 +1,7 @@
-/** The key-value example over the runtime: statuses, the load's checks, the counters of every path, and the demo's two processes. */
+/**
+ * The key-value example over the runtime: statuses, the load's checks, the counters of every path, and the
+ * demo's two processes.
+ */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

@@ -31,7 +31,8 @@ test.each(pairWays)(
       expect(report.meanAfter).toBeCloseTo(0, 3);
       expect(report.labels).toEqual([0, 1, 4, 9, 16, 25, 36, 49]);
       expect(report.brightness).toEqual([0, 1, 2, 3]);
-      // Over tcp a message on its way is in this arena twice, as both ends share it: streams keep theirs elsewhere.
+      // Over tcp a message on its way is in this arena twice, as both ends share it: streams keep theirs
+      // elsewhere.
       const streamed = way !== 'tcp';
       expect(seen).toEqual([true, streamed, streamed, streamed, streamed]);
       expect(pointers.map((pointer) => pointer % 64)).toEqual([0]);

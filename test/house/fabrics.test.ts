@@ -4,7 +4,9 @@ import { fabrics } from '../../runtime/fabrics.ts';
 import { projectFiles, read } from './tree.ts';
 
 const table = 'runtime/fabrics.ts';
-/** In `createInProcessChannel` its two sides are one process. The programs of perf have fabrics of their own. */
+/**
+ * In `createInProcessChannel` its two sides are one process. The programs of perf have fabrics of their own.
+ */
 const choosesItself = /^(runtime\/in-process\.ts|cli\/perf\/.*)$/;
 
 /** As text, but not of an address's kind (`kind: 'tcp'`) nor of an option's name (`Omit<…, 'verbs'>`). */

@@ -1,9 +1,15 @@
-/** Which layer may know which: the arrows of docs/ARCHITECTURE.md, as rules that a test applies to imports and includes. */
+/**
+ * Which layer may know which: the arrows of docs/ARCHITECTURE.md, as rules that a test applies to imports and
+ * includes.
+ */
 
 export interface LayerRule {
   /** Files that the rule is about. */
   readonly files: RegExp;
-  /** What they may import or include of this project, besides files of their own folder; paths relative to the root. */
+  /**
+   * What they may import or include of this project, besides files of their own folder; paths relative to the
+   * root.
+   */
   readonly mayUse: RegExp;
 }
 
@@ -60,7 +66,10 @@ export const typescriptLayers: readonly LayerRule[] = [
   { files: /^examples\//, mayUse: /^examples\// },
 ];
 
-/** fabric < memory < session < binding, and fabric < perf < perf/program; telemetry knows nobody, and session and binding write to it. Nobody but a fabric itself, the binding and that program knows a fabric by name. */
+/**
+ * fabric < memory < session < binding, and fabric < perf < perf/program; telemetry knows nobody, and session
+ * and binding write to it. Nobody but a fabric itself, the binding and that program knows a fabric by name.
+ */
 export const nativeLayers: readonly LayerRule[] = [
   { files: /^native\/telemetry\//, mayUse: /^native\/telemetry\// },
   { files: /^native\/fabric\/[^/]+$/, mayUse: /^native\/fabric\/[^/]+$/ },
@@ -105,13 +114,14 @@ export const nativeLayers: readonly LayerRule[] = [
 ];
 
 /**
- * Files that may import each other in a circle, since what they read is recursive: one list per circle, sorted. Whoever wants another one
- * puts what both sides need into a file below them.
+ * Files that may import each other in a circle, since what they read is recursive: one list per circle,
+ * sorted. Whoever wants another one puts what both sides need into a file below them.
  */
 export const circles: readonly (readonly string[])[] = [
   // The parser: a group is a field that has a message, whose fields may be groups.
   ['codegen/source/parse-field.ts', 'codegen/source/parse-message.ts'],
-  // JSON: a message inside of an Any, of a well-known type or of an extension is read and written as messages are.
+  // JSON: a message inside of an Any, of a well-known type or of an extension is read and written as messages
+  // are.
   [
     'runtime/codec/json/any.ts',
     'runtime/codec/json/extensions.ts',
@@ -121,7 +131,10 @@ export const circles: readonly (readonly string[])[] = [
   ],
 ];
 
-/** Groups of files that import each other in circles, sorted; `uses` has for each file what it imports. Tarjan's strongly connected components. */
+/**
+ * Groups of files that import each other in circles, sorted; `uses` has for each file what it imports.
+ * Tarjan's strongly connected components.
+ */
 export function circlesIn(uses: ReadonlyMap<string, readonly string[]>): string[][] {
   const order = new Map<string, number>();
   const open: string[] = [];

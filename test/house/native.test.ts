@@ -7,8 +7,9 @@ const code = (file: string) => read(file).replace(/\/\/.*/g, '');
 
 describe('what is taken from a free list', () => {
   /**
-   * Containers from whose end something is taken without FreeList, with the reason why there is something. A line that is not here
-   * takes from a list that a peer may have emptied: use FreeList::take() and look at its result.
+   * Containers from whose end something is taken without FreeList, with the reason why there is something. A
+   * line that is not here takes from a list that a peer may have emptied: use FreeList::take() and look at
+   * its result.
    */
   const LOOKED_AT: Readonly<Record<string, readonly string[]>> = {
     // The list itself.

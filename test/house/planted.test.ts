@@ -1,6 +1,7 @@
 /**
- * Each planted bug still fits: its text is once in its file, and there is a test of the name that must find it. A change to
- * such a place fails here at once, and not when somebody plants the bugs (npm run test:planted).
+ * Each planted bug still fits: its text is once in its file, and there is a test of the name that must find
+ * it. A change to such a place fails here at once, and not when somebody plants the bugs (npm run
+ * test:planted).
  */
 import { readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';

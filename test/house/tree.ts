@@ -1,4 +1,7 @@
-/** The project's own files, as the house tests see them: what git tracks or would track, also where there is no git. */
+/**
+ * The project's own files, as the house tests see them: what git tracks or would track, also where there is
+ * no git.
+ */
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,7 +17,10 @@ export function projectFiles(): string[] {
   return (listedByGit() ?? notIgnored()).filter((path) => !BINARY.test(path) && isFile(path));
 }
 
-/** Undefined for sources that came as a tarball, where git is missing, and where it refuses a checkout that is another user's. */
+/**
+ * Undefined for sources that came as a tarball, where git is missing, and where it refuses a checkout that is
+ * another user's.
+ */
 export function listedByGit(): string[] | undefined {
   // Git would take a repository around an unpacked tarball for ours.
   if (!exists('.git')) return undefined;

@@ -1,4 +1,7 @@
-/** How streams between processes end when one of them is killed, restarted or drained, and what a slow reader costs others. */
+/**
+ * How streams between processes end when one of them is killed, restarted or drained, and what a slow reader
+ * costs others.
+ */
 import { fork } from 'node:child_process';
 import { rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,7 @@
-/** gRPC's interoperability cases over every fabric of this machine; test/rdma/interop.test.ts has those of RDMA devices. */
+/**
+ * gRPC's interoperability cases over every fabric of this machine; test/rdma/interop.test.ts has those of
+ * RDMA devices.
+ */
 import { rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,4 +1,7 @@
-/** Interoperability cases of calls that nobody waits for: gRPC has none, so these are our own, with the sizes of the others. */
+/**
+ * Interoperability cases of calls that nobody waits for: gRPC has none, so these are our own, with the sizes
+ * of the others.
+ */
 import { RpcError, Status } from 'rdma-rpc';
 import { expect } from 'vitest';
 import { SimpleRequest, type SimpleRequestInit } from './gen/interop.rdma.ts';

@@ -1,4 +1,7 @@
-/** The two ends of the interoperability cases: a server, in a process of its own or in this one, and clients here. */
+/**
+ * The two ends of the interoperability cases: a server, in a process of its own or in this one, and clients
+ * here.
+ */
 import { type ChildProcess, fork } from 'node:child_process';
 import {
   type Channel,

@@ -21,8 +21,8 @@ export const boundaries: readonly number[] = [
 ];
 
 /**
- * The largest body with which the message has no more than `bytes` bytes. 0 if what else it has is longer than
- * that, as the name of a peer with a long path and process id may be.
+ * The largest body with which the message has no more than `bytes` bytes. 0 if what else it has is longer
+ * than that, as the name of a peer with a long path and process id may be.
  */
 export function bodyFor<Init>(
   type: MessageType<unknown, Init>,

@@ -1,4 +1,7 @@
-/** gRPC's interoperability cases with streams (unary-cases.ts says which are left out), and a few that gRPC has no need of. */
+/**
+ * gRPC's interoperability cases with streams (unary-cases.ts says which are left out), and a few that gRPC
+ * has no need of.
+ */
 import { leaseOf, type RpcError, Status } from 'rdma-rpc';
 import { expect } from 'vitest';
 import {
@@ -15,7 +18,10 @@ import { type Case, echoes, failure, until } from './unary-cases.ts';
 
 const partHeaderBytes = 12;
 const metadataLengthBytes = 8;
-/** Messages of a stream travel behind the header of their part, and small ones with their length: their limits are that much lower. */
+/**
+ * Messages of a stream travel behind the header of their part, and small ones with their length: their limits
+ * are that much lower.
+ */
 const sizes: readonly number[] = [
   ...boundaries,
   ...boundaries

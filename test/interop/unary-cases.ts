@@ -1,6 +1,7 @@
 /**
- * gRPC's interoperability cases with one request and one answer. Each takes two ends that are connected and throws when they behave otherwise.
- * Left out are those of HTTP (compression per message, cacheable requests), of credentials, and of load reports.
+ * gRPC's interoperability cases with one request and one answer. Each takes two ends that are connected and
+ * throws when they behave otherwise. Left out are those of HTTP (compression per message, cacheable
+ * requests), of credentials, and of load reports.
  */
 import { createClient, leaseOf, Metadata, type MetadataInit, RpcError, Status } from 'rdma-rpc';
 import { expect } from 'vitest';

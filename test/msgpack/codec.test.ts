@@ -1,4 +1,7 @@
-/** The codec of values without a schema: what comes back, what travels apart, what is refused, and bytes of a hostile peer. */
+/**
+ * The codec of values without a schema: what comes back, what travels apart, what is refused, and bytes of a
+ * hostile peer.
+ */
 import fc from 'fast-check';
 import { Packr, pack } from 'msgpackr';
 import { CodecError } from 'rdma-rpc/codec';

@@ -1,4 +1,7 @@
-/** Generated messages as MessagePack: the same values come out as through protobuf, the same are refused, and a peer cannot hand in what does not fit. */
+/**
+ * Generated messages as MessagePack: the same values come out as through protobuf, the same are refused, and
+ * a peer cannot hand in what does not fit.
+ */
 import fc from 'fast-check';
 import { pack, unpack } from 'msgpackr';
 import { CodecError, equals } from 'rdma-rpc/codec';

@@ -1,6 +1,6 @@
 /**
- * Getters of a message without a schema: they are the application's code, run while the message is measured and
- * packed. Whatever they do is the business of their call, and of no other on the connection.
+ * Getters of a message without a schema: they are the application's code, run while the message is measured
+ * and packed. Whatever they do is the business of their call, and of no other on the connection.
  */
 import { type Channel, createChannel, createClient, createServer, type Server } from 'rdma-rpc';
 import { defineService, method } from 'rdma-rpc/msgpack';

@@ -1,6 +1,6 @@
 /**
- * `option (rdma_rpc.preferred_codec) = MSGPACK`, through generated code: every kind of call, large values, errors; and what happens between peers of which one
- * was generated before the option was there.
+ * `option (rdma_rpc.preferred_codec) = MSGPACK`, through generated code: every kind of call, large values,
+ * errors; and what happens between peers of which one was generated before the option was there.
  */
 import {
   type Channel,

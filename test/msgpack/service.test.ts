@@ -1,4 +1,7 @@
-/** Services without a schema: the same clients, handlers, streams, large messages and errors, in process and over shared memory. */
+/**
+ * Services without a schema: the same clients, handlers, streams, large messages and errors, in process and
+ * over shared memory.
+ */
 import { type Client, createClient, createServer, type Handlers, leaseOf, RpcError, Status } from 'rdma-rpc';
 import { bidiStream, clientStream, defineService, method, serverStream } from 'rdma-rpc/msgpack';
 import { afterEach, beforeEach, describe, expect, expectTypeOf, test } from 'vitest';

@@ -1,4 +1,7 @@
-/** The addon by itself, below the runtime: shared memory and its lifetimes, the loop, threads, and every way in which a context can end. */
+/**
+ * The addon by itself, below the runtime: shared memory and its lifetimes, the loop, threads, and every way
+ * in which a context can end.
+ */
 import { spawnSync } from 'node:child_process';
 import { constants, type PerformanceEntry, PerformanceObserver } from 'node:perf_hooks';
 import { fileURLToPath } from 'node:url';
@@ -255,7 +258,8 @@ describe('buffers', () => {
   test('calls that wait for arena memory go on when forgotten leases are collected', async () => {
     const pair = loopback('sim', { arenaBytes: 4 << 20 });
     const { end } = pair.start(pattern(3000));
-    // Before the server sees the request, all memory is gone into leases that nobody can reach and nobody has released.
+    // Before the server sees the request, all memory is gone into leases that nobody can reach and nobody has
+    // released.
     const forget = () => {
       let block = pair.native.allocBlock(4096, Use.application);
       for (; block !== 0; block = pair.native.allocBlock(4096, Use.application))

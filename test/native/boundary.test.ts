@@ -1,4 +1,7 @@
-/** What stands in TypeScript and in C++: constants of the boundary, and limits, as the addon was compiled with them. */
+/**
+ * What stands in TypeScript and in C++: constants of the boundary, and limits, as the addon was compiled with
+ * them.
+ */
 import { expect, test } from 'vitest';
 import {
   callSlots,

@@ -1,4 +1,7 @@
-/** runtime/native.ts declares what the addon has, and the fake of the tests has the same: each member by name and kind. */
+/**
+ * runtime/native.ts declares what the addon has, and the fake of the tests has the same: each member by name
+ * and kind.
+ */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import ts from 'typescript';

@@ -1,4 +1,7 @@
-/** What is said where the addon does not load, and that `rdma-rpc build-addon` says what it lacks. The build itself: scripts/portable-tests.mjs. */
+/**
+ * What is said where the addon does not load, and that `rdma-rpc build-addon` says what it lacks. The build
+ * itself: scripts/portable-tests.mjs.
+ */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,6 +1,7 @@
 /**
- * One native context whose client session talks to its own server session: the smallest thing that moves calls through the addon, driven
- * as runtime/native.ts says. Used by the tests of this folder and by the processes and threads that they start.
+ * One native context whose client session talks to its own server session: the smallest thing that moves
+ * calls through the addon, driven as runtime/native.ts says. Used by the tests of this folder and by the
+ * processes and threads that they start.
  */
 import { once } from 'node:events';
 import { type AddressInfo, createServer as listen, type Server } from 'node:net';

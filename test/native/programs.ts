@@ -1,6 +1,6 @@
 /**
- * What the tests of this folder and of test/runtimes run outside of vitest, as processes and as worker threads: `node programs.js NAME`, or
- * a Worker with `workerData: NAME`. Reads dist, so setup must have run.
+ * What the tests of this folder and of test/runtimes run outside of vitest, as processes and as worker
+ * threads: `node programs.js NAME`, or a Worker with `workerData: NAME`. Reads dist, so setup must have run.
  */
 import { once } from 'node:events';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';

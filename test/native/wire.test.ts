@@ -1,4 +1,7 @@
-/** test/native/wire.ts reads and writes the golden frames that the native tests (native/test/session/wire_test.cc) read too. */
+/**
+ * test/native/wire.ts reads and writes the golden frames that the native tests
+ * (native/test/session/wire_test.cc) read too.
+ */
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import {

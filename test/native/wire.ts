@@ -1,7 +1,7 @@
 /**
- * Frames of the queue pair, read and written in TypeScript: the mirror of native/session/wire.h (docs/WIRE.md is the law). The runtime
- * itself never sees a frame, native code makes and reads them all; this is for tests and tools that speak to a session by hand.
- * Bound to the native form by test/golden/frames.txt.
+ * Frames of the queue pair, read and written in TypeScript: the mirror of native/session/wire.h (docs/WIRE.md
+ * is the law). The runtime itself never sees a frame, native code makes and reads them all; this is for tests
+ * and tools that speak to a session by hand. Bound to the native form by test/golden/frames.txt.
  */
 
 export const wireVersion = 1;
@@ -63,7 +63,10 @@ export interface Frame {
   sink: Exposed | undefined;
   metadata: Uint8Array;
   pieces: readonly Exposed[];
-  /** Bytes of the message where it is not in the frame: the sum of the pieces, or what was written into the sink; else 0. */
+  /**
+   * Bytes of the message where it is not in the frame: the sum of the pieces, or what was written into the
+   * sink; else 0.
+   */
   total: number;
   /** In the frame: with pieces, those that it carries, one behind the other. */
   message: Uint8Array;
@@ -75,7 +78,9 @@ export const callWord = (slot: number, generation: number): number => (slot | (g
 export const callSlot = (call: number): number => call & 0xfff;
 export const callGeneration = (call: number): number => call >>> 12;
 
-/** Puts a frame together. What is left out is 0 or empty; nothing is checked, since a test may want to lie. */
+/**
+ * Puts a frame together. What is left out is 0 or empty; nothing is checked, since a test may want to lie.
+ */
 export function buildFrame(given: Partial<Frame> & { type: number }): Uint8Array {
   const { type, sink, pieces = [], metadata = new Uint8Array(), message = new Uint8Array() } = given;
   const total = given.total ?? pieces.reduce((sum, piece) => sum + piece.length, 0);

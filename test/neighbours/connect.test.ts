@@ -1,4 +1,7 @@
-/** Clients of connect-es, made of nothing but descriptors, over a channel of ours: all kinds of methods, headers, errors, limits. */
+/**
+ * Clients of connect-es, made of nothing but descriptors, over a channel of ours: all kinds of methods,
+ * headers, errors, limits.
+ */
 import { create, createFileRegistry, type DescService, fromBinary } from '@bufbuild/protobuf';
 import { FileDescriptorProtoSchema, FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
 import { type CallOptions, Code, ConnectError, createClient, type Interceptor } from '@connectrpc/connect';

@@ -1,4 +1,7 @@
-/** Generated definitions are definitions of nice-grpc and grpc-js as they are: typed, without a cast, without anything of this package but them. */
+/**
+ * Generated definitions are definitions of nice-grpc and grpc-js as they are: typed, without a cast, without
+ * anything of this package but them.
+ */
 import {
   credentials,
   Server as GrpcJsServer,

@@ -1,4 +1,7 @@
-/** Handlers written for this package on servers of real gRPC, called by real clients: both servers, clients of nice-grpc and of grpc-js. */
+/**
+ * Handlers written for this package on servers of real gRPC, called by real clients: both servers, clients of
+ * nice-grpc and of grpc-js.
+ */
 import {
   type ClientDuplexStream,
   credentials,
@@ -276,7 +279,8 @@ describe.each(Object.entries(servers))('a server of %s', (kind, start) => {
       await expect(late).rejects.toMatchObject({ code: Status.DEADLINE_EXCEEDED });
       client.close();
       const reason = (await seen.aborted()) as RpcError;
-      // The client's limit and the server's pass at about the same time; nice-grpc does not tell which it was.
+      // The client's limit and the server's pass at about the same time; nice-grpc does not tell which it
+      // was.
       const codes: number[] = [Status.CANCELLED, Status.DEADLINE_EXCEEDED];
       expect(codes).toContain(reason.code);
     });

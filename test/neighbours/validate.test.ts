@@ -1,4 +1,7 @@
-/** Rules of protovalidate on calls of ours: what breaks them is refused, on servers and clients, with details; what has none is left alone. */
+/**
+ * Rules of protovalidate on calls of ours: what breaks them is refused, on servers and clients, with details;
+ * what has none is left alone.
+ */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,7 @@
-/** What the package shows of its classes: their names as they are exported, which stack traces, `inspect` and loggers print. */
+/**
+ * What the package shows of its classes: their names as they are exported, which stack traces, `inspect` and
+ * loggers print.
+ */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';

@@ -1,4 +1,7 @@
-/** The recipes of the guide (Bundlers) with esbuild: an application in one file and its worker in another, as ESM and as CommonJS. */
+/**
+ * The recipes of the guide (Bundlers) with esbuild: an application in one file and its worker in another, as
+ * ESM and as CommonJS.
+ */
 import { spawnSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';

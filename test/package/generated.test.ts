@@ -1,4 +1,7 @@
-/** Generated files that are older or newer than the package beside them: their import says so, in one sentence. As Node does it, with the compiled package. */
+/**
+ * Generated files that are older or newer than the package beside them: their import says so, in one
+ * sentence. As Node does it, with the compiled package.
+ */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

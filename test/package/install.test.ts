@@ -1,6 +1,7 @@
 /**
- * What package managers say when the package is installed in an empty folder, with scripts allowed: there are none, nothing warns, and where it
- * cannot run they refuse it. MessagePack, which is inside of the package, works.
+ * What package managers say when the package is installed in an empty folder, with scripts allowed: there are
+ * none, nothing warns, and where it cannot run they refuse it. MessagePack, which is inside of the package,
+ * works.
  */
 import { type SpawnSyncReturns, spawnSync } from 'node:child_process';
 import {
@@ -29,7 +30,8 @@ interface Manager {
   /** From the lock file that `install` has written, in another folder. */
   readonly again: readonly string[];
 }
-// What a dependency's script is not allowed to do, pnpm 11 calls an error; 10, which still runs on Node 20, when it is told to.
+// What a dependency's script is not allowed to do, pnpm 11 calls an error; 10, which still runs on Node 20,
+// when it is told to.
 const pnpm = ['npm', 'exec', '--yes', `--package=${PNPM}`, '--', 'pnpm', '--config.strict-dep-builds=true'];
 const managers: readonly Manager[] = [
   { name: 'npm', install: ['npm', 'install', ...quiet], again: ['npm', 'ci', ...quiet] },
@@ -48,7 +50,10 @@ function folder(name: string): string {
   return path;
 }
 
-/** Packages under a folder that would run something when they are installed; `prepare` runs for the package's own developers only. */
+/**
+ * Packages under a folder that would run something when they are installed; `prepare` runs for the package's
+ * own developers only.
+ */
 function withScripts(path: string): string[] {
   const found: string[] = [];
   for (const entry of readdirSync(path, { withFileTypes: true })) {
@@ -148,7 +153,8 @@ test.each([
   { system: 'another processor', flags: ['--os=linux', '--cpu=ia32', '--libc=glibc'] },
   { system: 'another system', flags: ['--os=darwin', '--cpu=arm64'] },
 ])('npm leaves it out on $system', { timeout: LIMIT_MS }, ({ system, flags }) => {
-  // For another system than its own npm looks at optional dependencies only; one that is not optional it refuses there (EBADPLATFORM).
+  // For another system than its own npm looks at optional dependencies only; one that is not optional it
+  // refuses there (EBADPLATFORM).
   const app = folder(`left-out-${system.replaceAll(' ', '-')}`);
   const done = run(app, ['npm', 'install', ...quiet, ...flags, '--save-optional', tarball]);
   expect(done.status, done.stderr).toBe(0);

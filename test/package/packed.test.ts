@@ -1,6 +1,6 @@
 /**
- * The package as a user gets it: packed, installed without scripts in an empty folder, and the README's five minutes carried
- * out there, on the binary that the package brings.
+ * The package as a user gets it: packed, installed without scripts in an empty folder, and the README's five
+ * minutes carried out there, on the binary that the package brings.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

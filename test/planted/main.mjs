@@ -1,11 +1,12 @@
 /**
- * Tests of the tests. Each bug in the tables beside this file is planted, one at a time, and must be found by the test that the table names: by
- * a failure that says what is wrong, not by a crash and not by a time limit. A bug whose text is no longer there fails, too: it must follow
- * the code.
+ * Tests of the tests. Each bug in the tables beside this file is planted, one at a time, and must be found by
+ * the test that the table names: by a failure that says what is wrong, not by a crash and not by a time
+ * limit. A bug whose text is no longer there fails, too: it must follow the code.
  *
  *   npm run test:planted [-- --sanitize=address,undefined] [WORD ...]     a word: only the bugs that have it in their names
  *
- * With sanitizers only the native bugs, in tests that are built with them, and what a sanitizer reports is a failure, too.
+ * With sanitizers only the native bugs, in tests that are built with them, and what a sanitizer reports is a
+ * failure, too.
  */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,6 +1,7 @@
 /**
- * Builds a native test program with one source or header changed: the changed file lies in a folder of its own that comes first in the search
- * path, only the sources that are named are compiled again, and their objects take the place of those that build/native has. For main.mjs.
+ * Builds a native test program with one source or header changed: the changed file lies in a folder of its
+ * own that comes first in the search path, only the sources that are named are compiled again, and their
+ * objects take the place of those that build/native has. For main.mjs.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -15,7 +16,10 @@ export const unfit = (name, times, files) =>
   `"${name}" no longer fits: its text is ${times} times in ${files}. Look where the code has gone and change test/planted`;
 
 export class Native {
-  /** `root`: the project; `build`: where its native tests are built, with make; `scratch`: for everything that is made here. */
+  /**
+   * `root`: the project; `build`: where its native tests are built, with make; `scratch`: for everything that
+   * is made here.
+   */
   constructor(root, build, scratch) {
     this.root = root;
     this.build = build;

@@ -1,4 +1,6 @@
-/** Bugs of runtime/server, reverse, services, telemetry and workers, for main.mjs; as runtime.mjs has them. */
+/**
+ * Bugs of runtime/server, reverse, services, telemetry and workers, for main.mjs; as runtime.mjs has them.
+ */
 export const serverBugs = [
   {
     name: 'what an identity owes is forgotten when its last connection closes',

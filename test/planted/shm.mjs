@@ -1,4 +1,7 @@
-/** Bugs of native/fabric/shm, for main.mjs. Most show only in certain orders of single loads and stores, so the model must find them. */
+/**
+ * Bugs of native/fabric/shm, for main.mjs. Most show only in certain orders of single loads and stores, so
+ * the model must find them.
+ */
 const program = 'shm_model_test';
 
 export const shmBugs = [

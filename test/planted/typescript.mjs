@@ -1,6 +1,6 @@
 /**
- * Runs one test of vitest with one source of runtime/ or codegen/ changed. Nothing is written: the change is made when the test loads the file
- * (vitest.config.ts). For main.mjs.
+ * Runs one test of vitest with one source of runtime/ or codegen/ changed. Nothing is written: the change is
+ * made when the test loads the file (vitest.config.ts). For main.mjs.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { basename, join } from 'node:path';
@@ -68,7 +68,10 @@ export class TypeScript {
     return { why: unfit(name, times, `files called ${file}`) };
   }
 
-  /** `tests`: file, name, status and failures of each; `ending`: how vitest ended, and what it printed. `name` empty: all tests of the files. */
+  /**
+   * `tests`: file, name, status and failures of each; `ending`: how vitest ended, and what it printed. `name`
+   * empty: all tests of the files.
+   */
   async #vitest(files, name, planted, report) {
     mkdirSync(this.scratch, { recursive: true });
     const output = join(this.scratch, `${report}.json`);
@@ -108,8 +111,9 @@ const isTimeLimit = (text) => /(?:Test|Hook) timed out in/.test(text);
 const isExit = (text) => text.includes('process.exit unexpectedly called');
 
 /**
- * What the runs of the named test say of a bug; empty when an assertion has failed. `tests` is empty, or has none that passed or failed, when the worker
- * has died, the file could not be loaded, or everything hung until vitest was ended.
+ * What the runs of the named test say of a bug; empty when an assertion has failed. `tests` is empty, or has
+ * none that passed or failed, when the worker has died, the file could not be loaded, or everything hung
+ * until vitest was ended.
  */
 export function verdict(tests, called, ending) {
   const failures = tests.filter(({ status }) => status === 'failed').flatMap((each) => each.failures);

@@ -1,4 +1,7 @@
-/** As the project's own, with one bug planted in the sources that a test loads. For typescript.mjs, which says in RDMA_RPC_PLANTED what to replace where. */
+/**
+ * As the project's own, with one bug planted in the sources that a test loads. For typescript.mjs, which says
+ * in RDMA_RPC_PLANTED what to replace where.
+ */
 import { readFileSync } from 'node:fs';
 import { defineConfig, mergeConfig, type Plugin } from 'vitest/config';
 import base from '../../vitest.config.ts';

@@ -1,4 +1,7 @@
-/** A newcomer's folder, programs and terminals, for the tests of this folder. Everything is run by a shell, as the README has it. */
+/**
+ * A newcomer's folder, programs and terminals, for the tests of this folder. Everything is run by a shell, as
+ * the README has it.
+ */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';

@@ -1,6 +1,7 @@
 /**
- * The README's five minutes by a newcomer with the packed tarball and nothing else: to the letter, then with each Node, package manager,
- * kind of module and tool of the README's table. What does not work is seen to say so.
+ * The README's five minutes by a newcomer with the packed tarball and nothing else: to the letter, then with
+ * each Node, package manager, kind of module and tool of the README's table. What does not work is seen to
+ * say so.
  */
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -118,7 +119,10 @@ describe('package managers', () => {
 });
 
 describe('modules', () => {
-  /** Compiles the service in a folder of its own. `programs`: as the README has them, or without await at their top. */
+  /**
+   * Compiles the service in a folder of its own. `programs`: as the README has them, or without await at
+   * their top.
+   */
   async function compiled(type: 'module' | 'commonjs', module: string) {
     const cwd = folder(type, modules);
     if (type === 'commonjs')

@@ -1,4 +1,7 @@
-/** Tests of this folder take minutes and the registry: npm run test:quickstart, not npm test. One at a time: they share an application. */
+/**
+ * Tests of this folder take minutes and the registry: npm run test:quickstart, not npm test. One at a time:
+ * they share an application.
+ */
 import { defineConfig } from 'vitest/config';
 
 export default defineConfig({

@@ -1,6 +1,6 @@
 /**
- * A server in a network namespace of its own, with a cable (veth) between it and this process, for tests of bad networks: what they do to the cable and
- * to what comes through it needs root, and no RDMA device.
+ * A server in a network namespace of its own, with a cable (veth) between it and this process, for tests of
+ * bad networks: what they do to the cable and to what comes through it needs root, and no RDMA device.
  */
 import { spawnSync } from 'node:child_process';
 import { ServerProcess } from '../runtime/process/processes.ts';
@@ -30,7 +30,10 @@ export class Cable {
     this.address = `${this.#farIp}:${port}`;
   }
 
-  /** Why `trial`, commands of a shell in a namespace of their own, with the cable, cannot be run here; empty when they can. */
+  /**
+   * Why `trial`, commands of a shell in a namespace of their own, with the cable, cannot be run here; empty
+   * when they can.
+   */
   whyNot(trial: string): string {
     if (process.getuid?.() !== 0) return 'it needs root, to make network namespaces';
     const commands = `modprobe -q -a veth sch_netem; ip link add ${this.near} type veth peer name ${this.far} && ${trial}`;

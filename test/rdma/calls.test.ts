@@ -1,4 +1,7 @@
-/** Calls between two RDMA devices: every way that a message can travel, and the ways in which a caller can give up. */
+/**
+ * Calls between two RDMA devices: every way that a message can travel, and the ways in which a caller can
+ * give up.
+ */
 import { allocBuffer, type FabricOptions, leaseOf, registerBuffer, Status, stats } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';
 import {
@@ -157,7 +160,8 @@ describe.each([0, 200_000])('a call with %i bytes that is given up', (bytes) => 
 describe('isolation', () => {
   test('each session has a context of its own, which ends with it', async () => {
     const options = over(clientDevice, { isolation: 'session' });
-    // A context that other sessions have shared stays as long as there is a lease of it, which may be until garbage is collected.
+    // A context that other sessions have shared stays as long as there is a lease of it, which may be until
+    // garbage is collected.
     const before = stats('verbs');
     const pairs = Array.from({ length: 3 }, () => reach(server().address, options));
     const payload = pattern(100_000, 2);

@@ -1,4 +1,7 @@
-/** The choice of fabric and device where there are RDMA devices: what `auto` takes, and what is said about what cannot be had. */
+/**
+ * The choice of fabric and device where there are RDMA devices: what `auto` takes, and what is said about
+ * what cannot be had.
+ */
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { createServer, Status } from 'rdma-rpc';

@@ -1,6 +1,6 @@
 /**
- * The demo on RDMA devices, as a user starts it: all of its sizes, 16 and 64 MiB among them, which devices without memory windows copy through
- * memory of a limited size. And what it ends with where it cannot work.
+ * The demo on RDMA devices, as a user starts it: all of its sizes, 16 and 64 MiB among them, which devices
+ * without memory windows copy through memory of a limited size. And what it ends with where it cannot work.
  */
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';

@@ -1,6 +1,7 @@
 /**
- * What who forges packets can do, with all numbers right that pass on the wire: to a sealed session nothing but to end it, and no application sees anything
- * of what was forged. A forged packet has had its effect when that session is gone, or when its device has answered it.
+ * What who forges packets can do, with all numbers right that pass on the wire: to a sealed session nothing
+ * but to end it, and no application sees anything of what was forged. A forged packet has had its effect when
+ * that session is gone, or when its device has answered it.
  */
 import { randomBytes } from 'node:crypto';
 import type { RpcError, SecurityLevel } from 'rdma-rpc';
@@ -51,7 +52,10 @@ const isSend = ({ opcode }: Packet): boolean =>
 
 type Unplaced = Omit<Forged, 'queuePair' | 'sequence'>;
 
-/** A session of which all is known that passes on the wire, and another that must not notice anything. `from`: whose packets are forged. */
+/**
+ * A session of which all is known that passes on the wire, and another that must not notice anything. `from`:
+ * whose packets are forged.
+ */
 async function watched(level: SecurityLevel, from: keyof typeof addresses) {
   const other = pair.reachBy(level);
   await other.client.echo({});
@@ -201,8 +205,8 @@ const isBehind = (one: Packet, other: Packet): boolean =>
   one.sequence !== other.sequence && ((one.sequence - other.sequence) & 0xff_ffff) < 0x80_0000;
 
 /**
- * Its response has been written, and the message that says so does not get there: `packet` is forged of the last
- * of those WRITEs, and then comes that message.
+ * Its response has been written, and the message that says so does not get there: `packet` is forged of the
+ * last of those WRITEs, and then comes that message.
  */
 async function aimedAtResponse(level: SecurityLevel, packet: (memory: Reth) => Unplaced) {
   const session = await waiting(level);

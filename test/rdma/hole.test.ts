@@ -1,6 +1,8 @@
 /**
- * A path that swallows packets of one connection and tells nobody: those of a session's data connection while its control connection lives, in one direction or
- * the other, or the large ones only. As a firewall does that has forgotten a connection, or a tunnel with a smaller MTU. Needs root and `ip`, as netem.test.ts; no RDMA device.
+ * A path that swallows packets of one connection and tells nobody: those of a session's data connection while
+ * its control connection lives, in one direction or the other, or the large ones only. As a firewall does
+ * that has forgotten a connection, or a tunnel with a smaller MTU. Needs root and `ip`, as netem.test.ts; no
+ * RDMA device.
  */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { readFileSync } from 'node:fs';
@@ -13,7 +15,9 @@ import { caught, endAll, pattern, reach, same } from './pair.ts';
 
 const serverPort = 7001;
 const cable = new Cable('hole', 1, serverPort);
-/** Longer than the kernel itself takes to give a connection up (60 s): an end before that has another reason. */
+/**
+ * Longer than the kernel itself takes to give a connection up (60 s): an end before that has another reason.
+ */
 const callMs = 90_000;
 const large = 100_000;
 
@@ -76,7 +80,10 @@ function dataPort(): number {
 }
 const portOf = (place: string): number => Number.parseInt(place.slice(place.indexOf(':') + 1), 16);
 
-/** From now on packets of that client's port are thrown away in the server's namespace: those that come, or those that go. */
+/**
+ * From now on packets of that client's port are thrown away in the server's namespace: those that come, or
+ * those that go.
+ */
 const swallow = {
   'to the server': (port: number): void => throwAway('iif', cable.far, 'ipproto', 'tcp', 'sport', `${port}`),
   'to the client': (port: number): void => throwAway('iif', 'lo', 'ipproto', 'tcp', 'dport', `${port}`),

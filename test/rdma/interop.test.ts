@@ -1,4 +1,7 @@
-/** gRPC's interoperability cases between two RDMA devices (test/interop/interop.test.ts has the other fabrics). */
+/**
+ * gRPC's interoperability cases between two RDMA devices (test/interop/interop.test.ts has the other
+ * fabrics).
+ */
 import { afterEach } from 'vitest';
 import { openProcesses } from '../interop/peer.ts';
 import { interopSuite } from '../interop/suite.ts';

@@ -1,4 +1,7 @@
-/** A process that may lock 64 KiB of memory and no more, as one of a user may on many machines. Used by tests that start programs. */
+/**
+ * A process that may lock 64 KiB of memory and no more, as one of a user may on many machines. Used by tests
+ * that start programs.
+ */
 
 /** What such a program's command begins with. Without the capability, the limit holds for root as well. */
 export const littleLockedMemory: readonly string[] = [

@@ -1,6 +1,6 @@
 /**
- * A server process on one RDMA device and a channel of this process on another: what the tests of this folder begin with. The devices' names come
- * with RDMA_RPC_TEST_DEVICES (`rxe0,rxe1`; a single one is both ends).
+ * A server process on one RDMA device and a channel of this process on another: what the tests of this folder
+ * begin with. The devices' names come with RDMA_RPC_TEST_DEVICES (`rxe0,rxe1`; a single one is both ends).
  */
 import type { ForkOptions } from 'node:child_process';
 import { setTimeout as timeout } from 'node:timers/promises';
@@ -29,7 +29,10 @@ export function over(device: string, more: FabricOptions = {}): FabricOptions {
   return { fabric: 'verbs', ...more, verbs: { device, retryCount: 4, ...more.verbs } };
 }
 
-/** How long a call or a wait may take that has no limit of its own: less than a test may, so that it is named when it is stuck. */
+/**
+ * How long a call or a wait may take that has no limit of its own: less than a test may, so that it is named
+ * when it is stuck.
+ */
 const STUCK_MS = 60_000;
 const CONNECT_MS = 45_000;
 
@@ -85,7 +88,10 @@ export async function startServer(address?: string, how: ForkOptions = {}): Prom
   return server;
 }
 
-/** A server for all tests of a file or a `describe`, which leave it as it was: to start one takes seconds in a guest. */
+/**
+ * A server for all tests of a file or a `describe`, which leave it as it was: to start one takes seconds in a
+ * guest.
+ */
 export function sharedServer(): () => ServerProcess {
   let server: ServerProcess | undefined;
   beforeAll(async () => {

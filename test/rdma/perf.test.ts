@@ -1,4 +1,7 @@
-/** `rdma-rpc perf` on RDMA devices: each operation by the verbs fabric and by libibverbs alone, with every byte looked at; and what a device has not. */
+/**
+ * `rdma-rpc perf` on RDMA devices: each operation by the verbs fabric and by libibverbs alone, with every
+ * byte looked at; and what a device has not.
+ */
 import { describe, expect, test } from 'vitest';
 import type { PerfFabric, Plan, TestName } from '../../cli/perf/plan.ts';
 import type { Row } from '../../cli/perf/row.ts';

@@ -1,6 +1,7 @@
 /**
- * A device that is taken from the machine and put back, in a guest. The kernel waits until nobody has it open: soft-RoCE and soft-iWARP cannot take
- * themselves from under their users, so `rdma link delete` hangs where somebody forgets to let go, and a device of that name cannot be added again.
+ * A device that is taken from the machine and put back, in a guest. The kernel waits until nobody has it
+ * open: soft-RoCE and soft-iWARP cannot take themselves from under their users, so `rdma link delete` hangs
+ * where somebody forgets to let go, and a device of that name cannot be added again.
  */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';

@@ -1,5 +1,6 @@
 /**
- * What `sealed` promises on a wire where others can look: that who reads it sees nothing of a call, but all of one that is not sealed.
+ * What `sealed` promises on a wire where others can look: that who reads it sees nothing of a call, but all
+ * of one that is not sealed.
  */
 import type { SecurityLevel } from 'rdma-rpc';
 import { beforeEach, describe, expect, test } from 'vitest';

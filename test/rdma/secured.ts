@@ -1,6 +1,6 @@
 /**
- * A server of this process with TLS, on one device, and channels on the other that require a level of security: for the tests of what a session protects on
- * a wire where others can look and write.
+ * A server of this process with TLS, on one device, and channels on the other that require a level of
+ * security: for the tests of what a session protects on a wire where others can look and write.
  */
 import { createServer, type Handlers, type SecurityLevel, type Server } from 'rdma-rpc';
 import { afterEach, beforeEach } from 'vitest';

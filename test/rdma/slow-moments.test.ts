@@ -1,4 +1,7 @@
-/** A slow moment of one side, between two RDMA devices: mixed traffic, half of it given up. As test/slow, at the pace of a guest. */
+/**
+ * A slow moment of one side, between two RDMA devices: mixed traffic, half of it given up. As test/slow, at
+ * the pace of a guest.
+ */
 import { afterEach, describe, test } from 'vitest';
 import { expectNobodyHurt, live } from '../slow/slow-moments.ts';
 import { clientDevice, endAll, over, patient, startServer } from './pair.ts';

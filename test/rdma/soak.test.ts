@@ -1,6 +1,6 @@
 /**
- * What both processes hold stays flat, between two RDMA devices. As npm run test:soak, at the pace of a guest; RDMA_RPC_SOAK_MINUTES for longer, with
- * what each round came to.
+ * What both processes hold stays flat, between two RDMA devices. As npm run test:soak, at the pace of a
+ * guest; RDMA_RPC_SOAK_MINUTES for longer, with what each round came to.
  */
 import { afterEach, expect, test } from 'vitest';
 import { soak } from '../soak/soak.ts';

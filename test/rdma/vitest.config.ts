@@ -1,7 +1,7 @@
 /**
- * Tests of this folder need two RDMA devices, whose names are in RDMA_RPC_TEST_DEVICES: npm run test:rdma, mostly in an
- * emulated guest, which is 10 to 30 times slower than its host. So they run on the compiled project (npm run build), unlike all others:
- * vitest takes a minute there to compile the sources.
+ * Tests of this folder need two RDMA devices, whose names are in RDMA_RPC_TEST_DEVICES: npm run test:rdma,
+ * mostly in an emulated guest, which is 10 to 30 times slower than its host. So they run on the compiled
+ * project (npm run build), unlike all others: vitest takes a minute there to compile the sources.
  */
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';

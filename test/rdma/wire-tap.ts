@@ -147,7 +147,8 @@ export class WireTap {
   }
 
   static async open(): Promise<WireTap> {
-    // In this mode the kernel keeps room for the longest packet for each: by tcpdump's defaults for eight of them.
+    // In this mode the kernel keeps room for the longest packet for each: by tcpdump's defaults for eight of
+    // them.
     const room = ['-s', String(packetBytesMax), '-B', String(roomKiB)];
     const program = spawn('tcpdump', ['-i', wire, '-U', '--immediate-mode', ...room, '-w', '-'], {
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -202,7 +203,8 @@ function run(...[command, ...args]: [string, ...string[]]): void {
 }
 
 /**
- * Takes messages (SENDs) for a queue pair of the client's device off the wire, as whoever owns a switch can; a tap still sees them. Those of a forger pass.
+ * Takes messages (SENDs) for a queue pair of the client's device off the wire, as whoever owns a switch can;
+ * a tap still sees them. Those of a forger pass.
  */
 export class HeldBack {
   constructor(queuePair: number) {

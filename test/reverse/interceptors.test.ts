@@ -1,4 +1,7 @@
-/** Interceptors, deadlines, cancellation and metadata around calls from a server to its client: as around all others. */
+/**
+ * Interceptors, deadlines, cancellation and metadata around calls from a server to its client: as around all
+ * others.
+ */
 import {
   type Channel,
   createContextKey,
@@ -18,7 +21,10 @@ let channel: Channel;
 let reverse: ReverseServer;
 let log: EchoLog;
 
-/** A client of the client's echo service; `inner` are around its handlers, `outer` around the calls of the server. */
+/**
+ * A client of the client's echo service; `inner` are around its handlers, `outer` around the calls of the
+ * server.
+ */
 async function open(inner: readonly Interceptor[], outer: readonly Interceptor[], handlers: object = {}) {
   log = { started: 0, aborted: [] };
   let peers: Peers | undefined;

@@ -1,4 +1,7 @@
-/** What waits to go into a stream, both ends of it by hand: what is counted, in every way in which a message leaves, and the second time as the first. */
+/**
+ * What waits to go into a stream, both ends of it by hand: what is counted, in every way in which a message
+ * leaves, and the second time as the first.
+ */
 import { expect, test } from 'vitest';
 import { MessageQueue } from '../../runtime/reverse/message-queue.ts';
 

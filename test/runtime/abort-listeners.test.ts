@@ -1,4 +1,7 @@
-/** One signal for many calls at a time: Node warns of a leak at the eleventh listener, and no listener must outlast its call. */
+/**
+ * One signal for many calls at a time: Node warns of a leak at the eleventh listener, and no listener must
+ * outlast its call.
+ */
 import { getEventListeners } from 'node:events';
 import {
   type CallOptions,

@@ -1,4 +1,7 @@
-/** Who asked to be told when the events that came together have been handled: once, after all of them, whatever another does. */
+/**
+ * Who asked to be told when the events that came together have been handled: once, after all of them,
+ * whatever another does.
+ */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { ChannelQueue, type QueueOwner } from '../../runtime/client/queue/channel-queue.ts';
 import { FabricContext } from '../../runtime/lane/fabric-context.ts';

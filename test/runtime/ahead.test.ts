@@ -1,4 +1,7 @@
-/** The session that a server makes before its client asks for one: when there is one, whose it becomes, and that it does not stay. */
+/**
+ * The session that a server makes before its client asks for one: when there is one, whose it becomes, and
+ * that it does not stay.
+ */
 import { configure } from 'rdma-rpc';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { hostIdentity } from '../../runtime/control/host.ts';

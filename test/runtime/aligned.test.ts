@@ -1,4 +1,7 @@
-/** Large `bytes` begin on 64 bytes wherever they arrive, looked at by pointer, in requests, responses and streams; and `into` is used or says why not. */
+/**
+ * Large `bytes` begin on 64 bytes wherever they arrive, looked at by pointer, in requests, responses and
+ * streams; and `into` is used or says why not.
+ */
 import { leaseOf, Status } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { Method } from '../../runtime/codec/service/method.ts';

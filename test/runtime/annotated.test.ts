@@ -1,6 +1,7 @@
 /**
- * Options of proto/rdma_rpc/options.proto, as generated code carries them and sessions act on them: what moves by READ and WRITE, whose answers are
- * expected, who waits for one, what may run twice. The counters of the native layer say how a value travelled.
+ * Options of proto/rdma_rpc/options.proto, as generated code carries them and sessions act on them: what
+ * moves by READ and WRITE, whose answers are expected, who waits for one, what may run twice. The counters of
+ * the native layer say how a value travelled.
  */
 import {
   type Channel,
@@ -24,8 +25,8 @@ const filled = (bytes: number): Uint8Array => new Uint8Array(bytes).map((_, i) =
 const same = (a: Uint8Array, b: Uint8Array): boolean => Buffer.compare(a, b) === 0;
 const valueBytes = (blobs: unknown): number => Math.max(...[...valuesIn(blobs)].map((value) => value.length));
 /**
- * What is written of a message with one large value and a few other bytes: the table and those in 64 bytes each,
- * and the value. Of a request only the value is read, since the frame carries the rest.
+ * What is written of a message with one large value and a few other bytes: the table and those in 64 bytes
+ * each, and the value. Of a request only the value is read, since the frame carries the rest.
  */
 const imageBytes = (blobs: unknown): number => 128 + valueBytes(blobs);
 function* valuesIn(value: unknown): Generator<Uint8Array> {
@@ -84,7 +85,9 @@ describe.each(['in process', 'shm'] as const)('%s', (way) => {
     server = undefined;
   });
 
-  /** What `run` adds to the counters of the native layer. Both ends are in this thread, so both are counted. */
+  /**
+   * What `run` adds to the counters of the native layer. Both ends are in this thread, so both are counted.
+   */
   async function counted<T>(run: () => Promise<T>) {
     const fabric = way === 'in process' ? 'sim' : 'shm';
     const before = stats(fabric as 'shm');

@@ -1,7 +1,8 @@
 /**
- * AsyncLocalStorage: in whose context each function of an application runs. Everything that many calls share (server, channels, the
- * connection, the first call, timers) is made by "alice"; then "bob" calls. A function of bob's call sees bob, a function of nobody's call
- * sees nobody, and nothing ever sees alice. Node has two makings of it: by resources (Node 20 and 22) and by frames (from Node 24 on).
+ * AsyncLocalStorage: in whose context each function of an application runs. Everything that many calls share
+ * (server, channels, the connection, the first call, timers) is made by "alice"; then "bob" calls. A function
+ * of bob's call sees bob, a function of nobody's call sees nobody, and nothing ever sees alice. Node has two
+ * makings of it: by resources (Node 20 and 22) and by frames (from Node 24 on).
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import v8 from 'node:v8';

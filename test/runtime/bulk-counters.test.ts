@@ -1,4 +1,7 @@
-/** Which of its messages a client sent and received as large ones: counters that need nobody at the other side. */
+/**
+ * Which of its messages a client sent and received as large ones: counters that need nobody at the other
+ * side.
+ */
 import { createChannel, createClient, createServer, stats } from 'rdma-rpc';
 import { expect, test } from 'vitest';
 import { EchoDefinition } from './gen/echo.rdma.ts';

@@ -1,6 +1,7 @@
 /**
- * Buffers that are resized or transferred while their message waits to be encoded: in a queue of the channel, for memory, between attempts, for a credit of a
- * stream. The call fails with an error that says so, and others go on; what was encoded when the call was made has the bytes of that moment.
+ * Buffers that are resized or transferred while their message waits to be encoded: in a queue of the channel,
+ * for memory, between attempts, for a credit of a stream. The call fails with an error that says so, and
+ * others go on; what was encoded when the call was made has the bytes of that moment.
  */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';

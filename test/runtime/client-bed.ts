@@ -1,4 +1,7 @@
-/** A ClientSession on a scripted native side, with a count of how often each call settles: what tests of the client's half stand on. */
+/**
+ * A ClientSession on a scripted native side, with a count of how often each call settles: what tests of the
+ * client's half stand on.
+ */
 import { CallExtras, type CallWishes } from '../../runtime/client/call-extras.ts';
 import { clientMethod } from '../../runtime/client/client-method.ts';
 import { ClientSession } from '../../runtime/client/client-session.ts';

@@ -1,4 +1,7 @@
-/** Large messages on the client's side against a scripted native side: pieces, keys, who holds which memory for how long. */
+/**
+ * Large messages on the client's side against a scripted native side: pieces, keys, who holds which memory
+ * for how long.
+ */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { CallDeadlines } from '../../runtime/client/call-deadlines.ts';
 import { CallExtras } from '../../runtime/client/call-extras.ts';

@@ -1,4 +1,7 @@
-/** The client's call table against a scripted native side: every order of events, each call settles exactly once. */
+/**
+ * The client's call table against a scripted native side: every order of events, each call settles exactly
+ * once.
+ */
 import { beforeEach, describe, expect, test } from 'vitest';
 import { BlockLease } from '../../runtime/core/lease.ts';
 import { encodeMetadata } from '../../runtime/core/metadata-wire.ts';

@@ -1,4 +1,7 @@
-/** The clock of TypeScript and that of native code tell the same time, whatever a test framework has put in their place when a context opened. */
+/**
+ * The clock of TypeScript and that of native code tell the same time, whatever a test framework has put in
+ * their place when a context opened.
+ */
 import { createClient } from 'rdma-rpc';
 import { afterEach, expect, test, vi } from 'vitest';
 import { clockMs, wallMs } from '../../runtime/clock.ts';

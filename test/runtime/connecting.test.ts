@@ -1,6 +1,6 @@
 /**
- * From the chosen fabric to a session that is up, with native sides that the tests script: sessions that come up late, fail late, or are lost at
- * the worst moment; and the fabric that is tried next.
+ * From the chosen fabric to a session that is up, with native sides that the tests script: sessions that come
+ * up late, fail late, or are lost at the worst moment; and the fabric that is tried next.
  */
 import { type Duplex, duplexPair } from 'node:stream';
 import { configure, createClient, RpcError, Status } from 'rdma-rpc';

@@ -1,4 +1,7 @@
-/** Options that a client has for all of its calls: those of the moment it was made, worked out once, and nobody's to change. */
+/**
+ * Options that a client has for all of its calls: those of the moment it was made, worked out once, and
+ * nobody's to change.
+ */
 import { createClient, type Interceptor, Metadata } from 'rdma-rpc';
 import { afterEach, expect, test, vi } from 'vitest';
 import * as wire from '../../runtime/core/metadata-wire.ts';

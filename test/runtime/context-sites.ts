@@ -1,6 +1,6 @@
 /**
- * Each function that an application can give, as a site that looks who is current in an AsyncLocalStorage when the function runs. For
- * test/runtime/async-context.test.ts.
+ * Each function that an application can give, as a site that looks who is current in an AsyncLocalStorage
+ * when the function runs. For test/runtime/async-context.test.ts.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import {

@@ -1,4 +1,6 @@
-/** Which context a choice comes to, when the address of the connection is part of it, and how long it stays. */
+/**
+ * Which context a choice comes to, when the address of the connection is part of it, and how long it stays.
+ */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { contextLingerMs } from '../../runtime/limits.ts';
 import { EvKind, type VerbsOptions } from '../../runtime/native.ts';

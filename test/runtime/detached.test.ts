@@ -1,6 +1,6 @@
 /**
- * Buffers of the application that are transferred while a call uses them: that call fails or its bytes are right, and nothing else of the process or
- * the connection is touched, however soon the memory is gone.
+ * Buffers of the application that are transferred while a call uses them: that call fails or its bytes are
+ * right, and nothing else of the process or the connection is touched, however soon the memory is gone.
  */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -25,7 +25,10 @@ const collect = runInNewContext('gc') as () => void;
 if (!('transfer' in ArrayBuffer.prototype)) setFlagsFromString('--harmony-rab-gsab-transfer');
 const transfer = runInNewContext('ArrayBuffer.prototype.transfer') as (this: ArrayBuffer) => ArrayBuffer;
 
-/** Over shared memory a client copies shorter requests before anything could take them away (`copiedRequestBytes`). */
+/**
+ * Over shared memory a client copies shorter requests before anything could take them away
+ * (`copiedRequestBytes`).
+ */
 const largeBytes = 4_500_000;
 
 /** Ways of taking a buffer's memory away. */
@@ -162,7 +165,8 @@ describe.each(pairWays)('a call that waits, over %s', (way) => {
     },
   );
 
-  // V8 up to 11 gives compiled code the old length of a detached view, once that code has seen a resizable one.
+  // V8 up to 11 gives compiled code the old length of a detached view, once that code has seen a resizable
+  // one.
   test('also when the views of other calls were resizable', async () => {
     const handled: number[] = [];
     const echo = (request: EchoMessage) => {

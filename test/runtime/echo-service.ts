@@ -1,4 +1,7 @@
-/** The service that the runtime's tests call. `behave` does what its text says; what it saw is kept for the test to look at. */
+/**
+ * The service that the runtime's tests call. `behave` does what its text says; what it saw is kept for the
+ * test to look at.
+ */
 import { type HandlerContext, type Handlers, leaseOf, RpcError, Status } from 'rdma-rpc';
 import type { EchoDefinition, EchoMessage, EchoMessageInit } from './gen/echo.rdma.ts';
 
@@ -7,7 +10,9 @@ export interface EchoLog {
   started: number;
   /** Signals that fired in `hang`, with their codes. */
   aborted: number[];
-  /** Requests of `check` whose bytes were not all the same, or written after the end of the call (test/slow). */
+  /**
+   * Requests of `check` whose bytes were not all the same, or written after the end of the call (test/slow).
+   */
   torn?: number;
 }
 

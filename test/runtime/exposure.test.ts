@@ -1,4 +1,7 @@
-/** Staging memory by choice, where the device has windows too: what peers can reach is another, the calls are the same. */
+/**
+ * Staging memory by choice, where the device has windows too: what peers can reach is another, the calls are
+ * the same.
+ */
 import { configure, createClient, Status } from 'rdma-rpc';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { EchoDefinition } from './gen/echo.rdma.ts';

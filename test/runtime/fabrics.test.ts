@@ -1,4 +1,7 @@
-/** The choice of fabric on a machine as it is: options and environment, what is said about it, and contexts of one session. */
+/**
+ * The choice of fabric on a machine as it is: options and environment, what is said about it, and contexts of
+ * one session.
+ */
 
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';

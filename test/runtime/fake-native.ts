@@ -1,6 +1,7 @@
 /**
- * A NativeContext made of arrays: keeps the contract of runtime/native.ts, carries nothing anywhere. Tests look at what was submitted
- * and say which events come, in any order; `deliver` enters the runtime as native code does.
+ * A NativeContext made of arrays: keeps the contract of runtime/native.ts, carries nothing anywhere. Tests
+ * look at what was submitted and say which events come, in any order; `deliver` enters the runtime as native
+ * code does.
  */
 import { clockMs } from '../../runtime/clock.ts';
 import { piecesMax, sessionPlaces } from '../../runtime/limits.ts';

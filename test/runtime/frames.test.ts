@@ -1,4 +1,7 @@
-/** The frames of the sideband connection: each field checked, by name; and the link that carries them, fed with anything. */
+/**
+ * The frames of the sideband connection: each field checked, by name; and the link that carries them, fed
+ * with anything.
+ */
 import { type Duplex, duplexPair } from 'node:stream';
 import fc from 'fast-check';
 import { Packr } from 'msgpackr';

@@ -1,4 +1,7 @@
-/** Getters of a request that make calls themselves, in the middle of its encoding: each of the calls has its own slot, and is sent once. */
+/**
+ * Getters of a request that make calls themselves, in the middle of its encoding: each of the calls has its
+ * own slot, and is sent once.
+ */
 import {
   allocBuffer,
   type Channel,

@@ -1,6 +1,7 @@
 /**
- * Getters of a request that end their own call, in the middle of its encoding: the signal fires, or the channel is closed. The call settles once, wherever it
- * was when it came to be encoded, and leaves nothing behind.
+ * Getters of a request that end their own call, in the middle of its encoding: the signal fires, or the
+ * channel is closed. The call settles once, wherever it was when it came to be encoded, and leaves nothing
+ * behind.
  */
 import { allocBuffer, type Channel, configure, createClient, type Lease, RpcError, Status } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';

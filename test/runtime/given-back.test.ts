@@ -1,6 +1,6 @@
 /**
- * Memory of large messages that has been given back, in each way of doing so: whatever is left of it is empty, and says
- * so loudly. Nothing ever shows what the memory holds next.
+ * Memory of large messages that has been given back, in each way of doing so: whatever is left of it is
+ * empty, and says so loudly. Nothing ever shows what the memory holds next.
  */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';

@@ -1,4 +1,7 @@
-/** How a server admits connections: hostile, silent, foreign and too many clients; and what a client says about a server that is none. */
+/**
+ * How a server admits connections: hostile, silent, foreign and too many clients; and what a client says
+ * about a server that is none.
+ */
 import { connect, createServer as listen, type Server as NetServer, type Socket } from 'node:net';
 import { duplexPair } from 'node:stream';
 import {

@@ -1,4 +1,7 @@
-/** Registrations that nobody uses go after `idleMs` also while there is steady traffic, which never lets the thread sleep for long. */
+/**
+ * Registrations that nobody uses go after `idleMs` also while there is steady traffic, which never lets the
+ * thread sleep for long.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { configure, createClient, leaseOf } from 'rdma-rpc';
 import { expect, test, vi } from 'vitest';

@@ -1,4 +1,7 @@
-/** Interceptors that call `next` and let go of what it promised: however that call ends, nobody hears of it but those who asked. */
+/**
+ * Interceptors that call `next` and let go of what it promised: however that call ends, nobody hears of it
+ * but those who asked.
+ */
 import {
   createClient,
   type Interceptor,

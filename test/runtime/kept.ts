@@ -1,6 +1,7 @@
 /**
- * What the runtime and native code keep for calls, counted: when all calls are over and their messages released, everything is back where it began.
- * For tests that end with it. Registered buffers are no leak as long as native code has them registered.
+ * What the runtime and native code keep for calls, counted: when all calls are over and their messages
+ * released, everything is back where it began. For tests that end with it. Registered buffers are no leak as
+ * long as native code has them registered.
  */
 import { contextStats, openContexts, peekContext } from '../../runtime/lane/contexts.ts';
 import type { FabricContext } from '../../runtime/lane/fabric-context.ts';

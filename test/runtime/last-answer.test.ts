@@ -1,4 +1,7 @@
-/** A channel that rests holds nothing of its last call: the memory of an answer that nobody has kept comes back. */
+/**
+ * A channel that rests holds nothing of its last call: the memory of an answer that nobody has kept comes
+ * back.
+ */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { createClient, stats } from 'rdma-rpc';

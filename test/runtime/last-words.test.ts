@@ -1,4 +1,7 @@
-/** A server that ends a session by itself says why, and callers hear that, though its queue pair is gone before. */
+/**
+ * A server that ends a session by itself says why, and callers hear that, though its queue pair is gone
+ * before.
+ */
 import { type Channel, createChannel, createClient, createServer, type RpcError, Status } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { EvKind, Held, Reason } from '../../runtime/native.ts';

@@ -1,4 +1,7 @@
-/** Where a message keeps its lease: seen by leaseOf only, and never in the way of what an application does with the message. */
+/**
+ * Where a message keeps its lease: seen by leaseOf only, and never in the way of what an application does
+ * with the message.
+ */
 import { describe, expect, test } from 'vitest';
 import { BlockLease, leaseOf, setLease } from '../../runtime/core/lease.ts';
 import type { NativeContext } from '../../runtime/native.ts';

@@ -1,4 +1,7 @@
-/** Connections that come and go while calls are under way: drain, loss, reconnect, close, and that nothing is left. */
+/**
+ * Connections that come and go while calls are under way: drain, loss, reconnect, close, and that nothing is
+ * left.
+ */
 import { rmSync } from 'node:fs';
 import { connect } from 'node:net';
 import {

@@ -1,4 +1,7 @@
-/** Under Node's --permission, from Node 26 on, nobody listens on an IP address without --allow-net: who tries learns the flag. */
+/**
+ * Under Node's --permission, from Node 26 on, nobody listens on an IP address without --allow-net: who tries
+ * learns the flag.
+ */
 import { createServer } from 'rdma-rpc';
 import { afterEach, expect, test, vi } from 'vitest';
 

@@ -1,6 +1,7 @@
 /**
- * Bytes of an application that say of themselves what is not so: subclasses of Uint8Array and arrays with properties of
- * their own. What is sent is what the engine knows of them, by every way in, and never what an earlier message has left.
+ * Bytes of an application that say of themselves what is not so: subclasses of Uint8Array and arrays with
+ * properties of their own. What is sent is what the engine knows of them, by every way in, and never what an
+ * earlier message has left.
  */
 import {
   type Channel,

@@ -1,4 +1,7 @@
-/** An arena that the application has filled: what needs memory waits for it, other calls go on, and callers learn what they wait for. */
+/**
+ * An arena that the application has filled: what needs memory waits for it, other calls go on, and callers
+ * learn what they wait for.
+ */
 import { allocBuffer, configure, createClient, type Lease, leaseOf, Status } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { EchoDefinition, type EchoMessage } from './gen/echo.rdma.ts';

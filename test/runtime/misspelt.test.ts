@@ -1,4 +1,7 @@
-/** Names that nobody knows, in the options of a call and among handlers: JavaScript says nothing about them, so the library does. */
+/**
+ * Names that nobody knows, in the options of a call and among handlers: JavaScript says nothing about them,
+ * so the library does.
+ */
 import { Client, credentials } from '@grpc/grpc-js';
 import {
   type Channel,

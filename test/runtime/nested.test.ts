@@ -1,4 +1,7 @@
-/** Calls that a handler makes for its caller: with the context passed on they end when the caller's call does, whatever their own limits are. */
+/**
+ * Calls that a handler makes for its caller: with the context passed on they end when the caller's call does,
+ * whatever their own limits are.
+ */
 import { type CallOptions, type Client, createClient, type HandlerContext, RpcError, Status } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';
 import { comes } from '../outcomes.ts';

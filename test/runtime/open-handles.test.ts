@@ -1,6 +1,6 @@
 /**
- * What tools that look for what keeps a process alive (Jest's --detectOpenHandles) see of channels and servers. They ask each
- * resource, and take one that does not answer for something that was left open.
+ * What tools that look for what keeps a process alive (Jest's --detectOpenHandles) see of channels and
+ * servers. They ask each resource, and take one that does not answer for something that was left open.
  */
 import { createHook } from 'node:async_hooks';
 import { createChannel, createServer } from 'rdma-rpc';

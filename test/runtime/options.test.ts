@@ -177,7 +177,8 @@ describe('addresses', () => {
 });
 
 describe('configure()', () => {
-  // Slots of shm were those of a device for everybody who set anything else, and 9 KiB took 1.4 times as long.
+  // Slots of shm were those of a device for everybody who set anything else, and 9 KiB took 1.4 times as
+  // long.
   test('changes nothing that is not given, on any fabric', () => {
     const all = () => (['shm', 'shm-fd', 'tcp', 'verbs'] as const).map(nativeOptions);
     const before = all();

@@ -1,4 +1,7 @@
-/** Messages that fit no slot, one after the other: they are not encoded into one in vain, and arrive as they were whatever sizes come next. */
+/**
+ * Messages that fit no slot, one after the other: they are not encoded into one in vain, and arrive as they
+ * were whatever sizes come next.
+ */
 import { createClient } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';
 import { EchoDefinition } from './gen/echo.rdma.ts';

@@ -1,4 +1,7 @@
-/** A server with what a test adds to it, and a channel to it, over each way that a process has: for tests of features above the session. */
+/**
+ * A server with what a test adds to it, and a channel to it, over each way that a process has: for tests of
+ * features above the session.
+ */
 import {
   type Channel,
   type ChannelOptions,

@@ -1,4 +1,7 @@
-/** Connections by network address: the count is that of those which are open, whoever of them goes and comes again. */
+/**
+ * Connections by network address: the count is that of those which are open, whoever of them goes and comes
+ * again.
+ */
 import { duplexPair } from 'node:stream';
 import { expect, test } from 'vitest';
 import { PeerCounts } from '../../runtime/server/peer-counts.ts';

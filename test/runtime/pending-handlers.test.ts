@@ -1,4 +1,6 @@
-/** What becomes of a handler's promise: exactly one of two functions hears of it, with the call that it is of. */
+/**
+ * What becomes of a handler's promise: exactly one of two functions hears of it, with the call that it is of.
+ */
 import { describe, expect, test } from 'vitest';
 import { PendingHandlers } from '../../runtime/server/pending-handlers.ts';
 import type { ServerCall } from '../../runtime/server/server-call.ts';

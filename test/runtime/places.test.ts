@@ -1,4 +1,7 @@
-/** Handshakes under a crowd: who goes on is sent away for nobody, who keeps others waiting is, and who is too many is told when to come again. */
+/**
+ * Handshakes under a crowd: who goes on is sent away for nobody, who keeps others waiting is, and who is too
+ * many is told when to come again.
+ */
 
 import { duplexPair } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';

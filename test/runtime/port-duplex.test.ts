@@ -1,4 +1,7 @@
-/** The byte stream between threads: all bytes in order, no more than one chunk on its way, and one end for both. */
+/**
+ * The byte stream between threads: all bytes in order, no more than one chunk on its way, and one end for
+ * both.
+ */
 import { MessageChannel, receiveMessageOnPort } from 'node:worker_threads';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';

@@ -1,6 +1,7 @@
 /**
- * Messages in each receive slot of a session, which JS reads through windows (native-words.ts, `receiveWindow`): more than
- * there are slots, one after the other and many at once, both ways, with their metadata.
+ * Messages in each receive slot of a session, which JS reads through windows (native-words.ts,
+ * `receiveWindow`): more than there are slots, one after the other and many at once, both ways, with their
+ * metadata.
  */
 import { createClient, Metadata } from 'rdma-rpc';
 import { describe, expect, test } from 'vitest';

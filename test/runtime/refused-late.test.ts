@@ -1,4 +1,7 @@
-/** A server that refuses a connection while the client waits for something else, and ends it: the client learns why. */
+/**
+ * A server that refuses a connection while the client waits for something else, and ends it: the client
+ * learns why.
+ */
 import { duplexPair } from 'node:stream';
 import { Status } from 'rdma-rpc';
 import { expect, test } from 'vitest';

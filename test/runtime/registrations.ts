@@ -1,4 +1,7 @@
-/** Calls with large messages, both ways and with every kind of end, and what is kept of them afterwards: for tests with other options each. */
+/**
+ * Calls with large messages, both ways and with every kind of end, and what is kept of them afterwards: for
+ * tests with other options each.
+ */
 import { createChannel, createClient, createServer, leaseOf } from 'rdma-rpc';
 import { expect, test, vi } from 'vitest';
 import { peekContext } from '../../runtime/lane/contexts.ts';

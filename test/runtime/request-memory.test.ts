@@ -1,4 +1,7 @@
-/** Option `requestMemory: 'call'` of a server: when the memory of a large request is given back, and what must not have been read before. */
+/**
+ * Option `requestMemory: 'call'` of a server: when the memory of a large request is given back, and what must
+ * not have been read before.
+ */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { createClient, createServer, type Interceptor, leaseOf, stats } from 'rdma-rpc';

@@ -1,4 +1,7 @@
-/** Buffers of the application that are resized while a call uses them: no harm to the process, the session, or other calls. */
+/**
+ * Buffers of the application that are resized while a call uses them: no harm to the process, the session, or
+ * other calls.
+ */
 import { createClient } from 'rdma-rpc';
 import { describe, expect, test } from 'vitest';
 import { defineService, method } from '../../runtime/msgpack/index.ts';

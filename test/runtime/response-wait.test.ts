@@ -1,4 +1,7 @@
-/** A response that must be copied while the arena is full: it waits, as requests do; other calls go on, and its caller learns what it waited for. */
+/**
+ * A response that must be copied while the arena is full: it waits, as requests do; other calls go on, and
+ * its caller learns what it waited for.
+ */
 import { rmSync } from 'node:fs';
 import {
   allocBuffer,

@@ -1,6 +1,7 @@
 /**
- * `processed` of every failure: each step of a call, and each thing that can go wrong there, for small calls, large ones and streams. `no` must be certain (the
- * handler has not run and will not), `yes` means that the server answered, `maybe` is the rest.
+ * `processed` of every failure: each step of a call, and each thing that can go wrong there, for small calls,
+ * large ones and streams. `no` must be certain (the handler has not run and will not), `yes` means that the
+ * server answered, `maybe` is the rest.
  */
 import { createServer as createTcpServer } from 'node:net';
 import {
@@ -171,7 +172,10 @@ describe.each(pairWays)('%s', (way) => {
   describe.each(kinds)('%s', (kind) => {
     // The server confirms that it has let go of a large call, and so tells that its handler has begun.
     const confirmed: Processed = kind === 'large' ? 'yes' : 'maybe';
-    /** Calls that did not wait for that: on a busy machine it may take longer than the 10 ms that a caller is made to wait. */
+    /**
+     * Calls that did not wait for that: on a busy machine it may take longer than the 10 ms that a caller is
+     * made to wait.
+     */
     const held = (): number => (way === 'sim' ? 0 : stats(way).callsHeld);
 
     test('waiting behind other calls: cancel, deadline, the end of the channel', async () => {
@@ -279,7 +283,8 @@ describe.each(pairWays)('%s', (way) => {
         return {};
       });
       const outcome = await bed.call({ signal: controller.signal }).then(() => 'the answer', RpcError.from);
-      // A large call waits a moment for the peer to let go of its memory, and the answer wins where it comes within that.
+      // A large call waits a moment for the peer to let go of its memory, and the answer wins where it comes
+      // within that.
       if (kind === 'large' && outcome === 'the answer') return;
       expect(outcome).toMatchObject({ codeName: 'CANCELLED', processed: 'maybe' });
     });

@@ -1,4 +1,7 @@
-/** What a server session turns away before it does any work for it: too many handlers, a session that is to end. */
+/**
+ * What a server session turns away before it does any work for it: too many handlers, a session that is to
+ * end.
+ */
 import { Status } from 'rdma-rpc';
 import { describe, expect, test } from 'vitest';
 import { EvKind } from '../../runtime/native.ts';

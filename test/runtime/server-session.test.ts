@@ -1,4 +1,7 @@
-/** The server's half against a scripted native side: what reaches a handler, what does not, and what goes back. */
+/**
+ * The server's half against a scripted native side: what reaches a handler, what does not, and what goes
+ * back.
+ */
 import { beforeEach, describe, expect, test } from 'vitest';
 import { decodeMetadata, encodeMetadata } from '../../runtime/core/metadata-wire.ts';
 import { type HandlerContext, leaseOf, Metadata, RpcError, Status } from '../../runtime/index.ts';

@@ -1,4 +1,7 @@
-/** `shutdown({ graceMs })` ends, whatever handlers and clients do, and leaves nothing behind; so does a connection's age. Over the simulated fabric and shared memory. */
+/**
+ * `shutdown({ graceMs })` ends, whatever handlers and clients do, and leaves nothing behind; so does a
+ * connection's age. Over the simulated fabric and shared memory.
+ */
 import { type Duplex, duplexPair } from 'node:stream';
 import {
   type Client,
@@ -114,7 +117,9 @@ async function readSlowly(stream: AsyncIterable<unknown>, more: Promise<void>): 
   for await (const _ of stream) await more;
 }
 
-/** What is under way when the server is to go: each gives promises of calls that can end with an error only. */
+/**
+ * What is under way when the server is to go: each gives promises of calls that can end with an error only.
+ */
 const troubles: readonly [string, (client: TestClient, over: Promise<void>) => Promise<unknown>[]][] = [
   ['nothing', () => []],
   ['handlers that never end', (client) => Array.from({ length: 300 }, () => client.unary({}))],

@@ -1,4 +1,7 @@
-/** A call that is made where the stack has come to its end throws or fails, and costs the other calls of its session nothing. */
+/**
+ * A call that is made where the stack has come to its end throws or fails, and costs the other calls of its
+ * session nothing.
+ */
 import { createClient } from 'rdma-rpc';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { caught } from '../outcomes.ts';

@@ -1,4 +1,6 @@
-/** Staging memory whose size nobody has given: the largest message that is allowed goes through it, both ways. */
+/**
+ * Staging memory whose size nobody has given: the largest message that is allowed goes through it, both ways.
+ */
 import { configure, createClient } from 'rdma-rpc';
 import { beforeAll, expect, test } from 'vitest';
 import { EchoDefinition } from './gen/echo.rdma.ts';

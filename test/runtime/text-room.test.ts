@@ -1,4 +1,7 @@
-/** What is around the large values of a message, on its way through the text room, against a scripted native side. */
+/**
+ * What is around the large values of a message, on its way through the text room, against a scripted native
+ * side.
+ */
 import { beforeEach, describe, expect, test } from 'vitest';
 import { blockMemory } from '../../runtime/lane/block-stamps.ts';
 import { Reason } from '../../runtime/native.ts';

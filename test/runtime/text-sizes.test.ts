@@ -1,7 +1,7 @@
 /**
- * Texts of each length around each boundary of the paths that a message takes (a slot, segments, bulk, parts of a stream),
- * with characters of one to four bytes, by themselves and behind bytes. For the sake of the versions of Node: they differ
- * in how much room their transcoder may be offered.
+ * Texts of each length around each boundary of the paths that a message takes (a slot, segments, bulk, parts
+ * of a stream), with characters of one to four bytes, by themselves and behind bytes. For the sake of the
+ * versions of Node: they differ in how much room their transcoder may be offered.
  */
 import { rmSync } from 'node:fs';
 import { createChannel, createClient, createServer } from 'rdma-rpc';

@@ -89,7 +89,8 @@ describe.each(pairWays)('%s', (way) => {
     expect(error).toMatchObject(late);
     expect(error.rawMessage).toMatch(/time limit of the server passed \(its options defaultTimeoutMs/);
     expect(reasons).toMatchObject([{ code: Status.DEADLINE_EXCEEDED }]);
-    // The call is over, so nobody is answered with what the handler throws now; its author wants to know all the same.
+    // The call is over, so nobody is answered with what the handler throws now; its author wants to know all
+    // the same.
     await client.echo({});
     expect(faults.map(String)).toEqual(['Error: too late to matter']);
   });

@@ -1,4 +1,7 @@
-/** The wheel in virtual time: nothing fires early, everything fires within two ticks, in any mix of adds, removes and far deadlines. */
+/**
+ * The wheel in virtual time: nothing fires early, everything fires within two ticks, in any mix of adds,
+ * removes and far deadlines.
+ */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { TimerWheel } from '../../runtime/lane/timer-wheel.ts';

@@ -1,4 +1,7 @@
-/** The smallest arena there may be, shared by client and server, and far more calls at once than it has room for: each ends, none waits for ever. */
+/**
+ * The smallest arena there may be, shared by client and server, and far more calls at once than it has room
+ * for: each ends, none waits for ever.
+ */
 import { configure, createClient, leaseOf, RpcError, Status } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';
 import { EchoDefinition } from './gen/echo.rdma.ts';

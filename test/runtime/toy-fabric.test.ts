@@ -1,6 +1,6 @@
 /**
- * A fabric that only this file knows: a row of the table, and native code that takes its name. All else that a new one needs is
- * done by what the row says (CONTRIBUTING, "A fabric").
+ * A fabric that only this file knows: a row of the table, and native code that takes its name. All else that
+ * a new one needs is done by what the row says (CONTRIBUTING, "A fabric").
  */
 import { createChannel, createClient, createServer, Status } from 'rdma-rpc';
 import { expect, test, vi } from 'vitest';

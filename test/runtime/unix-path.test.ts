@@ -1,4 +1,7 @@
-/** What `listen('unix:PATH')` finds at its path, and what of it is there afterwards: nothing of others is ever removed, and one server has the address. */
+/**
+ * What `listen('unix:PATH')` finds at its path, and what of it is there afterwards: nothing of others is ever
+ * removed, and one server has the address.
+ */
 import { execFile, fork } from 'node:child_process';
 import { once } from 'node:events';
 import {

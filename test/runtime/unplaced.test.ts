@@ -1,4 +1,7 @@
-/** Which worker of a group gets a new connection: stand-ins for workers that answer when the test says so, on a virtual clock. */
+/**
+ * Which worker of a group gets a new connection: stand-ins for workers that answer when the test says so, on
+ * a virtual clock.
+ */
 import { Duplex } from 'node:stream';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { workerAnswerMs, workerWaiting, workerWaitMs } from '../../runtime/limits.ts';

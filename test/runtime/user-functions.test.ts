@@ -1,6 +1,6 @@
 /**
- * Each function that an application can give, and each way in which it can go wrong: only the call that it belongs to may suffer, or nothing. Other calls of the
- * connection are under way all the time.
+ * Each function that an application can give, and each way in which it can go wrong: only the call that it
+ * belongs to may suffer, or nothing. Other calls of the connection are under way all the time.
  */
 
 import { Registry } from 'prom-client';

@@ -1,4 +1,6 @@
-/** Whether this machine has an RDMA device is asked of native code by each connection, but not of each one. */
+/**
+ * Whether this machine has an RDMA device is asked of native code by each connection, but not of each one.
+ */
 
 import { afterEach, expect, test, vi } from 'vitest';
 import { replaceClock } from '../../runtime/clock.ts';

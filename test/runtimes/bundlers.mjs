@@ -1,11 +1,14 @@
-/** An application made one file by rollup and by webpack, as ESM and as CommonJS, as docs/GUIDE.md (Bundlers) has it. Called by main.mjs. */
+/**
+ * An application made one file by rollup and by webpack, as ESM and as CommonJS, as docs/GUIDE.md (Bundlers)
+ * has it. Called by main.mjs.
+ */
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
 /**
- * The bundlers that are in `cache`. Each takes the folder, the format and whether the package stays out, and resolves when the bundle of
- * `files` is there.
+ * The bundlers that are in `cache`. Each takes the folder, the format and whether the package stays out, and
+ * resolves when the bundle of `files` is there.
  */
 export async function bundlers(cache, [main, worker]) {
   const entries = { main, worker };

@@ -1,7 +1,7 @@
 /**
- * Other JS runtimes and other bundlers than those of `npm test`: Bun and Deno run the examples and the hard endings of the addon's tests, rollup
- * and webpack bundle an application. `npm run test:runtimes`; installs what it needs into build/runtimes, and says "not run" about what
- * cannot be had.
+ * Other JS runtimes and other bundlers than those of `npm test`: Bun and Deno run the examples and the hard
+ * endings of the addon's tests, rollup and webpack bundle an application. `npm run test:runtimes`; installs
+ * what it needs into build/runtimes, and says "not run" about what cannot be had.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';

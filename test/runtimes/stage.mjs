@@ -1,4 +1,7 @@
-/** Makes a folder of the application in app/, as a user has it: with its generated code, and with the package installed. */
+/**
+ * Makes a folder of the application in app/, as a user has it: with its generated code, and with the package
+ * installed.
+ */
 import { copyFileSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from '../../scripts/command.mjs';

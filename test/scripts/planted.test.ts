@@ -1,4 +1,7 @@
-/** What counts as a catch of a planted bug: an assertion of the named test that fails, and neither a dead worker nor a time limit. */
+/**
+ * What counts as a catch of a planted bug: an assertion of the named test that fails, and neither a dead
+ * worker nor a time limit.
+ */
 import { expect, test } from 'vitest';
 
 interface Ran {

@@ -1,4 +1,6 @@
-/** What `npm run test:rdma -- --device` says before it builds anything, over a made-up /sys/class/infiniband. */
+/**
+ * What `npm run test:rdma -- --device` says before it builds anything, over a made-up /sys/class/infiniband.
+ */
 import { execFile } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

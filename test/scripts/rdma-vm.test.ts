@@ -1,4 +1,7 @@
-/** How a guest is started (test/rdma-vm/boot.sh), with a QEMU of ours that tells what it was asked for and behaves as it should not. */
+/**
+ * How a guest is started (test/rdma-vm/boot.sh), with a QEMU of ours that tells what it was asked for and
+ * behaves as it should not.
+ */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -27,7 +30,8 @@ beforeAll(() => {
   writeFileSync(join(top, 'initramfs'), 'i');
   writeFileSync(join(top, 'version'), 'v');
   writeFileSync(join(top, 'contents'), '1 initramfs\n1 version\n1 vmlinux\n');
-  // What a machine without a guest may lack; nothing here needs it to work. The first one takes what it is given: who writes to it would be told otherwise.
+  // What a machine without a guest may lack; nothing here needs it to work. The first one takes what it is
+  // given: who writes to it would be told otherwise.
   const others = ['depmod', 'modprobe', 'ip', 'xz'].map((program) => [program, ''] as const);
   for (const [program, does] of [['busybox', 'cat >/dev/null\n'] as const, ...others])
     writeFileSync(join(folder, 'bin', program), `#!/bin/sh\n${does}`, { mode: 0o755 });

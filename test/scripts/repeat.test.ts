@@ -1,4 +1,7 @@
-/** Which failed tests of a guest's suite are run once more, how they are asked for, and what the two runs come to. */
+/**
+ * Which failed tests of a guest's suite are run once more, how they are asked for, and what the two runs come
+ * to.
+ */
 import { describe, expect, test } from 'vitest';
 
 interface FailedTest {

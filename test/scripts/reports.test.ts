@@ -94,7 +94,8 @@ describe('GoogleTest', () => {
 
 describe('vitest', () => {
   const never = 'async () => { await new Promise(() => undefined); }';
-  // A file each, what it says, and the line that its failure gets. `(no test)`: it counts as failed, but not as a test of that name.
+  // A file each, what it says, and the line that its failure gets. `(no test)`: it counts as failed, but not
+  // as a test of that name.
   const failing: [string, string, string][] = [
     ['wrong', "test('adds', () => expect(1).toBe(2))", '> adds: AssertionError: expected 1 to be 2 //'],
     [

@@ -1,4 +1,7 @@
-/** The steps of check.mjs: none is passed that did not run, none is forgotten that failed, and none stops another. */
+/**
+ * The steps of check.mjs: none is passed that did not run, none is forgotten that failed, and none stops
+ * another.
+ */
 import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -20,7 +23,10 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(results, { recursive: true }));
 
-/** Runs these stages, JavaScript text, or the arguments of runStages(), and resolves to all that was printed, the summary from `sum:` on, and whether it was well. */
+/**
+ * Runs these stages, JavaScript text, or the arguments of runStages(), and resolves to all that was printed,
+ * the summary from `sum:` on, and whether it was well.
+ */
 function run(stages: string): Promise<{ printed: string; summary: string[]; well: boolean }> {
   const program = `
     import { recorded, summarize } from ${url('results.mjs')};

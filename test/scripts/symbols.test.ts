@@ -1,4 +1,7 @@
-/** scripts/symbols.mjs: what it reads out of a binary is what the program readelf reads, and what is too much is said. */
+/**
+ * scripts/symbols.mjs: what it reads out of a binary is what the program readelf reads, and what is too much
+ * is said.
+ */
 import { spawnSync } from 'node:child_process';
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,7 @@
-/** Each configuration of vitest runs its own files: a suite that took all of them along ran for an hour in a guest. */
+/**
+ * Each configuration of vitest runs its own files: a suite that took all of them along ran for an hour in a
+ * guest.
+ */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { globSync } from 'tinyglobby';

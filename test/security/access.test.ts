@@ -214,7 +214,8 @@ describe('authorize', () => {
     await until(() => answers.length === 1);
     end(call);
     expect((await late).code).toBe(code);
-    // A call that comes behind it on the same connection: by then the server has heard that the first one has ended.
+    // A call that comes behind it on the same connection: by then the server has heard that the first one has
+    // ended.
     const next = client.echo({ text: 'next' });
     await until(() => answers.length === 2);
     for (const answer of answers) answer(true);

@@ -1,4 +1,7 @@
-/** `bound`: queue pairs belong to the peer of their handshake. Attackers who have stolen, changed or replayed a part of one; and what a side may require. */
+/**
+ * `bound`: queue pairs belong to the peer of their handshake. Attackers who have stolen, changed or replayed
+ * a part of one; and what a side may require.
+ */
 import { randomBytes } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
 import { createServer as listenSecure, connect as secureConnect, type TLSSocket } from 'node:tls';

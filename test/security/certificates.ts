@@ -1,5 +1,6 @@
 /**
- * Certificates for tests, made when they are needed: Node can read X.509 and not write it. As little of DER as they take. P-256 and SHA-256 throughout.
+ * Certificates for tests, made when they are needed: Node can read X.509 and not write it. As little of DER
+ * as they take. P-256 and SHA-256 throughout.
  */
 import {
   createPublicKey,
@@ -112,7 +113,9 @@ function certificate(wanted: Wanted, subjectKey: KeyObject, issuer: string, issu
   return der(tag.sequence, body, algorithm, der(tag.bits, Buffer.of(0), sign('sha256', body, issuerKey)));
 }
 
-/** `serials`: of certificates that do not hold any more, in hex. `days`: until there has to be a newer list. */
+/**
+ * `serials`: of certificates that do not hold any more, in hex. `days`: until there has to be a newer list.
+ */
 function revocations(serials: readonly string[], issuer: string, issuerKey: KeyObject, days: number): Buffer {
   const [begin, end] = [new Date(Date.now() - 2 * day), new Date(Date.now() + days * day)];
   const revoked = serials.map((serial) =>

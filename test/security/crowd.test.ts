@@ -1,4 +1,7 @@
-/** Many at once: strangers who keep nobody out, and certificates and servers that change under load without a failed call. */
+/**
+ * Many at once: strangers who keep nobody out, and certificates and servers that change under load without a
+ * failed call.
+ */
 import { connect, type Socket } from 'node:net';
 import { createServer, type ServerTls, stats } from 'rdma-rpc';
 import { expect, test } from 'vitest';

@@ -1,4 +1,7 @@
-/** Servers and channels of one test each, ended after it, and a folder for its sockets. For the tests of this folder. */
+/**
+ * Servers and channels of one test each, ended after it, and a folder for its sockets. For the tests of this
+ * folder.
+ */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,4 +1,7 @@
-/** Tokens of service accounts: signed here as a cluster signs them, with keys from an https server as the API server is one. */
+/**
+ * Tokens of service accounts: signed here as a cluster signs them, with keys from an https server as the API
+ * server is one.
+ */
 import { writeFileSync } from 'node:fs';
 import { createServer as createHttps, type Server as Https } from 'node:https';
 import { join } from 'node:path';

@@ -1,4 +1,7 @@
-/** Mistakes with the PEM texts and files of TLS: found at once, in words that name the option and not only OpenSSL's code. */
+/**
+ * Mistakes with the PEM texts and files of TLS: found at once, in words that name the option and not only
+ * OpenSSL's code.
+ */
 import { execFileSync } from 'node:child_process';
 import { createPrivateKey } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';

@@ -1,4 +1,6 @@
-/** A secret that both sides share, in place of certificates: who gets a session by it, and those who guess. */
+/**
+ * A secret that both sides share, in place of certificates: who gets a session by it, and those who guess.
+ */
 import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,7 @@
-/** What one identity may use of a server, and that others have theirs: sessions, calls and bytes a second, memory of large requests. */
+/**
+ * What one identity may use of a server, and that others have theirs: sessions, calls and bytes a second,
+ * memory of large requests.
+ */
 import { duplexPair } from 'node:stream';
 import {
   createClient,

@@ -1,4 +1,7 @@
-/** `sealed`: what passes between the queue pairs nobody else can read or change, on any fabric; and a side that requires it gets that or nothing. */
+/**
+ * `sealed`: what passes between the queue pairs nobody else can read or change, on any fabric; and a side
+ * that requires it gets that or nothing.
+ */
 import { connect, createServer as listen, type Socket } from 'node:net';
 import {
   allocBuffer,
@@ -73,7 +76,10 @@ describe('somebody on the way, where calls pass over tcp', () => {
   });
 
   type From = 'client' | 'server';
-  /** Sees all that passes, and may change what passes between queue pairs. `at`: how much of that side has passed before. */
+  /**
+   * Sees all that passes, and may change what passes between queue pairs. `at`: how much of that side has
+   * passed before.
+   */
   async function onTheWay(
     to: string,
     change: (from: From, chunk: Buffer, at: number) => void = () => undefined,
@@ -135,7 +141,8 @@ describe('somebody on the way, where calls pass over tcp', () => {
       ++flipped;
     });
     const { channel, client } = reach(between.address, { tls: { ca }, fabric: 'tcp' });
-    // Until its handshake is over the server would say that it has run nothing, and the call would be made once more.
+    // Until its handshake is over the server would say that it has run nothing, and the call would be made
+    // once more.
     await channel.ready();
     await until(() => server.sessions.length === 1);
     const error = await caught(client.echo({ payload: Buffer.alloc(bytes, marker) }));

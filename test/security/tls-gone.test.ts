@@ -1,4 +1,7 @@
-/** A client that is gone before it is accepted: its address is not known any more, and what it has left is not read without TLS. */
+/**
+ * A client that is gone before it is accepted: its address is not known any more, and what it has left is not
+ * read without TLS.
+ */
 import { execFileSync } from 'node:child_process';
 import { connect } from 'node:net';
 import { createServer, type Server } from 'rdma-rpc';

@@ -1,4 +1,7 @@
-/** What is told about TLS, without a connection: options that cannot be used, and who a certificate says that somebody is. */
+/**
+ * What is told about TLS, without a connection: options that cannot be used, and who a certificate says that
+ * somebody is.
+ */
 import { createPrivateKey } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

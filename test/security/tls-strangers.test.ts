@@ -1,4 +1,7 @@
-/** Strangers at a port with TLS: a client in the middle of its TLS handshake is not pushed out by those who say nothing, and who is learns nothing wrong by it. */
+/**
+ * Strangers at a port with TLS: a client in the middle of its TLS handshake is not pushed out by those who
+ * say nothing, and who is learns nothing wrong by it.
+ */
 import { connect, type Server as Listener, createServer as listen, type Socket } from 'node:net';
 import { duplexPair } from 'node:stream';
 import { connect as secureConnect, type TLSSocket } from 'node:tls';

@@ -1,4 +1,7 @@
-/** Who is at the other end of a unix socket: what the kernel says, whom `allow` lets in, and who may open the socket's file. */
+/**
+ * Who is at the other end of a unix socket: what the kernel says, whom `allow` lets in, and who may open the
+ * socket's file.
+ */
 import { execFile } from 'node:child_process';
 import { chmodSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';

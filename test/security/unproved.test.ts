@@ -1,4 +1,7 @@
-/** Strangers who have proved nothing: they use up neither the places of handshakes nor the sessions of an address, however long `authenticate` takes. */
+/**
+ * Strangers who have proved nothing: they use up neither the places of handshakes nor the sessions of an
+ * address, however long `authenticate` takes.
+ */
 import { connect, type Socket } from 'node:net';
 import { type ServerOptions, Status } from 'rdma-rpc';
 import { afterEach, expect, test } from 'vitest';

@@ -1,4 +1,7 @@
-/** The names that reflection finds: all that a file can declare, in all the places where it can, extensions by number. */
+/**
+ * The names that reflection finds: all that a file can declare, in all the places where it can, extensions by
+ * number.
+ */
 import { describe, expect, test } from 'vitest';
 import {
   FileDescriptorProto,

@@ -1,4 +1,7 @@
-/** The standard health service: what it says of a server and its services, before, while and after somebody changes it. */
+/**
+ * The standard health service: what it says of a server and its services, before, while and after somebody
+ * changes it.
+ */
 import {
   type Channel,
   createChannel,

@@ -1,4 +1,7 @@
-/** The standard reflection service: what it hands out is what protoc would have made of the sources, and nothing can confuse it. */
+/**
+ * The standard reflection service: what it hands out is what protoc would have made of the sources, and
+ * nothing can confuse it.
+ */
 import { type Channel, createChannel, createClient, createServer, type Server } from 'rdma-rpc';
 import { healthOf } from 'rdma-rpc/health';
 import { addReflection, ServerReflectionDefinition } from 'rdma-rpc/reflection';

@@ -1,7 +1,8 @@
 /**
- * A client process of the slow moments: mixed traffic for a while, half of it patient (no deadline of its own, must be answered rightly), half of it
- * hasty (deadlines, cancels, large messages both ways, sinks, streams). Started by slow-moments.ts with its options as JSON in argv[2]; says 'going',
- * and at the end sends what it has seen.
+ * A client process of the slow moments: mixed traffic for a while, half of it patient (no deadline of its
+ * own, must be answered rightly), half of it hasty (deadlines, cancels, large messages both ways, sinks,
+ * streams). Started by slow-moments.ts with its options as JSON in argv[2]; says 'going', and at the end
+ * sends what it has seen.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
@@ -43,7 +44,10 @@ export interface LoadReport {
   calls: Record<'callsHeld' | 'callsHeldNow' | 'protocolErrors' | 'lateResponses', number>;
 }
 
-/** What a caller writes to the buffers of a call that has ended. A handler that sees it has got what nobody sent. */
+/**
+ * What a caller writes to the buffers of a call that has ended. A handler that sees it has got what nobody
+ * sent.
+ */
 export const afterwards = 0xa5;
 
 const options = JSON.parse(process.argv[2] ?? '{}') as LoadOptions;

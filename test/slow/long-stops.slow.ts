@@ -1,4 +1,7 @@
-/** SIGSTOP of a side for seconds, with mixed traffic: npm run test:slow. RDMA_RPC_STOP_MS=60000 for stops of another length. */
+/**
+ * SIGSTOP of a side for seconds, with mixed traffic: npm run test:slow. RDMA_RPC_STOP_MS=60000 for stops of
+ * another length.
+ */
 import { afterEach, describe, test } from 'vitest';
 import { ServerProcess } from '../runtime/process/processes.ts';
 import { expectNobodyHurt, live } from './slow-moments.ts';

@@ -1,6 +1,7 @@
 /**
- * One slow moment must not cost other calls: a server whose thread is busy, and SIGSTOP of either side, with thousands of calls that are given up
- * meanwhile. Short ones; those of seconds are a suite of their own (npm run test:slow).
+ * One slow moment must not cost other calls: a server whose thread is busy, and SIGSTOP of either side, with
+ * thousands of calls that are given up meanwhile. Short ones; those of seconds are a suite of their own (npm
+ * run test:slow).
  */
 import { afterEach, describe, expect, test } from 'vitest';
 import { ServerProcess } from '../runtime/process/processes.ts';

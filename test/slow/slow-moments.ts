@@ -1,4 +1,7 @@
-/** A server process, a client process with mixed traffic, and what makes one of them slow meanwhile. Used by the suites of slow moments. */
+/**
+ * A server process, a client process with mixed traffic, and what makes one of them slow meanwhile. Used by
+ * the suites of slow moments.
+ */
 import { type ChildProcess, fork } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
@@ -26,7 +29,10 @@ async function stopNowAndThen(child: ChildProcess, { stopMs = 0, runMs = 0, ms }
   }
 }
 
-/** What the client has seen. The server's log is looked at, too: no handler may have got what was written after the end of its call. */
+/**
+ * What the client has seen. The server's log is looked at, too: no handler may have got what was written
+ * after the end of its call.
+ */
 export async function live(server: ServerProcess, moment: Moment): Promise<LoadReport> {
   const options: LoadOptions = {
     address: server.address,

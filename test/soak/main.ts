@@ -1,6 +1,6 @@
 /**
- * npm run test:soak: ten minutes on shared memory. `--minutes 3` for fewer; on an RDMA device with RDMA_RPC_FABRIC=verbs, RDMA_RPC_DEVICE and
- * `--address HOST:0`.
+ * npm run test:soak: ten minutes on shared memory. `--minutes 3` for fewer; on an RDMA device with
+ * RDMA_RPC_FABRIC=verbs, RDMA_RPC_DEVICE and `--address HOST:0`.
  */
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';

@@ -1,4 +1,6 @@
-/** What a process holds at rest, after collections. Taken by the processes of the soak, one after each round. */
+/**
+ * What a process holds at rest, after collections. Taken by the processes of the soak, one after each round.
+ */
 import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { stats } from 'rdma-rpc';

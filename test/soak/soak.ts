@@ -1,6 +1,7 @@
 /**
- * Traffic of every kind for minutes between a server process and a client process, beside clients that come and go, and at rests between its rounds a
- * count of all that both hold: it must be flat. Used by npm run test:soak, and by the suite of RDMA devices.
+ * Traffic of every kind for minutes between a server process and a client process, beside clients that come
+ * and go, and at rests between its rounds a count of all that both hold: it must be flat. Used by npm run
+ * test:soak, and by the suite of RDMA devices.
  */
 import { type ChildProcess, type ForkOptions, fork } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -25,7 +26,10 @@ interface Course {
   readonly samples: Sample[];
 }
 
-/** What a number may have grown by, from the second quarter of the soak to its last: what is below is noise of the heap. */
+/**
+ * What a number may have grown by, from the second quarter of the soak to its last: what is below is noise of
+ * the heap.
+ */
 const allowed: Readonly<Record<string, number>> = {
   heapUsed: 2 << 20,
   external: 4 << 20,

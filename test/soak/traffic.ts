@@ -1,6 +1,7 @@
 /**
- * The client processes of the soak. `node traffic.js ADDRESS OPTIONS last`: makes calls of every kind with every kind of end for as long as it is told,
- * then says what it still holds, again and again. With an end instead of `last` (`close`, `exit`, `killed`): some calls, and that.
+ * The client processes of the soak. `node traffic.js ADDRESS OPTIONS last`: makes calls of every kind with
+ * every kind of end for as long as it is told, then says what it still holds, again and again. With an end
+ * instead of `last` (`close`, `exit`, `killed`): some calls, and that.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import {

@@ -1,4 +1,7 @@
-/** The client of the tests of states: calls of every kind, with random messages, at a random pace, which look at what comes back. */
+/**
+ * The client of the tests of states: calls of every kind, with random messages, at a random pace, which look
+ * at what comes back.
+ */
 import { type CallOptions, type Client, leaseOf, RpcError, Status, type StreamOptions } from 'rdma-rpc';
 import type { Peers } from 'rdma-rpc/reverse';
 import { InteropDefinition, type OutputResponse } from '../interop/gen/interop.rdma.ts';

@@ -1,6 +1,7 @@
 /**
- * A clock that a test of this folder moves on at once by as much as a call's time limit, so that a deadline passes at the step where the test wants it,
- * however slow the machine is, and nowhere else. Every part of the runtime is told the same time: JS code and what native code hands to it.
+ * A clock that a test of this folder moves on at once by as much as a call's time limit, so that a deadline
+ * passes at the step where the test wants it, however slow the machine is, and nowhere else. Every part of
+ * the runtime is told the same time: JS code and what native code hands to it.
  */
 import { clockMs, replaceClock } from '../../runtime/clock.ts';
 import { deadlines } from '../../runtime/lane/deadlines.ts';

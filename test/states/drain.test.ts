@@ -1,6 +1,7 @@
 /**
- * A server that goes while another takes its place, at each step of each kind of call: every call ends well, and has run once. First with a client that hears
- * of it, then with one that does not, so that it goes on calling and is turned away. RDMA_RPC_SEEDS=5000 for more seeds.
+ * A server that goes while another takes its place, at each step of each kind of call: every call ends well,
+ * and has run once. First with a client that hears of it, then with one that does not, so that it goes on
+ * calling and is turned away. RDMA_RPC_SEEDS=5000 for more seeds.
  */
 import { expect, test, vi } from 'vitest';
 import { runs } from '../extent.ts';

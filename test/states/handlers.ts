@@ -1,4 +1,7 @@
-/** The server of the tests of states: handlers of every kind of call that wait now and then, and tell the ledger what they saw. */
+/**
+ * The server of the tests of states: handlers of every kind of call that wait now and then, and tell the
+ * ledger what they saw.
+ */
 import { type Handlers, leaseOf } from 'rdma-rpc';
 import type { InteropDefinition, OutputRequest } from '../interop/gen/interop.rdma.ts';
 import type { Entry, Ledger } from './ledger.ts';
@@ -20,7 +23,10 @@ export function handlersOf(ledger: Ledger, pauses: Pauses, random: Random): Test
   const maybeWait = async (signal: AbortSignal): Promise<void> => {
     if (random.chance(3)) await pauses.wait(random.below(pauseMax), signal);
   };
-  /** What a request of a bidirectional stream asks for; the first message of the call's answers is number `from`. */
+  /**
+   * What a request of a bidirectional stream asks for; the first message of the call's answers is number
+   * `from`.
+   */
   async function* answers(request: OutputRequest, id: number, from: number, signal: AbortSignal) {
     let index = from;
     for (const { size } of request.responseParameters) {

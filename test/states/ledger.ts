@@ -1,10 +1,18 @@
-/** The oracle: what became of every call, on both sides, and the rules that must hold whatever was done to it. */
+/**
+ * The oracle: what became of every call, on both sides, and the rules that must hold whatever was done to it.
+ */
 import { RpcError, Status } from 'rdma-rpc';
 
-/** What the test did to a call while it was under way. `busy loss`: more calls begin around each event of the batch that ends the session. */
+/**
+ * What the test did to a call while it was under way. `busy loss`: more calls begin around each event of the
+ * batch that ends the session.
+ */
 export type Misfortune = 'none' | 'cancel' | 'deadline' | 'loss' | 'busy loss' | 'drain' | 'deaf drain';
 
-/** Kinds with one request: what no handler has seen is made again without a word. Of a stream of requests the first have been used up. */
+/**
+ * Kinds with one request: what no handler has seen is made again without a word. Of a stream of requests the
+ * first have been used up.
+ */
 export const singles: readonly string[] = ['unary', 'one-way', 'server stream'];
 
 export interface Entry {

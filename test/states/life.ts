@@ -1,4 +1,7 @@
-/** A world with a client and a server, calls under way in it, and what is done to them at which of their steps. Used by the tests of this folder. */
+/**
+ * A world with a client and a server, calls under way in it, and what is done to them at which of their
+ * steps. Used by the tests of this folder.
+ */
 import { createClient } from 'rdma-rpc';
 import { type Peers, peersOf, type ReverseServer, serveReverse } from 'rdma-rpc/reverse';
 import type { RpcServer } from '../../runtime/server/server.ts';
@@ -111,7 +114,10 @@ export class Life {
     });
   }
 
-  /** The client learns that its server goes only from answers: calls that it makes in the meantime are turned away. */
+  /**
+   * The client learns that its server goes only from answers: calls that it makes in the meantime are turned
+   * away.
+   */
   #replaceUnheard(): void {
     const { ms } = patience;
     patience.ms = 0;

@@ -1,4 +1,7 @@
-/** The messages of the tests of states: each says whose it is and which, and has a body that shows when it was changed on its way. */
+/**
+ * The messages of the tests of states: each says whose it is and which, and has a body that shows when it was
+ * changed on its way.
+ */
 import type { Payload, PayloadInit } from '../interop/gen/interop.rdma.ts';
 import { isPattern, pattern } from '../interop/sizes.ts';
 import type { Ledger } from './ledger.ts';
@@ -14,7 +17,10 @@ export function payload(id: number, bytes: number, index = 0): PayloadInit {
   return { body: pattern(bytes, seed), seed };
 }
 
-/** The call that a payload belongs to. Wrong bytes, another place in its stream than `index`, or another size than `bytes` are faults. */
+/**
+ * The call that a payload belongs to. Wrong bytes, another place in its stream than `index`, or another size
+ * than `bytes` are faults.
+ */
 export function looked(ledger: Ledger, given: Payload | undefined, index = 0, bytes?: number): number {
   const seed = given?.seed ?? 0;
   const id = seed % idsMax;

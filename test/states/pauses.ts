@@ -1,4 +1,7 @@
-/** Lets handlers, producers and readers of the tests of states wait for so many events of the simulated fabric. */
+/**
+ * Lets handlers, producers and readers of the tests of states wait for so many events of the simulated
+ * fabric.
+ */
 import type { RpcError } from 'rdma-rpc';
 
 interface Waiting {

@@ -1,7 +1,9 @@
 /**
- * Cancels, deadlines and lost connections, alone and with calls that begin in their last events, at each step of each kind of call, on a simulated fabric whose every event is a step: first one call after
- * the other, each struck one step later than the last, then many at once, where a seed decides what is called, what happens to it, when, and in
- * which order things arrive. RDMA_RPC_SEEDS=5000 for more of those. Then the same over TCP, where a turn of the event loop is a step.
+ * Cancels, deadlines and lost connections, alone and with calls that begin in their last events, at each step
+ * of each kind of call, on a simulated fabric whose every event is a step: first one call after the other,
+ * each struck one step later than the last, then many at once, where a seed decides what is called, what
+ * happens to it, when, and in which order things arrive. RDMA_RPC_SEEDS=5000 for more of those. Then the same
+ * over TCP, where a turn of the event loop is a step.
  */
 import { expect, test } from 'vitest';
 import { runs } from '../extent.ts';

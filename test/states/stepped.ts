@@ -1,7 +1,8 @@
 /**
- * A server and a client in this process, on a simulated fabric that does nothing by itself: each event of it (a message that arrives, a READ, a
- * completion) is carried out when the test says so, in an order that a seed decides. One at a time. Or over TCP, where a turn of the event loop is a
- * step, and what has happened in it is the kernel's to say.
+ * A server and a client in this process, on a simulated fabric that does nothing by itself: each event of it
+ * (a message that arrives, a READ, a completion) is carried out when the test says so, in an order that a
+ * seed decides. One at a time. Or over TCP, where a turn of the event loop is a step, and what has happened
+ * in it is the kernel's to say.
  */
 import { once } from 'node:events';
 import { connect } from 'node:net';
@@ -19,7 +20,9 @@ import { RpcServer } from '../../runtime/server/server.ts';
 import { keptBy } from '../runtime/kept.ts';
 import { follow } from './clock.ts';
 
-/** So small that messages of streams wait for their readers, and parts for memory; unary calls never fill it. */
+/**
+ * So small that messages of streams wait for their readers, and parts for memory; unary calls never fill it.
+ */
 const small = {
   slotBytes: 1024,
   arenaBytes: 1024 * 1024,
@@ -142,7 +145,10 @@ export class SteppedWorld {
     return this.#fabric === 'sim' && this.#context.native.stepSim();
   }
 
-  /** Carries events out until `done`. `each` is told before every one of them, and every time that there was none. */
+  /**
+   * Carries events out until `done`. `each` is told before every one of them, and every time that there was
+   * none.
+   */
   async run(done: () => boolean, each: () => void = () => undefined): Promise<void> {
     const endMs = Date.now() + (this.#fabric === 'tcp' ? realMsMax : 0);
     for (let turns = 0; !done(); ++turns) {
@@ -167,7 +173,10 @@ export class SteppedWorld {
     }
   }
 
-  /** Ends every connection, from below. `around`: run before and behind each event that says so, as code of the application may be. */
+  /**
+   * Ends every connection, from below. `around`: run before and behind each event that says so, as code of
+   * the application may be.
+   */
   lose(around: () => void = () => undefined): void {
     this.#around = around;
     this.#losing = new Set(this.#sessions.splice(0));
@@ -175,8 +184,8 @@ export class SteppedWorld {
   }
 
   /**
-   * Another server takes the place of the one there is, which lets its calls finish. `deaf`: what it says of that is not heard before the ears are opened,
-   * so that calls go on coming to it.
+   * Another server takes the place of the one there is, which lets its calls finish. `deaf`: what it says of
+   * that is not heard before the ears are opened, so that calls go on coming to it.
    */
   replace(deaf = false): void {
     if (deaf) for (const end of this.#ends) end.pause();

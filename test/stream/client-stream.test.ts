@@ -1,4 +1,7 @@
-/** A client's stream against a scripted native side: what it sends, how it ends, and servers that break the rules. */
+/**
+ * A client's stream against a scripted native side: what it sends, how it ends, and servers that break the
+ * rules.
+ */
 import { type CallOptions, type RpcError, Status } from 'rdma-rpc';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { clientMethod } from '../../runtime/client/client-method.ts';

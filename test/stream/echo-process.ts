@@ -1,4 +1,7 @@
-/** A server of a process of its own for held.test.ts, with an arena of the size that its argument says; its echo is the natural one. Says its address, then runs until it is killed. */
+/**
+ * A server of a process of its own for held.test.ts, with an arena of the size that its argument says; its
+ * echo is the natural one. Says its address, then runs until it is killed.
+ */
 import { configure, createServer } from 'rdma-rpc';
 import { StreamsDefinition } from './gen/stream.rdma.ts';
 import { newLog, streamHandlers } from './streams-service.ts';

@@ -1,4 +1,7 @@
-/** Handlers of streams that go on when their stream is over still count as running: what they hold is still held. */
+/**
+ * Handlers of streams that go on when their stream is over still count as running: what they hold is still
+ * held.
+ */
 import { createClient, createInProcessChannel, Status } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { ItemInit } from './gen/stream.rdma.ts';
@@ -11,7 +14,10 @@ afterEach(async () => {
   for (const each of close.splice(0)) await each();
 });
 
-/** A server for one handler at a time. They begin with a number, and end when `go` is called, however their streams have ended. */
+/**
+ * A server for one handler at a time. They begin with a number, and end when `go` is called, however their
+ * streams have ended.
+ */
 function open() {
   let begun = 0;
   let go = (): void => undefined;

@@ -1,6 +1,7 @@
 /**
- * Handlers and loops that hold their last message while they wait for the next, as every natural one does: an echo that yields what it has received.
- * All streams together would hold more than the arena has. Nothing stands still, and nobody waits for a collector.
+ * Handlers and loops that hold their last message while they wait for the next, as every natural one does: an
+ * echo that yields what it has received. All streams together would hold more than the arena has. Nothing
+ * stands still, and nobody waits for a collector.
  */
 import { fork } from 'node:child_process';
 import { setFlagsFromString } from 'node:v8';

@@ -1,6 +1,6 @@
 /**
- * A server against clients that break the rules of streams: the stream ends with INTERNAL, everything that was asked is answered, and the session
- * goes on.
+ * A server against clients that break the rules of streams: the stream ends with INTERNAL, everything that
+ * was asked is answered, and the session goes on.
  */
 import { Status } from 'rdma-rpc';
 import { beforeEach, describe, expect, test } from 'vitest';

@@ -1,4 +1,7 @@
-/** Interceptors that call `next` more than once for a call with streams: what can be sent again is, what cannot is refused with a sentence. */
+/**
+ * Interceptors that call `next` more than once for a call with streams: what can be sent again is, what
+ * cannot is refused with a sentence.
+ */
 import { createClient, type Interceptor, RpcError, type RpcResponse, Status } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';
 import { openPair, type Pair, pairWays } from '../runtime/pair.ts';

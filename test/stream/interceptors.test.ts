@@ -1,4 +1,7 @@
-/** Interceptors around streams: all kinds of methods look alike to them, and what streams promise holds with them too. */
+/**
+ * Interceptors around streams: all kinds of methods look alike to them, and what streams promise holds with
+ * them too.
+ */
 import { createClient, type Interceptor, Metadata, RpcError, type RpcRequest, Status } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';
 import { openPair, type Pair, pairWays } from '../runtime/pair.ts';

@@ -1,4 +1,7 @@
-/** A client and a server on one thread share one arena. Echoes of messages of a quarter of it do not wait for each other, though both ends hold their last one. */
+/**
+ * A client and a server on one thread share one arena. Echoes of messages of a quarter of it do not wait for
+ * each other, though both ends hold their last one.
+ */
 import { configure, createClient, leaseOf } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { Way } from '../runtime/world.ts';

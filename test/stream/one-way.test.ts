@@ -1,4 +1,7 @@
-/** Methods that nobody waits for: the caller learns that the request has arrived, and nothing of what became of it. */
+/**
+ * Methods that nobody waits for: the caller learns that the request has arrived, and nothing of what became
+ * of it.
+ */
 import { type Client, createClient, Status } from 'rdma-rpc';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { ways } from '../runtime/world.ts';

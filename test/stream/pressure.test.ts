@@ -1,4 +1,7 @@
-/** Many streams of large messages that nobody reads, beside others, in an arena that could hold a few of their messages only. */
+/**
+ * Many streams of large messages that nobody reads, beside others, in an arena that could hold a few of their
+ * messages only.
+ */
 import {
   allocBuffer,
   type Client,

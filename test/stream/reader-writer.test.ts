@@ -1,6 +1,6 @@
 /**
- * Writer and reader of a stream without a session between them: parts are handed over by hand, in any order, with credits as they come. Each run has a
- * seed; what comes out must be what went in.
+ * Writer and reader of a stream without a session between them: parts are handed over by hand, in any order,
+ * with credits as they come. Each run has a seed; what comes out must be what went in.
  */
 import { CodecError, type MessageType } from 'rdma-rpc/codec';
 import { describe, expect, test } from 'vitest';

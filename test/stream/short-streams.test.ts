@@ -1,4 +1,7 @@
-/** Streams that wait for memory of the arena: who is tried when some comes free, how often, and in which order. */
+/**
+ * Streams that wait for memory of the arena: who is tried when some comes free, how often, and in which
+ * order.
+ */
 import { describe, expect, test } from 'vitest';
 import { ShortStreams } from '../../runtime/stream/short-streams.ts';
 

@@ -1,4 +1,7 @@
-/** A server session with streams on a scripted native side: tests send it parts as a client would, or as none should, and read what it answers. */
+/**
+ * A server session with streams on a scripted native side: tests send it parts as a client would, or as none
+ * should, and read what it answers.
+ */
 import { KnownPeer } from '../../runtime/core/peer.ts';
 import { FabricContext } from '../../runtime/lane/fabric-context.ts';
 import { EvKind, notRun } from '../../runtime/native.ts';

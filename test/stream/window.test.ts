@@ -1,4 +1,7 @@
-/** The window of a reader: which parts it takes that come before their turn, at its very edge and after it has moved. */
+/**
+ * The window of a reader: which parts it takes that come before their turn, at its very edge and after it has
+ * moved.
+ */
 import { expect, test } from 'vitest';
 import { streamParts } from '../../runtime/limits.ts';
 import { type ReceivedPart, StreamReader } from '../../runtime/stream/stream-reader.ts';
@@ -18,7 +21,8 @@ const readerOf = (): StreamReader =>
     true,
   );
 
-// A part beyond the window would lie where the next one belongs, which has not come: only the window refuses it.
+// A part beyond the window would lie where the next one belongs, which has not come: only the window refuses
+// it.
 test.each([0, 1, streamParts, 3 * streamParts + 5])(
   'a part from too far ahead, with %d read',
   async (read) => {

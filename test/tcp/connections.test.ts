@@ -1,4 +1,7 @@
-/** How sessions of the tcp fabric come about: by the address that the user has typed and no other, through what stands in between, beside strangers, and within limits. */
+/**
+ * How sessions of the tcp fabric come about: by the address that the user has typed and no other, through
+ * what stands in between, beside strangers, and within limits.
+ */
 import { connect, type Socket } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { setFlagsFromString } from 'node:v8';

@@ -1,4 +1,7 @@
-/** A session's connection that is reset at any byte of what it carries: every call settles once, its `processed` is true, and the next connection works. */
+/**
+ * A session's connection that is reset at any byte of what it carries: every call settles once, its
+ * `processed` is true, and the next connection works.
+ */
 import {
   type CallOptions,
   createChannel,

@@ -1,4 +1,7 @@
-/** Something between a client and its servers that passes bytes on, as a proxy, a tunnel or a balancer does: for the tests of this folder. */
+/**
+ * Something between a client and its servers that passes bytes on, as a proxy, a tunnel or a balancer does:
+ * for the tests of this folder.
+ */
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import { setTimeout } from 'node:timers/promises';
@@ -38,7 +41,10 @@ export class Relay {
   readonly #server: Server;
   readonly #open = new Set<Socket>();
 
-  /** `lead`: the port to which the next connection goes. `onPassage`: may cut it. `roundTripMs`: how far away the servers are. */
+  /**
+   * `lead`: the port to which the next connection goes. `onPassage`: may cut it. `roundTripMs`: how far away
+   * the servers are.
+   */
   constructor(
     lead: (index: number) => number,
     onPassage: (passage: Passage) => void = () => undefined,

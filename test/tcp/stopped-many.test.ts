@@ -1,4 +1,7 @@
-/** Many clients that are stopped with a large answer each, which together hold all the memory that there is for answers. */
+/**
+ * Many clients that are stopped with a large answer each, which together hold all the memory that there is
+ * for answers.
+ */
 import { fork } from 'node:child_process';
 import { configure, createChannel, createClient, createServer, leaseOf, stats } from 'rdma-rpc';
 import { afterEach, expect, test } from 'vitest';
@@ -8,7 +11,10 @@ import { compiled } from '../runtime/process/processes.ts';
 
 const MiB = 1 << 20;
 const clients = 7;
-/** Of each client. All of them but one fit beside each other, and leave the reserve of those that hold nothing. */
+/**
+ * Of each client. All of them but one fit beside each other, and leave the reserve of those that hold
+ * nothing.
+ */
 const answers = 2;
 const answerBytes = 4 * MiB - 65_536;
 configure({ arenaBytes: 64 * MiB });

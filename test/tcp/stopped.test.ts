@@ -46,7 +46,9 @@ async function serve(options: ServerOptions = {}) {
   const channel = createChannel(address, { fabric: 'tcp' });
   closing.push(() => channel.close());
   const client = createClient(EchoDefinition, channel);
-  /** Released at once: a lease that is left to the collector would go in the middle of what is counted here. */
+  /**
+   * Released at once: a lease that is left to the collector would go in the middle of what is counted here.
+   */
   const fetched = async (number: number): Promise<number> => {
     const reply = await client.fetch({ number });
     const { byteLength } = reply.payload;

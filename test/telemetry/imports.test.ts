@@ -1,4 +1,7 @@
-/** Nobody pays for telemetry who does not import it: what the main entry point loads, followed import by import. */
+/**
+ * Nobody pays for telemetry who does not import it: what the main entry point loads, followed import by
+ * import.
+ */
 import { dirname, join, normalize } from 'node:path';
 import { expect, test } from 'vitest';
 import { read } from '../house/tree.ts';

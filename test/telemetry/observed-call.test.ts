@@ -1,4 +1,7 @@
-/** A call as telemetry sees it: it ends once, however often its reader ends it, and with the status that it ended with first. */
+/**
+ * A call as telemetry sees it: it ends once, however often its reader ends it, and with the status that it
+ * ended with first.
+ */
 import { RpcError, type RpcRequest, Status } from 'rdma-rpc';
 import { expect, test } from 'vitest';
 import { observedCall } from '../../runtime/adapters/telemetry/observed-call.ts';

@@ -1,4 +1,7 @@
-/** The OpenTelemetry interceptor against the SDK: spans, their context over processes and nested calls, durations. */
+/**
+ * The OpenTelemetry interceptor against the SDK: spans, their context over processes and nested calls,
+ * durations.
+ */
 import { context, propagation, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import { W3CTraceContextPropagator } from '@opentelemetry/core';

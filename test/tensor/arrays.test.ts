@@ -1,4 +1,7 @@
-/** Typed arrays over `bytes`: the functions of rdma-rpc/tensor, and fields that are declared as such arrays, in every form that a message takes. */
+/**
+ * Typed arrays over `bytes`: the functions of rdma-rpc/tensor, and fields that are declared as such arrays,
+ * in every form that a message takes.
+ */
 import { createClient, leaseOf } from 'rdma-rpc';
 import { clone, equals, merge, Source } from 'rdma-rpc/codec';
 import { fromJson, toJson } from 'rdma-rpc/json';

@@ -1,4 +1,7 @@
-/** Comments of a .proto as its descriptor has them, where it has them: by the path of what they stand at. Used by `rdma-rpc describe`. */
+/**
+ * Comments of a .proto as its descriptor has them, where it has them: by the path of what they stand at. Used
+ * by `rdma-rpc describe`.
+ */
 import type {
   DescEnum,
   DescEnumValue,
@@ -94,7 +97,10 @@ function linesOf(comment: string): string[] {
   return lines;
 }
 
-/** Lines of `//`, each with its end; empty for none. What stands behind an element comes after what stands in front of it. */
+/**
+ * Lines of `//`, each with its end; empty for none. What stands behind an element comes after what stands in
+ * front of it.
+ */
 export function commentText(desc: Commented): string {
   const [before = [], behind = []] = (commentsIn(fileOf(desc)).get(pathOf(desc).join(',')) ?? []).map(
     linesOf,

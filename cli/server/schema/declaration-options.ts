@@ -1,4 +1,7 @@
-/** Options as they stand in a .proto, custom ones too where their extensions are declared. Used by `rdma-rpc describe`. */
+/**
+ * Options as they stand in a .proto, custom ones too where their extensions are declared. Used by `rdma-rpc
+ * describe`.
+ */
 import {
   type DescMessage,
   EnumOptionsSchema,

@@ -1,4 +1,7 @@
-/** Declarations as .proto text, out of descriptors, with their options and comments: for people to read. Used by `rdma-rpc describe` and `call -v`. */
+/**
+ * Declarations as .proto text, out of descriptors, with their options and comments: for people to read. Used
+ * by `rdma-rpc describe` and `call -v`.
+ */
 import {
   type DescEnum,
   type DescExtension,

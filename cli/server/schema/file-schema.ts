@@ -1,4 +1,7 @@
-/** What `--proto` and `--protoset` declare: .proto files through the parser of `rdma-rpc gen`, descriptor sets as protoc and buf write them. */
+/**
+ * What `--proto` and `--protoset` declare: .proto files through the parser of `rdma-rpc gen`, descriptor sets
+ * as protoc and buf write them.
+ */
 import { resolve } from 'node:path';
 import {
   type FileDescriptorProto,

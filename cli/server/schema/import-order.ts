@@ -1,7 +1,9 @@
 /** Puts files in the order that protobuf-es wants them in. Used where a registry is made. */
 import type { FileDescriptorProto } from '#protobuf';
 
-/** Each file after those that it imports. Throws where one is missing, or files import each other in a circle. */
+/**
+ * Each file after those that it imports. Throws where one is missing, or files import each other in a circle.
+ */
 export function inOrder(files: readonly FileDescriptorProto[]): FileDescriptorProto[] {
   const byName = new Map(files.map((file) => [file.name, file]));
   const done = new Set<string>();

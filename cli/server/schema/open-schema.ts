@@ -1,4 +1,7 @@
-/** Where what is declared comes from: files that were given, else the server. For the commands that list, describe, call and explain. */
+/**
+ * Where what is declared comes from: files that were given, else the server. For the commands that list,
+ * describe, call and explain.
+ */
 import type { Channel } from '../../../runtime/client/channel-type.ts';
 import { fromFiles, type Schema, type SchemaFlags } from './schema.ts';
 

@@ -56,7 +56,10 @@ function decoded(files: readonly Uint8Array[]): FileDescriptorProto[] {
   });
 }
 
-/** The file that declares `symbol` first, then what it imports; undefined when the server has nothing of that name. */
+/**
+ * The file that declares `symbol` first, then what it imports; undefined when the server has nothing of that
+ * name.
+ */
 export async function filesOf(
   reflection: Reflection,
   symbol: string,

@@ -1,4 +1,7 @@
-/** Descriptors as protobuf-es has them, and what has which name among them. Used by the schemas and by the commands that look names up. */
+/**
+ * Descriptors as protobuf-es has them, and what has which name among them. Used by the schemas and by the
+ * commands that look names up.
+ */
 import {
   create,
   createFileRegistry,
@@ -58,7 +61,10 @@ export function lookUp(registry: FileRegistry, name: string): Declared | undefin
   return undefined;
 }
 
-/** Full names of all that can be described, but for what options are made of: it is there beside whatever has options, and hardly ever meant. */
+/**
+ * Full names of all that can be described, but for what options are made of: it is there beside whatever has
+ * options, and hardly ever meant.
+ */
 export function namesIn(registry: FileRegistry): string[] {
   const declared = [...registry].filter(({ file }) => file.proto.name !== 'google/protobuf/descriptor.proto');
   return declared.flatMap((each) =>

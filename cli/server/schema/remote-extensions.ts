@@ -1,11 +1,16 @@
-/** Extensions of the messages of a call: reflection tells of the files that declare them, since nothing else leads there. Used by `rdma-rpc call`. */
+/**
+ * Extensions of the messages of a call: reflection tells of the files that declare them, since nothing else
+ * leads there. Used by `rdma-rpc call`.
+ */
 import type { DescriptorProto, FileDescriptorProto } from '#protobuf';
 import { extensionNumbers, fileOfExtension, type Reflection } from './reflection-client.ts';
 
 /** A server could go on declaring. */
 const questionsMax = 1000;
 
-/** Full names of the messages that can be extended, and the numbers of the extensions of each that are known. */
+/**
+ * Full names of the messages that can be extended, and the numbers of the extensions of each that are known.
+ */
 function extendable(files: Iterable<FileDescriptorProto>): ReadonlyMap<string, ReadonlySet<number>> {
   const found = new Map<string, Set<number>>();
   const known: [extendee: string, number: number][] = [];
@@ -26,7 +31,10 @@ function extendable(files: Iterable<FileDescriptorProto>): ReadonlyMap<string, R
   return found;
 }
 
-/** `files`, and those with the extensions of their messages, and of the messages in those. Throws when there is no end of them. */
+/**
+ * `files`, and those with the extensions of their messages, and of the messages in those. Throws when there
+ * is no end of them.
+ */
 export async function withExtensions(
   reflection: Reflection,
   files: readonly FileDescriptorProto[],

@@ -1,4 +1,7 @@
-/** What a server declares, wherever that is known from: its reflection, or files. For the commands that list, describe and call. */
+/**
+ * What a server declares, wherever that is known from: its reflection, or files. For the commands that list,
+ * describe and call.
+ */
 import type { FileRegistry } from '#protobuf';
 
 export interface Schema {
@@ -7,8 +10,8 @@ export interface Schema {
   /** Full names of the services, sorted. */
   services(): Promise<string[]>;
   /**
-   * The files that declare `symbol` and all that those need. Undefined: nothing has that name. `extensions`: with those of the messages in
-   * the files, which no import leads to.
+   * The files that declare `symbol` and all that those need. Undefined: nothing has that name. `extensions`:
+   * with those of the messages in the files, which no import leads to.
    */
   declaring(symbol: string, extensions?: 'extensions'): Promise<FileRegistry | undefined>;
 }

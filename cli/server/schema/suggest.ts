@@ -17,7 +17,10 @@ const ofEverybody = (name: string): boolean => /^grpc\.(health|reflection)\./.te
 const ownFirst = (names: readonly string[]): string[] =>
   [...names].sort((a, b) => Number(ofEverybody(a)) - Number(ofEverybody(b)));
 
-/** `; did you mean X?`; where nothing is like the name, what there is. A name without its package, or with another one, is like the whole one. */
+/**
+ * `; did you mean X?`; where nothing is like the name, what there is. A name without its package, or with
+ * another one, is like the whole one.
+ */
 export function suggestionOrList(unknown: string, candidates: readonly string[]): string {
   const meant = likely(unknown, candidates);
   if (meant !== '') return meant;

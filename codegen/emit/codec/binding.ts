@@ -1,6 +1,7 @@
 /**
- * Fields as variables of a function: `{ id, name: v2 = '' }`. By their own names, which is the least to read for people and compilers, unless that is no name
- * for a variable or means something else there. Called by create.ts and encode.ts.
+ * Fields as variables of a function: `{ id, name: v2 = '' }`. By their own names, which is the least to read
+ * for people and compilers, unless that is no name for a variable or means something else there. Called by
+ * create.ts and encode.ts.
  */
 import type { Field, Message, Oneof } from '../../model/model.ts';
 import { isVariable } from '../../model/names.ts';
@@ -43,7 +44,10 @@ export function entry(key: string, value: string): string {
 
 const columns = 120;
 
-/** What stands between braces: on the line that has so many characters without it, on one of its own, or on many. */
+/**
+ * What stands between braces: on the line that has so many characters without it, on one of its own, or on
+ * many.
+ */
 export function braced(parts: readonly string[], before: number, indent: string): string {
   if (parts.length === 0) return '{}';
   const line = parts.join(', ');

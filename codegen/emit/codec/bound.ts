@@ -1,6 +1,7 @@
 /**
- * The generated `bound` function: upper bound of the encoding. Visits values in the order in which encode writes them, and checks nothing: encode, which
- * comes next, does, so none of its primitives needs the name of a field.
+ * The generated `bound` function: upper bound of the encoding. Visits values in the order in which encode
+ * writes them, and checks nothing: encode, which comes next, does, so none of its primitives needs the name
+ * of a field.
  */
 import type { Field, Message, Oneof } from '../../model/model.ts';
 import { formOf, quote, scalarForm } from '../scalar.ts';
@@ -13,7 +14,10 @@ function isPlain({ type, bulkThreshold }: Field): boolean {
   return type.kind !== 'message' && bulkThreshold === undefined;
 }
 
-/** Expression for what one value, which may be absent, takes besides the room that its field has in any case. `value` is one that can be evaluated twice. */
+/**
+ * Expression for what one value, which may be absent, takes besides the room that its field has in any case.
+ * `value` is one that can be evaluated twice.
+ */
 function valueBound(field: Field, value: string, scope: Scope): string {
   const { type } = field;
   if (type.kind !== 'message') {
@@ -24,7 +28,10 @@ function valueBound(field: Field, value: string, scope: Scope): string {
   return `${scope.call(type, 'bound')}(${value === 'each' ? value : scope.sure(value)}, sink, depth + 1)`;
 }
 
-/** What a field or oneof adds, as an expression, or as statements that add to `n` where there is a loop or a choice. */
+/**
+ * What a field or oneof adds, as an expression, or as statements that add to `n` where there is a loop or a
+ * choice.
+ */
 type Part = { readonly sum: string } | { readonly statements: string };
 
 function repeated(field: Field, scope: Scope): Part {
@@ -37,7 +44,9 @@ function repeated(field: Field, scope: Scope): Part {
   return { statements: `for (const each of ${items}) n += ${element(field)} + ${value};` };
 }
 
-/** Keys, and what is in any case there of each entry; then the values, where these have lengths of their own. */
+/**
+ * Keys, and what is in any case there of each entry; then the values, where these have lengths of their own.
+ */
 function map(field: Field, scope: Scope): Part {
   const entries = `m.${field.key}`;
   const hasText = scalarForm(field.mapKey ?? 'string').size === 0;
@@ -61,7 +70,10 @@ function chosen(oneof: Oneof, fields: readonly Field[], scope: Scope): Part {
   return { statements: `switch (${value}?.case) {\n    ${cases.join('\n    ')}\n  }` };
 }
 
-/** One sum where that will do, which most messages are: a compiler reads it faster than a statement for each field. */
+/**
+ * One sum where that will do, which most messages are: a compiler reads it faster than a statement for each
+ * field.
+ */
 function add(room: number, parts: readonly Part[]): string {
   const sums = parts.map((part) => ('sum' in part ? part.sum : undefined));
   if (!sums.includes(undefined)) return `return ${[room, ...sums].join(' +\n    ')};`;

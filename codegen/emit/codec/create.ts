@@ -6,7 +6,10 @@ import { binding, braced, entry, propertiesOf, variableOf } from './binding.ts';
 import { initialOf } from './decode.ts';
 import { zeroOf } from './value.ts';
 
-/** The value of a field or oneof that is absent, and what becomes of the variable with it or with what is given. */
+/**
+ * The value of a field or oneof that is absent, and what becomes of the variable with it or with what is
+ * given.
+ */
 interface Given {
   readonly initial?: string;
   readonly value: string;

@@ -1,6 +1,7 @@
 /**
- * The generated `decodeFrom` function: one switch over whole tags, and the literal that gives every message of the type the same shape. Whatever reads or
- * passes over a field leaves the position behind it in `source.at`.
+ * The generated `decodeFrom` function: one switch over whole tags, and the literal that gives every message
+ * of the type the same shape. Whatever reads or passes over a field leaves the position behind it in
+ * `source.at`.
  */
 import type { Field, Message } from '../../model/model.ts';
 import { packedPrimitive, quote, tagOf, wireTypeOf } from '../scalar.ts';
@@ -26,7 +27,10 @@ export function initialOf(field: Field, scope: Scope): string {
   }
 }
 
-/** Expression that reads a message: between two tags, of which the second is passed over afterwards, or behind a length. Arguments are evaluated from left to right. */
+/**
+ * Expression that reads a message: between two tags, of which the second is passed over afterwards, or behind
+ * a length. Arguments are evaluated from left to right.
+ */
 function decodeMessage(field: Field, type: Message, into: string, scope: Scope): string {
   const extent = field.delimited ? 'at, stop' : `${scope.local('readStart')}(source, at, end), source.stop`;
   return `${scope.call(type, 'decodeFrom')}(source, ${extent}, depth + 1${into === '' ? '' : `, ${into}`})`;

@@ -1,6 +1,7 @@
 /**
- * The generated `encodeTo` function: straight-line code with literal tags. Room for what no value changes is looked for once; each value of
- * a length of its own looks whether it fits in front of what must come behind it (room.ts).
+ * The generated `encodeTo` function: straight-line code with literal tags. Room for what no value changes is
+ * looked for once; each value of a length of its own looks whether it fits in front of what must come behind
+ * it (room.ts).
  */
 import type { Field, Message, Oneof } from '../../model/model.ts';
 import { formOf, packedPrimitive, quote, tagBytes, tagOf, wireTypeOf } from '../scalar.ts';
@@ -42,7 +43,10 @@ function tagged(field: Field, value: string, free: number, scope: Scope): string
   return bytes.length === 0 ? [write] : [putBytes(bytes, scope), write];
 }
 
-/** Default of what is left out where nothing is sent for it: then one comparison tells whether there is something to send. */
+/**
+ * Default of what is left out where nothing is sent for it: then one comparison tells whether there is
+ * something to send.
+ */
 function unsent(field: Field): string | undefined {
   const form = formOf(field.type);
   if (field.presence !== 'implicit' || form === undefined || form.type === 'Uint8Array') return undefined;
@@ -70,15 +74,24 @@ function isSet(field: Field, value: string, scope: Scope): string {
   }
 }
 
-/** Where each element looks for its own room, one that has found none ends the list: room for the next one's tag is what the one before leaves free. */
+/**
+ * Where each element looks for its own room, one that has found none ends the list: room for the next one's
+ * tag is what the one before leaves free.
+ */
 function loop(field: Field, length: string): string {
   return `for (let i = 0; i < ${length}${listed(field) > 0 ? '' : ' && !sink.full'}; i++)`;
 }
 
-/** Where the whole list looks for room once its length is read once: a getter or a Proxy of the application may change it in between. */
+/**
+ * Where the whole list looks for room once its length is read once: a getter or a Proxy of the application
+ * may change it in between.
+ */
 const count = (value: string): string => `const count = ${value}.length;`;
 
-/** Elements of a list tend to be of one size: each is written as far from its length as the length of the one before was long, one byte or two. */
+/**
+ * Elements of a list tend to be of one size: each is written as far from its length as the length of the one
+ * before was long, one byte or two.
+ */
 function messages(field: Field, value: string, free: number, scope: Scope): string {
   const { write, size } = tag(field.number, 2, scope);
   const limit = `${limitOf(free + fieldRoom(field) + widening)} + wide`;
@@ -136,7 +149,10 @@ function repeated(field: Field, value: string, free: number, scope: Scope): stri
   ];
 }
 
-/** A oneof whose fields are neighbours, as they nearly always are. None of them comes first: V8 then compares names with names only. */
+/**
+ * A oneof whose fields are neighbours, as they nearly always are. None of them comes first: V8 then compares
+ * names with names only.
+ */
 function wholeOneof({ fullName }: Oneof, local: string, cases: readonly string[], scope: Scope): string {
   return `switch (${local}?.case) {
     case undefined: default: ${scope.local('noCase')}(${local}, ${quote(fullName)}); break;
@@ -164,12 +180,17 @@ function when(condition: string, statements: readonly string[]): string {
   return `if (${condition}) {\n    ${statements.join('\n    ')}\n  }`;
 }
 
-/** Whether what writes the field looks itself whether it is there: lists and maps mostly are, so nothing is called for nothing. */
+/**
+ * Whether what writes the field looks itself whether it is there: lists and maps mostly are, so nothing is
+ * called for nothing.
+ */
 function takesAbsent(field: Field): boolean {
   return field.presence === 'map' || (field.presence === 'repeated' && hasShortStrings(field));
 }
 
-/** All values in one statement, which a compiler reads faster than one for each; V8 looks once what `m` is. */
+/**
+ * All values in one statement, which a compiler reads faster than one for each; V8 looks once what `m` is.
+ */
 function take(values: readonly string[]): string {
   if (values.length === 0) return '';
   return `  const ${braced(values, '  const  = m;'.length, '  ')} = m;\n`;

@@ -1,10 +1,16 @@
-/** The table of a message's fields, for JSON, equality and the like: a few bytes per field, read by nothing that calls need. */
+/**
+ * The table of a message's fields, for JSON, equality and the like: a few bytes per field, read by nothing
+ * that calls need.
+ */
 import { jsonNameOf, keyOf } from '../../../runtime/codec/fields.ts';
 import type { Field, Message } from '../../model/model.ts';
 import { quote } from '../scalar.ts';
 import type { Scope } from '../scope.ts';
 
-/** Whether a field is what proto2 calls a group: named like its message, which is declared beside it. Text format calls it by the message's name. */
+/**
+ * Whether a field is what proto2 calls a group: named like its message, which is declared beside it. Text
+ * format calls it by the message's name.
+ */
 function isGroup({ name, fullName, type, delimited }: Field): boolean {
   if (!delimited || type.kind !== 'message') return false;
   const at = type.fullName.lastIndexOf('.') + 1;

@@ -1,4 +1,7 @@
-/** The four functions that a message's codec is made of. Nobody sees them but the const that holds them and the messages that they are called from. */
+/**
+ * The four functions that a message's codec is made of. Nobody sees them but the const that holds them and
+ * the messages that they are called from.
+ */
 import type { Message } from '../../model/model.ts';
 import { quote } from '../scalar.ts';
 import { type Part, parts, type Scope } from '../scope.ts';

@@ -1,6 +1,7 @@
 /**
- * Map fields in generated encoders and decoders: a call of a function that stands once in the file for all maps of a pair of types, since maps are as much code
- * as the rest of a message, and what a compiler reads of generated code is what it costs. Called by encode.ts and decode.ts.
+ * Map fields in generated encoders and decoders: a call of a function that stands once in the file for all
+ * maps of a pair of types, since maps are as much code as the rest of a message, and what a compiler reads of
+ * generated code is what it costs. Called by encode.ts and decode.ts.
  */
 import type { Field } from '../../model/model.ts';
 import { formOf, quote, scalarForm, tagBytes, tagOf, wireTypeOf } from '../scalar.ts';
@@ -11,7 +12,10 @@ import { limitOf, read, writeValue, zeroOf } from './value.ts';
 
 const keyForm = (field: Field) => scalarForm(field.mapKey ?? 'string');
 
-/** What tells apart maps that need functions of their own; equal names of different types are the scope's affair. */
+/**
+ * What tells apart maps that need functions of their own; equal names of different types are the scope's
+ * affair.
+ */
 function typesOf(field: Field, scope: Scope): string {
   const { type, mapKey, utf8, array } = field;
   const value =
@@ -25,7 +29,10 @@ function typesOf(field: Field, scope: Scope): string {
 
 const hasShortTag = (field: Field): boolean => tagOf(field, 2) < 128;
 
-/** The key of an entry as what its type needs; in JavaScript it is a string. Numbers are made of it before the entry is begun. */
+/**
+ * The key of an entry as what its type needs; in JavaScript it is a string. Numbers are made of it before the
+ * entry is begun.
+ */
 function writeKey(field: Field, free: number, scope: Scope): string {
   const form = keyForm(field);
   const write = 'bytes, at + 1';
@@ -41,13 +48,19 @@ function writeKey(field: Field, free: number, scope: Scope): string {
   }
 }
 
-/** The value of an entry whose key is a number. V8 finds it faster by that than by its text, unless it is negative: then only the text is a key to it. */
+/**
+ * The value of an entry whose key is a number. V8 finds it faster by that than by its text, unless it is
+ * negative: then only the text is a key to it.
+ */
 function ofNumber(field: Field): string {
   const unsigned = field.mapKey === 'uint32' || field.mapKey === 'fixed32';
   return unsigned ? 'map[number]' : 'map[number < 0 ? key : number]';
 }
 
-/** Statements that write the entry of `key`, in a function that has `bytes`. The end of its room, `limit`, leaves free what comes behind the entry and what closing it may need. */
+/**
+ * Statements that write the entry of `key`, in a function that has `bytes`. The end of its room, `limit`,
+ * leaves free what comes behind the entry and what closing it may need.
+ */
 function writeEntry(field: Field, value: string, scope: Scope): string {
   const { type } = field;
   const keyTag = tagBytes(1, keyForm(field).wireType)[0];
@@ -72,7 +85,10 @@ function writeEntry(field: Field, value: string, scope: Scope): string {
   ${close}`;
 }
 
-/** Name of the function for entries with a string as key. A map has two loops, and one place where entries are written. */
+/**
+ * Name of the function for entries with a string as key. A map has two loops, and one place where entries are
+ * written.
+ */
 function shareEntry(field: Field, name: string, common: readonly Parameter[], scope: Scope): string {
   const parameters: Parameter[] = [...common, ['key', 'string'], ['value', valueType(field, scope, 'init')]];
   const body = `  const bytes = sink.bytes;
@@ -101,7 +117,8 @@ export function encodeMap(field: Field, value: string, free: number, scope: Scop
   if (field.mapKey === 'string') {
     const entry = shareEntry(field, name, common, scope);
     const put = `at = ${entry}(${common.map(([each]) => each).join(', ')}, key, ${found});`;
-    // V8 knows in a loop of the first form where the value of each key is, unless it has seen a hash table there, as decoded maps are.
+    // V8 knows in a loop of the first form where the value of each key is, unless it has seen a hash table
+    // there, as decoded maps are.
     body = `  if (${scope.local('checkMap')}(map, field)) {
     for (const key in map) { if (sink.full) break; ${put} }
   } else {

@@ -1,12 +1,16 @@
 /**
- * What of a message's encoding does not depend on its values: tags, and numbers at their longest. `encodeTo` looks once whether there is room for all of
- * it, and each value of a length of its own then has to leave free what comes behind it. `bound` counts the same, so what it has asked for suffices.
+ * What of a message's encoding does not depend on its values: tags, and numbers at their longest. `encodeTo`
+ * looks once whether there is room for all of it, and each value of a length of its own then has to leave
+ * free what comes behind it. `bound` counts the same, so what it has asked for suffices.
  */
 import type { Field } from '../../model/model.ts';
 import { formOf, packedPrimitive, scalarForm, tagBytes, wireTypeOf } from '../scalar.ts';
 import type { Run } from './runs.ts';
 
-/** Bytes of a length prefix at most. One is written in front of the content; the others are needed when it turns out longer. */
+/**
+ * Bytes of a length prefix at most. One is written in front of the content; the others are needed when it
+ * turns out longer.
+ */
 export const lengthBytes = 5;
 export const widening = lengthBytes - 1;
 
@@ -32,7 +36,10 @@ function entry(field: Field): number {
   return tagSize(field) + lengthBytes + 2 + scalarForm(field.mapKey ?? 'string').size + value;
 }
 
-/** Each element or entry, where that depends on nothing; the room of the whole list is looked for at once. 0: each looks for its own. */
+/**
+ * Each element or entry, where that depends on nothing; the room of the whole list is looked for at once. 0:
+ * each looks for its own.
+ */
 export function listed(field: Field): number {
   if (field.presence === 'map')
     return scalarForm(field.mapKey ?? 'string').size > 0 && fixed(field) > 0 ? entry(field) : 0;
@@ -45,7 +52,10 @@ export function element(field: Field): number {
   return field.presence === 'map' ? entry(field) : single(field);
 }
 
-/** What the field takes at least. Of a list, what one element more would take: writing one then leaves room for the next one's tag. */
+/**
+ * What the field takes at least. Of a list, what one element more would take: writing one then leaves room
+ * for the next one's tag.
+ */
 export function fieldRoom(field: Field): number {
   if (field.presence !== 'map' && field.presence !== 'repeated') return single(field);
   if (listed(field) === 0) return element(field);

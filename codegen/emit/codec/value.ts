@@ -1,6 +1,6 @@
 /**
- * One value in generated encoders and decoders, without what stands around it: a field's, an element's, or a map entry's. Called by encode.ts, decode.ts, create.ts and
- * map.ts.
+ * One value in generated encoders and decoders, without what stands around it: a field's, an element's, or a
+ * map entry's. Called by encode.ts, decode.ts, create.ts and map.ts.
  */
 import type { Field } from '../../model/model.ts';
 import { formOf, isPlainNumber, quote } from '../scalar.ts';
@@ -10,7 +10,10 @@ import { widening } from './room.ts';
 /** Where room ends that has to leave `free` bytes behind it. */
 export const limitOf = (free: number): string => (free === 0 ? 'limit' : `limit - ${free}`);
 
-/** Expression that writes a value, with `tag` in front of it if given, at `at + skip`, leaves `free` bytes behind it and is the new end. */
+/**
+ * Expression that writes a value, with `tag` in front of it if given, at `at + skip`, leaves `free` bytes
+ * behind it and is the new end.
+ */
 export function writeValue(
   field: Field,
   value: string,

@@ -1,7 +1,9 @@
 /**
- * Streams of responses that nobody reads any more and nobody has ended. connect-es gives its callers an iterator without `return()`, so a loop left by `break`
- * or an error says nothing: its stream would keep its place, and its handler, for as long as the connection lives. What it has dropped is found by the garbage
- * collector; when streams wait for a place meanwhile, it is asked to look. Used by the transport, on its JS thread.
+ * Streams of responses that nobody reads any more and nobody has ended. connect-es gives its callers an
+ * iterator without `return()`, so a loop left by `break` or an error says nothing: its stream would keep its
+ * place, and its handler, for as long as the connection lives. What it has dropped is found by the garbage
+ * collector; when streams wait for a place meanwhile, it is asked to look. Used by the transport, on its JS
+ * thread.
  */
 import { clockMs } from '../../clock.ts';
 import { type Collector, collector } from '../../collector.ts';
@@ -74,8 +76,9 @@ let nextMs = 0;
 let pauseMs: number = collectPauseMs.first;
 
 /**
- * A stream is about to be opened. While it has to wait for a place, and other streams might have been dropped, there is a collection now and then: they
- * share a tenth of the thread's time with those for calls that wait for memory, and become rare when they find nothing.
+ * A stream is about to be opened. While it has to wait for a place, and other streams might have been
+ * dropped, there is a collection now and then: they share a tenth of the thread's time with those for calls
+ * that wait for memory, and become rare when they find nothing.
  */
 export function findDropped(places: StreamPlaces): void {
   if (places.openStreams?.full === true || places.streams.size > 0) schedule(places);

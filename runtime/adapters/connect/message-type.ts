@@ -1,4 +1,7 @@
-/** A message of protobuf-es as a MessageType: protobuf-es encodes and decodes, the bytes travel as ours do. One per message, kept. Used by the transport. */
+/**
+ * A message of protobuf-es as a MessageType: protobuf-es encodes and decodes, the bytes travel as ours do.
+ * One per message, kept. Used by the transport.
+ */
 import { create, type DescMessage, fromBinary, isMessage, type Message, toBinary } from '@bufbuild/protobuf';
 import { CodecError } from '../../codec/error.ts';
 import { noRoom } from '../../codec/memory/sink.ts';
@@ -9,7 +12,10 @@ import type { MessageType } from '../../codec/types.ts';
 interface Encoded {
   readonly message: unknown;
   readonly bytes: Uint8Array;
-  /** The second of two bounds: that of a message which did not fit a slot has just been asked for the same one. */
+  /**
+   * The second of two bounds: that of a message which did not fit a slot has just been asked for the same
+   * one.
+   */
   readonly again: boolean;
 }
 

@@ -1,10 +1,16 @@
-/** Headers of connect-es and metadata of ours, and errors of one as errors of the other. Used by the transport. */
+/**
+ * Headers of connect-es and metadata of ours, and errors of one as errors of the other. Used by the
+ * transport.
+ */
 import { Buffer } from 'node:buffer';
 import { Code, ConnectError, decodeBinaryHeader, encodeBinaryHeader } from '@connectrpc/connect';
 import { RpcError } from '../../core/errors/rpc-error.ts';
 import { Metadata } from '../../core/metadata.ts';
 
-/** Values under `-bin` are base64 in a header, bytes in metadata. Throws a TypeError for what metadata cannot hold. */
+/**
+ * Values under `-bin` are base64 in a header, bytes in metadata. Throws a TypeError for what metadata cannot
+ * hold.
+ */
 export function toMetadata(header: Headers): Metadata | undefined {
   const metadata = new Metadata();
   header.forEach((value, key) => {
@@ -18,8 +24,8 @@ export function toMetadata(header: Headers): Metadata | undefined {
 const carried = /^[^\0\r\n\u0100-\uffff]*$/;
 
 /**
- * Text for a header. What none can hold is percent-encoded, as gRPC does with texts of errors: a call's outcome must
- * not be lost for it. `decodeURIComponent` gives the text again.
+ * Text for a header. What none can hold is percent-encoded, as gRPC does with texts of errors: a call's
+ * outcome must not be lost for it. `decodeURIComponent` gives the text again.
  */
 function headerText(value: string): string {
   if (carried.test(value)) return value;
@@ -37,7 +43,9 @@ export function toHeaders(metadata: Metadata | undefined, headers: Headers = new
   return headers;
 }
 
-/** The codes of both are those of gRPC. Details keep their bytes; `error.findDetails(schema)` decodes them. */
+/**
+ * The codes of both are those of gRPC. Details keep their bytes; `error.findDetails(schema)` decodes them.
+ */
 export function toConnectError(error: unknown): ConnectError {
   if (!(error instanceof RpcError)) return ConnectError.from(error, Code.Internal);
   const { code, rawMessage, trailer: metadata, details } = error;

@@ -1,4 +1,7 @@
-/** The transport of connect-es over a channel: its two methods, `unary` and `stream`, on the calls and streams of this package. */
+/**
+ * The transport of connect-es over a channel: its two methods, `unary` and `stream`, on the calls and streams
+ * of this package.
+ */
 import {
   create,
   type DescMessage,
@@ -33,7 +36,10 @@ import { typeOf } from './message-type.ts';
 import { toConnectError, toHeaders, toMetadata } from './metadata.ts';
 
 export interface ConnectTransportOptions {
-  /** Of connect-es, for all calls; the last one is applied first, as there. Those of the channel come behind them. */
+  /**
+   * Of connect-es, for all calls; the last one is applied first, as there. Those of the channel come behind
+   * them.
+   */
   interceptors?: Interceptor[];
   /** Time limit in ms of calls that have none of their own. Default: that of the channel. */
   defaultTimeoutMs?: number;
@@ -205,7 +211,10 @@ async function only(messages: AsyncIterable<unknown>): Promise<unknown> {
   throw new TypeError('a request is missing');
 }
 
-/** For `createClient(Service, createConnectTransport(channel))` of connect-es. The channel stays yours to close. */
+/**
+ * For `createClient(Service, createConnectTransport(channel))` of connect-es. The channel stays yours to
+ * close.
+ */
 export function createConnectTransport(channel: Channel, options: ConnectTransportOptions = {}): Transport {
   checkNames('createConnectTransport', options, ['interceptors', 'defaultTimeoutMs']);
   return new ChannelTransport(clientChannel('createConnectTransport', channel), options);

@@ -1,6 +1,6 @@
 /**
- * One call over a client of grpc-js, of any kind: on the wire of gRPC they are all streams, of one message or many to each side. With the options and errors of
- * this package. Used by client.ts.
+ * One call over a client of grpc-js, of any kind: on the wire of gRPC they are all streams, of one message or
+ * many to each side. With the options and errors of this package. Used by client.ts.
  */
 import type { Client, ClientDuplexStream, ServiceError, StatusObject } from '@grpc/grpc-js';
 import { callTimeoutMs } from '../../client/call-options.ts';
@@ -123,7 +123,10 @@ class GrpcClientCall {
     }
   }
 
-  /** Sends what the caller gives, no faster than the server takes it. What the caller's iterable throws comes back to him as it is. */
+  /**
+   * Sends what the caller gives, no faster than the server takes it. What the caller's iterable throws comes
+   * back to him as it is.
+   */
   async send(given: unknown): Promise<void> {
     try {
       if (this.#method.requestStream) {
@@ -194,7 +197,10 @@ function isServiceError(error: unknown): error is ServiceError {
   );
 }
 
-/** Starts when it is first read, as a stream over a channel does; what is wrong with the options comes out then, too. */
+/**
+ * Starts when it is first read, as a stream over a channel does; what is wrong with the options comes out
+ * then, too.
+ */
 export async function* grpcResponses(
   method: GrpcMethod,
   request: unknown,

@@ -1,6 +1,7 @@
 /**
- * `rdma-rpc/grpc-client`: the generated client over gRPC, for where there is no RDMA server yet, or none any more. What is written against `createClient` runs with
- * `createGrpcClient` as it is. Needs `@grpc/grpc-js`, an optional peer dependency, whose client it is given: addresses, TLS and connections are its affair.
+ * `rdma-rpc/grpc-client`: the generated client over gRPC, for where there is no RDMA server yet, or none any
+ * more. What is written against `createClient` runs with `createGrpcClient` as it is. Needs `@grpc/grpc-js`,
+ * an optional peer dependency, whose client it is given: addresses, TLS and connections are its affair.
  */
 import { checkHedgingFits, type Defaults, defaultsOf, withDefaults } from '../../client/client-defaults.ts';
 import { clientMethod } from '../../client/client-method.ts';
@@ -55,8 +56,9 @@ function functionOf(method: GrpcMethod, repeats: Repeats): ClientMethodFunction 
 }
 
 /**
- * A client of `definition` over a client of grpc-js, `new Client(address, credentials)`, which stays yours to close. The same interface as that of `createClient`,
- * with the same options, defaults, interceptors and errors; `into` has no effect, since gRPC has memory of its own. Throws for unknown method or option names.
+ * A client of `definition` over a client of grpc-js, `new Client(address, credentials)`, which stays yours to
+ * close. The same interface as that of `createClient`, with the same options, defaults, interceptors and
+ * errors; `into` has no effect, since gRPC has memory of its own. Throws for unknown method or option names.
  */
 export function createGrpcClient<D extends ServiceDefinition>(
   definition: D,

@@ -1,6 +1,6 @@
 /**
- * What a handler sees of a call that has come over real gRPC, and what becomes of the metadata and errors that it leaves. For the adapters of grpc-js and
- * nice-grpc, which say what they have as a `GrpcCall`.
+ * What a handler sees of a call that has come over real gRPC, and what becomes of the metadata and errors
+ * that it leaves. For the adapters of grpc-js and nice-grpc, which say what they have as a `GrpcCall`.
  */
 import type { MethodDefinition } from '../../codec/types.ts';
 import { ContextValues } from '../../core/context-values.ts';
@@ -96,7 +96,10 @@ export class GrpcContext implements HandlerContext {
     return this.#call.timeoutMs();
   }
 
-  /** Once; it also goes by itself, with the first message or the end. That of a method without streams goes with its response, as everywhere. */
+  /**
+   * Once; it also goes by itself, with the first message or the end. That of a method without streams goes
+   * with its response, as everywhere.
+   */
   sendHeader(): void {
     if (this.#early) this.#sendHeader();
   }
@@ -108,7 +111,10 @@ export class GrpcContext implements HandlerContext {
     if (this.header.size > 0) this.#call.sendHeader(this.header);
   }
 
-  /** Nobody waits any more. gRPC servers also say so when a call has ended well; the handler should not hear of that. */
+  /**
+   * Nobody waits any more. gRPC servers also say so when a call has ended well; the handler should not hear
+   * of that.
+   */
   cancel(): void {
     if (this.#done || this.#cancelled !== undefined) return;
     this.#cancelled =
@@ -119,8 +125,9 @@ export class GrpcContext implements HandlerContext {
   }
 
   /**
-   * What the handler reads its requests from. Node's HTTP/2 clients end a stream before they reset it, so the end of requests that nobody waits for looks like any
-   * other; the reset is there before the next turn of the event loop.
+   * What the handler reads its requests from. Node's HTTP/2 clients end a stream before they reset it, so the
+   * end of requests that nobody waits for looks like any other; the reset is there before the next turn of
+   * the event loop.
    */
   async *requests(messages: AsyncIterable<unknown>): AsyncGenerator<unknown, void, undefined> {
     try {

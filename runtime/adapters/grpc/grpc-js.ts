@@ -1,6 +1,7 @@
 /**
- * Handlers of a generated service for a server of grpc-js, which wants callbacks and streams of Node. Nothing of grpc-js is imported: what is needed of it is
- * described here, and its Metadata is made by the class of the call's own, whichever copy of grpc-js that is.
+ * Handlers of a generated service for a server of grpc-js, which wants callbacks and streams of Node. Nothing
+ * of grpc-js is imported: what is needed of it is described here, and its Metadata is made by the class of
+ * the call's own, whichever copy of grpc-js that is.
  */
 import type { Duplex } from 'node:stream';
 import type { ServiceDefinition } from '../../codec/types.ts';
@@ -138,7 +139,10 @@ function adapted(handler: GrpcHandler): (call: GrpcJsStream, callback: Callback)
   return (call, callback) => void (responseStream ? streamed(call) : single(call, callback));
 }
 
-/** `handlers` for `server.addService(definition.methods, ...)` of grpc-js. Methods that they lack answer UNIMPLEMENTED. */
+/**
+ * `handlers` for `server.addService(definition.methods, ...)` of grpc-js. Methods that they lack answer
+ * UNIMPLEMENTED.
+ */
 export function toGrpcJsHandlers<D extends ServiceDefinition>(
   definition: D,
   handlers: Partial<Handlers<D>>,

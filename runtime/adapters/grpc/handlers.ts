@@ -1,4 +1,7 @@
-/** The handlers of a service as both adapters run them: bound, complete, with what the user wants to hear of errors. */
+/**
+ * The handlers of a service as both adapters run them: bound, complete, with what the user wants to hear of
+ * errors.
+ */
 import { encodeAhead } from '../../codec/service/encoded-ahead.ts';
 import type { MessageType, MethodDefinition, ServiceDefinition } from '../../codec/types.ts';
 import { unimplemented } from '../../core/errors/failure.ts';
@@ -11,7 +14,10 @@ import { HandlerErrors, processWarning } from '../../core/warnings.ts';
 import { warnOfNames } from '../../server/handler-names.ts';
 
 export interface GrpcHandlerOptions {
-  /** Called with what a handler throws that is no RpcError, and with all that one of a one-way method throws. `method`: `pkg.Service/Method`. */
+  /**
+   * Called with what a handler throws that is no RpcError, and with all that one of a one-way method throws.
+   * `method`: `pkg.Service/Method`.
+   */
   onHandlerError?: (error: unknown, method: string) => void;
 }
 
@@ -42,7 +48,10 @@ export class GrpcHandler {
     return {};
   }
 
-  /** A response. It is encoded here, since a server of gRPC that fails to tells nobody. Throws when it cannot be sent. */
+  /**
+   * A response. It is encoded here, since a server of gRPC that fails to tells nobody. Throws when it cannot
+   * be sent.
+   */
   checked(response: unknown): unknown {
     if (typeof response !== 'object' || response === null) {
       const what = response === undefined || response === null ? 'no response' : `a ${typeof response}`;

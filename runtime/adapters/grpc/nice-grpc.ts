@@ -1,6 +1,6 @@
 /**
- * Handlers of a generated service for a server of nice-grpc, with the context and the errors that they know. Nothing of nice-grpc is imported: what is needed of it
- * is described here.
+ * Handlers of a generated service for a server of nice-grpc, with the context and the errors that they know.
+ * Nothing of nice-grpc is imported: what is needed of it is described here.
  */
 import type { MethodDefinition, ServiceDefinition } from '../../codec/types.ts';
 import type { Metadata, MetadataValue } from '../../core/metadata.ts';

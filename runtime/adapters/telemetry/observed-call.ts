@@ -1,6 +1,6 @@
 /**
- * A call as telemetry sees it: when it begins, which status it ends with, and when, streams to their last message. What the interceptors of
- * rdma-rpc/otel and rdma-rpc/prometheus share.
+ * A call as telemetry sees it: when it begins, which status it ends with, and when, streams to their last
+ * message. What the interceptors of rdma-rpc/otel and rdma-rpc/prometheus share.
  */
 
 import { RpcError } from '../../core/errors/rpc-error.ts';
@@ -8,7 +8,10 @@ import { Status, type StatusName, statusName } from '../../core/errors/status.ts
 import { guarded } from '../../core/foreign.ts';
 import type { Next, RpcRequest, RpcResponse } from '../../core/interceptor.ts';
 
-/** Upper bounds, seconds: 1, 2, 5 per decade from 1 us to 10 s. Calls take microseconds, which the usual bounds (from 5 ms) cannot tell apart. */
+/**
+ * Upper bounds, seconds: 1, 2, 5 per decade from 1 us to 10 s. Calls take microseconds, which the usual
+ * bounds (from 5 ms) cannot tell apart.
+ */
 export const durationBounds: readonly number[] = [-6, -5, -4, -3, -2, -1, 0]
   .flatMap((exponent) => [1, 2, 5].map((digit) => Number(`${digit}e${exponent}`)))
   .concat(10);
@@ -120,7 +123,10 @@ class ObservedMessages implements AsyncIterableIterator<unknown> {
     }
   }
 
-  /** The reader has left: on a client by itself, on a server because the call was given up, and the signal says why. */
+  /**
+   * The reader has left: on a client by itself, on a server because the call was given up, and the signal
+   * says why.
+   */
   async return(value?: unknown): Promise<IteratorResult<unknown>> {
     const reason: unknown = this.#over ? undefined : this.#request.signal?.reason;
     this.#done(reason instanceof RpcError ? reason.codeName : 'CANCELLED', undefined);

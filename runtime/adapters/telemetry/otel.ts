@@ -1,6 +1,7 @@
 /**
- * `rdma-rpc/otel`: spans, their context across processes, and durations of calls, by the API of OpenTelemetry, which is an optional peer dependency. One
- * interceptor for clients and servers; attributes and names are those of the semantic conventions for RPC.
+ * `rdma-rpc/otel`: spans, their context across processes, and durations of calls, by the API of
+ * OpenTelemetry, which is an optional peer dependency. One interceptor for clients and servers; attributes
+ * and names are those of the semantic conventions for RPC.
  */
 import {
   type Attributes,
@@ -34,7 +35,10 @@ export interface OpenTelemetryOptions {
   /** Default: the global one, as for the next two. */
   tracerProvider?: TracerProvider;
   meterProvider?: MeterProvider;
-  /** How the context travels in the metadata of requests. With the SDK's default: `traceparent`, `tracestate`, `baggage`. */
+  /**
+   * How the context travels in the metadata of requests. With the SDK's default: `traceparent`, `tracestate`,
+   * `baggage`.
+   */
   propagator?: TextMapPropagator;
   /** More attributes of a call's span. They are made at its start. */
   attributes?: (request: RpcRequest) => Attributes;
@@ -42,7 +46,9 @@ export interface OpenTelemetryOptions {
 
 const scope = 'rdma-rpc';
 const system = 'rdma_rpc';
-/** These speak against the server; others, such as NOT_FOUND, are its answer. On a client every error is one. */
+/**
+ * These speak against the server; others, such as NOT_FOUND, are its answer. On a client every error is one.
+ */
 const serverErrors: ReadonlySet<StatusName> = new Set<StatusName>([
   'UNKNOWN',
   'DEADLINE_EXCEEDED',
@@ -128,7 +134,10 @@ class ObservedSpan implements Observer {
   }
 }
 
-/** What the interceptor works with; asked for when the first call comes, so that a provider may be registered after the interceptor was made. */
+/**
+ * What the interceptor works with; asked for when the first call comes, so that a provider may be registered
+ * after the interceptor was made.
+ */
 interface Instruments {
   readonly tracer: Tracer;
   readonly client: Histogram;
@@ -150,7 +159,9 @@ function instruments(options: OpenTelemetryOptions): Instruments {
   };
 }
 
-/** An interceptor for a server (`use`), a channel or a client. Outermost it measures what others take, too. */
+/**
+ * An interceptor for a server (`use`), a channel or a client. Outermost it measures what others take, too.
+ */
 export function openTelemetry(options: OpenTelemetryOptions = {}): Interceptor {
   let ready: Instruments | undefined;
 

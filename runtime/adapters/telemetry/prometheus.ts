@@ -1,6 +1,6 @@
 /**
- * `rdma-rpc/prometheus`: calls counted and timed by method and status, and the counters of the native layers, for prom-client, which is an optional peer
- * dependency. One interceptor for clients and servers.
+ * `rdma-rpc/prometheus`: calls counted and timed by method and status, and the counters of the native layers,
+ * for prom-client, which is an optional peer dependency. One interceptor for clients and servers.
  */
 import { Counter, Gauge, Histogram, type Registry, register } from 'prom-client';
 import { clockMs } from '../../clock.ts';
@@ -68,7 +68,10 @@ function metricsOf(registry: Registry, side: string, buckets: number[]): SideMet
   };
 }
 
-/** An interceptor for a server (`use`), a channel or a client. Its metrics appear with the first call of their side. */
+/**
+ * An interceptor for a server (`use`), a channel or a client. Its metrics appear with the first call of their
+ * side.
+ */
 export function prometheus(options: PrometheusOptions = {}): Interceptor {
   const { registry = register, buckets = durationBounds } = options;
   const sides = new Map<string, SideMetrics>();
@@ -107,7 +110,10 @@ function contextsOf(pid: number): readonly ContextCounters[] {
   }
 }
 
-/** The counters of a process, of all its threads: sums over its contexts, and of what is a longest time the longest. */
+/**
+ * The counters of a process, of all its threads: sums over its contexts, and of what is a longest time the
+ * longest.
+ */
 function statsOf(pid: number): () => Stats {
   const names = Object.keys(stats()) as (keyof Stats)[];
   let all = stats();
@@ -122,8 +128,9 @@ function statsOf(pid: number): () => Stats {
 }
 
 /**
- * The counters of the native layers as gauges `rdma_rpc_native_…`, read when the registry is. Of this thread (`stats()`), or, where a pid is given, of that
- * process with all its threads, by its counters pages; of one that has ended they are 0.
+ * The counters of the native layers as gauges `rdma_rpc_native_…`, read when the registry is. Of this thread
+ * (`stats()`), or, where a pid is given, of that process with all its threads, by its counters pages; of one
+ * that has ended they are 0.
  */
 export function collectNativeStats(registry: Registry = register, pid?: number): void {
   const read = pid === undefined ? stats : statsOf(pid);

@@ -1,6 +1,8 @@
 /**
- * `rdma-rpc/validate`: messages are checked against the rules of protovalidate that their .proto gives them (`(buf.validate.field).string.email = true`), by an
- * interceptor for servers and clients. Needs `@bufbuild/protovalidate` and `@bufbuild/protobuf`, which are optional peer dependencies: the rules are theirs.
+ * `rdma-rpc/validate`: messages are checked against the rules of protovalidate that their .proto gives them
+ * (`(buf.validate.field).string.email = true`), by an interceptor for servers and clients. Needs
+ * `@bufbuild/protovalidate` and `@bufbuild/protobuf`, which are optional peer dependencies: the rules are
+ * theirs.
  */
 import { type DescMessage, type FileRegistry, fromBinary } from '@bufbuild/protobuf';
 import { createValidator, type Validator, type ValidatorOptions } from '@bufbuild/protovalidate';
@@ -17,11 +19,17 @@ import { violationDetails, violationsText } from './violations.ts';
 export interface ValidationOptions {
   /** Check requests. Default true. */
   readonly requests?: boolean | undefined;
-  /** Check responses, too: on a server those of its handlers, on a client what it gets; one that breaks a rule is INTERNAL. Default false. */
+  /**
+   * Check responses, too: on a server those of its handlers, on a client what it gets; one that breaks a rule
+   * is INTERNAL. Default false.
+   */
   readonly responses?: boolean | undefined;
   /** Report the first broken rule only. Default false. */
   readonly failFast?: boolean | undefined;
-  /** What else protovalidate's `createValidator` takes. Its registry is that of the service's files, with their predefined rules, unless one is given. */
+  /**
+   * What else protovalidate's `createValidator` takes. Its registry is that of the service's files, with
+   * their predefined rules, unless one is given.
+   */
   readonly validator?: ValidatorOptions | undefined;
 }
 
@@ -122,9 +130,11 @@ function checkedResponse(response: RpcResponse, one: Check): RpcResponse {
 }
 
 /**
- * The interceptor: `createServer().use(validation())`, `createClient(…, { '*': { interceptors: [validation()] } })`. A request that breaks a rule is
- * INVALID_ARGUMENT, and no handler sees it (of a stream: the handler's next read throws). The error has the rules that are broken as details, google.rpc.BadRequest
- * and buf.validate.Violations. Messages with rules are encoded once more for it; those without cost nothing. Throws a TypeError for unknown options.
+ * The interceptor: `createServer().use(validation())`, `createClient(…, { '*': { interceptors: [validation()]
+ * } })`. A request that breaks a rule is INVALID_ARGUMENT, and no handler sees it (of a stream: the handler's
+ * next read throws). The error has the rules that are broken as details, google.rpc.BadRequest and
+ * buf.validate.Violations. Messages with rules are encoded once more for it; those without cost nothing.
+ * Throws a TypeError for unknown options.
  */
 export function validation(options: ValidationOptions = {}): Interceptor {
   checkNames('validation', options, names);

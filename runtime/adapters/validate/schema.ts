@@ -1,4 +1,7 @@
-/** The messages of a service as protobuf-es describes them, made of the descriptors that generated files carry, and which of them have rules. Once per file, kept. */
+/**
+ * The messages of a service as protobuf-es describes them, made of the descriptors that generated files
+ * carry, and which of them have rules. Once per file, kept.
+ */
 import {
   create,
   createFileRegistry,
@@ -48,7 +51,10 @@ function ruled(desc: DescMessage, met: Set<DescMessage>): boolean {
   });
 }
 
-/** Whether the message, or one that it can hold, has rules. Those without are not looked at, which spares a copy of each. */
+/**
+ * Whether the message, or one that it can hold, has rules. Those without are not looked at, which spares a
+ * copy of each.
+ */
 export function hasRules(desc: DescMessage): boolean {
   return ruled(desc, new Set());
 }

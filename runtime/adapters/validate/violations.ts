@@ -1,4 +1,7 @@
-/** What an error says of the rules that a message breaks: text, and details of both kinds that clients look for. Never more than metadata has room for. */
+/**
+ * What an error says of the rules that a message breaks: text, and details of both kinds that clients look
+ * for. Never more than metadata has room for.
+ */
 import { toBinary } from '@bufbuild/protobuf';
 import { pathToString } from '@bufbuild/protobuf/reflect';
 import { type Violation, violationsToProto } from '@bufbuild/protovalidate';
@@ -53,7 +56,10 @@ function google(violations: Violation[]): Uint8Array {
   });
 }
 
-/** buf.validate.Violations, as other implementations of protovalidate send it, and google.rpc.BadRequest, which every client of gRPC knows. */
+/**
+ * buf.validate.Violations, as other implementations of protovalidate send it, and google.rpc.BadRequest,
+ * which every client of gRPC knows.
+ */
 export function violationDetails(violations: readonly Violation[]): ErrorDetail[] {
   return [
     { type: 'buf.validate.Violations', value: asManyAs(violations, ours) },

@@ -1,8 +1,8 @@
 /**
- * The pause between two attempts to connect while calls wait for the connection. A lone server that restarts is noticed within a
- * second, however long the pauses would have grown by then, and each waiting call gets one more attempt shortly before its
- * deadline. The server is asked at most four times a second, and a server that has said when to come again is asked then.
- * Used by endpoints.
+ * The pause between two attempts to connect while calls wait for the connection. A lone server that restarts
+ * is noticed within a second, however long the pauses would have grown by then, and each waiting call gets
+ * one more attempt shortly before its deadline. The server is asked at most four times a second, and a server
+ * that has said when to come again is asked then. Used by endpoints.
  */
 import { attemptGapMs, awaitedPauseMs, lastAttemptMs } from '../../limits.ts';
 
@@ -10,8 +10,8 @@ import { attemptGapMs, awaitedPauseMs, lastAttemptMs } from '../../limits.ts';
 export type Deadlines = Iterable<number>;
 
 /**
- * Returns the pause, in ms: no longer than `pauseMs`. `firstMs` is the first pause of the channel, which an application may have made
- * longer than the limit. `random` is from 0 to 1.
+ * Returns the pause, in ms: no longer than `pauseMs`. `firstMs` is the first pause of the channel, which an
+ * application may have made longer than the limit. `random` is from 0 to 1.
  */
 export function awaitedPause(
   pauseMs: number,

@@ -1,7 +1,8 @@
 /**
- * Pauses between attempts, growing by 1.6 with 20 % of chance either way, as gRPC has them. Used for connections, name resolution, ejected
- * addresses and retried calls. Thousands of clients that lost one server in the same moment would still come back within a second or two of
- * each other, however long their pauses: those of connections, once they are long, are anything from 0 to twice as long.
+ * Pauses between attempts, growing by 1.6 with 20 % of chance either way, as gRPC has them. Used for
+ * connections, name resolution, ejected addresses and retried calls. Thousands of clients that lost one
+ * server in the same moment would still come back within a second or two of each other, however long their
+ * pauses: those of connections, once they are long, are anything from 0 to twice as long.
  */
 
 const factor = 1.6;
@@ -14,7 +15,10 @@ export class Backoff {
   readonly #anyFromMs: number;
   #ms: number;
 
-  /** `random`: 0 to 1, for tests. `anyFromMs`: pauses from here on are left to chance altogether, the mean is the same. */
+  /**
+   * `random`: 0 to 1, for tests. `anyFromMs`: pauses from here on are left to chance altogether, the mean is
+   * the same.
+   */
   constructor(
     firstMs: number,
     maxMs: number,

@@ -1,6 +1,6 @@
 /**
- * One connection of a channel: the session and the sideband link that it lives and dies with. Ends itself when the server has
- * asked for it (goaway) and the last call is done.
+ * One connection of a channel: the session and the sideband link that it lives and dies with. Ends itself
+ * when the server has asked for it (goaway) and the last call is done.
  */
 import type { Connection } from '../../control/client-handshake.ts';
 import { controlText, type Frame } from '../../control/frames.ts';
@@ -115,7 +115,10 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
     if (this.session.inFlight === 0) this.close('drained');
   }
 
-  /** The server has asked for it. The second time only says that it takes no more; what it has not taken comes back, call by call, as not run. */
+  /**
+   * The server has asked for it. The second time only says that it takes no more; what it has not taken comes
+   * back, call by call, as not run.
+   */
   #leave(): void {
     if (this.#draining) return;
     this.drain();
@@ -148,7 +151,10 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
     if (this.#draining && this.session.inFlight === 0) this.close('drained');
   }
 
-  /** The end of the connection, whichever part of it is noticed first. It takes no more calls before anybody is told. */
+  /**
+   * The end of the connection, whichever part of it is noticed first. It takes no more calls before anybody
+   * is told.
+   */
   onSessionLost(): void {
     const { target } = this.connection;
     if (this.#lost) return;

@@ -1,6 +1,6 @@
 /**
- * The connections of a channel: its addresses, which come from a list or a resolver, whose turn it is among those that are ready, and what they add
- * up to. Owned by a channel, which is told of every change.
+ * The connections of a channel: its addresses, which come from a list or a resolver, whose turn it is among
+ * those that are ready, and what they add up to. Owned by a channel, which is told of every change.
  */
 
 import type { Duplex } from 'node:stream';
@@ -133,8 +133,9 @@ export class Connections implements EndpointOwner, ResolutionOwner {
   }
 
   /**
-   * A call has come back to the queue. Without a connection, the owner is told once more how things are. With one,
-   * the call goes there: no event of a connection at rest would send it, and its own has had its last one.
+   * A call has come back to the queue. Without a connection, the owner is told once more how things are. With
+   * one, the call goes there: no event of a connection at rest would send it, and its own has had its last
+   * one.
    */
   reconsider(): void {
     if (this.current === undefined) this.#owner.onChange(this.state);
@@ -157,7 +158,10 @@ export class Connections implements EndpointOwner, ResolutionOwner {
     }
   }
 
-  /** Somebody waits for a connection from now on, until `deadlineMs`: begins to connect, or makes pauses shorter. */
+  /**
+   * Somebody waits for a connection from now on, until `deadlineMs`: begins to connect, or makes pauses
+   * shorter.
+   */
   await(deadlineMs: number): void {
     this.seek(false);
     if (!this.wanted) return;

@@ -1,6 +1,7 @@
 /**
- * One address of a channel: its connection, the pause after a failed attempt, the check after a long silence, and being left out for a
- * while when its answers are bad. Nothing happens by itself: somebody must want a connection. Owned by a channel.
+ * One address of a channel: its connection, the pause after a failed attempt, the check after a long silence,
+ * and being left out for a while when its answers are bad. Nothing happens by itself: somebody must want a
+ * connection. Owned by a channel.
  */
 
 import { clockMs } from '../../clock.ts';
@@ -22,7 +23,10 @@ import { FabricUpgrade } from './fabric-upgrade.ts';
 import type { OutlierDetection, Tally, Watched } from './outliers.ts';
 import type { Turns } from './turns.ts';
 
-/** `failing`: the last attempt failed, and the pause before the next is not over. `ejected`: connected, but its answers were bad. */
+/**
+ * `failing`: the last attempt failed, and the pause before the next is not over. `ejected`: connected, but
+ * its answers were bad.
+ */
 export type EndpointState = 'idle' | 'connecting' | 'ready' | 'verifying' | 'failing' | 'ejected';
 
 export interface EndpointSettings {
@@ -74,7 +78,10 @@ export class Endpoint implements ClientLinkOwner, Watched {
   #asked = false;
   /** When the last ejection was over. */
   #pardonedMs = 0;
-  /** The last attempt has met a server that was about to go: another may be there already, so the next one is made without a pause. Once. */
+  /**
+   * The last attempt has met a server that was about to go: another may be there already, so the next one is
+   * made without a pause. Once.
+   */
   #leftAtOnce = false;
   /** The server has refused the last connection behind its handshake. */
   #turnedAway = false;
@@ -164,7 +171,8 @@ export class Endpoint implements ClientLinkOwner, Watched {
     const again = this.#turnedAway && link.unserved;
     this.#turnedAway = link.unserved;
     if (this.#gone !== undefined) return;
-    // Connections that are refused one after the other, behind their handshakes, are failed attempts like others: with pauses between them.
+    // Connections that are refused one after the other, behind their handshakes, are failed attempts like
+    // others: with pauses between them.
     if (again)
       this.#attempted(this.#failed(unavailable(link.ended ?? 'the server has refused the connection')));
     else this.#set('idle');
@@ -212,7 +220,8 @@ export class Endpoint implements ClientLinkOwner, Watched {
     let error: RpcError | undefined;
     try {
       const { settings } = this.#owner;
-      // The channel may have been closed in the turn that has asked for the attempt, and before there was anything to abandon.
+      // The channel may have been closed in the turn that has asked for the attempt, and before there was
+      // anything to abandon.
       if (this.#gone !== undefined) throw unavailable(this.#gone);
       const turn = this.#owner.turns.enter(this.address, settings.connectTimeoutMs, abandon.signal);
       if (turn !== undefined) await turn;

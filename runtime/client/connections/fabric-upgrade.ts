@@ -1,10 +1,14 @@
 /**
- * Looking for a better fabric: a connection over one that is not the first choice stays there, though a device or a shared memory may have come since. Now and
- * then the fabrics before it are tried; calls go on over the old connection until one of them connects. Owned by one address of a channel, on its JS thread.
+ * Looking for a better fabric: a connection over one that is not the first choice stays there, though a
+ * device or a shared memory may have come since. Now and then the fabrics before it are tried; calls go on
+ * over the old connection until one of them connects. Owned by one address of a channel, on its JS thread.
  */
 import type { FabricName } from '../../fabrics.ts';
 
-/** Tries these fabrics only. True: one has connected, and has taken the place of the connection that is watched. */
+/**
+ * Tries these fabrics only. True: one has connected, and has taken the place of the connection that is
+ * watched.
+ */
 export type TryFabrics = (fabrics: readonly FabricName[], abandon: AbortController) => Promise<boolean>;
 
 export class FabricUpgrade {

@@ -1,6 +1,6 @@
 /**
- * Makes a call several times, each a while after the one before, and takes the first answer; the others are cancelled. Used by repeat.ts for
- * calls that ask for it.
+ * Makes a call several times, each a while after the one before, and takes the first answer; the others are
+ * cancelled. Used by repeat.ts for calls that ask for it.
  */
 import { clockMs } from '../../clock.ts';
 import { failCall } from '../../core/errors/failing.ts';

@@ -1,6 +1,7 @@
 /**
- * Looks now and then which addresses of a channel give far fewer good answers than the others, as gRPC's outlier detection does (A50, success rate). Owned
- * by the connections of a channel. Its timer runs only while calls are made.
+ * Looks now and then which addresses of a channel give far fewer good answers than the others, as gRPC's
+ * outlier detection does (A50, success rate). Owned by the connections of a channel. Its timer runs only
+ * while calls are made.
  */
 import { inRoot } from '../../core/scopes.ts';
 import { outlierHostsMin, outlierStdevs } from '../../limits.ts';
@@ -11,7 +12,10 @@ export interface Tally {
   readonly bad: number;
 }
 
-/** Places of those whose share of good answers is below the mean by too many standard deviations. Those with few answers do not count. */
+/**
+ * Places of those whose share of good answers is below the mean by too many standard deviations. Those with
+ * few answers do not count.
+ */
 export function outliers(tallies: readonly Tally[], answersMin: number): number[] {
   const rates = tallies.map(({ answers, bad }) => (answers >= answersMin ? (answers - bad) / answers : -1));
   const known = rates.filter((rate) => rate >= 0);
@@ -30,13 +34,18 @@ export interface Watched {
   eject(): unknown;
 }
 
-/** How an address that answers badly is found, and left out for a while, as long as the channel has another. */
+/**
+ * How an address that answers badly is found, and left out for a while, as long as the channel has another.
+ */
 export interface OutlierDetection {
   /** Bad answers in a row before one of several addresses is left out; 0: never. Default 5. */
   readonly badAnswersMax?: number;
   /** How long it is left out the first time. Default 30 000. */
   readonly ejectionMs?: number;
-  /** How often the shares of good answers of several addresses are compared, to leave out one that falls behind; 0: never. Default 10 000. */
+  /**
+   * How often the shares of good answers of several addresses are compared, to leave out one that falls
+   * behind; 0: never. Default 10 000.
+   */
   readonly intervalMs?: number;
   /** Answers that an address must have given in that time to be compared. Default 100. */
   readonly answersMin?: number;

@@ -1,6 +1,7 @@
 /**
- * Keeps the addresses of a channel up to date: asks its resolver when the channel connects and after a loss, one question at a time, not more often
- * than `resolveMinMs`. A failure leaves the addresses known so far in use. Owned by a channel.
+ * Keeps the addresses of a channel up to date: asks its resolver when the channel connects and after a loss,
+ * one question at a time, not more often than `resolveMinMs`. A failure leaves the addresses known so far in
+ * use. Owned by a channel.
  */
 
 import { clockMs } from '../../clock.ts';

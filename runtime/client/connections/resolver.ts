@@ -1,6 +1,6 @@
 /**
- * Where the addresses of a channel come from: a list, DNS, or a resolver of the application's (etcd, Consul, a file). Used when a channel is
- * made, and by resolution.ts.
+ * Where the addresses of a channel come from: a list, DNS, or a resolver of the application's (etcd, Consul,
+ * a file). Used when a channel is made, and by resolution.ts.
  */
 import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
@@ -10,11 +10,15 @@ import { addressesMax } from '../../limits.ts';
 /** Tells a channel which addresses serve it now. */
 export interface Resolver {
   /**
-   * The addresses, each `host:port`, `[ipv6]:port` or `unix:/path`; order does not matter. Asked when the channel connects, and again when
-   * a connection was lost. A rejection is an attempt to connect that failed. `signal` fires when the answer comes too late.
+   * The addresses, each `host:port`, `[ipv6]:port` or `unix:/path`; order does not matter. Asked when the
+   * channel connects, and again when a connection was lost. A rejection is an attempt to connect that failed.
+   * `signal` fires when the answer comes too late.
    */
   resolve(signal: AbortSignal): Promise<readonly string[]>;
-  /** Called once, if it is there: `onChange` makes the channel resolve again, at once. Returns what stops watching. */
+  /**
+   * Called once, if it is there: `onChange` makes the channel resolve again, at once. Returns what stops
+   * watching.
+   */
   watch?(onChange: () => void): () => void;
 }
 

@@ -1,6 +1,7 @@
 /**
- * How many calls may be made again: a bucket of tokens that failures take from and successes fill slowly. When most calls fail, making
- * them again would only add load. One per channel; only calls that may be repeated count.
+ * How many calls may be made again: a bucket of tokens that failures take from and successes fill slowly.
+ * When most calls fail, making them again would only add load. One per channel; only calls that may be
+ * repeated count.
  */
 import { retryTokenPerSuccess, retryTokens } from '../../limits.ts';
 

@@ -1,6 +1,6 @@
 /**
- * Makes a call again after it failed: with pauses that grow, within one deadline, as long as the budget allows. Used by repeat.ts for calls that ask
- * for it.
+ * Makes a call again after it failed: with pauses that grow, within one deadline, as long as the budget
+ * allows. Used by repeat.ts for calls that ask for it.
  */
 import { clockMs } from '../../clock.ts';
 import { pushback } from '../../core/errors/pushback.ts';

@@ -1,9 +1,9 @@
 /**
- * Attempts to connect to one address: so many of this thread at once, the others wait for their turn, in order.
- * A process that opens a thousand channels, or loses the server of a thousand, would begin as many handshakes at
- * once. It is busy with all of them then, so it answers none in time, the server sends those away that keep
- * others waiting (control/places.ts), and each begins anew. Each address has turns of its own: one that does not
- * answer keeps nobody from another. Used by endpoints, on their JS thread.
+ * Attempts to connect to one address: so many of this thread at once, the others wait for their turn, in
+ * order. A process that opens a thousand channels, or loses the server of a thousand, would begin as many
+ * handshakes at once. It is busy with all of them then, so it answers none in time, the server sends those
+ * away that keep others waiting (control/places.ts), and each begins anew. Each address has turns of its own:
+ * one that does not answer keeps nobody from another. Used by endpoints, on their JS thread.
  */
 import { connectingMax } from '../../limits.ts';
 
@@ -20,8 +20,8 @@ export class Turns {
   readonly #queues = new Map<string, Queue>();
 
   /**
-   * Resolves when it is this attempt's turn; undefined: it is now. After that it must `leave`. Rejects with the reason of `signal`, or when `limitMs` have
-   * passed in which no attempt at the address has connected.
+   * Resolves when it is this attempt's turn; undefined: it is now. After that it must `leave`. Rejects with
+   * the reason of `signal`, or when `limitMs` have passed in which no attempt at the address has connected.
    */
   enter(address: string, limitMs: number, signal: AbortSignal): Promise<void> | undefined {
     let queue = this.#queues.get(address);

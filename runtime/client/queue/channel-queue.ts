@@ -1,7 +1,7 @@
 /**
- * How calls and streams of a channel get onto its connections: at once where there is room, otherwise out of a queue, in order. Streams have a queue of
- * their own, so that neither holds up the other, and so have calls whose request finds no memory. Owned by a channel, handed down to its connections,
- * on its JS thread.
+ * How calls and streams of a channel get onto its connections: at once where there is room, otherwise out of
+ * a queue, in order. Streams have a queue of their own, so that neither holds up the other, and so have calls
+ * whose request finds no memory. Owned by a channel, handed down to its connections, on its JS thread.
  */
 
 import { queueFull, unavailable } from '../../core/errors/failure.ts';
@@ -84,7 +84,8 @@ export class ChannelQueue implements CallQueue, StreamHost, SlotWaiter {
 
   /** A call of `waiting` that the connection whose turn it is has not taken. */
   enter(call: WaitingCall): void {
-    // Nothing was staged, so nothing else would. Not at once: that reads the clock for each call of many that wait.
+    // Nothing was staged, so nothing else would. Not at once: that reads the clock for each call of many that
+    // wait.
     closeTurnSoon();
     this.#admit(call, this.waiting, this.#startCall, this.waiting.why);
   }
@@ -98,7 +99,10 @@ export class ChannelQueue implements CallQueue, StreamHost, SlotWaiter {
     this.streams.forget(stream);
   }
 
-  /** In the root: another's call, or an event, may have made room, and a getter of a request belongs to neither. */
+  /**
+   * In the root: another's call, or an event, may have made room, and a getter of a request belongs to
+   * neither.
+   */
   pump(): void {
     if (this.size !== 0) inRoot(this.#pump, this);
   }

@@ -55,7 +55,10 @@ export class MemoryWaitQueue implements SlotWaiter {
     return this.#calls.size;
   }
 
-  /** The call's request found no room for so many bytes: it stays, or becomes the last of the queue. False: so many never come, or too many wait. */
+  /**
+   * The call's request found no room for so many bytes: it stays, or becomes the last of the queue. False: so
+   * many never come, or too many wait.
+   */
   add(call: Unsent, context: FabricContext, bytes: number, most: number): boolean {
     if (bytes > context.native.arenaBytes) return false;
     const head = this.#trying;
@@ -72,7 +75,10 @@ export class MemoryWaitQueue implements SlotWaiter {
     return true;
   }
 
-  /** Memory has come free, or the connection is another one. In order: none is starved by smaller ones behind it. */
+  /**
+   * Memory has come free, or the connection is another one. In order: none is starved by smaller ones behind
+   * it.
+   */
   onSlotsFree(): void {
     // Sending the head has lost a connection, and another one is there: the loop below goes on with it.
     if (this.#trying !== undefined) return;

@@ -1,6 +1,7 @@
 /**
- * A call that no handler has seen, with all that is needed to make it, or to make it again. Handed from the channel to its queue, and from a session that is
- * lost back to it. A call that goes out at once has none: there its parts are arguments of `ClientSession.start`.
+ * A call that no handler has seen, with all that is needed to make it, or to make it again. Handed from the
+ * channel to its queue, and from a session that is lost back to it. A call that goes out at once has none:
+ * there its parts are arguments of `ClientSession.start`.
  */
 
 import type { Resolve } from '../../core/errors/failing.ts';

@@ -1,6 +1,7 @@
 /**
- * A queue of calls or streams that wait to be sent: they leave it at its head, or anywhere when they are given up. The owner of the queue looks at its
- * `size` before it lets one more in. Used by the queue of a channel, on its JS thread.
+ * A queue of calls or streams that wait to be sent: they leave it at its head, or anywhere when they are
+ * given up. The owner of the queue looks at its `size` before it lets one more in. Used by the queue of a
+ * channel, on its JS thread.
  */
 import { requestFault } from '../../core/errors/failure.ts';
 import type { Lengths } from '../../core/lengths.ts';
@@ -36,7 +37,10 @@ export class WaitQueue<Entry extends Waiter> {
   #head: Entry | undefined;
   #tail: Entry | undefined;
   #starting = false;
-  /** The head, while it is being sent. Its request may do anything meanwhile: give it up, close the channel, make calls. */
+  /**
+   * The head, while it is being sent. Its request may do anything meanwhile: give it up, close the channel,
+   * make calls.
+   */
   #trying: Entry | undefined;
   /** Why it has failed in that time. */
   #fate: Error | undefined;
@@ -78,7 +82,9 @@ export class WaitQueue<Entry extends Waiter> {
     }
   }
 
-  /** Takes an entry out, if it stands here; its deadline and signal are somebody else's business from now on. */
+  /**
+   * Takes an entry out, if it stands here; its deadline and signal are somebody else's business from now on.
+   */
   remove(entry: Entry): void {
     if (entry.queuedIn !== this) return;
     entry.queuedIn = undefined;
@@ -111,8 +117,8 @@ export class WaitQueue<Entry extends Waiter> {
     }
     const fate = this.#fate;
     this.#fate = undefined;
-    // A fate that came while it was sent is dropped then: the taker of an entry looks at its signal and deadline once more, and a
-    // channel that is closed ends the connection as well.
+    // A fate that came while it was sent is dropped then: the taker of an entry looks at its signal and
+    // deadline once more, and a channel that is closed ends the connection as well.
     if (started) this.remove(entry);
     else if (fate !== undefined) this.fail(entry, fate);
     return started || fate !== undefined;

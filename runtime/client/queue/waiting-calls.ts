@@ -1,6 +1,7 @@
 /**
- * Unary calls of a channel that have not been sent: no connection yet, no free call slot or no free send slot. Each leaves its queue at the head, by
- * deadline or by cancel. Owned by the queue of a channel, on its JS thread.
+ * Unary calls of a channel that have not been sent: no connection yet, no free call slot or no free send
+ * slot. Each leaves its queue at the head, by deadline or by cancel. Owned by the queue of a channel, on its
+ * JS thread.
  */
 
 import { failCall, type Resolve, refuseCall } from '../../core/errors/failing.ts';
@@ -102,7 +103,10 @@ export class WaitingCalls<Call extends WaitingCall = WaitingCall>
   /** In which a call came last. */
   #turn: number = deadlines.turn - 1;
   readonly #earliest: EarliestDeadline = new EarliestDeadline(this);
-  /** Calls with like limits: each deadline is later than those before it, and the first one to come ends a search. */
+  /**
+   * Calls with like limits: each deadline is later than those before it, and the first one to come ends a
+   * search.
+   */
   #inOrder = true;
   /** Of all deadlines, while they are in order. */
   #latestMs = 0;

@@ -1,6 +1,7 @@
 /**
- * Streams of a channel that are not open yet: no connection, no place among the open streams, or no send slot. A stream has a deadline and a signal of
- * its own, and says when it is given up. Owned by the queue of a channel, on its JS thread.
+ * Streams of a channel that are not open yet: no connection, no place among the open streams, or no send
+ * slot. A stream has a deadline and a signal of its own, and says when it is given up. Owned by the queue of
+ * a channel, on its JS thread.
  */
 import type { Lengths } from '../../core/lengths.ts';
 import type { ClientStream } from '../stream/client-stream.ts';

@@ -1,6 +1,7 @@
 /**
- * The streams of one client session: the table of the call slots behind those of unary calls. A stream has one slot for itself and one for a part
- * in each direction whenever it wants them; what is left over is for whoever has more to move. Owned by a connection of a channel, on its JS thread.
+ * The streams of one client session: the table of the call slots behind those of unary calls. A stream has
+ * one slot for itself and one for a part in each direction whenever it wants them; what is left over is for
+ * whoever has more to move. Owned by a connection of a channel, on its JS thread.
  */
 import { Sink } from '../../codec/memory/sink.ts';
 import type { MessageType } from '../../codec/types.ts';
@@ -36,8 +37,8 @@ export interface ClientStreamsListener {
 }
 
 /**
- * `open`, `sendPart`: there is no slot now, and the stream hears of one; or the session is gone, and the stream hears of that. Other
- * negative results are a Reason, negated.
+ * `open`, `sendPart`: there is no slot now, and the stream hears of one; or the session is gone, and the
+ * stream hears of that. Other negative results are a Reason, negated.
  */
 export const notNow = noSlot;
 
@@ -52,7 +53,10 @@ export class ClientStreams implements PartEvents, SlotWaiter {
 
   readonly #submission: Submission;
   readonly #listener: ClientStreamsListener;
-  /** The first slot. Those of the streams themselves come first: they expose no memory, so nothing ever delays an opening behind its parts. */
+  /**
+   * The first slot. Those of the streams themselves come first: they expose no memory, so nothing ever delays
+   * an opening behind its parts.
+   */
   readonly #base: number;
   readonly #streamsMax: number;
   readonly #freeOpens: number[];
@@ -131,7 +135,10 @@ export class ClientStreams implements PartEvents, SlotWaiter {
     return this.#number;
   }
 
-  /** Sends the OPEN of a stream, which is in the table from now on unless the result is negative (as of `submit`). */
+  /**
+   * Sends the OPEN of a stream, which is in the table from now on unless the result is negative (as of
+   * `submit`).
+   */
   open(
     stream: StreamRow,
     timeoutUs: number,
@@ -153,7 +160,8 @@ export class ClientStreams implements PartEvents, SlotWaiter {
       submission.timeoutUs = timeoutUs;
       submission.metadata = metadata;
       submission.use = 0;
-      // Noted before it is sent: where the stack of the application comes to its end, what has been sent must not be forgotten.
+      // Noted before it is sent: where the stack of the application comes to its end, what has been sent must
+      // not be forgotten.
       this.#open.set(stream.number, stream);
       this.#listener.onStreamOpening();
       result = outgoing.submit(submission, type, message);
@@ -175,7 +183,10 @@ export class ClientStreams implements PartEvents, SlotWaiter {
     return 0;
   }
 
-  /** Sends a part. 0, `notNow`, or a Reason, negated. What the message's encoder throws comes out, and nothing has been sent. */
+  /**
+   * Sends a part. 0, `notNow`, or a Reason, negated. What the message's encoder throws comes out, and nothing
+   * has been sent.
+   */
   sendPart(
     stream: StreamRow,
     kind: number,
@@ -234,8 +245,9 @@ export class ClientStreams implements PartEvents, SlotWaiter {
   }
 
   /**
-   * Tells the server that a stream is given up, and takes the application's memory back. Everything else that is on its way is answered by the server when it
-   * learns of that; `all`: it has not, so that is given up, too.
+   * Tells the server that a stream is given up, and takes the application's memory back. Everything else that
+   * is on its way is answered by the server when it learns of that; `all`: it has not, so that is given up,
+   * too.
    */
   cancel(stream: StreamRow, reason: number, all: boolean): void {
     const { native, outgoing } = this.context;
@@ -338,7 +350,10 @@ export class ClientStreams implements PartEvents, SlotWaiter {
     this.context.awaitSlots(this);
   }
 
-  /** Frees a row; the slot of a stream itself stays its own until it leaves, that of a `held` part comes back with RELEASED. */
+  /**
+   * Frees a row; the slot of a stream itself stays its own until it leaves, that of a `held` part comes back
+   * with RELEASED.
+   */
   #free(row: number, stream: StreamRow, held = false): number {
     const kind = this.#kind[row]!;
     this.#stream[row] = undefined;

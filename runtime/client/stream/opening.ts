@@ -1,6 +1,6 @@
 /**
- * The first frame of a stream: with the request in it, if there is only one and it fits, so that a handler begins a round trip earlier. Used by client
- * streams.
+ * The first frame of a stream: with the request in it, if there is only one and it fits, so that a handler
+ * begins a round trip earlier. Used by client streams.
  */
 import { requestFault } from '../../core/errors/failure.ts';
 import type { RpcError } from '../../core/errors/rpc-error.ts';
@@ -12,7 +12,9 @@ import { requestRefusal } from '../call-faults.ts';
 import { type ClientStreams, notNow } from './client-streams.ts';
 import type { StreamRow } from './stream-row.ts';
 
-/** Its request is in it, or is to follow; or it could not be sent, with the error for the caller, or not now. */
+/**
+ * Its request is in it, or is to follow; or it could not be sent, with the error for the caller, or not now.
+ */
 export type Opening = 'whole' | 'begun' | 'not now' | RpcError;
 
 export function sendOpening(

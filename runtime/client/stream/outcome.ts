@@ -1,5 +1,6 @@
 /**
- * How a client's stream ends, put together as it comes: why it was given up, the server's status, header and trailer. Owned by a ClientStream.
+ * How a client's stream ends, put together as it comes: why it was given up, the server's status, header and
+ * trailer. Owned by a ClientStream.
  */
 
 import { failure, responseFault } from '../../core/errors/failure.ts';
@@ -32,7 +33,10 @@ export class Outcome {
       this.error ??= failure(this.reason, this.#path, processed, '', this.#extras?.cause);
   }
 
-  /** The header comes once: with the first message, ahead of it, or with the end. What the callback throws comes out. */
+  /**
+   * The header comes once: with the first message, ahead of it, or with the end. What the callback throws
+   * comes out.
+   */
   tellHeader(metadata: ResponseMetadata | undefined): void {
     const header = metadata?.header;
     if (header === undefined || this.#toldHeader) return;
@@ -50,7 +54,9 @@ export class Outcome {
     }
   }
 
-  /** The application has come to the end: its error, or undefined. `complete`: it has had the last message. */
+  /**
+   * The application has come to the end: its error, or undefined. `complete`: it has had the last message.
+   */
   end(complete: boolean): unknown {
     if (this.error === undefined && !complete) {
       const text = `${this.#path}: the server ended the stream before its last message`;

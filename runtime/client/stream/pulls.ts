@@ -1,6 +1,7 @@
 /**
- * How much a client asks for: the PULLs of one stream. Those on their way and the parts that its application has not read are the window, which grows with
- * what comes and shrinks to what large messages leave room for. Owned by a ClientStream.
+ * How much a client asks for: the PULLs of one stream. Those on their way and the parts that its application
+ * has not read are the window, which grows with what comes and shrinks to what large messages leave room for.
+ * Owned by a ClientStream.
  */
 import { noMessage } from '../../lane/plain-types.ts';
 import { streamBytes, streamParts } from '../../limits.ts';
@@ -35,8 +36,8 @@ export class Pulls {
   }
 
   /**
-   * A part has come, with a large message of so many bytes, or 0. `short`: without its message, for which the server has memory only when the application
-   * waits for it. So it is asked for then, and not before.
+   * A part has come, with a large message of so many bytes, or 0. `short`: without its message, for which the
+   * server has memory only when the application waits for it. So it is asked for then, and not before.
    */
   arrived(last: boolean, bytes: number, short: boolean): void {
     if (last) this.#sawLast = true;

@@ -1,7 +1,8 @@
 /**
- * How much a client sends: the PUSHes of one stream. Those that are not answered are the window. Where memory is short a message goes only when the server's
- * reader waits for it, which an empty part finds out, since it is answered then. So streams that nobody reads hold a small share of the arena. Owned by
- * the Requests of a client stream.
+ * How much a client sends: the PUSHes of one stream. Those that are not answered are the window. Where memory
+ * is short a message goes only when the server's reader waits for it, which an empty part finds out, since it
+ * is answered then. So streams that nobody reads hold a small share of the arena. Owned by the Requests of a
+ * client stream.
  */
 
 import type { MessageType } from '../../codec/types.ts';

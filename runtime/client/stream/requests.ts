@@ -1,6 +1,6 @@
 /**
- * The requests of a stream on their way out: taken from the application's iterable, written into parts, and sent as far as the window goes. Made by a client
- * stream when it is opened.
+ * The requests of a stream on their way out: taken from the application's iterable, written into parts, and
+ * sent as far as the window goes. Made by a client stream when it is opened.
  */
 import { keepStack } from '../../core/errors/failing.ts';
 import { requestFault } from '../../core/errors/failure.ts';
@@ -32,7 +32,10 @@ export class Requests implements PartPort, ProducerOwner {
     this.#producer = new Producer(this, this.#writer, scope);
   }
 
-  /** `request`: what the application has given, an iterable or one message as the method takes it. Whoever made this must be able to stop it by now. */
+  /**
+   * `request`: what the application has given, an iterable or one message as the method takes it. Whoever
+   * made this must be able to stop it by now.
+   */
   start(request: unknown): void {
     const { requestStream, path } = this.#stream.method;
     this.#producer.start(requestStream ? request : [request], `${path}: the requests`);

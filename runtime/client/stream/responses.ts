@@ -1,6 +1,6 @@
 /**
- * The responses of a stream on their way in: asked for as far as the window goes, taken out of their parts, and handed to the reader. Made by a client
- * stream when it is opened.
+ * The responses of a stream on their way in: asked for as far as the window goes, taken out of their parts,
+ * and handed to the reader. Made by a client stream when it is opened.
  */
 import { responseFault } from '../../core/errors/failure.ts';
 import { Ev, Reason } from '../../native.ts';

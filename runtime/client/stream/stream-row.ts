@@ -1,6 +1,6 @@
 /**
- * A stream as the table of its session (client-streams.ts) has it: its numbers, and what the table tells it. What a stream is made of (pulls, pushes, its
- * opening) knows no more of it either. A ClientStream is one.
+ * A stream as the table of its session (client-streams.ts) has it: its numbers, and what the table tells it.
+ * What a stream is made of (pulls, pushes, its opening) knows no more of it either. A ClientStream is one.
  */
 import type { StreamReader } from '../../stream/stream-reader.ts';
 import type { ClientMethod } from '../client-method.ts';

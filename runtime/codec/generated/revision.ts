@@ -1,9 +1,15 @@
-/** What a generated file may expect of `rdma-rpc/generated/v1`. Written into it by the generator, compared when it is loaded. */
+/**
+ * What a generated file may expect of `rdma-rpc/generated/v1`. Written into it by the generator, compared
+ * when it is loaded.
+ */
 
 /** To be raised by one whenever generated code comes to call something that it has not called before. */
 export const revision = 1;
 
-/** Throws for a file that was made for a later revision: what it calls may not be there, and nothing would say so before it is called. */
+/**
+ * Throws for a file that was made for a later revision: what it calls may not be there, and nothing would say
+ * so before it is called.
+ */
 export function checkRevision(made: number, file: () => string): void {
   if (made > revision)
     throw new Error(

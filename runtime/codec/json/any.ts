@@ -1,4 +1,7 @@
-/** An Any in JSON: the message's own fields beside `@type`, or its special form as `value`. Called by well-known.ts. */
+/**
+ * An Any in JSON: the message's own fields beside `@type`, or its special form as `value`. Called by
+ * well-known.ts.
+ */
 import { CodecError, mismatch } from '../error.ts';
 import type { AnyInit } from '../google/protobuf/any.rdma.ts';
 import { checkBytes } from '../primitives/check.ts';

@@ -1,4 +1,7 @@
-/** JSON.parse takes the last of two members with the same name and does not tell; protobuf's JSON wants an error. Called by index.ts with text that JSON.parse has accepted. */
+/**
+ * JSON.parse takes the last of two members with the same name and does not tell; protobuf's JSON wants an
+ * error. Called by index.ts with text that JSON.parse has accepted.
+ */
 
 const quote = 34;
 const backslash = 92;

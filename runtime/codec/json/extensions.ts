@@ -1,6 +1,6 @@
 /**
- * Extensions in JSON: members called `[full.name]` of the message that they extend, for those in the registry. Their values are among the fields that the message
- * has kept. Called by write.ts and read.ts.
+ * Extensions in JSON: members called `[full.name]` of the message that they extend, for those in the
+ * registry. Their values are among the fields that the message has kept. Called by write.ts and read.ts.
  */
 import { CodecError } from '../error.ts';
 import { type AnyExtension, codecOf, type Extendable, fieldNumbers } from '../extension.ts';
@@ -16,7 +16,10 @@ import { writeValue } from './write.ts';
 /** The extension as the field of a message that has nothing else. */
 const fieldOf = (extension: AnyExtension): Field => fieldsOf(codecOf(extension))[0] as Field;
 
-/** Adds the extensions that `message` has. Fields that the registry does not know stay out, as all unknown fields do. */
+/**
+ * Adds the extensions that `message` has. Fields that the registry does not know stay out, as all unknown
+ * fields do.
+ */
 export function writeExtensions(
   json: MutableJson,
   type: MessageType<object>,
@@ -38,7 +41,10 @@ export function writeExtensions(
   }
 }
 
-/** Sets the extension that `name` (`[shop.v1.discount]`) stands for. False: there is none of that name for this type in the registry. */
+/**
+ * Sets the extension that `name` (`[shop.v1.discount]`) stands for. False: there is none of that name for
+ * this type in the registry.
+ */
 export function readExtension(
   message: Extendable,
   type: MessageType<object>,

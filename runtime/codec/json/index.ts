@@ -1,6 +1,7 @@
 /**
- * `rdma-rpc/json`: the canonical JSON mapping of protobuf, for tools, logs and gateways. An application that does not import it does not bundle it.
- * Errors are CodecErrors that name the field, as `shop.v1.Order.items[2].price`.
+ * `rdma-rpc/json`: the canonical JSON mapping of protobuf, for tools, logs and gateways. An application that
+ * does not import it does not bundle it. Errors are CodecErrors that name the field, as
+ * `shop.v1.Order.items[2].price`.
  */
 import { CodecError } from '../error.ts';
 import type { MessageType } from '../types.ts';
@@ -14,7 +15,10 @@ export type { JsonObject, JsonValue } from '../wkt/struct.ts';
 export type { JsonReadOptions, JsonWriteOptions } from './options.ts';
 export { jsonReplacer } from './replacer.ts';
 
-/** The message as what JSON.stringify takes. 64-bit numbers are strings, `bytes` are base64. Throws CodecError for what does not fit its field. */
+/**
+ * The message as what JSON.stringify takes. 64-bit numbers are strings, `bytes` are base64. Throws CodecError
+ * for what does not fit its field.
+ */
 export function toJson<T, Init>(
   type: MessageType<T, Init>,
   message: Init,
@@ -32,7 +36,9 @@ export function toJsonString<T, Init>(
   return JSON.stringify(toJson(type, message, options), null, options.indent);
 }
 
-/** The message that what JSON.parse gives stands for. Throws CodecError for anything that is not of its form. */
+/**
+ * The message that what JSON.parse gives stands for. Throws CodecError for anything that is not of its form.
+ */
 export function fromJson<T, Init>(
   type: MessageType<T, Init>,
   json: JsonValue,

@@ -1,4 +1,7 @@
-/** Scalars, enums and map keys to JSON and back, by the rules of protobuf's JSON mapping. Called by write.ts, read.ts and the well-known types. */
+/**
+ * Scalars, enums and map keys to JSON and back, by the rules of protobuf's JSON mapping. Called by write.ts,
+ * read.ts and the well-known types.
+ */
 import { mismatch } from '../error.ts';
 import { checkFloat, shortFloat } from '../float.ts';
 import { whole, wide } from '../integer-range.ts';
@@ -20,7 +23,7 @@ function bigintOf(value: unknown, path: string): bigint {
   return BigInt(number);
 }
 
-// --- to JSON ------------------------------------------------------------------------------------------------------------
+// --- to JSON ---
 
 export function scalarToJson(scalar: Scalar, value: unknown, path: string): boolean | number | string {
   switch (scalar) {
@@ -59,7 +62,7 @@ export function enumToJson(names: EnumObject, value: unknown, path: string): num
   return value;
 }
 
-// --- from JSON ----------------------------------------------------------------------------------------------------------
+// --- from JSON ---
 
 function floating(value: unknown, path: string, single: boolean): number {
   if (value === 'NaN') return Number.NaN;

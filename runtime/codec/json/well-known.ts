@@ -1,4 +1,7 @@
-/** The well-known types that look different in JSON from what their fields say. Called by write.ts and read.ts. */
+/**
+ * The well-known types that look different in JSON from what their fields say. Called by write.ts and
+ * read.ts.
+ */
 import { mismatch } from '../error.ts';
 import type { Scalar } from '../types.ts';
 import type { JsonValue } from '../wkt/struct.ts';

@@ -1,7 +1,8 @@
 /**
- * Received messages in pieces (docs/WIRE.md §2.4): the memory begins with a table of their lengths, and each piece begins on 64 bytes, so that large
- * `bytes` values can be used in place. Decoders know nothing of it: positions count as if the pieces lay one behind the other, and a Source changes what its
- * `bytes` begin with whenever it comes to the next one. Used by Source, filled by runtime/lane with what a peer has sent.
+ * Received messages in pieces (docs/WIRE.md §2.4): the memory begins with a table of their lengths, and each
+ * piece begins on 64 bytes, so that large `bytes` values can be used in place. Decoders know nothing of it:
+ * positions count as if the pieces lay one behind the other, and a Source changes what its `bytes` begin with
+ * whenever it comes to the next one. Used by Source, filled by runtime/lane with what a peer has sent.
  */
 
 import { readWord } from './word.ts';
@@ -45,7 +46,10 @@ export class Image {
   /** Its own, and where in it that begins: to ask a typed array for these is a call of V8's each. */
   #buffer: ArrayBufferLike = noBuffer;
   #offset = 0;
-  /** Of the pieces, and how many they are. A copy: a peer that is trusted with memory may change what lies there. */
+  /**
+   * Of the pieces, and how many they are. A copy: a peer that is trusted with memory may change what lies
+   * there.
+   */
   #lengths: Uint32Array = new Uint32Array(3);
   #count = 0;
   /** The piece that the source is in: its number, its first position, and its place in the memory. */
@@ -103,7 +107,9 @@ export class Image {
     this.moveTo(source, 0);
   }
 
-  /** Moves on to the piece that position `at` is in; with `at` on a boundary, to the piece that begins there. */
+  /**
+   * Moves on to the piece that position `at` is in; with `at` on a boundary, to the piece that begins there.
+   */
   moveTo(source: PieceReader, at: number): void {
     const lengths = this.#lengths;
     while (this.#piece + 1 < this.#count && at >= this.#first + (lengths[this.#piece] as number))
@@ -112,8 +118,8 @@ export class Image {
   }
 
   /**
-   * Back to the piece that position `at` is in: a group's end is looked for before the group is read. Step by step,
-   * not from the start: a peer may send many groups behind many pieces.
+   * Back to the piece that position `at` is in: a group's end is looked for before the group is read. Step by
+   * step, not from the start: a peer may send many groups behind many pieces.
    */
   moveBack(source: PieceReader, at: number): void {
     if (at >= this.#first) return;

@@ -1,8 +1,8 @@
 /**
- * Length and memory of an application's `bytes`, as the engine knows them. A subclass of Uint8Array, or a property of the
- * array itself, may say something else: a `length` that is too large would send bytes that nobody has written, which
- * are those of an earlier message in the same memory. Called wherever bytes of an application are measured, on its
- * thread.
+ * Length and memory of an application's `bytes`, as the engine knows them. A subclass of Uint8Array, or a
+ * property of the array itself, may say something else: a `length` that is too large would send bytes that
+ * nobody has written, which are those of an earlier message in the same memory. Called wherever bytes of an
+ * application are measured, on its thread.
  */
 
 const typedArray = Object.getPrototypeOf(Uint8Array.prototype) as object;
@@ -22,8 +22,9 @@ const nameOf = getterOf(typedArray, Symbol.toStringTag as unknown as string) as 
 ) => string | undefined;
 
 /**
- * Elements of a typed array. Throws a TypeError for anything else. Elements cannot be overridden, so the first one that is
- * not there tells whether `length` is true: two loads, where a call of the getter costs as much as a small value.
+ * Elements of a typed array. Throws a TypeError for anything else. Elements cannot be overridden, so the
+ * first one that is not there tells whether `length` is true: two loads, where a call of the getter costs as
+ * much as a small value.
  */
 export function lengthOf(bytes: Uint8Array): number {
   const said = bytes.length;
@@ -50,7 +51,10 @@ function isPlain(bytes: object): boolean {
   return !shadowed.some((name) => Object.hasOwn(bytes, name));
 }
 
-/** A Uint8Array over the same memory on which nothing is overridden: the value itself, unless it must be another. */
+/**
+ * A Uint8Array over the same memory on which nothing is overridden: the value itself, unless it must be
+ * another.
+ */
 export function plainBytes(view: ArrayBufferView): Uint8Array {
   if (isPlain(view)) return view as Uint8Array;
   return nameOf.call(view) !== undefined

@@ -1,7 +1,7 @@
 /**
- * Notes in the ArrayBuffer of a request, whose memory goes back when its call is over, which request that was. Code that
- * meets the buffer later, empty, can then say what has become of it. Written by the server, read by encoders and by
- * `keep()`, on the JS thread of the server.
+ * Notes in the ArrayBuffer of a request, whose memory goes back when its call is over, which request that
+ * was. Code that meets the buffer later, empty, can then say what has become of it. Written by the server,
+ * read by encoders and by `keep()`, on the JS thread of the server.
  */
 import { Itself } from './itself.ts';
 

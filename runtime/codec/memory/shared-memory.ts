@@ -1,6 +1,7 @@
 /**
- * Memory that another process may write to at any time, even while a message is read from it: large messages over fabrics of shared memory.
- * Decoders look at each byte once, or take a copy first. Marked by runtime/lane when a buffer is first given out, asked by Source.
+ * Memory that another process may write to at any time, even while a message is read from it: large messages
+ * over fabrics of shared memory. Decoders look at each byte once, or take a copy first. Marked by
+ * runtime/lane when a buffer is first given out, asked by Source.
  */
 import { Itself } from './itself.ts';
 
@@ -16,7 +17,9 @@ class Shared extends Itself {
   }
 }
 
-/** From now on messages in `buffer` are read with that in mind, also by whoever decodes a part of it later. */
+/**
+ * From now on messages in `buffer` are read with that in mind, also by whoever decodes a part of it later.
+ */
 export function markShared(buffer: ArrayBufferLike): void {
   Shared.mark(buffer);
 }

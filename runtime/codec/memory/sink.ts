@@ -1,10 +1,13 @@
 /**
- * Where an encoder writes: memory that the caller owns, and a list of holes for the `bytes` values that are left out of it.
- * A sink is reused for one message after another by runtime/lane; generated encoders fill it. No allocation after construction,
- * except one DataView per memory when a message has floats.
+ * Where an encoder writes: memory that the caller owns, and a list of holes for the `bytes` values that are
+ * left out of it. A sink is reused for one message after another by runtime/lane; generated encoders fill it.
+ * No allocation after construction, except one DataView per memory when a message has floats.
  */
 
-/** `bytes` values that one encoding leaves out at most; further ones are copied. Two pieces of an image for each, and their lengths. */
+/**
+ * `bytes` values that one encoding leaves out at most; further ones are copied. Two pieces of an image for
+ * each, and their lengths.
+ */
 export const holesMax = 32_767;
 /** Of these have memory from the start. */
 const holesUsual = 30;
@@ -15,17 +18,29 @@ export class Sink {
   /** The memory. Positions (`at`) count from its start. */
   bytes: Uint8Array = nothing;
   private floats: DataView | undefined;
-  /** `bytes` values of at least this length are left out of the memory. Infinity (the default): everything is copied. */
+  /**
+   * `bytes` values of at least this length are left out of the memory. Infinity (the default): everything is
+   * copied.
+   */
   gatherBytes = Number.POSITIVE_INFINITY;
-  /** `bytes` values of at least this length begin on 64 bytes at the receiver, whatever their field says. At most `gatherBytes`, or Infinity. */
+  /**
+   * `bytes` values of at least this length begin on 64 bytes at the receiver, whatever their field says. At
+   * most `gatherBytes`, or Infinity.
+   */
   alignBytes = Number.POSITIVE_INFINITY;
-  /** Of the values that are left out, those below this length are left out for their place only, and will be copied there. */
+  /**
+   * Of the values that are left out, those below this length are left out for their place only, and will be
+   * copied there.
+   */
   apartBytes = 0;
   /** Total length of such values that `bound` has planned. */
   copied = 0;
   /** Total length of the values that `bound` has planned to leave out. */
   gathered = 0;
-  /** Holes that `bound` has planned; in a sink that leaves nothing out, values whose field says that they should be. */
+  /**
+   * Holes that `bound` has planned; in a sink that leaves nothing out, values whose field says that they
+   * should be.
+   */
   planned = 0;
   /** `bound` has found messages nested more deeply than they may be; what it returns then means nothing. */
   tooDeep = false;
@@ -48,7 +63,10 @@ export class Sink {
     return this.floats;
   }
 
-  /** Which values are left out: those of `gatherBytes` to be sent from where they are, those of `alignBytes` to begin on 64 bytes. */
+  /**
+   * Which values are left out: those of `gatherBytes` to be sent from where they are, those of `alignBytes`
+   * to begin on 64 bytes.
+   */
   plan(gatherBytes: number, alignBytes: number): void {
     this.gatherBytes = Math.min(gatherBytes, alignBytes);
     this.alignBytes = alignBytes;
@@ -82,7 +100,10 @@ export class Sink {
   }
 }
 
-/** There is no room behind `at`: what should come there is left out. Returns `at`, for the writer that has found out. */
+/**
+ * There is no room behind `at`: what should come there is left out. Returns `at`, for the writer that has
+ * found out.
+ */
 export function noRoom(sink: Sink, at: number): number {
   sink.full = true;
   return at;

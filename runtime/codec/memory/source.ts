@@ -1,6 +1,6 @@
 /**
- * What a decoder reads: memory with one or more encoded messages in it, and the rule for `bytes` fields (copy or view).
- * Reused for one message after another by runtime/lane; generated decoders read it.
+ * What a decoder reads: memory with one or more encoded messages in it, and the rule for `bytes` fields (copy
+ * or view). Reused for one message after another by runtime/lane; generated decoders read it.
  */
 import { CodecError } from '../error.ts';
 import { type Image, noGap } from './image.ts';
@@ -15,9 +15,14 @@ export class Source {
   /** The memory. Positions count from its start. */
   bytes: Uint8Array = nothing;
   private fixed: DataView | undefined;
-  /** `bytes` fields of at least this length are views of the memory, shorter ones copies. Infinity (the default): always copies. */
+  /**
+   * `bytes` fields of at least this length are views of the memory, shorter ones copies. Infinity (the
+   * default): always copies.
+   */
   leaseBytes = Number.POSITIVE_INFINITY;
-  /** Another process may change the memory while it is read: whoever looks twice at a byte looks at a copy. */
+  /**
+   * Another process may change the memory while it is read: whoever looks twice at a byte looks at a copy.
+   */
   shared = false;
   /** Views of the memory given out since `reset`: when 0, nothing of the decoded messages refers to it. */
   leases = 0;
@@ -45,8 +50,8 @@ export class Source {
   }
 
   /**
-   * Points at `memory`. `leaseBytes` stays as it is. `shared`: who knows need not have the buffer looked at, which
-   * a typed array gives away by a call of V8's only.
+   * Points at `memory`. `leaseBytes` stays as it is. `shared`: who knows need not have the buffer looked at,
+   * which a typed array gives away by a call of V8's only.
    */
   reset(memory: Uint8Array, shared?: boolean): void {
     if (this.bytes !== memory) {
@@ -75,7 +80,10 @@ export class Source {
     this.gapAt = gapAt;
   }
 
-  /** A value in [start, end) has been passed over that `gapAt` is in front of or in: the pieces behind it come next. */
+  /**
+   * A value in [start, end) has been passed over that `gapAt` is in front of or in: the pieces behind it come
+   * next.
+   */
   cross(start: number, end: number): void {
     if (this.image === undefined) return;
     if (this.missed(start)) this.fail(start, 'a piece of the message ends in the middle of a value');

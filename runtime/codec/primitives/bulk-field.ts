@@ -1,6 +1,7 @@
 /**
- * `bytes` fields with a threshold of their own (rdma_rpc.bulk_threshold), instead of the sink's. A sink that leaves nothing out notes that this message
- * has something to leave out: runtime/lane then takes one that does. Called by generated code.
+ * `bytes` fields with a threshold of their own (rdma_rpc.bulk_threshold), instead of the sink's. A sink that
+ * leaves nothing out notes that this message has something to leave out: runtime/lane then takes one that
+ * does. Called by generated code.
  */
 import { byteLengthOf } from '../memory/intrinsic.ts';
 import type { Sink } from '../memory/sink.ts';
@@ -12,7 +13,8 @@ export function enter(sink: Sink, threshold: number): number {
   if (usual !== Number.POSITIVE_INFINITY) {
     usualApart = sink.apartBytes;
     sink.gatherBytes = Math.min(threshold, sink.alignBytes);
-    // A sink that copies everything goes on doing so: there is no room for the list of what would lie elsewhere.
+    // A sink that copies everything goes on doing so: there is no room for the list of what would lie
+    // elsewhere.
     if (usualApart !== Number.POSITIVE_INFINITY) sink.apartBytes = threshold;
   }
   return usual;

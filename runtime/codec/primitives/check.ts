@@ -1,6 +1,7 @@
 /**
- * Checks of kind, for values whose parts are looked at: messages, strings, `bytes`, lists, oneofs. (Numbers and booleans are checked where they are
- * written.) Called by generated code when it encodes and when it measures.
+ * Checks of kind, for values whose parts are looked at: messages, strings, `bytes`, lists, oneofs. (Numbers
+ * and booleans are checked where they are written.) Called by generated code when it encodes and when it
+ * measures.
  */
 import { CodecError, mismatch } from '../error.ts';
 import { nestingMax } from '../limits.ts';
@@ -20,7 +21,10 @@ export function checkMessage(message: object, depth: number, name: string): void
   }
 }
 
-/** The same for an encoder: whether there is too little room for what any message of the type needs at least, which ends at `least`. */
+/**
+ * The same for an encoder: whether there is too little room for what any message of the type needs at least,
+ * which ends at `least`.
+ */
 export function noEntry(
   message: object,
   sink: Sink,
@@ -62,10 +66,14 @@ export function hasBytes(value: Uint8Array, field: string): boolean {
   return false;
 }
 
-/** An empty value, which is not to be one whose memory is gone: a call may have waited meanwhile, and its bytes would be missing without a word. */
+/**
+ * An empty value, which is not to be one whose memory is gone: a call may have waited meanwhile, and its
+ * bytes would be missing without a word.
+ */
 export function checkAttached(value: Uint8Array, field: string): void {
   try {
-    // As every method of typed arrays it throws for a detached one, whose `buffer.detached` is not everywhere yet.
+    // As every method of typed arrays it throws for a detached one, whose `buffer.detached` is not everywhere
+    // yet.
     Uint8Array.prototype.at.call(value, 0);
   } catch {
     throw new CodecError(field, whyDetached(value.buffer));

@@ -1,4 +1,7 @@
-/** What generated code calls: the `$` of every generated file that has messages. Not for applications; it changes with the generator. */
+/**
+ * What generated code calls: the `$` of every generated file that has messages. Not for applications; it
+ * changes with the generator.
+ */
 
 export { type Extendable, type Extension, extension } from '../extension.ts';
 export { fieldEntries } from '../fields.ts';

@@ -1,6 +1,7 @@
 /**
- * 64-bit integers as two 32-bit halves and back. Going through one shared scratch array is several times faster than shifts and
- * masks on bigints, and allocates nothing when encoding. Called by the readers and writers of varints and fixed64 fields.
+ * 64-bit integers as two 32-bit halves and back. Going through one shared scratch array is several times
+ * faster than shifts and masks on bigints, and allocates nothing when encoding. Called by the readers and
+ * writers of varints and fixed64 fields.
  */
 import { endianness } from 'node:os';
 import { mismatch } from '../error.ts';
@@ -13,7 +14,10 @@ export const lowIndex = endianness() === 'LE' ? 0 : 1;
 const low = lowIndex;
 const high = 1 - low;
 
-/** The same for many values. Halves written here are best read as bigints in a second pass: a read of eight bytes has to wait for writes of four. */
+/**
+ * The same for many values. Halves written here are best read as bigints in a second pass: a read of eight
+ * bytes has to wait for writes of four.
+ */
 export const manyValues = 128;
 export const manySigned = new BigInt64Array(manyValues);
 export const manyUnsigned = new BigUint64Array(manySigned.buffer);

@@ -1,6 +1,6 @@
 /**
- * 64-bit fields that are strings or numbers, since the .proto (`jstype`) or the generator's option `int64` says so: to and from bigint.
- * Called by generated code around the bigint readers and writers.
+ * 64-bit fields that are strings or numbers, since the .proto (`jstype`) or the generator's option `int64`
+ * says so: to and from bigint. Called by generated code around the bigint readers and writers.
  */
 import { CodecError, mismatch } from '../error.ts';
 import type { Source } from '../memory/source.ts';

@@ -6,8 +6,9 @@ import type { Source } from '../memory/source.ts';
 type KeyOf<M> = string extends keyof M ? string : number;
 
 /**
- * Refuses what is no map. Returns whether a loop `for (const key in map)` is the way to write it: it finds inherited keys, too, which are no entries, and
- * one map without a prototype (a hash table, as our decoders make them) makes it slow for all others.
+ * Refuses what is no map. Returns whether a loop `for (const key in map)` is the way to write it: it finds
+ * inherited keys, too, which are no entries, and one map without a prototype (a hash table, as our decoders
+ * make them) makes it slow for all others.
  */
 export function checkMap(map: object, field: string): boolean {
   if (typeof map !== 'object' || map === null || Array.isArray(map) || map instanceof Map) {
@@ -30,8 +31,9 @@ const denseMax = 31;
 const hashed = 2 ** 30;
 
 /**
- * Sets `map[key]`, a key that is a number. V8 keeps such keys in an array while the gaps are below 1,024, copies it whenever one does not fit, and
- * ends with a hash table all the same: 0, 1000, 2000 … cost 700 ns each. A map whose keys have gaps is told to begin with the table.
+ * Sets `map[key]`, a key that is a number. V8 keeps such keys in an array while the gaps are below 1,024,
+ * copies it whenever one does not fit, and ends with a hash table all the same: 0, 1000, 2000 … cost 700 ns
+ * each. A map whose keys have gaps is told to begin with the table.
  */
 export function putNumber<V>(source: Source, map: { [key: number]: V }, key: number, value: V): void {
   if (key > denseMax && source.sparse !== map && map[key - 1] === undefined) {
@@ -44,7 +46,10 @@ export function putNumber<V>(source: Source, map: { [key: number]: V }, key: num
   map[key] = value;
 }
 
-/** Back from a map's key to the number that it is. One way of writing each number: no two keys become the same one. The writers check the range. */
+/**
+ * Back from a map's key to the number that it is. One way of writing each number: no two keys become the same
+ * one. The writers check the range.
+ */
 export function numberKey(key: number | string, field: string): number {
   const text = key as string;
   const { length } = text;

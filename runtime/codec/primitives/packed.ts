@@ -1,6 +1,7 @@
 /**
- * Writers of packed fields: a length and the values, without tags. One loop for each type: V8 keeps everything in registers there, which it cannot where a
- * generated function has a dozen of loops. Called by generated code only, on the thread of the call, with lists that are not empty.
+ * Writers of packed fields: a length and the values, without tags. One loop for each type: V8 keeps
+ * everything in registers there, which it cannot where a generated function has a dozen of loops. Called by
+ * generated code only, on the thread of the call, with lists that are not empty.
  */
 
 import { mismatch } from '../error.ts';
@@ -23,7 +24,10 @@ import {
 /** Of this module, as V8 asks of an import whether it has its value yet. */
 const floatLimit = floatRoundsAway;
 
-/** Of this module and not of another: V8 asks every time whether an import has its value yet, and whether it is the function that it was. */
+/**
+ * Of this module and not of another: V8 asks every time whether an import has its value yet, and whether it
+ * is the function that it was.
+ */
 const prefixMax = lengthBytes;
 const low = lowIndex;
 const high = 1 - low;
@@ -39,9 +43,11 @@ const putSfixed32 = writeSfixed32;
 const putFixed64 = writeFixed64;
 const putSfixed64 = writeSfixed64;
 
-// The length of a list is read once: a getter or a Proxy of the application may change it in between, and beyond `limit` lie the messages of others.
+// The length of a list is read once: a getter or a Proxy of the application may change it in between, and
+// beyond `limit` lie the messages of others.
 
-// Values of a list tend to be of one size: the room for the length is as if all were like the last one. Where that turns out wrong the values are moved.
+// Values of a list tend to be of one size: the room for the length is as if all were like the last one. Where
+// that turns out wrong the values are moved.
 
 /** The size of the last value. Whether it is a number at all is asked later. */
 function lastSize(list: readonly number[], zigzag: boolean): number {

@@ -1,6 +1,6 @@
 /**
- * Primitives for what only proto2 and editions have: groups, required fields, strings that nobody promised to be UTF-8. Called by generated code for
- * such fields only.
+ * Primitives for what only proto2 and editions have: groups, required fields, strings that nobody promised to
+ * be UTF-8. Called by generated code for such fields only.
  */
 import { CodecError } from '../error.ts';
 import type { Source } from '../memory/source.ts';

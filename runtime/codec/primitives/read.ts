@@ -1,7 +1,8 @@
 /**
- * Primitives of generated decoders. Each reads at `at`, returns the value and leaves the position behind it in `source.at`. A read never
- * goes past `end` unnoticed: either it fails here, or it leaves a position behind `end`, which the decoder's loop refuses (`readEnd`).
- * Called by generated code only, on the thread of the call.
+ * Primitives of generated decoders. Each reads at `at`, returns the value and leaves the position behind it
+ * in `source.at`. A read never goes past `end` unnoticed: either it fails here, or it leaves a position
+ * behind `end`, which the decoder's loop refuses (`readEnd`). Called by generated code only, on the thread of
+ * the call.
  */
 
 import { nestingMax, varintBytesMax } from '../limits.ts';
@@ -13,7 +14,10 @@ import { readUtf8 } from './text.ts';
 /** High half of the varint last read by `wide`. */
 let high = 0;
 
-/** A varint of any length: low half as int32, high half in `high`. Not for applications; the readers of runs call it too. */
+/**
+ * A varint of any length: low half as int32, high half in `high`. Not for applications; the readers of runs
+ * call it too.
+ */
 export function wide(source: Source, at: number, end: number): number {
   if (end - at < varintBytesMax) return wideAtEnd(source, at, end);
   const bytes = source.bytes;
@@ -168,7 +172,10 @@ export function readUint64(source: Source, at: number, end: number): bigint {
   return joinUnsigned(wide(source, at, end), high);
 }
 
-/** An int64 as a number; no bigint is made for what 32 bits hold. `field` is for the error of one that no number holds. */
+/**
+ * An int64 as a number; no bigint is made for what 32 bits hold. `field` is for the error of one that no
+ * number holds.
+ */
 export function readInt64Number(source: Source, at: number, end: number, field: string): number {
   const byte = source.bytes[at] as number;
   if (byte < 128) {
@@ -244,7 +251,10 @@ export function readBytes(source: Source, at: number, end: number): Uint8Array {
   return source.value(start, stop);
 }
 
-/** Passes over a field that the message does not know, or knows with another wire type. Returns the position behind it, which is also `source.at`. */
+/**
+ * Passes over a field that the message does not know, or knows with another wire type. Returns the position
+ * behind it, which is also `source.at`.
+ */
 export function skipField(source: Source, tag: number, at: number, end: number, depth: number): number {
   const number = tag >>> 3;
   if (number === 0) source.fail(at, 'field number 0');

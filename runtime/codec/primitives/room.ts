@@ -1,4 +1,7 @@
-/** How much strings and lengths may take: what both measuring and writing go by. Used by the primitives of generated code. */
+/**
+ * How much strings and lengths may take: what both measuring and writing go by. Used by the primitives of
+ * generated code.
+ */
 
 /** A length below 2^32 as a varint. */
 export const lengthBytes = 5;

@@ -1,7 +1,8 @@
 /**
- * Readers of packed fields: a length and the values, without tags. Each takes the list that there is and returns the one that holds the new values too: a list
- * that nobody has begun can then be made at its length instead of growing. Like all readers they leave the position behind the run in `source.at`.
- * Called by generated code only, on the thread of the call.
+ * Readers of packed fields: a length and the values, without tags. Each takes the list that there is and
+ * returns the one that holds the new values too: a list that nobody has begun can then be made at its length
+ * instead of growing. Like all readers they leave the position behind the run in `source.at`. Called by
+ * generated code only, on the thread of the call.
  */
 
 import type { Source } from '../memory/source.ts';
@@ -22,7 +23,10 @@ const chunk = manyValues;
 /** From here on a copy of what has been collected beats adding one after the other. */
 const copiedMin = 8;
 
-/** What is collected: whole numbers of 32 bits with a sign, or doubles. A list each, since V8 keeps them in different forms, in copies too. */
+/**
+ * What is collected: whole numbers of 32 bits with a sign, or doubles. A list each, since V8 keeps them in
+ * different forms, in copies too.
+ */
 const ints: number[] = [0];
 const reals: number[] = [0.5];
 
@@ -48,7 +52,8 @@ function collectInts(source: Source, at: number, stop: number, zigzag: boolean):
   const near = stop - 2;
   let count = 0;
   while (at < stop && count < chunk) {
-    // Up to three bytes, with as many left: nearly all. The reader of the others stays out of this loop, so that V8 has registers for it.
+    // Up to three bytes, with as many left: nearly all. The reader of the others stays out of this loop, so
+    // that V8 has registers for it.
     while (at < near && count < chunk) {
       let value = bytes[at] as number;
       if (value < 128) at++;
@@ -76,7 +81,10 @@ function collectInts(source: Source, at: number, stop: number, zigzag: boolean):
   return count;
 }
 
-/** Collects varints of 64 bits as halves, and returns how many. Up to six bytes are read in the inner loop, as milliseconds since 1970 have. */
+/**
+ * Collects varints of 64 bits as halves, and returns how many. Up to six bytes are read in the inner loop, as
+ * milliseconds since 1970 have.
+ */
 function collectHalves(source: Source, at: number, stop: number): number {
   const { bytes } = source;
   const near = stop - 5;

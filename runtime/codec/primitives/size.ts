@@ -1,6 +1,8 @@
 /**
- * Primitives of the generated `bound` functions: how much each value may take. They know no names and refuse nothing: what is of another kind than its field counts nothing, and the encoder, which looks at it next, says what is wrong. Called by
- * generated code only, for messages that are too large for the memory that is at hand.
+ * Primitives of the generated `bound` functions: how much each value may take. They know no names and refuse
+ * nothing: what is of another kind than its field counts nothing, and the encoder, which looks at it next,
+ * says what is wrong. Called by generated code only, for messages that are too large for the memory that is
+ * at hand.
  */
 
 import { nestingMax } from '../limits.ts';
@@ -12,8 +14,9 @@ import { lengthBytes, stringRoom } from './room.ts';
 const none: readonly never[] = [];
 
 /**
- * Whether there is nothing of a message to measure: it is absent, or none. Behind one that is nested too deeply nothing more is measured: the encoder comes
- * no further either, and a message that is in itself twice would have no end.
+ * Whether there is nothing of a message to measure: it is absent, or none. Behind one that is nested too
+ * deeply nothing more is measured: the encoder comes no further either, and a message that is in itself twice
+ * would have no end.
  */
 export function sizeless(message: unknown, sink: Sink, depth: number): boolean {
   if (typeof message !== 'object' || message === null) return true;

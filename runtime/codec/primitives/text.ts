@@ -1,6 +1,6 @@
 /**
- * Strings to UTF-8 and back. Short ASCII strings are moved in JavaScript, where a native call would cost more than the bytes;
- * everything else goes through Node's own transcoder. Called by the string reader and writer.
+ * Strings to UTF-8 and back. Short ASCII strings are moved in JavaScript, where a native call would cost more
+ * than the bytes; everything else goes through Node's own transcoder. Called by the string reader and writer.
  */
 import { isUtf8 } from 'node:buffer';
 import type { Source } from '../memory/source.ts';
@@ -12,13 +12,19 @@ interface Transcoder {
 }
 const { utf8Slice, utf8Write } = Buffer.prototype as unknown as Transcoder;
 
-/** Up to here a loop beats one native call, which costs what 30 to 40 characters do (Node 20). At three bytes each their length still has one byte. */
+/**
+ * Up to here a loop beats one native call, which costs what 30 to 40 characters do (Node 20). At three bytes
+ * each their length still has one byte.
+ */
 export const loopCharsMax = 36;
 const loopBytesMax = 16;
 
 const char = String.fromCharCode;
 
-/** Writes `text`, which is no longer than `loopCharsMax`, at `at` and returns the end. Lone surrogates become U+FFFD. */
+/**
+ * Writes `text`, which is no longer than `loopCharsMax`, at `at` and returns the end. Lone surrogates become
+ * U+FFFD.
+ */
 export function writeShort(bytes: Uint8Array, at: number, text: string): number {
   const length = text.length;
   let i = 0;
@@ -83,9 +89,9 @@ function writeShortUtf8(bytes: Uint8Array, at: number, text: string, i: number):
 }
 
 /**
- * Writes any string, lone surrogates as U+FFFD, and returns the end. The caller has made sure that the text fits
- * (`stringRoom`). The length that is passed to Node is the room there is: since Node 24 a longer one throws, where
- * Node 22 and before cut it, and three bytes per character are more than a measured text has.
+ * Writes any string, lone surrogates as U+FFFD, and returns the end. The caller has made sure that the text
+ * fits (`stringRoom`). The length that is passed to Node is the room there is: since Node 24 a longer one
+ * throws, where Node 22 and before cut it, and three bytes per character are more than a measured text has.
  */
 export function writeUtf8(bytes: Uint8Array, at: number, text: string): number {
   return at + utf8Write.call(bytes, text, at, bytes.length - at);
@@ -134,8 +140,8 @@ function readCopied(source: Source, at: number, end: number): string {
 }
 
 /**
- * The text of at most `loopBytesMax` bytes, undefined when one of them is not ASCII. Each call of `char` makes a string, and to join two of them makes a
- * third, so there are at most two calls.
+ * The text of at most `loopBytesMax` bytes, undefined when one of them is not ASCII. Each call of `char`
+ * makes a string, and to join two of them makes a third, so there are at most two calls.
  */
 function readShortAscii(bytes: Uint8Array, at: number, end: number): string | undefined {
   const length = end - at;

@@ -1,12 +1,16 @@
 /**
- * The way of generated decoders through a message: into it, from tag to tag, out of it. The position is `source.at`, where whatever reads a field leaves it.
- * (readMessage, readTag, skipField and readEnd are the same by arguments, for entries of maps.) Called by generated code only, on the thread of the call.
+ * The way of generated decoders through a message: into it, from tag to tag, out of it. The position is
+ * `source.at`, where whatever reads a field leaves it. (readMessage, readTag, skipField and readEnd are the
+ * same by arguments, for entries of maps.) Called by generated code only, on the thread of the call.
  */
 
 import type { Source } from '../memory/source.ts';
 import { readEnd, readMessage, readTag, skipField } from './read.ts';
 
-/** Of this module and not of another: V8 asks every time whether an import has its value yet, and whether it is the function that it was. */
+/**
+ * Of this module and not of another: V8 asks every time whether an import has its value yet, and whether it
+ * is the function that it was.
+ */
 const enter = readMessage;
 const wideTag = readTag;
 const leave = readEnd;

@@ -1,7 +1,9 @@
 /**
- * Primitives of generated encoders for whole fields: as those of write.ts, with the last byte of the tag in front of the value (nearly always there is
- * no other), for which generated code has kept room. A store less in generated code, at every field, for compilers to read. Those of the most frequent types
- * repeat what write.ts has, so that V8 has one function to copy into its callers and not two. Called by generated code only, on the thread of the call.
+ * Primitives of generated encoders for whole fields: as those of write.ts, with the last byte of the tag in
+ * front of the value (nearly always there is no other), for which generated code has kept room. A store less
+ * in generated code, at every field, for compilers to read. Those of the most frequent types repeat what
+ * write.ts has, so that V8 has one function to copy into its callers and not two. Called by generated code
+ * only, on the thread of the call.
  */
 
 import { mismatch } from '../error.ts';
@@ -30,7 +32,10 @@ import {
 /** Of this module, as V8 asks of an import whether it has its value yet. */
 const floatLimit = floatRoundsAway;
 
-/** Of this module and not of another: V8 asks every time whether an import has its value yet, and whether it is the function that it was. */
+/**
+ * Of this module and not of another: V8 asks every time whether an import has its value yet, and whether it
+ * is the function that it was.
+ */
 const putVarint = writeVarint;
 const putVarint64 = writeVarint64;
 const putFixed32 = writeFixed32;

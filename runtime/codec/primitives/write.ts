@@ -1,7 +1,8 @@
 /**
- * Primitives of generated encoders. Each writes at `at` and returns the end. Those that take a `limit` look for room first; for the others, which
- * need a few bytes at most, generated code has kept it free. Those that take a `field` (its full name) refuse values of the wrong kind.
- * Whether something is a number at all is asked first: an operator that meets a bigint, a symbol or `valueOf` throws an error that is not ours.
+ * Primitives of generated encoders. Each writes at `at` and returns the end. Those that take a `limit` look
+ * for room first; for the others, which need a few bytes at most, generated code has kept it free. Those that
+ * take a `field` (its full name) refuse values of the wrong kind. Whether something is a number at all is
+ * asked first: an operator that meets a bigint, a symbol or `valueOf` throws an error that is not ours.
  * Called by generated code only, on the thread of the call.
  */
 
@@ -24,7 +25,10 @@ export function varintSize(value: number): number {
   return value < 0x80 ? 1 : value < 0x4000 ? 2 : value < 0x20_0000 ? 3 : value < 0x1000_0000 ? 4 : 5;
 }
 
-/** Any unsigned 32-bit value (or its int32 twin). A store into bytes keeps the low eight bits: seven of the value and the mark. */
+/**
+ * Any unsigned 32-bit value (or its int32 twin). A store into bytes keeps the low eight bits: seven of the
+ * value and the mark.
+ */
 export function writeVarint(bytes: Uint8Array, at: number, value: number): number {
   const rest = value >>> 0;
   if (rest < 0x80) {
@@ -173,12 +177,18 @@ export function writeDouble(sink: Sink, at: number, value: number, field: string
   return at + 8;
 }
 
-/** Of this module and not of another: V8 asks every time whether an import has its value yet, and whether it is the function that it was. */
+/**
+ * Of this module and not of another: V8 asks every time whether an import has its value yet, and whether it
+ * is the function that it was.
+ */
 const shortMax = loopCharsMax;
 const prefixMax = lengthBytes;
 const loopText = writeShort;
 
-/** Length and text. Small, since V8 copies it into its callers together with the loop; all that is not a short string that fits is apart. */
+/**
+ * Length and text. Small, since V8 copies it into its callers together with the loop; all that is not a short
+ * string that fits is apart.
+ */
 export function writeString(sink: Sink, at: number, text: string, limit: number, field: string): number {
   if (typeof text !== 'string' || text.length > shortMax || at + prefixMax + 3 * text.length > limit)
     return writeLongString(sink, at, text, limit, field);
@@ -192,7 +202,10 @@ export function writeString(sink: Sink, at: number, text: string, limit: number,
 /** V8 takes a const for what it is; a function's own name might come to mean another one. */
 const putString = writeString;
 
-/** A list of strings, each behind `tag`, which is one byte. What one leaves free suffices for the next one's tag, so the first without room ends the list. */
+/**
+ * A list of strings, each behind `tag`, which is one byte. What one leaves free suffices for the next one's
+ * tag, so the first without room ends the list.
+ */
 export function writeStrings(
   sink: Sink,
   at: number,
@@ -232,7 +245,9 @@ export function writeLongString(sink: Sink, at: number, text: string, limit: num
   return putLength(bytes, at, start, writeUtf8(bytes, start, text));
 }
 
-/** Puts the length of [start, end) at `at`; content that has been written too far in front for that is moved. */
+/**
+ * Puts the length of [start, end) at `at`; content that has been written too far in front for that is moved.
+ */
 export function putLength(bytes: Uint8Array, at: number, start: number, end: number): number {
   const length = end - start;
   const size = varintSize(length);
@@ -264,8 +279,8 @@ export function writeBytes(sink: Sink, at: number, value: Uint8Array, limit: num
 }
 
 /**
- * Puts the length of a message at `at`: of [at + 1 + wide, end) and the holes recorded since `held` was read. Where that takes other than `1 + wide` bytes
- * the content is moved, and the holes in it.
+ * Puts the length of a message at `at`: of [at + 1 + wide, end) and the holes recorded since `held` was read.
+ * Where that takes other than `1 + wide` bytes the content is moved, and the holes in it.
  */
 export function closeLength(sink: Sink, at: number, held: number, end: number, wide = 0): number {
   if (wide !== 0 || end - at > 128 || sink.held !== held) return closeWide(sink, at, held, end, wide);

@@ -1,6 +1,7 @@
 /**
- * Messages that were encoded before a gRPC server asks for it, so that what is wrong with one is known where something can be done about it. Written by the
- * adapters for gRPC servers, read by the serializers of the same definition, which servers call with the same object soon after.
+ * Messages that were encoded before a gRPC server asks for it, so that what is wrong with one is known where
+ * something can be done about it. Written by the adapters for gRPC servers, read by the serializers of the
+ * same definition, which servers call with the same object soon after.
  */
 import type { MessageType } from '../types.ts';
 

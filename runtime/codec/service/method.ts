@@ -1,12 +1,16 @@
 /**
- * A method of a generated service: what this package needs, and the forms that grpc-js and nice-grpc take, so that definitions are theirs too. Made when a
- * generated module is loaded; a form is made when somebody reads it. Nothing of either is imported.
+ * A method of a generated service: what this package needs, and the forms that grpc-js and nice-grpc take, so
+ * that definitions are theirs too. Made when a generated module is loaded; a form is made when somebody reads
+ * it. Nothing of either is imported.
  */
 
 import type { MessageType, MethodDefinition, MethodForm, MethodOptions } from '../types.ts';
 import { encoded } from './encoded-ahead.ts';
 
-/** A message type as ts-proto makes it. `encode` takes what `fromPartial` gives: nice-grpc takes the type of messages from there. */
+/**
+ * A message type as ts-proto makes it. `encode` takes what `fromPartial` gives: nice-grpc takes the type of
+ * messages from there.
+ */
 export interface TsProtoMessageType<T, Init> {
   encode(message: T): { finish(): Uint8Array };
   decode(bytes: Uint8Array): T;
@@ -75,7 +79,10 @@ export class Method<
   readonly requestStream: RequestStream;
   readonly output: MessageType<Res, ResInit>;
   readonly responseStream: ResponseStream;
-  /** Both types: one has what was declared, the other names what could have been, without which TypeScript takes the options of gRPC for others. */
+  /**
+   * Both types: one has what was declared, the other names what could have been, without which TypeScript
+   * takes the options of gRPC for others.
+   */
   readonly options: Options & MethodOptions;
   readonly preferred: MethodForm<Req, ReqInit, Res, ResInit> | undefined;
 
@@ -90,7 +97,10 @@ export class Method<
     this.preferred = declared.preferred;
   }
 
-  /** `GetUser`. No property of its own: grpc-js copies those to functions, which have a name that cannot be changed. */
+  /**
+   * `GetUser`. No property of its own: grpc-js copies those to functions, which have a name that cannot be
+   * changed.
+   */
   get name(): string {
     return this.fullName.slice(this.fullName.indexOf('/') + 1);
   }

@@ -1,6 +1,6 @@
 /**
- * Quoted text and bytes: what their escapes stand for, and back. Called by print.ts and parse.ts, and by the generator for the literals of
- * .proto files, whose escapes are the same.
+ * Quoted text and bytes: what their escapes stand for, and back. Called by print.ts and parse.ts, and by the
+ * generator for the literals of .proto files, whose escapes are the same.
  */
 
 const named: Readonly<Record<number, string>> = {
@@ -48,8 +48,9 @@ const simple: Readonly<Record<string, number>> = {
 };
 
 /**
- * The bytes of what is between the quotes, or what is wrong with it. `halves`: of surrogate pairs. Text format refuses them, also with the other
- * half behind it, as it has \\U for that; in a .proto they become U+FFFD.
+ * The bytes of what is between the quotes, or what is wrong with it. `halves`: of surrogate pairs. Text
+ * format refuses them, also with the other half behind it, as it has \\U for that; in a .proto they become
+ * U+FFFD.
  */
 export function bytesOfQuoted(text: string, halves: 'refused' | 'replaced'): Uint8Array | string {
   if (!text.includes('\\')) return new TextEncoder().encode(text);

@@ -1,6 +1,7 @@
 /**
- * `rdma-rpc/text`: protobuf's text format, for logs, configuration and tests. An application that does not import it does not bundle it.
- * Errors are CodecErrors: printing they name the field, parsing line and column.
+ * `rdma-rpc/text`: protobuf's text format, for logs, configuration and tests. An application that does not
+ * import it does not bundle it. Errors are CodecErrors: printing they name the field, parsing line and
+ * column.
  */
 import type { MessageType } from '../types.ts';
 import type { TextReadOptions, TextWriteOptions } from './options.ts';
@@ -9,7 +10,10 @@ import { Printer } from './print.ts';
 
 export type { TextReadOptions, TextWriteOptions } from './options.ts';
 
-/** The message in text format, fields by number, a line end behind each. Throws CodecError for what does not fit its field, and for nesting over 100. */
+/**
+ * The message in text format, fields by number, a line end behind each. Throws CodecError for what does not
+ * fit its field, and for nesting over 100.
+ */
 export function toText<T, Init>(
   type: MessageType<T, Init>,
   message: Init,
@@ -18,7 +22,10 @@ export function toText<T, Init>(
   return new Printer(options).print(type as MessageType<object>, message as object);
 }
 
-/** The message that the text stands for. Throws CodecError with line and column for anything that is not of its form, and for nesting over 100. */
+/**
+ * The message that the text stands for. Throws CodecError with line and column for anything that is not of
+ * its form, and for nesting over 100.
+ */
 export function fromText<T, Init>(
   type: MessageType<T, Init>,
   text: string,

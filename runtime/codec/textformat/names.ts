@@ -1,4 +1,7 @@
-/** What fields are called in text format: groups go by the name of their message. Used by print.ts and parse.ts. */
+/**
+ * What fields are called in text format: groups go by the name of their message. Used by print.ts and
+ * parse.ts.
+ */
 import { type Field, fieldsOf } from '../fields.ts';
 import type { MessageType } from '../types.ts';
 

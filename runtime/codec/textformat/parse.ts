@@ -149,7 +149,10 @@ class Parser {
     return lexer.expected('{');
   }
 
-  /** What a field holds after what comes next; `before` is what it held, of which lists and maps become longer. */
+  /**
+   * What a field holds after what comes next; `before` is what it held, of which lists and maps become
+   * longer.
+   */
   #value(field: Field, depth: number, before: unknown): unknown {
     const lexer: TextLexer = this.#lexer;
     const nests = field.message !== undefined || field.presence === 'map';

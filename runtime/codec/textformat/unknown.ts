@@ -1,4 +1,7 @@
-/** Unknown fields as text format shows them: numbers, and what looks like a message as one. Called by print.ts. */
+/**
+ * Unknown fields as text format shows them: numbers, and what looks like a message as one. Called by
+ * print.ts.
+ */
 
 import { Source } from '../memory/source.ts';
 import { readTag, skipField } from '../primitives/read.ts';

@@ -1,4 +1,7 @@
-/** Messages in an Any and out of it. For applications and the JSON mapping; the codec itself never looks inside. */
+/**
+ * Messages in an Any and out of it. For applications and the JSON mapping; the codec itself never looks
+ * inside.
+ */
 import { CodecError } from '../error.ts';
 import { type AnyExtension, isExtension } from '../extension.ts';
 import type { Any } from '../google/protobuf/any.rdma.ts';
@@ -56,8 +59,8 @@ function addOnce<T>(map: Map<string, T>, key: string, value: T, what: string): v
 }
 
 /**
- * A registry of message types, extensions, and of whole generated modules (`import * as shop from './shop.rdma.ts'`), of which it takes both.
- * Two of the same name are a mistake: RangeError.
+ * A registry of message types, extensions, and of whole generated modules (`import * as shop from
+ * './shop.rdma.ts'`), of which it takes both. Two of the same name are a mistake: RangeError.
  */
 export function createRegistry(...entries: readonly Registered[]): Registry {
   const types = new Map<string, MessageType<object>>();

@@ -1,4 +1,7 @@
-/** Durations as milliseconds and as nanoseconds. For applications; the codec itself never converts. Both ways throw RangeError for what no Duration can be. */
+/**
+ * Durations as milliseconds and as nanoseconds. For applications; the codec itself never converts. Both ways
+ * throw RangeError for what no Duration can be.
+ */
 import type { Duration } from '../google/protobuf/duration.rdma.ts';
 import { checkedDuration, joinNanos, second, splitMs } from './seconds.ts';
 

@@ -5,8 +5,9 @@ import type { FieldMask } from '../google/protobuf/field_mask.rdma.ts';
 import type { MessageType } from '../types.ts';
 
 /**
- * A mask for messages of that type. Paths are names as in the .proto, joined with dots: `customer.first_name`. Throws CodecError for a path
- * that the message does not have; only the last part may be repeated or a map.
+ * A mask for messages of that type. Paths are names as in the .proto, joined with dots:
+ * `customer.first_name`. Throws CodecError for a path that the message does not have; only the last part may
+ * be repeated or a map.
  */
 export function fieldMaskFor<T, Init>(type: MessageType<T, Init>, ...paths: readonly string[]): FieldMask {
   for (const path of paths) {

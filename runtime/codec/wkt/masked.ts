@@ -1,6 +1,6 @@
 /**
- * Field masks, applied: what of a message a mask lets through, and updates of no more than what it names; by the rules of field_mask.proto and of protobuf's
- * FieldMaskUtil. For applications.
+ * Field masks, applied: what of a message a mask lets through, and updates of no more than what it names; by
+ * the rules of field_mask.proto and of protobuf's FieldMaskUtil. For applications.
  */
 import { CodecError } from '../error.ts';
 import { type Field, fieldsOf, fieldValue, zeroOf } from '../fields.ts';
@@ -16,7 +16,9 @@ interface MaskLike {
 }
 
 export interface MaskMergeOptions {
-  /** A message that the mask ends at replaces the one before, instead of being merged into it. Default false. */
+  /**
+   * A message that the mask ends at replaces the one before, instead of being merged into it. Default false.
+   */
   readonly replaceMessages?: boolean | undefined;
   /** So do lists and maps, instead of being appended and merged. Default false. */
   readonly replaceLists?: boolean | undefined;
@@ -32,7 +34,9 @@ function refuse(type: AnyType, path: string, why: string): never {
   throw new CodecError(type.typeName, `the field mask has ${JSON.stringify(path.slice(0, 200))}, but ${why}`);
 }
 
-/** A path's first part and where it leads, one part after the other. A shorter path takes in the longer ones. */
+/**
+ * A path's first part and where it leads, one part after the other. A shorter path takes in the longer ones.
+ */
 function addPath(type: AnyType, path: string, root: Map<string, Node>): void {
   const parts = path.split('.');
   if (parts.length > nestingMax) refuse(type, path, `messages are nested at most ${nestingMax} deep`);
@@ -68,8 +72,9 @@ function treeOf(type: AnyType, { paths = [] }: MaskLike): Map<string, Node> {
 }
 
 /**
- * Refuses a mask with a path that messages of the type do not have: CodecError, with the path and the part of it that is wrong. Paths are names as in the .proto,
- * joined with dots; only the last part may be repeated or a map. For masks that come from a peer; the functions below do it themselves.
+ * Refuses a mask with a path that messages of the type do not have: CodecError, with the path and the part of
+ * it that is wrong. Paths are names as in the .proto, joined with dots; only the last part may be repeated or
+ * a map. For masks that come from a peer; the functions below do it themselves.
  */
 export function checkFieldMask<T, Init>(type: MessageType<T, Init>, mask: MaskLike): void {
   treeOf(type as AnyType, mask);
@@ -92,8 +97,8 @@ function put(field: Field, message: Mutable, value: unknown): void {
 }
 
 /**
- * A copy of `message` with what the mask names and nothing else, unknown fields neither. Without a mask all of it, with an empty one nothing. Throws CodecError
- * for a path that the message does not have.
+ * A copy of `message` with what the mask names and nothing else, unknown fields neither. Without a mask all
+ * of it, with an empty one nothing. Throws CodecError for a path that the message does not have.
  */
 export function pruneByMask<T, Init>(
   type: MessageType<T, Init>,
@@ -149,9 +154,10 @@ function mergeNode(
 }
 
 /**
- * Changes `target` to what `source` has in the fields that the mask names, and returns it. A scalar that `source` does not have is cleared; a message is merged, a
- * list appended, a map merged, unless the options say to replace. Without a mask every field counts that `source` has. Nothing of `source` is shared afterwards.
- * Throws CodecError for a path that the message does not have; `target` is then as it was.
+ * Changes `target` to what `source` has in the fields that the mask names, and returns it. A scalar that
+ * `source` does not have is cleared; a message is merged, a list appended, a map merged, unless the options
+ * say to replace. Without a mask every field counts that `source` has. Nothing of `source` is shared
+ * afterwards. Throws CodecError for a path that the message does not have; `target` is then as it was.
  */
 export function mergeByMask<T, Init>(
   type: MessageType<T, Init>,

@@ -1,9 +1,14 @@
-/** Seconds and nanoseconds, which Timestamp and Duration are made of, their ranges, and what JavaScript has for them. Called by timestamp.ts and duration.ts. */
+/**
+ * Seconds and nanoseconds, which Timestamp and Duration are made of, their ranges, and what JavaScript has
+ * for them. Called by timestamp.ts and duration.ts.
+ */
 
 /** Nanoseconds of a second. */
 export const second = 1_000_000_000n;
 
-/** Seconds of a Timestamp, by google/protobuf/timestamp.proto: 0001-01-01T00:00:00Z to 9999-12-31T23:59:59Z. */
+/**
+ * Seconds of a Timestamp, by google/protobuf/timestamp.proto: 0001-01-01T00:00:00Z to 9999-12-31T23:59:59Z.
+ */
 export const timestampSecondsMin = -62_135_596_800n;
 export const timestampSecondsMax = 253_402_300_799n;
 /** Seconds of a Duration to either side, by google/protobuf/duration.proto: 10,000 years. */

@@ -1,6 +1,7 @@
 /**
- * Timestamps and Durations as `Temporal.Instant` and `Temporal.Duration`, exactly: both count nanoseconds. For applications. Temporal is that of the runtime (Node
- * has one from version 26 on) or a polyfill's, which is handed in; neither is needed by who does not call these. The types need no `lib` of the compiler.
+ * Timestamps and Durations as `Temporal.Instant` and `Temporal.Duration`, exactly: both count nanoseconds.
+ * For applications. Temporal is that of the runtime (Node has one from version 26 on) or a polyfill's, which
+ * is handed in; neither is needed by who does not call these. The types need no `lib` of the compiler.
  */
 import type { Duration } from '../google/protobuf/duration.rdma.ts';
 import type { Timestamp } from '../google/protobuf/timestamp.rdma.ts';
@@ -57,7 +58,10 @@ export function timestampFromTemporal(instant: InstantLike): Timestamp {
   return timestampFromNanos(instant.epochNanoseconds);
 }
 
-/** Of the runtime's Temporal, or of the one given. Throws RangeError for what no Timestamp can be, TypeError where there is no Temporal. */
+/**
+ * Of the runtime's Temporal, or of the one given. Throws RangeError for what no Timestamp can be, TypeError
+ * where there is no Temporal.
+ */
 export function timestampToTemporal(timestamp: Timestamp): GlobalInstant;
 export function timestampToTemporal<I>(timestamp: Timestamp, temporal: Pick<TemporalLike<I>, 'Instant'>): I;
 export function timestampToTemporal(
@@ -68,7 +72,10 @@ export function timestampToTemporal(
   return Instant.fromEpochNanoseconds(timestampToNanos(timestamp));
 }
 
-/** A day has 24 hours, as with Temporal itself. Throws RangeError for years, months and weeks, whose length depends on the calendar, and for more than 10,000 years. */
+/**
+ * A day has 24 hours, as with Temporal itself. Throws RangeError for years, months and weeks, whose length
+ * depends on the calendar, and for more than 10,000 years.
+ */
 export function durationFromTemporal(duration: DurationLike): Duration {
   for (const unit of ['years', 'months', 'weeks'] as const) {
     if (duration[unit] !== 0)
@@ -82,7 +89,10 @@ export function durationFromTemporal(duration: DurationLike): Duration {
   return durationFromNanos(micros * 1000n + BigInt(duration.nanoseconds));
 }
 
-/** In seconds and parts of them; `round({ largestUnit: 'hours' })` makes hours of it. Throws RangeError for what no Duration can be, TypeError where there is no Temporal. */
+/**
+ * In seconds and parts of them; `round({ largestUnit: 'hours' })` makes hours of it. Throws RangeError for
+ * what no Duration can be, TypeError where there is no Temporal.
+ */
 export function durationToTemporal(duration: Duration): GlobalDuration;
 export function durationToTemporal<D>(
   duration: Duration,

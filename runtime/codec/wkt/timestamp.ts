@@ -1,4 +1,7 @@
-/** Timestamps as dates and as nanoseconds. For applications; the codec itself never converts. Both ways throw RangeError for what no Timestamp can be. */
+/**
+ * Timestamps as dates and as nanoseconds. For applications; the codec itself never converts. Both ways throw
+ * RangeError for what no Timestamp can be.
+ */
 import type { Timestamp } from '../google/protobuf/timestamp.rdma.ts';
 import { checkedTimestamp, joinNanos, second, splitMs } from './seconds.ts';
 
@@ -17,7 +20,10 @@ export function timestampNow(): Timestamp {
   return timestampFromMs(Date.now());
 }
 
-/** Milliseconds since 1970, as of Date.now(). Throws RangeError for NaN, infinities and what is not within the years 1 to 9999. */
+/**
+ * Milliseconds since 1970, as of Date.now(). Throws RangeError for NaN, infinities and what is not within the
+ * years 1 to 9999.
+ */
 export function timestampFromMs(ms: number): Timestamp {
   return checkedTimestamp(splitMs(ms));
 }

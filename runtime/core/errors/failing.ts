@@ -7,8 +7,9 @@ import { requestFault } from './failure.ts';
 import { RpcError } from './rpc-error.ts';
 
 /**
- * Of the promise that the caller of a call has. Calls keep no other function: a call that fails is resolved with a promise that is
- * rejected, and each function that a call keeps costs all calls a store into old memory.
+ * Of the promise that the caller of a call has. Calls keep no other function: a call that fails is resolved
+ * with a promise that is rejected, and each function that a call keeps costs all calls a store into old
+ * memory.
  */
 export type Resolve = (value: unknown) => void;
 
@@ -82,8 +83,8 @@ export function inNextTurn(settle: () => void): void {
 }
 
 /**
- * Rejects a call from within the function that makes it, whose callers are in the stack of the error. `waited`: the call
- * has been in a queue, so its callers are not.
+ * Rejects a call from within the function that makes it, whose callers are in the stack of the error.
+ * `waited`: the call has been in a queue, so its callers are not.
  */
 export function refuseCall(resolve: Resolve, makeError: () => Error, waited = false): void {
   const error = withMoreFrames(makeError);
@@ -101,7 +102,7 @@ export function refusedCall(error: unknown): Promise<never> {
 }
 
 /**
- * In place of `resolve` of a promise that is settled: hears how its call ends all the same, since a failure that nobody hears of is an error of
- * the process.
+ * In place of `resolve` of a promise that is settled: hears how its call ends all the same, since a failure
+ * that nobody hears of is an error of the process.
  */
 export const unheard = (end: unknown): void => void Promise.resolve(end).catch(() => undefined);

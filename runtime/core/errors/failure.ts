@@ -1,4 +1,6 @@
-/** The errors that the runtime itself makes for calls: a text for each native Reason, saying what to do next. */
+/**
+ * The errors that the runtime itself makes for calls: a text for each native Reason, saying what to do next.
+ */
 
 import { type NativeContext, Reason } from '../../native.ts';
 import { textOf } from '../foreign.ts';
@@ -38,14 +40,19 @@ const texts: Readonly<Record<number, string>> = {
     'an ArrayBuffer of the request was transferred or detached while the call used it: keep it until the call has ended, or give a copy',
 };
 
-/** What a signal's reason says of a call: that its time is up, as the signal of a handler's context does, or that it was cancelled. */
+/**
+ * What a signal's reason says of a call: that its time is up, as the signal of a handler's context does, or
+ * that it was cancelled.
+ */
 export function reasonOf(cause: unknown): number {
   return cause instanceof RpcError && cause.code === Status.DEADLINE_EXCEEDED
     ? Reason.deadline
     : Reason.cancelled;
 }
 
-/** A call that ended here for a native reason. `method` is the path of the call, `detail` what else is known. */
+/**
+ * A call that ended here for a native reason. `method` is the path of the call, `detail` what else is known.
+ */
 export function failure(
   reason: number,
   method: string,

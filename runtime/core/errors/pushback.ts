@@ -1,4 +1,7 @@
-/** When to come again, as the other side has said with an error: an entry of its trailer, by the name that gRPC has for it. */
+/**
+ * When to come again, as the other side has said with an error: an entry of its trailer, by the name that
+ * gRPC has for it.
+ */
 import type { RpcError } from './rpc-error.ts';
 
 const key = 'retry-pushback-ms';

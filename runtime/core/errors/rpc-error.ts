@@ -8,11 +8,17 @@ import { checkNames } from '../options.ts';
 import { errorCode, Status, type StatusCode, type StatusName, statusName } from './status.ts';
 import { type ErrorDetail, type ErrorDetailInit, errorDetail } from './status-details.ts';
 
-/** Whether the handler can have run: `no` it cannot, `maybe` the request went out and no answer came, `yes` the server answered. */
+/**
+ * Whether the handler can have run: `no` it cannot, `maybe` the request went out and no answer came, `yes`
+ * the server answered.
+ */
 export type Processed = 'no' | 'maybe' | 'yes';
 
 export interface RpcErrorOptions {
-  /** Messages that say more, as a program needs it: `{ type: BadRequest, value: {...} }`. Those of google.rpc are in `rdma-rpc/details`. */
+  /**
+   * Messages that say more, as a program needs it: `{ type: BadRequest, value: {...} }`. Those of google.rpc
+   * are in `rdma-rpc/details`.
+   */
   details?: readonly ErrorDetailInit[] | undefined;
   /** Metadata to send behind the answer, in any form that `metadata` of a call takes. Default: empty. */
   trailer?: MetadataInit | undefined;
@@ -65,10 +71,16 @@ export class RpcError extends Error {
   readonly trailer: Metadata;
   /** Encoded; `findDetails` decodes them. */
   readonly details: readonly ErrorDetail[];
-  /** Whether the handler can have run: `no` calling again is always safe, `maybe` no answer came, `yes` the server answered. */
+  /**
+   * Whether the handler can have run: `no` calling again is always safe, `maybe` no answer came, `yes` the
+   * server answered.
+   */
   readonly processed: Processed;
 
-  /** @param code one of {@link Status} but OK; another number becomes UNKNOWN. Throws a TypeError for an option that there is not, CodecError for a detail that cannot be encoded. */
+  /**
+   * @param code one of {@link Status} but OK; another number becomes UNKNOWN. Throws a TypeError for an
+   * option that there is not, CodecError for a detail that cannot be encoded.
+   */
   constructor(code: StatusCode, message: string, options: RpcErrorOptions = {}) {
     checkNames('new RpcError', options, optionNames);
     const known = errorCode(code);

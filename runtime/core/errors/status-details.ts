@@ -1,7 +1,8 @@
 /**
- * The details of an error, and how they travel: as a google.rpc.Status in the metadata entry `grpc-status-details-bin`, which is what
- * gRPC does. That message is read and written by hand, since the runtime does not import generated code; `rdma-rpc/details` has
- * the messages that people put in. Used where errors are made, sent and received.
+ * The details of an error, and how they travel: as a google.rpc.Status in the metadata entry
+ * `grpc-status-details-bin`, which is what gRPC does. That message is read and written by hand, since the
+ * runtime does not import generated code; `rdma-rpc/details` has the messages that people put in. Used where
+ * errors are made, sent and received.
  */
 import { Any } from '../../codec/google/protobuf/any.rdma.ts';
 import { lengthOf } from '../../codec/memory/intrinsic.ts';
@@ -27,7 +28,9 @@ export type ErrorDetailInit =
   | { readonly type: MessageType<unknown, unknown>; readonly value: object }
   | ErrorDetail;
 
-/** The encoding is made at once, so that a wrong value is an error where it was written. Throws CodecError. */
+/**
+ * The encoding is made at once, so that a wrong value is an error where it was written. Throws CodecError.
+ */
 export function errorDetail({ type, value }: ErrorDetailInit): ErrorDetail {
   if (typeof type === 'string') return { type, value: value as Uint8Array };
   return { type: type.typeName, value: type.encode(value) };
@@ -82,7 +85,10 @@ function decodeDetails(bytes: Uint8Array): ErrorDetail[] {
   return details;
 }
 
-/** Takes the details out of an error's metadata. Without any, or when they are malformed, the metadata stays as it is. */
+/**
+ * Takes the details out of an error's metadata. Without any, or when they are malformed, the metadata stays
+ * as it is.
+ */
 export function takeDetails(metadata: Metadata | undefined): readonly ErrorDetail[] {
   const bytes = metadata?.get(detailsKey);
   if (metadata === undefined || !(bytes instanceof Uint8Array)) return [];

@@ -1,4 +1,7 @@
-/** Requests to the API server, whose certificate only the authorities of the cluster sign: `fetch` of Node takes no others than its own. Used for the keys of tokens. */
+/**
+ * Requests to the API server, whose certificate only the authorities of the cluster sign: `fetch` of Node
+ * takes no others than its own. Used for the keys of tokens.
+ */
 import { request } from 'node:https';
 import type { FetchImplementation } from 'jose';
 

@@ -1,6 +1,7 @@
 /**
- * Who a client is by the token of its service account, for `authenticate` of a server in a cluster. Signature, issuer, audience and times are checked by jose; the
- * keys are those that the API server publishes.
+ * Who a client is by the token of its service account, for `authenticate` of a server in a cluster.
+ * Signature, issuer, audience and times are checked by jose; the keys are those that the API server
+ * publishes.
  */
 import { readFileSync } from 'node:fs';
 import {
@@ -17,13 +18,22 @@ import { fetchOver } from './api-server.ts';
 import { issuerOf, mounted } from './token.ts';
 
 export interface ServiceAccountsOptions {
-  /** What tokens must have been made for: one of these, such as the name of this service. Tokens for the API server itself are for nobody else. */
+  /**
+   * What tokens must have been made for: one of these, such as the name of this service. Tokens for the API
+   * server itself are for nobody else.
+   */
   audience: string | readonly string[];
   /** Who has made them. Default: who has made the token of this pod. */
   issuer?: string;
-  /** The keys that tokens are signed with: themselves, or where they are. Default: those that the API server of this cluster publishes. */
+  /**
+   * The keys that tokens are signed with: themselves, or where they are. Default: those that the API server
+   * of this cluster publishes.
+   */
   jwks?: JSONWebKeySet | URL;
-  /** PEM: the authorities that sign the certificate of that address. Default: those of this pod for the API server. */
+  /**
+   * PEM: the authorities that sign the certificate of that address. Default: those of this pod for the API
+   * server.
+   */
   ca?: string;
 }
 
@@ -58,7 +68,10 @@ function keysOf({ jwks = apiServer, ca }: Checked): JWTVerifyGetKey {
   });
 }
 
-/** For the option `authenticate`: clients are `system:serviceaccount:NAMESPACE:NAME`. Throws for options that cannot be used. */
+/**
+ * For the option `authenticate`: clients are `system:serviceaccount:NAMESPACE:NAME`. Throws for options that
+ * cannot be used.
+ */
 export function serviceAccounts(options: ServiceAccountsOptions): Authenticate {
   const checked = checkedOptions<Checked>('serviceAccounts', options, rules);
   const { audience } = checked;

@@ -1,4 +1,6 @@
-/** The token of a pod's service account, which the kubelet renews in its file; for `credentials` of a channel. */
+/**
+ * The token of a pod's service account, which the kubelet renews in its file; for `credentials` of a channel.
+ */
 import { readFile } from 'node:fs/promises';
 import type { CredentialsSource } from '../../client/credentials.ts';
 
@@ -35,8 +37,8 @@ export function issuerOf(token: string): string {
 }
 
 /**
- * For `credentials: { session }`. `file`: of a token that is projected for the audience of the server. It is read again shortly before it expires, for the next
- * connection.
+ * For `credentials: { session }`. `file`: of a token that is projected for the audience of the server. It is
+ * read again shortly before it expires, for the next connection.
  */
 export function serviceAccountToken(file: string): CredentialsSource {
   if (typeof file !== 'string' || file === '')

@@ -1,4 +1,7 @@
-/** An X.509 identity as an agent gives it, as options of TLS. Used by a workload, for each answer of its agent. */
+/**
+ * An X.509 identity as an agent gives it, as options of TLS. Used by a workload, for each answer of its
+ * agent.
+ */
 import { X509Certificate } from 'node:crypto';
 import { identityOf } from '../../control/certificate.ts';
 import { type Checked, secureContext, type TlsMaterial } from '../../control/tls-options.ts';

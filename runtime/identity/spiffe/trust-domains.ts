@@ -89,8 +89,9 @@ export class TrustDomains {
         if (next !== undefined && !next.raw.equals(root.raw)) break;
         return;
       }
-      // TLS has found a path all the same. Node 24.21 shows a server nothing of what a client sends behind its own
-      // certificate, where 22 and 26 do, and without that nobody knows whose authority is at the end of the path.
+      // TLS has found a path all the same. Node 24.21 shows a server nothing of what a client sends behind
+      // its own certificate, where 22 and 26 do, and without that nobody knows whose authority is at the end
+      // of the path.
       if (next === undefined) unseen = `, and Node ${process.versions.node} shows no certificate behind it`;
       if (next === undefined || !hasIssued(next, at) || this.#isOfAnother(next, bundle)) break;
       at = next;

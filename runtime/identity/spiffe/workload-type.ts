@@ -3,11 +3,20 @@ import type { ChannelTls, ServerTls } from '../../control/tls-options.ts';
 import type { Log } from '../../core/log.ts';
 
 export interface WorkloadOptions {
-  /** Where the agent listens: `unix:/path`, or `tcp://ADDRESS:PORT`. Default: what SPIFFE_ENDPOINT_SOCKET of the environment says. */
+  /**
+   * Where the agent listens: `unix:/path`, or `tcp://ADDRESS:PORT`. Default: what SPIFFE_ENDPOINT_SOCKET of
+   * the environment says.
+   */
   endpoint?: string;
-  /** Which identity, where the agent has several for this process: a SPIFFE id, or the operator's hint. Default: the first. */
+  /**
+   * Which identity, where the agent has several for this process: a SPIFFE id, or the operator's hint.
+   * Default: the first.
+   */
   id?: string;
-  /** Gets a line when the agent is away, and when it has given what cannot be used. Default: a process warning. */
+  /**
+   * Gets a line when the agent is away, and when it has given what cannot be used. Default: a process
+   * warning.
+   */
   log?: Log;
 }
 
@@ -21,7 +30,10 @@ export interface ExpectedServer {
 export interface Workload extends AsyncDisposable {
   /** The SPIFFE id of this process; undefined until the agent has given one. */
   readonly identity: string | undefined;
-  /** Resolves when the agent has given an identity. Waits for as long as that takes; rejects when it is closed. */
+  /**
+   * Resolves when the agent has given an identity. Waits for as long as that takes; rejects when it is
+   * closed.
+   */
   ready(): Promise<void>;
   /**
    * For `createServer({ tls })`: clients must have certificates of the own trust domain, or of one that the

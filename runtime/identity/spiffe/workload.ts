@@ -1,6 +1,7 @@
 /**
- * The identity that an agent on this host gives this process (SPIFFE Workload API, by gRPC over a unix socket), kept up to date as long as the agent tells of new
- * certificates. While it is away, what it has given last is used until that expires. One per process; on its JS thread.
+ * The identity that an agent on this host gives this process (SPIFFE Workload API, by gRPC over a unix
+ * socket), kept up to date as long as the agent tells of new certificates. While it is away, what it has
+ * given last is used until that expires. One per process; on its JS thread.
  */
 import { setTimeout } from 'node:timers/promises';
 import { Client, credentials, type Client as GrpcClient } from '@grpc/grpc-js';

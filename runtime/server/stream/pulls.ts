@@ -1,4 +1,6 @@
-/** The PULLs of a stream on the server that wait for their parts. Owned by a ServerStream, on its JS thread. */
+/**
+ * The PULLs of a stream on the server that wait for their parts. Owned by a ServerStream, on its JS thread.
+ */
 import { streamParts } from '../../limits.ts';
 
 export class Pulls {

@@ -1,4 +1,7 @@
-/** The requests of a stream on the server: its PUSHes, in order, as an async iterator for the handler. Owned by a ServerStream, on its JS thread. */
+/**
+ * The requests of a stream on the server: its PUSHes, in order, as an async iterator for the handler. Owned
+ * by a ServerStream, on its JS thread.
+ */
 import type { MessageType } from '../../codec/types.ts';
 import { type ReaderOwner, type ReceivedPart, StreamReader } from '../../stream/stream-reader.ts';
 import { undecodableRequest } from '../call-faults.ts';

@@ -1,6 +1,6 @@
 /**
- * A stream on the server, from its OPEN to the answer of it: requests into an async iterator for the handler, the handler's messages out as answers of
- * PULLs. Owned by ServerStreams, on its JS thread.
+ * A stream on the server, from its OPEN to the answer of it: requests into an async iterator for the handler,
+ * the handler's messages out as answers of PULLs. Owned by ServerStreams, on its JS thread.
  */
 
 import type { MessageType } from '../../codec/types.ts';
@@ -154,7 +154,10 @@ export class ServerStream implements PartPort, PushesOwner, ProducerOwner, Deadl
     return true;
   }
 
-  /** Memory is short. What the client does not wait for gets an empty part, so that it asks again when it does. */
+  /**
+   * Memory is short. What the client does not wait for gets an empty part, so that it asks again when it
+   * does.
+   */
   #waitsForMemory(sequence: number): boolean {
     if (this.#pulls.isAwaited(sequence)) return this.#streams.awaitMemory(this);
     for (let next = sequence; ; next = (next + 1) >>> 0) {
@@ -166,7 +169,10 @@ export class ServerStream implements PartPort, PushesOwner, ProducerOwner, Deadl
     }
   }
 
-  /** The handler's header behind that of the part, which is empty. Undefined: it is too large, and the stream has ended. */
+  /**
+   * The handler's header behind that of the part, which is empty. Undefined: it is too large, and the stream
+   * has ended.
+   */
   #withHeader(header: Uint8Array): Uint8Array | undefined {
     let why: string;
     try {

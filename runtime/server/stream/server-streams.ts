@@ -1,6 +1,6 @@
 /**
- * The streams of one server session: finds the stream of each part, opens new ones, and answers parts that need no handler. Owned by a server, on its
- * JS thread.
+ * The streams of one server session: finds the stream of each part, opens new ones, and answers parts that
+ * need no handler. Owned by a server, on its JS thread.
  */
 
 import { Status } from '../../core/errors/status.ts';

@@ -1,4 +1,7 @@
-/** The load generator of `rdma-rpc bench`, in time that a test owns: who begins when, and what is recorded of it. */
+/**
+ * The load generator of `rdma-rpc bench`, in time that a test owns: who begins when, and what is recorded of
+ * it.
+ */
 import { describe, expect, test } from 'vitest';
 import { type End, Load, type LoadEnd, type MakeCall, type Plan } from '../../../cli/bench/load.ts';
 import { Recording } from '../../../cli/bench/recording.ts';
@@ -96,7 +99,8 @@ describe('open loop', () => {
     const half = constant(maximum / 2);
     const call = oneByOne(clock, 0.25, 5000, 200);
     const outcome = await run(clock, call, { schedule: half, durationMs: 10_000 });
-    // Ten calls were under way when it stopped, of 20,000: too few for a p99.9. Four hundred came while it stood still, and waited.
+    // Ten calls were under way when it stopped, of 20,000: too few for a p99.9. Four hundred came while it
+    // stood still, and waited.
     expect(outcome.raw(99.9)).toBeLessThan(5);
     expect(outcome.raw(100)).toBeGreaterThan(190);
     expect(outcome.corrected(99.9)).toBeGreaterThan(150);

@@ -1,4 +1,7 @@
-/** The report of `rdma-rpc bench` in a real browser: Debian's Chromium, where there is one. What is in it comes out of a load in time that stands still. */
+/**
+ * The report of `rdma-rpc bench` in a real browser: Debian's Chromium, where there is one. What is in it
+ * comes out of a load in time that stands still.
+ */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

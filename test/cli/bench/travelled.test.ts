@@ -1,4 +1,6 @@
-/** What `rdma-rpc bench` says of the way that messages took, when the counters that it is taken from are gone. */
+/**
+ * What `rdma-rpc bench` says of the way that messages took, when the counters that it is taken from are gone.
+ */
 import { expect, test } from 'vitest';
 import { travelledIn } from '../../../cli/bench/result.ts';
 import type { Stats } from '../../../runtime/native-stats.ts';

@@ -1,4 +1,7 @@
-/** Time that stands still until everybody waits, and a server in it that takes one call after another. For the tests of `rdma-rpc bench`. */
+/**
+ * Time that stands still until everybody waits, and a server in it that takes one call after another. For the
+ * tests of `rdma-rpc bench`.
+ */
 import type { Clock } from '../../../cli/bench/clock.ts';
 import type { End, MakeCall } from '../../../cli/bench/load.ts';
 
@@ -44,7 +47,10 @@ export class VirtualClock implements Clock {
   }
 }
 
-/** Answers each call `serviceMs` after it has taken it, one at a time, and takes none from `stopMs` on for `stoppedMs`. */
+/**
+ * Answers each call `serviceMs` after it has taken it, one at a time, and takes none from `stopMs` on for
+ * `stoppedMs`.
+ */
 export function oneByOne(
   clock: Clock,
   serviceMs: number,

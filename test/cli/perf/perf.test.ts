@@ -1,4 +1,7 @@
-/** `rdma-rpc perf` between two processes, on the fabrics that every machine has: what it measures, what it refuses, and the damage that it finds. */
+/**
+ * `rdma-rpc perf` between two processes, on the fabrics that every machine has: what it measures, what it
+ * refuses, and the damage that it finds.
+ */
 import { spawn } from 'node:child_process';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';

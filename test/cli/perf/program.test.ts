@@ -1,4 +1,7 @@
-/** The program that `rdma-rpc perf` measures with: what happens when it is not there, ends too early, or its command does. */
+/**
+ * The program that `rdma-rpc perf` measures with: what happens when it is not there, ends too early, or its
+ * command does.
+ */
 import {
   chmodSync,
   copyFileSync,

@@ -1,4 +1,7 @@
-/** `rdma-rpc top` on real processes: a table where there is no terminal, a screen that follows in one, and what it says of processes that stand still or end. */
+/**
+ * `rdma-rpc top` on real processes: a table where there is no terminal, a screen that follows in one, and
+ * what it says of processes that stand still or end.
+ */
 import { execFile, execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

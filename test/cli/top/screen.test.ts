@@ -1,4 +1,7 @@
-/** What `rdma-rpc top` makes of two readings: rates, tables that fit, and nothing that a process or its peer could do to the terminal. */
+/**
+ * What `rdma-rpc top` makes of two readings: rates, tables that fit, and nothing that a process or its peer
+ * could do to the terminal.
+ */
 import { describe, expect, it } from 'vitest';
 import { plain, screenOf } from '../../../cli/top/screen.ts';
 import { nextReading } from '../../../cli/top/top.ts';

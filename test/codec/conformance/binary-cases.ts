@@ -1,6 +1,6 @@
 /**
- * Binary inputs, built from what they test; named as in protobuf's conformance suite. Expected is the message as JSON, or that it is refused. Used by
- * conformance.test.ts.
+ * Binary inputs, built from what they test; named as in protobuf's conformance suite. Expected is the message
+ * as JSON, or that it is refused. Used by conformance.test.ts.
  */
 import type { JsonValue } from 'rdma-rpc/json';
 
@@ -11,7 +11,7 @@ export interface BinaryCase {
   readonly output: JsonValue | 'refused';
 }
 
-// --- the wire format, written independently of the codec ---------------------------------------------------------------------
+// --- the wire format, written independently of the codec ---
 
 type Bytes = readonly number[];
 
@@ -193,7 +193,7 @@ const unknown = 666;
 const first = (each: Kind) => each.values[0] ?? [[], null];
 const last = (each: Kind) => each.values.at(-1) ?? [[], null];
 
-// --- input that ends too early -----------------------------------------------------------------------------------------------
+// --- input that ends too early ---
 
 for (const each of kinds) {
   const { name, wireType, field, repeated } = each;
@@ -232,7 +232,7 @@ for (const each of kinds) {
     );
 }
 
-// --- every type, alone, repeated and in a oneof ------------------------------------------------------------------------------
+// --- every type, alone, repeated and in a oneof ---
 
 for (const each of kinds) {
   const { name, wireType, field, json, repeated, repeatedJson, values } = each;
@@ -297,7 +297,7 @@ for (const each of kinds) {
   });
 }
 
-// --- maps --------------------------------------------------------------------------------------------------------------------
+// --- maps ---
 
 const mapped = (field: number, ...entry: Bytes[]) => [...tag(field, 2), ...delimited(entry.flat())];
 for (const [name, field, wireType, key, value, json, one] of [
@@ -343,7 +343,7 @@ add('required', 'ValidDataOneof.MESSAGE.Merge', [...nested(112, [8, 5]), ...nest
   oneofNestedMessage: { a: 5, corecursive: { optionalInt32: 6 } },
 });
 
-// --- tags, groups, unknown fields, UTF-8 -------------------------------------------------------------------------------------
+// --- tags, groups, unknown fields, UTF-8 ---
 
 add('required', 'IllegalZeroFieldNum_Case_0', [1, 2, 3, 4, 5, 6, 7, 8, 9], 'refused');
 add('required', 'IllegalZeroFieldNum_Case_1', [2, 1, 1], 'refused');

@@ -1,6 +1,7 @@
 /**
- * The cases of protobuf's conformance suite, by the names that it lists and what they test; schema, inputs and expectations are ours. Prints how many of
- * each level passed, and names every one that did not. A case that is known to fail is listed with the reason, and fails the test when it begins to pass.
+ * The cases of protobuf's conformance suite, by the names that it lists and what they test; schema, inputs
+ * and expectations are ours. Prints how many of each level passed, and names every one that did not. A case
+ * that is known to fail is listed with the reason, and fails the test when it begins to pass.
  */
 
 import * as codec from 'rdma-rpc/codec';

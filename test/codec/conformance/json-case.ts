@@ -1,6 +1,7 @@
 /**
- * JSON inputs, named for the cases of protobuf's conformance suite that test the same; inputs and expectations are ours. Each is read, encoded,
- * decoded and written again. The cases themselves are in json-*.ts.
+ * JSON inputs, named for the cases of protobuf's conformance suite that test the same; inputs and
+ * expectations are ours. Each is read, encoded, decoded and written again. The cases themselves are in
+ * json-*.ts.
  */
 import type { JsonValue } from 'rdma-rpc/json';
 

@@ -1,4 +1,7 @@
-/** Text format: what is printed, that it reads back as the same message, and what is refused with its place. Google's own suite is test/conformance. */
+/**
+ * Text format: what is printed, that it reads back as the same message, and what is refused with its place.
+ * Google's own suite is test/conformance.
+ */
 
 import * as wellKnown from 'rdma-rpc/codec';
 import { createRegistry, equals, packAny } from 'rdma-rpc/codec';

@@ -1,4 +1,7 @@
-/** A client process of the tests: does one thing to the server at argv[3] and ends in the way that argv[2] names. */
+/**
+ * A client process of the tests: does one thing to the server at argv[3] and ends in the way that argv[2]
+ * names.
+ */
 import { createChannel, createClient, type RpcError } from 'rdma-rpc';
 import { EchoDefinition } from '../gen/echo.rdma.ts';
 

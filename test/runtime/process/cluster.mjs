@@ -1,4 +1,7 @@
-/** A main process of node:cluster with two workers that listen at one address, for unix-path.test.ts. Prints what came of both, one JSON text in a line. */
+/**
+ * A main process of node:cluster with two workers that listen at one address, for unix-path.test.ts. Prints
+ * what came of both, one JSON text in a line.
+ */
 import cluster from 'node:cluster';
 import { createServer } from 'rdma-rpc';
 

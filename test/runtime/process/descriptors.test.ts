@@ -1,6 +1,7 @@
 /**
- * A stranger who may connect to a unix socket sends sockets whose last close takes as long as he has set. Nobody's event loop stands still for it: neither a server's, a
- * worker group's, nor that of a client whose server it is; by the kernel where it refuses descriptors, and by way of native code where it cannot.
+ * A stranger who may connect to a unix socket sends sockets whose last close takes as long as he has set.
+ * Nobody's event loop stands still for it: neither a server's, a worker group's, nor that of a client whose
+ * server it is; by the kernel where it refuses descriptors, and by way of native code where it cannot.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';

@@ -1,4 +1,7 @@
-/** A server of its own for unix-path.test.ts: listens where its argument says, tells what came of it, and stays until it is killed. */
+/**
+ * A server of its own for unix-path.test.ts: listens where its argument says, tells what came of it, and
+ * stays until it is killed.
+ */
 import { createServer } from 'rdma-rpc';
 
 const server = createServer();

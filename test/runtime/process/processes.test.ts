@@ -1,4 +1,7 @@
-/** Client and server as processes of their own over shared memory, and what becomes of one when the other ends at a bad moment. */
+/**
+ * Client and server as processes of their own over shared memory, and what becomes of one when the other ends
+ * at a bad moment.
+ */
 import { type ChildProcess, fork } from 'node:child_process';
 import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';

@@ -1,4 +1,7 @@
-/** Starts and talks to the processes of the tests: compiled files in dist, since a child process cannot run TypeScript. */
+/**
+ * Starts and talks to the processes of the tests: compiled files in dist, since a child process cannot run
+ * TypeScript.
+ */
 import { type ChildProcess, type ForkOptions, fork } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,7 +10,10 @@ import type { RuntimeOptions } from 'rdma-rpc';
 import type { Sample } from '../../soak/sample.ts';
 import type { Command, Report } from './echo-server.ts';
 
-/** Where compiled files are: in a guest a folder with fewer and larger ones than dist has (scripts/rdma-suites.mjs). */
+/**
+ * Where compiled files are: in a guest a folder with fewer and larger ones than dist has
+ * (scripts/rdma-suites.mjs).
+ */
 const dist = process.env.RDMA_RPC_TEST_DIST ?? fileURLToPath(new URL('../../../dist', import.meta.url));
 
 /**

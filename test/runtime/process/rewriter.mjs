@@ -1,6 +1,7 @@
 /**
- * A process of the same user that writes into another one's shared memory, as a hostile peer can: bytes that make texts longer, shorter and
- * broken, wherever messages lie. For rewritten.test.ts, which starts it with its own process id and the names of segments.
+ * A process of the same user that writes into another one's shared memory, as a hostile peer can: bytes that
+ * make texts longer, shorter and broken, wherever messages lie. For rewritten.test.ts, which starts it with
+ * its own process id and the names of segments.
  */
 import { openSync, readdirSync, readlinkSync, readSync, writeSync } from 'node:fs';
 

@@ -1,4 +1,7 @@
-/** A worker thread of the tests: calls without end until it is terminated. Posts once when calls of every kind are under way. */
+/**
+ * A worker thread of the tests: calls without end until it is terminated. Posts once when calls of every kind
+ * are under way.
+ */
 import { parentPort, workerData } from 'node:worker_threads';
 import { createChannel, createClient, leaseOf } from 'rdma-rpc';
 import { EchoDefinition } from '../gen/echo.rdma.ts';
