@@ -89,7 +89,9 @@ export function explained(
         ? `only a bytes field of ${shown(gatherBytes)} or more is sent from where it is`
         : capabilities.copiesLate
           ? 'this fabric reads memory after the call has been made, so that of the application is copied'
-          : 'memory of the application cannot be shown here';
+          : which === 'request' && bytes <= capabilities.copiedRequestBytes
+            ? 'on this fabric a copy costs less than to have the server read memory that is not shared'
+            : 'memory of the application cannot be shown here';
   const source = inPlace
     ? 'out of the memory of the application, without a copy'
     : `out of the arena, where it was encoded or copied to: ${copied}`;
