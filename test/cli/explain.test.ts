@@ -82,10 +82,14 @@ test.each(['shm', 'tcp'])('without a size: where each tier ends, over %s', async
   }
 });
 
-test('whose memory is read: bytes in place on shm, copied over tcp', async () => {
-  const why = async (...args: string[]) => (await explain('--size', '70000', ...args)).calls[0]!.request.why;
-  expect(await why('--proto', proto)).toMatch(/out of the memory of the application, without a copy/);
-  expect(await why('--fabric', 'tcp')).toMatch(/that of the application is copied/);
+test('whose memory is read: on shm that of long requests, over tcp always a copy', async () => {
+  const why = async (size: string, ...args: string[]) =>
+    (await explain('--size', size, ...args)).calls[0]!.request.why;
+  expect(await why('5000000', '--proto', proto)).toMatch(
+    /out of the memory of the application, without a copy/,
+  );
+  expect(await why('70000', '--proto', proto)).toMatch(/on this fabric a copy costs less than to have/);
+  expect(await why('70000', '--fabric', 'tcp')).toMatch(/that of the application is copied/);
 });
 
 test.each(['shm', 'tcp'])('--require is kept by the call that is tried, over %s', async (fabric) => {
@@ -100,7 +104,7 @@ test.each(['shm', 'tcp'])('--require is kept by the call that is tried, over %s'
 });
 
 test('no method named: what one with a field for bytes does', async () => {
-  const { code, out } = await run('explain', '--size', '70000', '--json');
+  const { code, out } = await run('explain', '--size', '5000000', '--json');
   expect(code).toBe(0);
   const { calls, ...rest } = expectSchema('explain', JSON.parse(out) as Explained);
   expect(rest).toMatchObject({ method: 'any method', fabric: 'shm' });

@@ -150,8 +150,8 @@ describe.each(['in process', 'shm'] as const)('%s', (way) => {
     test('in a message that fits no slot: 40 KB are a piece of their own by size alone, and not with a higher threshold', async () => {
       const usual = await counted(() => client.echo({ usual: filled(40_000) }));
       const late = await counted(() => client.echo({ late: filled(40_000) }));
-      // Where nothing is copied: the application's memory, beside what the frame carries, against one piece of
-      // the arena's. The answer's is the application's on both.
+      // Where nothing is copied: the application's memory, beside what the frame carries, against one piece
+      // of the arena's. The answer's is the application's on both.
       expect(usual.readBytes).toBe(requestBytes(usual.result));
       if (way !== 'shm') expect(usual.memory).toBeGreaterThan(0);
       expect(late.readBytes).toBe(imageBytes(late.result));

@@ -60,7 +60,8 @@ async function outcome(call: Promise<Blob>, value: number): Promise<string> {
     const { blob } = await call;
     return Buffer.compare(blob, filled(largeBytes, value)) === 0 ? 'right' : 'wrong';
   } catch (error) {
-    return error instanceof RpcError && /transferred or detached|detached ArrayBuffer/.test(error.message)
+    return error instanceof RpcError &&
+      /transferred or detached|detached ArrayBuffer|the response cannot be encoded/.test(error.message)
       ? 'refused'
       : String(error);
   }
