@@ -8,9 +8,9 @@
  *   node dist/bench/floor.js [--rounds 9]
  */
 import { parseArgs } from 'node:util';
+import { copyValue } from '../runtime/boundary/incoming/value-memory.ts';
 import { Sink } from '../runtime/codec/memory/sink.ts';
 import { Source } from '../runtime/codec/memory/source.ts';
-import { copyValue } from '../runtime/lane/value-memory.ts';
 import { Msg as MsgType } from './gen/bench.rdma.ts';
 import { endsRight, fillPayload, handlers } from './handlers.ts';
 import { inlineMax, readMsg, slotBytes, writeMsg } from './limit/slot.ts';

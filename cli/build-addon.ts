@@ -1,6 +1,6 @@
 /**
  * `rdma-rpc build-addon`: compiles the addon of the installed package, for systems that its binaries do not
- * load on. It goes to build/Release of the package, where runtime/native.ts looks first.
+ * load on. It goes to build/Release of the package, where runtime/native/native.ts looks first.
  */
 import { type SpawnSyncReturns, spawnSync } from 'node:child_process';
 import { accessSync, constants, existsSync, rmSync } from 'node:fs';

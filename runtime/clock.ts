@@ -21,7 +21,7 @@ let replaced: (() => ClockMs) | undefined;
 
 /**
  * The time. A read costs as much as encoding a small message, so hot paths read it once for a turn
- * (lane/deadlines.ts).
+ * (boundary/time/deadlines.ts).
  */
 export function clockMs(): ClockMs {
   return replaced === undefined ? now.call(performance) : replaced();

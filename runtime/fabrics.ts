@@ -1,7 +1,7 @@
 /**
  * The fabrics, a row each: all that TypeScript has to know of how they differ. Nobody else in `runtime/` or
  * `cli/` asks for a fabric by its name, so a new one is a row here and a folder in `native/fabric`
- * (CONTRIBUTING has the list). Constants, read by lane/ and control/ on every JS thread.
+ * (CONTRIBUTING has the list). Constants, read by boundary/ and control/ on every JS thread.
  */
 
 export interface FabricRow {

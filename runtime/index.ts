@@ -14,8 +14,15 @@ export { configure, type RuntimeOptions, stats } from './control/configure.ts';
 export type { FabricOptions, VerbsSettings } from './control/fabric-options.ts';
 export type { SecurityLevel, SecurityOptions } from './control/security-level.ts';
 export type { SessionSummary } from './control/session-summary.ts';
-export type { ChannelTls, Pem, ServerTls, TlsFiles, TlsMaterial, TlsSource } from './control/tls-options.ts';
-export { tlsFiles } from './control/tls-options.ts';
+export type {
+  ChannelTls,
+  Pem,
+  ServerTls,
+  TlsFiles,
+  TlsMaterial,
+  TlsSource,
+} from './control/tls/tls-options.ts';
+export { tlsFiles } from './control/tls/tls-options.ts';
 export { type ContextKey, ContextValues, createContextKey } from './core/context-values.ts';
 export { type Processed, RpcError, type RpcErrorOptions } from './core/errors/rpc-error.ts';
 export { Status, type StatusCode, type StatusName, statusName } from './core/errors/status.ts';
@@ -48,7 +55,7 @@ export type {
 } from './core/types.ts';
 export type { Fabric } from './fabrics.ts';
 export { createInProcessChannel, type InProcessOptions } from './in-process.ts';
-export type { Stats } from './native.ts';
+export type { Stats } from './native/native.ts';
 export type { AllowedPeers, Authenticate } from './server/allowed.ts';
 export type { AcceptedSession, OnSession, RefusedSession } from './server/arrival.ts';
 export type { AuthorizeFunction, AuthorizeTable, DeniedCall } from './server/authorize.ts';

@@ -4,8 +4,8 @@
  */
 import { createSecureContext } from 'node:tls';
 import type { ChannelCredentials, Client } from '@grpc/grpc-js';
-import { checkOf } from '../../runtime/control/tls-client.ts';
-import type { ChannelTls } from '../../runtime/control/tls-options.ts';
+import { checkOf } from '../../runtime/control/tls/tls-client.ts';
+import type { ChannelTls } from '../../runtime/control/tls/tls-options.ts';
 import type { AnyCall, Target, TargetOptions } from './target.ts';
 
 interface Credentials {

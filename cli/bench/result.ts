@@ -2,7 +2,7 @@
  * What `rdma-rpc bench` has found out, as `--json` prints it (docs/schemas/bench.schema.json) and the page
  * has it inside. Times are ms, latencies microseconds.
  */
-import type { Stats } from '../../runtime/native.ts';
+import type { Stats } from '../../runtime/native/native.ts';
 import type { LoadEnd } from './load.ts';
 import { type Histogram, newHistogram, type Recording } from './recording.ts';
 import type { Rates } from './schedule.ts';

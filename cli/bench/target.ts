@@ -8,7 +8,7 @@ import type { Channel } from '../../runtime/client/channel-type.ts';
 import type { ServiceDefinition } from '../../runtime/codec/types.ts';
 import type { MetadataValue } from '../../runtime/core/metadata.ts';
 import type { Fabric } from '../../runtime/fabrics.ts';
-import type { Stats } from '../../runtime/native.ts';
+import type { Stats } from '../../runtime/native/native.ts';
 import type { Reflection } from '../server/schema/reflection-client.ts';
 
 export interface TargetOptions {

@@ -2,7 +2,7 @@
  * What a call of a size did, as sentences: the tier of each message, the operations of each side, and why.
  * Used by `rdma-rpc explain`.
  */
-import { slotBytesOn } from '../../runtime/lane/contexts.ts';
+import { slotBytesOn } from '../../runtime/boundary/contexts.ts';
 import { gatherBytes } from '../../runtime/limits.ts';
 import type { Half, Outcome, Trial, Work } from './trial.ts';
 

@@ -7,6 +7,8 @@ import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { openContexts } from '../../runtime/boundary/contexts.ts';
+import type { FabricContext } from '../../runtime/boundary/fabric-context.ts';
 import { createChannel } from '../../runtime/client/channel.ts';
 import { createClient } from '../../runtime/client/client.ts';
 import { BytesValue, StringValue } from '../../runtime/codec/google/protobuf/wrappers.rdma.ts';
@@ -14,9 +16,7 @@ import { methodId } from '../../runtime/codec/service/method-id.ts';
 import type { MessageType, MethodDefinition, ServiceDefinition } from '../../runtime/codec/types.ts';
 import type { SecurityLevel } from '../../runtime/control/security-level.ts';
 import { type Fabric, fabrics } from '../../runtime/fabrics.ts';
-import { openContexts } from '../../runtime/lane/contexts.ts';
-import type { FabricContext } from '../../runtime/lane/fabric-context.ts';
-import type { NativeContext, Stats, VerbsCapabilities } from '../../runtime/native.ts';
+import type { NativeContext, Stats, VerbsCapabilities } from '../../runtime/native/native.ts';
 import { createServer } from '../../runtime/server/server.ts';
 
 /** What a message carries its size in. */

@@ -1,5 +1,5 @@
 /** Checks of `rdma-rpc doctor`: RDMA devices, their modules, files, ports, GIDs and MTUs. */
-import type { VerbsDevice, VerbsPort } from '../../runtime/native.ts';
+import type { VerbsDevice, VerbsPort } from '../../runtime/native/native.ts';
 import type { Facts } from './facts.ts';
 import { advice, type Finding, ok, problem } from './findings.ts';
 import { kernelDevices, type Machine, numberIn } from './machine.ts';

@@ -1,5 +1,5 @@
 /** Checks of `rdma-rpc doctor`: how much memory may be locked, and in what pages it is. */
-import { contextOptions } from '../../runtime/lane/contexts.ts';
+import { contextOptions } from '../../runtime/boundary/contexts.ts';
 import type { Facts } from './facts.ts';
 import { advice, type Finding, ok, problem } from './findings.ts';
 import { kernelDevices, type Machine } from './machine.ts';

@@ -4,14 +4,14 @@
  */
 import type { Command } from '#commander';
 import pc from '#picocolors';
-import { firstSessionBytes } from '../../runtime/lane/contexts.ts';
+import { firstSessionBytes } from '../../runtime/boundary/contexts.ts';
 import {
   loadNative,
   type VerbsCapabilities,
   type VerbsDevice,
   type VerbsPort,
   type VerbsReport,
-} from '../../runtime/native.ts';
+} from '../../runtime/native/native.ts';
 
 export function addDevicesCommand(program: Command): void {
   program

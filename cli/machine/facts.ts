@@ -2,15 +2,16 @@
  * What `rdma-rpc info` and `doctor` know of this machine: what native code finds out by trying, beside the
  * files of the system.
  */
+
+import { firstSessionBytes, nativeOptions } from '../../runtime/boundary/contexts.ts';
 import { whyNoDevice } from '../../runtime/control/verbs-devices.ts';
 import { type FabricName, fabricNames, fabrics } from '../../runtime/fabrics.ts';
-import { firstSessionBytes, nativeOptions } from '../../runtime/lane/contexts.ts';
 import {
   loadNative,
   type NativeModule,
   type VerbsCapabilities,
   type VerbsReport,
-} from '../../runtime/native.ts';
+} from '../../runtime/native/native.ts';
 
 export interface FabricFact {
   readonly name: FabricName;

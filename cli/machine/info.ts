@@ -4,9 +4,9 @@
  */
 import { arch, availableParallelism, release } from 'node:os';
 import type { Command } from '#commander';
-import { contextOptions, slotBytesOf } from '../../runtime/lane/contexts.ts';
+import { contextOptions, slotBytesOf } from '../../runtime/boundary/contexts.ts';
 import { gatherBytes, inflight, leaseBytes, messageBytes } from '../../runtime/limits.ts';
-import type { VerbsReport } from '../../runtime/native.ts';
+import type { VerbsReport } from '../../runtime/native/native.ts';
 import { version } from '../version.ts';
 import { bytes, capabilityLines, devicesText } from './devices.ts';
 import { type FabricFact, type Facts, factsHere } from './facts.ts';

@@ -3,7 +3,7 @@
  * perf` use it; neither trusts the other.
  */
 import type { Socket } from 'node:net';
-import { unmapped } from '../../runtime/control/address.ts';
+import { unmapped } from '../../runtime/control/socket/address.ts';
 
 /** What ends a test: a sentence for the user, which the peer is told, too. */
 export class PerfError extends Error {}

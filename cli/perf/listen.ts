@@ -3,7 +3,7 @@
  * at once, and ends.
  */
 import { createServer, type Server, type Socket } from 'node:net';
-import { formatAddress, peerPlace, unmapped } from '../../runtime/control/address.ts';
+import { formatAddress, peerPlace, unmapped } from '../../runtime/control/socket/address.ts';
 import { Control, PerfError } from './control.ts';
 import { type Hello, readHello } from './messages.ts';
 import type { PerfFabric, Plan, TestName } from './plan.ts';

@@ -4,7 +4,7 @@
  */
 import { isIP } from 'node:net';
 import type { Command } from '#commander';
-import { parseAddress } from '../../runtime/control/address.ts';
+import { parseAddress } from '../../runtime/control/socket/address.ts';
 import { jsonText, printable } from '../output.ts';
 import { sayError } from '../server/connection.ts';
 import { PerfError } from './control.ts';
@@ -70,7 +70,7 @@ async function perf(
     import('./listen.ts'),
     import('./dial.ts'),
     import('./table.ts'),
-    import('../../runtime/native.ts'),
+    import('../../runtime/native/native.ts'),
   ]);
   try {
     loadNative();

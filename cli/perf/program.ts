@@ -6,7 +6,7 @@
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { dirname, join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
-import { addonPath } from '../../runtime/addon-path.ts';
+import { addonPath } from '../../runtime/native/addon-path.ts';
 import { PerfError } from './control.ts';
 import type { PerfAddress, PerfLimits, PerfOptions, PerfOutcome, PerfStep } from './step.ts';
 

@@ -7,7 +7,7 @@ import { type Command, Option } from '#commander';
 import { readInput } from '../../codegen/source/files.ts';
 import type { ChannelOptions } from '../../runtime/client/channel-options.ts';
 import { type SecurityLevel, securityRules } from '../../runtime/control/security-level.ts';
-import { type ChannelTls, type TlsFiles, tlsFiles } from '../../runtime/control/tls-options.ts';
+import { type ChannelTls, type TlsFiles, tlsFiles } from '../../runtime/control/tls/tls-options.ts';
 import type { MetadataValue } from '../../runtime/core/metadata.ts';
 import { metadataPair } from './metadata-flag.ts';
 

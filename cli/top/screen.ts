@@ -2,7 +2,7 @@
  * The view of a process as lines of text, as wide and as high as there is room. What processes and their
  * peers call themselves is theirs: nothing of it may reach the terminal as a command.
  */
-import type { Stats } from '../../runtime/native-stats.ts';
+import type { Stats } from '../../runtime/native/stats.ts';
 import { size, time } from '../bench/summary.ts';
 import type { MethodView, SessionView, View } from './view.ts';
 

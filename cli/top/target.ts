@@ -6,7 +6,7 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { BlockList, isIP } from 'node:net';
 import { hostname, networkInterfaces } from 'node:os';
 import { basename, dirname } from 'node:path';
-import { parseAddress, unmapped } from '../../runtime/control/address.ts';
+import { parseAddress, unmapped } from '../../runtime/control/socket/address.ts';
 import { orNone, processesWithCounters, readCounters } from '../../runtime/counters/processes.ts';
 
 const listening = '0A';

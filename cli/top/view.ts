@@ -6,7 +6,7 @@
 import type { ContextCounters, MethodCounters, SessionCounters } from '../../runtime/counters/page.ts';
 import { bucketsSince, percentile } from '../../runtime/counters/percentile.ts';
 import type { ProcessCounters } from '../../runtime/counters/processes.ts';
-import { addStats, gauges, type Stats } from '../../runtime/native-stats.ts';
+import { addStats, gauges, type Stats } from '../../runtime/native/stats.ts';
 
 export interface MethodView {
   readonly method: string;

@@ -2,7 +2,7 @@
  * Events of `rdma-rpc trace` in the Trace Event Format, which ui.perfetto.dev and chrome://tracing open: a
  * row for each session, calls as spans from their request to their end, all else as instants.
  */
-import type { TraceAbout } from '../../runtime/lane/trace-file.ts';
+import type { TraceAbout } from '../../runtime/boundary/traces/trace-file.ts';
 import type { TraceEvent } from './events.ts';
 import { sessionText } from './text.ts';
 

@@ -4,7 +4,7 @@
  */
 
 import { statusName } from '../../runtime/core/errors/status.ts';
-import { eventMethodAt, eventRowBytes } from '../../runtime/event-row.ts';
+import { eventMethodAt, eventRowBytes } from '../../runtime/native/event-row.ts';
 import { pullMethod, pushMethod } from '../../runtime/stream/part-header.ts';
 import type { Trace } from './file.ts';
 

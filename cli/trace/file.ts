@@ -3,15 +3,15 @@
  * said in one sentence, and nothing of it is trusted.
  */
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
-import { isWhole } from '../../runtime/counters/page.ts';
-import { eventRowBytes } from '../../runtime/event-row.ts';
 import {
   type TraceAbout,
   type TraceContext,
   traceHeadBytes,
   traceMagic,
   traceVersion,
-} from '../../runtime/lane/trace-file.ts';
+} from '../../runtime/boundary/traces/trace-file.ts';
+import { isWhole } from '../../runtime/counters/page.ts';
+import { eventRowBytes } from '../../runtime/native/event-row.ts';
 
 /** Who the events are of, and the rows of each context. */
 export interface Trace {

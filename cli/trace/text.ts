@@ -1,7 +1,7 @@
 /**
  * Events of `rdma-rpc trace` as lines for people, the time in front: since the event before, and of the wall.
  */
-import type { TraceAbout, TraceContext } from '../../runtime/lane/trace-file.ts';
+import type { TraceAbout, TraceContext } from '../../runtime/boundary/traces/trace-file.ts';
 import { printableLine } from '../output.ts';
 import type { TraceEvent } from './events.ts';
 

@@ -4,9 +4,9 @@
  */
 import { existsSync } from 'node:fs';
 import { type Command, InvalidArgumentError } from '#commander';
+import { traceFile } from '../../runtime/boundary/traces/trace-file.ts';
 import { readEvents } from '../../runtime/counters/events.ts';
-import { eventRowBytes } from '../../runtime/event-row.ts';
-import { traceFile } from '../../runtime/lane/trace-file.ts';
+import { eventRowBytes } from '../../runtime/native/event-row.ts';
 import { jsonText, writeOutput } from '../output.ts';
 import { sayError } from '../server/connection.ts';
 import { pidOf } from '../top/target.ts';

@@ -1,5 +1,5 @@
 // A lock on a file, held until it is let go or the process ends, whichever way it ends. Made by a listener
-// (runtime/control/unix-path.ts), on the JS thread.
+// (runtime/control/socket/unix-path.ts), on the JS thread.
 #pragma once
 
 #include <napi.h>

@@ -1,4 +1,4 @@
-// See native_context.h and runtime/native.ts.
+// See native_context.h and runtime/native/native.ts.
 #include "binding/native_context.h"
 
 #include <optional>

@@ -1,4 +1,4 @@
-// The object that runtime/native.ts declares as NativeContext: arguments checked and handed down, nothing
+// The object that runtime/native/native.ts declares as NativeContext: arguments checked and handed down, nothing
 // else. On the JS thread.
 #pragma once
 

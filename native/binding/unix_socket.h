@@ -6,7 +6,7 @@
 
 namespace rdma_rpc::binding {
 
-/// refusesRights, guardListener, relayBytes, dialUnix: see runtime/native.ts.
+/// refusesRights, guardListener, relayBytes, dialUnix: see runtime/native/native.ts.
 void define_unix_sockets(Napi::Env env, Napi::Object exports);
 
 }  // namespace rdma_rpc::binding

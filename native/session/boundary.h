@@ -1,4 +1,4 @@
-// The words that JS and native code exchange through shared arrays: the mirror of runtime/native-words.ts,
+// The words that JS and native code exchange through shared arrays: the mirror of runtime/native/words.ts,
 // where each is described. A test compares the two files through NativeModule.boundary().
 #pragma once
 

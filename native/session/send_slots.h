@@ -109,7 +109,7 @@ class SendSlots {
     if (place != kNoPlace) --word(place, boundary::slots::held);
   }
   /// A session whose frames cannot go, since its peer returns no credits, say, leaves slots to the others. JS
-  /// looks in the same way (runtime/lane/outgoing.ts).
+  /// looks in the same way (runtime/boundary/outgoing/outgoing.ts).
   bool within_share(std::uint32_t place) {
     const auto held = static_cast<std::uint32_t>(word(place, boundary::slots::held));
     const std::uint32_t reserved = count_ / kReservedSlots;

@@ -1,7 +1,7 @@
 /** What a channel can be told when it is made, and how it is checked. */
 import { type CheckedFabricOptions, type FabricOptions, fabricRules } from '../control/fabric-options.ts';
 import { type CheckedSecurity, type SecurityOptions, securityRules } from '../control/security-level.ts';
-import type { ChannelTls, TlsSource } from '../control/tls-options.ts';
+import type { ChannelTls, TlsSource } from '../control/tls/tls-options.ts';
 import type { Interceptor } from '../core/interceptor.ts';
 import type { Log } from '../core/log.ts';
 import { type OptionRules, ownedBy } from '../core/options.ts';

@@ -4,13 +4,16 @@
  * everything that happens to an address is in runtime/client/connections.
  */
 import { EventEmitter } from 'node:events';
+import { peekContext } from '../boundary/contexts.ts';
+import type { FabricContext } from '../boundary/fabric-context.ts';
+import { turnNow } from '../boundary/time/deadlines.ts';
 import { clockMs } from '../clock.ts';
-import { parseAddress } from '../control/address.ts';
-import { patient, socketDial } from '../control/dial.ts';
 import { type FabricPlan, fabricPlan, offers } from '../control/fabric-options.ts';
-import { choiceOf, isAlone, type LocalSide } from '../control/session-setup.ts';
+import { choiceOf, isAlone, type LocalSide } from '../control/handshake/session-setup.ts';
 import { type SessionSummary, summaryOf } from '../control/session-summary.ts';
-import { TlsDial } from '../control/tls-client.ts';
+import { parseAddress } from '../control/socket/address.ts';
+import { patient, socketDial } from '../control/socket/dial.ts';
+import { TlsDial } from '../control/tls/tls-client.ts';
 import { type Resolve, refusedCall } from '../core/errors/failing.ts';
 import { failure, intoLent, unavailable } from '../core/errors/failure.ts';
 import { RpcError } from '../core/errors/rpc-error.ts';
@@ -23,15 +26,12 @@ import { checkCallSlots, checkedOptions, checkedTimeMs, checkNames } from '../co
 import type { CallOptions } from '../core/types.ts';
 import { processWarning, type Warn } from '../core/warnings.ts';
 import { type FabricName, fabricRow } from '../fabrics.ts';
-import { peekContext } from '../lane/contexts.ts';
-import { turnNow } from '../lane/deadlines.ts';
-import type { FabricContext } from '../lane/fabric-context.ts';
-import { Reason } from '../native.ts';
-import type { CallExtras } from './call-extras.ts';
-import { callExtras, callTimeoutMs } from './call-options.ts';
+import { Reason } from '../native/native.ts';
+import { callExtras, callTimeoutMs } from './call/call-options.ts';
+import type { ClientMethod } from './call/client-method.ts';
+import { repeated } from './call/repeat.ts';
 import { type ChannelOptions, type CheckedChannelOptions, channelRules } from './channel-options.ts';
 import type { Channel, ChannelState, ChannelStateListener } from './channel-type.ts';
-import type { ClientMethod } from './client-method.ts';
 import type { Deadlines } from './connections/awaited-pause.ts';
 import {
   type AddressSummary,
@@ -40,15 +40,15 @@ import {
   type Route,
 } from './connections/connections.ts';
 import type { EndpointState } from './connections/endpoint.ts';
+import { KeepAlive } from './connections/keep-alive.ts';
 import { Pauses } from './connections/pauses.ts';
 import { ReadyWaiters } from './connections/ready-waiters.ts';
 import { type Resolver, targetOf } from './connections/resolver.ts';
 import { RetryBudget } from './connections/retry-budget.ts';
 import { callCredentials, KeptCredentials } from './credentials.ts';
-import { KeepAlive } from './keep-alive.ts';
 import { ChannelQueue, type QueueOwner } from './queue/channel-queue.ts';
 import { WaitingCall } from './queue/waiting-calls.ts';
-import { repeated } from './repeat.ts';
+import type { CallExtras } from './session/call-extras.ts';
 
 // The executor stores here, so that a call needs no closure for its promise. Taken from here at once: what
 // stayed would keep an answer's memory.

@@ -3,11 +3,11 @@ import type { ServiceDefinition } from '../codec/types.ts';
 import { checkedInterceptors, type Interceptor } from '../core/interceptor.ts';
 import { checkNames } from '../core/options.ts';
 import type { Client, ClientDefaults } from '../core/types.ts';
-import { callFunction } from './call-function.ts';
+import { callFunction } from './call/call-function.ts';
+import { checkHedgingFits, type Defaults, defaultsOf, withDefaults } from './call/client-defaults.ts';
+import { clientMethod } from './call/client-method.ts';
 import { type ClientChannel, clientChannel } from './channel.ts';
 import type { Channel } from './channel-type.ts';
-import { checkHedgingFits, type Defaults, defaultsOf, withDefaults } from './client-defaults.ts';
-import { clientMethod } from './client-method.ts';
 
 /** The outermost first. */
 function interceptorsOf(

@@ -2,10 +2,11 @@
  * Registered memory for applications: buffers that large messages can be sent from and received into without
  * a copy.
  */
+
+import { peekContext } from '../boundary/contexts.ts';
+import type { FabricContext } from '../boundary/fabric-context.ts';
 import type { Lease } from '../core/lease.ts';
 import { fabricNames } from '../fabrics.ts';
-import { peekContext } from '../lane/contexts.ts';
-import type { FabricContext } from '../lane/fabric-context.ts';
 import * as limits from '../limits.ts';
 import { clientChannel } from './channel.ts';
 import type { Channel } from './channel-type.ts';

@@ -1,7 +1,7 @@
 /**
  * What generated code is made of: message types, service definitions and the two ends (sink, source) that
- * their codecs work on. Imported by generated files as types, and by runtime/lane, which encodes into send
- * slots and decodes out of receive memory.
+ * their codecs work on. Imported by generated files as types, and by runtime/boundary, which encodes into
+ * send slots and decodes out of receive memory.
  */
 import type { FileDescriptor } from './file-descriptor.ts';
 import type { Sink } from './memory/sink.ts';

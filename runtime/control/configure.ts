@@ -1,10 +1,10 @@
 /** Settings and counters of this thread's native contexts. */
 
+import { type ContextOptions, contextStats, setContextOptions } from '../boundary/contexts.ts';
 import { checkedOptions, checkNames, type OptionRules, ownedBy } from '../core/options.ts';
 import type { FabricName } from '../fabrics.ts';
-import { type ContextOptions, contextStats, setContextOptions } from '../lane/contexts.ts';
 import * as limits from '../limits.ts';
-import type { Polling, Stats } from '../native.ts';
+import type { Polling, Stats } from '../native/native.ts';
 
 export interface RuntimeOptions {
   /**

@@ -5,8 +5,8 @@
 import { checkedValue, type OptionRule, type OptionRules } from '../core/options.ts';
 import { type Fabric, type FabricName, fabricNames, fabricRow } from '../fabrics.ts';
 import * as limits from '../limits.ts';
-import type { VerbsOptions } from '../native.ts';
-import type { LocalSide } from './session-setup.ts';
+import type { VerbsOptions } from '../native/native.ts';
+import type { LocalSide } from './handshake/session-setup.ts';
 import { whyNoVerbs } from './verbs-devices.ts';
 
 export interface FabricOptions {

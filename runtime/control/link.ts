@@ -11,8 +11,8 @@ import { RpcError } from '../core/errors/rpc-error.ts';
 import { errorCode, Status } from '../core/errors/status.ts';
 import { closeTimeoutMs, controlFrameBytes } from '../limits.ts';
 import { checkFrame, controlText, type Frame, type Refusal } from './frames.ts';
-import { greetingBytes, greetingMagic, type Handoff } from './handoff.ts';
-import { isTls, plainRefused, tlsClosed, tlsRefused } from './tls-records.ts';
+import { greetingBytes, greetingMagic, type Handoff } from './socket/handoff.ts';
+import { isTls, plainRefused, tlsClosed, tlsRefused } from './tls/tls-records.ts';
 
 const prefixBytes = 4;
 const plain = { useRecords: false, moreTypes: false, mapsAsObjects: true, copyBuffers: true } as const;

@@ -5,9 +5,9 @@
 import { readFileSync } from 'node:fs';
 import type { Duplex } from 'node:stream';
 import type { Verified } from '../core/peer.ts';
-import { loadNative } from '../native.ts';
-import { verdictOf } from './certificate.ts';
-import { descriptorOf } from './handoff.ts';
+import { loadNative } from '../native/native.ts';
+import { descriptorOf } from './socket/handoff.ts';
+import { verdictOf } from './tls/certificate.ts';
 
 /** As the kernel gives them: process 0 and the overflow ids stand for what this namespace cannot name. */
 type PeerCredentials = Readonly<Record<'pid' | 'uid' | 'gid', number>>;

@@ -5,7 +5,7 @@
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status } from '../core/errors/status.ts';
 import type { OptionRules } from '../core/options.ts';
-import type { SessionOptions } from '../native.ts';
+import type { SessionOptions } from '../native/native.ts';
 import { securityLevels as levels, type SecurityLevel } from '../security-levels.ts';
 
 export type { SecurityLevel };

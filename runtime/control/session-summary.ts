@@ -5,9 +5,9 @@
 
 import type { KnownPeer } from '../core/peer.ts';
 import type { FabricName } from '../fabrics.ts';
-import type { SessionInfo } from '../native.ts';
+import type { SessionInfo } from '../native/native.ts';
+import type { Prepared } from './handshake/session-setup.ts';
 import { levelOf, type SecurityLevel } from './security-level.ts';
-import type { Prepared } from './session-setup.ts';
 
 export interface SessionSummary {
   /** What the other side says of itself; of a client, its address too. */

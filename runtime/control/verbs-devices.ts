@@ -2,10 +2,11 @@
  * Whether the verbs fabric is worth offering: what the RDMA devices of this machine say. Used by channels and
  * servers when they connect.
  */
+
+import { firstSessionBytes } from '../boundary/contexts.ts';
 import { clockMs } from '../clock.ts';
-import { firstSessionBytes } from '../lane/contexts.ts';
 import { missingDeviceMs } from '../limits.ts';
-import { loadNative, type VerbsReport } from '../native.ts';
+import { loadNative, type VerbsReport } from '../native/native.ts';
 
 /** Devices that could be used when last asked, '' for any. Kept, since asking opens them. */
 const usable = new Set<string>();

@@ -9,7 +9,7 @@ import { imagePlace } from '../codec/memory/image.ts';
 import { Itself } from '../codec/memory/itself.ts';
 import { lentLease, markLent } from '../codec/memory/lent.ts';
 import type { CopyOut } from '../codec/memory/source.ts';
-import type { NativeContext } from '../native.ts';
+import type { NativeContext } from '../native/native.ts';
 import { RpcError } from './errors/rpc-error.ts';
 import { Status } from './errors/status.ts';
 

@@ -9,7 +9,7 @@
  * too, in the root, which has no stores.
  */
 import { AsyncLocalStorage, AsyncResource } from 'node:async_hooks';
-import { loadNative } from '../native.ts';
+import { loadNative } from '../native/native.ts';
 
 /** The stores that were current when it was made. */
 export class Scope extends AsyncResource {

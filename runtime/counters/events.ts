@@ -3,7 +3,7 @@
  * events of each session. What is read is being written meanwhile, or may be forged: rows that may be torn
  * are left out, and places are checked. Used by `rdma-rpc trace`.
  */
-import { eventRowBytes } from '../event-row.ts';
+import { eventRowBytes } from '../native/event-row.ts';
 import { type EventLayout, type EventsOf, eventsOf, frontBytesMax, isWhole } from './page.ts';
 import { type OpenPage, orNone, pagesAndCommand, whyNoPage, withPage } from './processes.ts';
 

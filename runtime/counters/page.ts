@@ -3,7 +3,7 @@
  * says itself where what is, so this reads pages of other versions, too. Read from another process, it may be
  * cut, old or not of this kind: nothing of it is trusted. Used by processes.ts.
  */
-import type { Stats } from '../native-stats.ts';
+import type { Stats } from '../native/stats.ts';
 import { type SecurityLevel, securityLevels } from '../security-levels.ts';
 
 /** A method as calls of it were counted on one side. Times are of the call as this side sees it. */

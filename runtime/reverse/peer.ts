@@ -3,9 +3,11 @@
  * by Peers when the client opens its stream; on the server's JS thread.
  */
 
-import type { CallExtras, CallPlace } from '../client/call-extras.ts';
-import { callExtras, callTimeoutMs } from '../client/call-options.ts';
-import type { ClientMethod } from '../client/client-method.ts';
+import { deadlines, turnNow } from '../boundary/time/deadlines.ts';
+import type { DeadlineOwner } from '../boundary/time/timer-wheel.ts';
+import { callExtras, callTimeoutMs } from '../client/call/call-options.ts';
+import type { ClientMethod } from '../client/call/client-method.ts';
+import type { CallExtras, CallPlace } from '../client/session/call-extras.ts';
 import { failCall, refusedCall } from '../core/errors/failing.ts';
 import { failure, requestFault, tooLarge, unavailable } from '../core/errors/failure.ts';
 import { RpcError } from '../core/errors/rpc-error.ts';
@@ -15,10 +17,8 @@ import { textOf } from '../core/foreign.ts';
 import { decodeResponseMetadata, metadataFault } from '../core/metadata-wire.ts';
 import type { PeerInfo } from '../core/peer.ts';
 import type { CallOptions } from '../core/types.ts';
-import { deadlines, turnNow } from '../lane/deadlines.ts';
-import type { DeadlineOwner } from '../lane/timer-wheel.ts';
 import { reverseCalls, reverseQueueBytes } from '../limits.ts';
-import { Reason } from '../native.ts';
+import { Reason } from '../native/native.ts';
 import { onRefused, type Refusable, type Refused } from '../stream/refused.ts';
 import type { Answer, CallInit } from './gen/reverse.rdma.ts';
 import { MessageQueue } from './message-queue.ts';

@@ -4,8 +4,8 @@
  */
 import { EventEmitter } from 'node:events';
 import { inspect } from 'node:util';
-import { clientMethod } from '../client/client-method.ts';
-import { type ClientMethodFunction, interceptedCall } from '../client/intercepted-call.ts';
+import { clientMethod } from '../client/call/client-method.ts';
+import { type ClientMethodFunction, interceptedCall } from '../client/call/intercepted-call.ts';
 import type { ServiceDefinition } from '../codec/types.ts';
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status } from '../core/errors/status.ts';

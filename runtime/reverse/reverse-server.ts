@@ -19,7 +19,7 @@ import { inRoot } from '../core/scopes.ts';
 import type { Client, Handlers } from '../core/types.ts';
 import { HandlerErrors } from '../core/warnings.ts';
 import { reverseCalls, reverseQueueBytes, reverseRetryMs, reverseTakenMs } from '../limits.ts';
-import { Reason } from '../native.ts';
+import { Reason } from '../native/native.ts';
 import {
   exhausted,
   givenUp,

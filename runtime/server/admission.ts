@@ -3,9 +3,10 @@
  * their callers may try elsewhere at once. For unary calls and streams; owned by a ServerSession, on its JS
  * thread.
  */
+
+import type { FabricContext } from '../boundary/fabric-context.ts';
 import { clockMs } from '../clock.ts';
-import type { FabricContext } from '../lane/fabric-context.ts';
-import { Ev } from '../native.ts';
+import { Ev } from '../native/native.ts';
 import { exhausted, leaving, type Refusal, startsLate } from './call-faults.ts';
 import type { Load } from './load.ts';
 import type { Account } from './quotas.ts';

@@ -3,8 +3,8 @@
  * Made by a server for each connection; on its JS thread.
  */
 
+import type { Prepared } from '../control/handshake/session-setup.ts';
 import { levelOf } from '../control/security-level.ts';
-import type { Prepared } from '../control/session-setup.ts';
 import type { SessionSummary } from '../control/session-summary.ts';
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status, type StatusCode } from '../core/errors/status.ts';

@@ -3,12 +3,13 @@
  * and `quotas`, in that order, before a queue pair is made. Asked for each connection when its hello has
  * come.
  */
-import { peerAddress } from '../control/address.ts';
+
 import type { Hello } from '../control/frames.ts';
-import type { Handshakes } from '../control/handshakes.ts';
+import type { Handshakes } from '../control/handshake/handshakes.ts';
 import type { Link } from '../control/link.ts';
 import { verifiedOf } from '../control/peer-identity.ts';
 import { checkLevel, type SecurityLevel } from '../control/security-level.ts';
+import { peerAddress } from '../control/socket/address.ts';
 import { KnownPeer } from '../core/peer.ts';
 import { inRoot } from '../core/scopes.ts';
 import { Allowed, type Authenticate, authenticated, checkVerified } from './allowed.ts';

@@ -1,12 +1,13 @@
 /** The methods of a server, by id: filled by `server.add`, read for each request. */
+
+import { noMessage } from '../boundary/outgoing/plain-types.ts';
+import { noteMethod } from '../boundary/traces/method-names.ts';
 import { methodId } from '../codec/service/method-id.ts';
 import type { MessageType, MethodDefinition, MethodForm, ServiceDefinition } from '../codec/types.ts';
 import { unimplemented, unnamed } from '../core/errors/failure.ts';
 import type { Interceptor } from '../core/interceptor.ts';
 import { MessageCheck, responseCheck } from '../core/message-check.ts';
 import { processWarning, type Warn } from '../core/warnings.ts';
-import { noteMethod } from '../lane/method-names.ts';
-import { noMessage } from '../lane/plain-types.ts';
 import type { Authorization } from './authorize.ts';
 import { warnOfNames } from './handler-names.ts';
 import { interceptedHandler } from './intercepted-handler.ts';

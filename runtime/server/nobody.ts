@@ -2,7 +2,7 @@
  * Addresses at which a server would let nobody in, whoever comes: what its options ask of clients cannot be
  * known there. Looked at when it begins to listen, which is when somebody reads what it says.
  */
-import type { Address } from '../control/address.ts';
+import type { Address } from '../control/socket/address.ts';
 import type { ResolvedServerOptions, ServerOptions } from './server-options.ts';
 
 /** What a listener has to know clients by. */

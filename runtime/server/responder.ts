@@ -4,16 +4,16 @@
  * thread.
  */
 
+import type { SlotWaiter } from '../boundary/after-batch.ts';
+import type { FabricContext } from '../boundary/fabric-context.ts';
+import { noSlot } from '../boundary/outgoing/outgoing.ts';
+import { Submission, type Target } from '../boundary/outgoing/submission.ts';
 import { abortCode, RpcError } from '../core/errors/rpc-error.ts';
 import { Status, type StatusCode } from '../core/errors/status.ts';
 import { encodeResponseMetadata } from '../core/metadata-wire.ts';
 import { AuthorizeFailed, type OnHandlerError } from '../core/warnings.ts';
-import type { SlotWaiter } from '../lane/after-batch.ts';
-import type { FabricContext } from '../lane/fabric-context.ts';
-import { noSlot } from '../lane/outgoing.ts';
-import { Submission, type Target } from '../lane/submission.ts';
 import { errorTextBytes } from '../limits.ts';
-import { notRun, Reason, SubOp } from '../native.ts';
+import { notRun, Reason, SubOp } from '../native/native.ts';
 import { authorizeFailed, handlerFailed, type Refusal, unencodable } from './call-faults.ts';
 import { errorMetadata, fitting } from './error-metadata.ts';
 import type { Account } from './quotas.ts';

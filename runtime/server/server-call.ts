@@ -3,6 +3,9 @@
  * what a handler does not ask for (metadata, signal, trailer) is not made. Owned by its ServerSession, on its
  * JS thread.
  */
+
+import { deadlines } from '../boundary/time/deadlines.ts';
+import type { DeadlineOwner } from '../boundary/time/timer-wheel.ts';
 import { clockMs } from '../clock.ts';
 import { ContextValues } from '../core/context-values.ts';
 import type { RpcError } from '../core/errors/rpc-error.ts';
@@ -12,8 +15,6 @@ import { type Lengths, lengthsOf } from '../core/lengths.ts';
 import { Metadata } from '../core/metadata.ts';
 import { decodeMetadata } from '../core/metadata-wire.ts';
 import type { PeerInfo } from '../core/peer.ts';
-import { deadlines } from '../lane/deadlines.ts';
-import type { DeadlineOwner } from '../lane/timer-wheel.ts';
 import { deadlinePassed, limitPassed } from './call-faults.ts';
 import { handlerController } from './handler-signal.ts';
 import { RequestLease } from './request-lease.ts';

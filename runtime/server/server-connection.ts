@@ -3,8 +3,8 @@
  * its end: age, idleness, shutdown. Made by a server when a client's queue pair has been connected.
  */
 import { controlText } from '../control/frames.ts';
+import type { Prepared } from '../control/handshake/session-setup.ts';
 import type { Link } from '../control/link.ts';
-import type { Prepared } from '../control/session-setup.ts';
 import { connectionAgeJitter, goawayNoticeMs } from '../limits.ts';
 import type { ResolvedServerOptions } from './server-options.ts';
 import type { ServerSession } from './server-session.ts';

@@ -1,8 +1,8 @@
 /** The options of createServer: what each means, its default and its range. */
 import { type CheckedFabricOptions, type FabricOptions, fabricRules } from '../control/fabric-options.ts';
 import { type CheckedSecurity, type SecurityOptions, securityRules } from '../control/security-level.ts';
-import type { ServerTls, TlsSource } from '../control/tls-options.ts';
-import { type SocketFile, socketRules } from '../control/unix-path.ts';
+import { type SocketFile, socketRules } from '../control/socket/unix-path.ts';
+import type { ServerTls, TlsSource } from '../control/tls/tls-options.ts';
 import type { Log } from '../core/log.ts';
 import { type OptionRules, ownedBy } from '../core/options.ts';
 import type { OnHandlerError } from '../core/warnings.ts';

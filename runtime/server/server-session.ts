@@ -4,15 +4,15 @@
  * server, on its JS thread.
  */
 
+import type { FabricContext, SessionOwner } from '../boundary/fabric-context.ts';
+import { Incoming } from '../boundary/incoming/incoming.ts';
+import type { Target } from '../boundary/outgoing/submission.ts';
 import type { RpcError } from '../core/errors/rpc-error.ts';
 import { promiseOf } from '../core/foreign.ts';
 import { blockLeaseOf } from '../core/lease.ts';
 import type { KnownPeer } from '../core/peer.ts';
 import { inRoot } from '../core/scopes.ts';
-import type { FabricContext, SessionOwner } from '../lane/fabric-context.ts';
-import { Incoming } from '../lane/incoming.ts';
-import type { Target } from '../lane/submission.ts';
-import { Ev } from '../native.ts';
+import { Ev } from '../native/native.ts';
 import { Admission } from './admission.ts';
 import type { Arrival } from './arrival.ts';
 import {

@@ -1,24 +1,26 @@
 /**
- * A server: handlers of services, the addresses it listens on, and its sessions. `createServer` makes one; the in-process channel gives it
- * connections without a socket.
+ * A server: handlers of services, the addresses it listens on, and its sessions. `createServer` makes one;
+ * the in-process channel gives it connections without a socket.
  */
 
 import type { Duplex } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
+import { acquireContext, releaseContext } from '../boundary/contexts.ts';
+import type { FabricContext } from '../boundary/fabric-context.ts';
 import type { ServiceDefinition } from '../codec/types.ts';
-import { type Address, ownAddress, parseAddress, peerAddress } from '../control/address.ts';
 import { type FabricPlan, fabricPlan, offers } from '../control/fabric-options.ts';
-import { handshakeFailed } from '../control/first-words.ts';
 import { controlText, type Hello } from '../control/frames.ts';
-import { Handshakes } from '../control/handshakes.ts';
+import { Handshakes } from '../control/handshake/handshakes.ts';
+import { refusalOf } from '../control/handshake/refusal.ts';
+import { NotConnected, ServerHandshake } from '../control/handshake/server-handshake.ts';
+import { choiceOf, isAlone, type LocalSide, type Prepared } from '../control/handshake/session-setup.ts';
 import { Link } from '../control/link.ts';
-import { Listener } from '../control/listener.ts';
-import { refusalOf } from '../control/refusal.ts';
 import { levelNumber, levelOf } from '../control/security-level.ts';
-import { NotConnected, ServerHandshake } from '../control/server-handshake.ts';
-import { choiceOf, isAlone, type LocalSide, type Prepared } from '../control/session-setup.ts';
 import { type SessionSummary, summaryOf } from '../control/session-summary.ts';
-import { handoffOf, TlsAcceptor } from '../control/tls-server.ts';
+import { type Address, ownAddress, parseAddress, peerAddress } from '../control/socket/address.ts';
+import { handshakeFailed } from '../control/socket/first-words.ts';
+import { Listener } from '../control/socket/listener.ts';
+import { handoffOf, TlsAcceptor } from '../control/tls/tls-server.ts';
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status } from '../core/errors/status.ts';
 import { guardedInRoot } from '../core/foreign.ts';
@@ -28,10 +30,8 @@ import { checkCallSlots, checkedOptions, checkedTimeMs, checkNames } from '../co
 import type { Handlers } from '../core/types.ts';
 import { HandlerErrors, processWarning, type Warn } from '../core/warnings.ts';
 import { type FabricName, opensInListen } from '../fabrics.ts';
-import { acquireContext, releaseContext } from '../lane/contexts.ts';
-import type { FabricContext } from '../lane/fabric-context.ts';
 import * as limits from '../limits.ts';
-import { loadNative } from '../native.ts';
+import { loadNative } from '../native/native.ts';
 import { reasonOf } from './allowed.ts';
 import { Arrival } from './arrival.ts';
 import { Authorization } from './authorize.ts';

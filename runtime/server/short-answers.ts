@@ -5,11 +5,11 @@
  * has calls in flight.
  */
 
+import type { SlotWaiter } from '../boundary/after-batch.ts';
+import type { FabricContext } from '../boundary/fabric-context.ts';
+import { deadlines, turnNow } from '../boundary/time/deadlines.ts';
+import type { DeadlineOwner } from '../boundary/time/timer-wheel.ts';
 import { Status, type StatusCode } from '../core/errors/status.ts';
-import type { SlotWaiter } from '../lane/after-batch.ts';
-import { deadlines, turnNow } from '../lane/deadlines.ts';
-import type { FabricContext } from '../lane/fabric-context.ts';
-import type { DeadlineOwner } from '../lane/timer-wheel.ts';
 import { memoryWaitMs, tellingMsMax } from '../limits.ts';
 import type { ServerCall } from './server-call.ts';
 

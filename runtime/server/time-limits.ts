@@ -3,7 +3,7 @@
  * server: it answers when the time is over, since the client waits for longer, or for ever.
  */
 
-import type { SessionOptions } from '../native.ts';
+import type { SessionOptions } from '../native/native.ts';
 
 export class TimeLimits {
   readonly #defaultUs: number;

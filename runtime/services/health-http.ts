@@ -5,7 +5,7 @@
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
-import { Silent } from '../control/silent.ts';
+import { Silent } from '../control/handshake/silent.ts';
 import { disown } from '../core/foreign.ts';
 import { checkedOptions, type OptionRules } from '../core/options.ts';
 import { inRoot } from '../core/scopes.ts';

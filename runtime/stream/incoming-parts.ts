@@ -2,12 +2,13 @@
  * Takes parts apart on arrival: header, metadata behind it, messages. Owned by the streams of a session, on
  * its JS thread; what it returns is the caller's, nothing refers to the receive slab.
  */
+
+import type { FabricContext } from '../boundary/fabric-context.ts';
+import { Incoming } from '../boundary/incoming/incoming.ts';
 import { CodecError } from '../codec/error.ts';
 import type { MessageType } from '../codec/types.ts';
 import { decodeResponseMetadata, metadataFault, type ResponseMetadata } from '../core/metadata-wire.ts';
-import type { FabricContext } from '../lane/fabric-context.ts';
-import { Incoming } from '../lane/incoming.ts';
-import { Ev, receiveSlab } from '../native.ts';
+import { Ev, receiveSlab } from '../native/native.ts';
 import { PartHeader, PartKind, packedLengthBytes, partHeaderBytes } from './part-header.ts';
 import { type CopiedMessage, type Reader, type StreamMemory, streamMemory } from './stream-memory.ts';
 import type { ReceivedPart } from './stream-reader.ts';

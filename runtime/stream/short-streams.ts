@@ -4,8 +4,8 @@
  * encodes a message, so hundreds of streams that wait would otherwise take the loop from everybody else with
  * each block that comes free. Both ends have one; on the JS thread of their session.
  */
-import type { SlotWaiter } from '../lane/after-batch.ts';
-import type { FabricContext } from '../lane/fabric-context.ts';
+import type { SlotWaiter } from '../boundary/after-batch.ts';
+import type { FabricContext } from '../boundary/fabric-context.ts';
 
 /** What of a context is used. */
 export interface MemorySource extends Pick<FabricContext, 'awaitMemory'> {

@@ -5,9 +5,9 @@
  * and wait for it for ever. So what streams keep of it ends where the next message, theirs or another's,
  * would find no room. Used where parts are decoded and read, on the JS thread of the context.
  */
-import { contextOptions } from '../lane/contexts.ts';
-import type { FabricContext } from '../lane/fabric-context.ts';
-import type { NativeContext } from '../native.ts';
+import { contextOptions } from '../boundary/contexts.ts';
+import type { FabricContext } from '../boundary/fabric-context.ts';
+import type { NativeContext } from '../native/native.ts';
 
 /**
  * Of the arena: what requests that a server fetches may take (`memory/arena.h`), and what of that is left for

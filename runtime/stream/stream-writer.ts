@@ -4,12 +4,12 @@
  * thread of its session.
  */
 
+import { packedBytes } from '../boundary/outgoing/plain-types.ts';
+import type { Target } from '../boundary/outgoing/submission.ts';
 import { encodeMeasured } from '../codec/measured.ts';
 import { Sink } from '../codec/memory/sink.ts';
 import type { MessageType } from '../codec/types.ts';
 import { type Lengths, lengthsOf } from '../core/lengths.ts';
-import { packedBytes } from '../lane/plain-types.ts';
-import type { Target } from '../lane/submission.ts';
 import { streamPackedBytes } from '../limits.ts';
 import { PartFlag, packedLengthBytes, partHeaderBytes } from './part-header.ts';
 import { atTurnEnd } from './turn-end.ts';

@@ -6,7 +6,7 @@
  */
 import { Duplex } from 'node:stream';
 import type { MessagePort } from 'node:worker_threads';
-import type { HandoffRefusals } from '../control/handoff.ts';
+import type { HandoffRefusals } from '../control/socket/handoff.ts';
 import type { Verified } from '../core/peer.ts';
 
 /** Of the socket, for limits, logs and the choice of device. */

@@ -3,8 +3,8 @@
  * behind them is in worker-group.ts.
  */
 
-import type { ServerTls, TlsSource } from '../control/tls-options.ts';
-import type { SocketFile } from '../control/unix-path.ts';
+import type { SocketFile } from '../control/socket/unix-path.ts';
+import type { ServerTls, TlsSource } from '../control/tls/tls-options.ts';
 
 export interface WorkersOptions {
   /** As for `server.listen`: `host:port`, `[ipv6]:port` or `unix:/path`. */

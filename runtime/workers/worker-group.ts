@@ -6,11 +6,11 @@
 
 import type { Socket } from 'node:net';
 import { availableParallelism } from 'node:os';
-import { parseAddress } from '../control/address.ts';
-import { FirstWords } from '../control/first-words.ts';
-import { Listener } from '../control/listener.ts';
-import { TlsAcceptor } from '../control/tls-server.ts';
-import { socketRules } from '../control/unix-path.ts';
+import { parseAddress } from '../control/socket/address.ts';
+import { FirstWords } from '../control/socket/first-words.ts';
+import { Listener } from '../control/socket/listener.ts';
+import { socketRules } from '../control/socket/unix-path.ts';
+import { TlsAcceptor } from '../control/tls/tls-server.ts';
 import { LimitedLog, type Log, logged, warn } from '../core/log.ts';
 import { checkedOptions, checkedTimeMs, checkNames, type OptionRules } from '../core/options.ts';
 import { inRoot } from '../core/scopes.ts';

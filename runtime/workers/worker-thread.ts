@@ -5,9 +5,9 @@
 import type { Socket } from 'node:net';
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads';
 import { clockMs } from '../clock.ts';
-import { tlsSecretOf } from '../control/binding.ts';
-import { handoffRefusals } from '../control/handoff.ts';
+import { tlsSecretOf } from '../control/handshake/binding.ts';
 import { verifiedOf } from '../control/peer-identity.ts';
+import { handoffRefusals } from '../control/socket/handoff.ts';
 import { closeTimeoutMs, workerRestartMs, workerStartTimeoutMs } from '../limits.ts';
 import { portKey, type ToMain, type ToWorker } from './messages.ts';
 import { PortDuplex } from './port-duplex.ts';

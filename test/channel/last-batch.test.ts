@@ -6,9 +6,9 @@
  */
 import { type CallOptions, type Client, createClient } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { ClientSession } from '../../runtime/client/client-session.ts';
-import { acquireContext, releaseContext } from '../../runtime/lane/contexts.ts';
-import type { FabricContext } from '../../runtime/lane/fabric-context.ts';
+import { acquireContext, releaseContext } from '../../runtime/boundary/contexts.ts';
+import type { FabricContext } from '../../runtime/boundary/fabric-context.ts';
+import { ClientSession } from '../../runtime/client/session/client-session.ts';
 import { type ItemInit, StreamsDefinition } from '../stream/gen/stream.rdma.ts';
 import { collect, openStreams, type StreamWorld } from '../stream/stream-world.ts';
 import { caught, turn } from './bed.ts';

@@ -4,11 +4,11 @@
  */
 import { Metadata, RpcError, Status, type StatusCode } from 'rdma-rpc';
 import { expect, test } from 'vitest';
+import { hedgingPolicy, retryPolicy } from '../../runtime/client/call/repeat.ts';
 import { hedged } from '../../runtime/client/connections/hedging.ts';
 import { Pauses } from '../../runtime/client/connections/pauses.ts';
 import { mayRepeat, type Repeatable } from '../../runtime/client/connections/retry.ts';
 import { RetryBudget } from '../../runtime/client/connections/retry-budget.ts';
-import { hedgingPolicy, retryPolicy } from '../../runtime/client/repeat.ts';
 import { pushback } from '../../runtime/core/errors/pushback.ts';
 import { BlockLease, leaseOf, setLease } from '../../runtime/core/lease.ts';
 import { FakeNative } from '../runtime/fake-native.ts';

@@ -6,7 +6,7 @@ import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { devicesText } from '../../cli/machine/devices.ts';
-import type { VerbsReport } from '../../runtime/native.ts';
+import type { VerbsReport } from '../../runtime/native/native.ts';
 import { device } from './scripted-machine.ts';
 
 const none: VerbsReport = { whyNone: 'verbs is off: no RDMA device', whyNoCm: '', memlock: '', devices: [] };

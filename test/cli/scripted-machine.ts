@@ -4,7 +4,7 @@
  */
 import type { Facts } from '../../cli/machine/facts.ts';
 import type { Machine } from '../../cli/machine/machine.ts';
-import type { VerbsCapabilities, VerbsDevice, VerbsPort } from '../../runtime/native.ts';
+import type { VerbsCapabilities, VerbsDevice, VerbsPort } from '../../runtime/native/native.ts';
 
 type Files = Readonly<Record<string, string>>;
 

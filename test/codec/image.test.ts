@@ -6,9 +6,9 @@
 import fc from 'fast-check';
 import { CodecError, Sink, Source } from 'rdma-rpc/codec';
 import { describe, expect, test } from 'vitest';
+import { ImageLayout, planImage } from '../../runtime/boundary/outgoing/image-layout.ts';
 import { encodeMeasured } from '../../runtime/codec/measured.ts';
 import { Image, imagePlace, imageTableBytes } from '../../runtime/codec/memory/image.ts';
-import { ImageLayout, planImage } from '../../runtime/lane/image-layout.ts';
 import { msgpackType } from '../../runtime/msgpack/index.ts';
 import { Extendable, Everything as Proto2 } from '../codegen/gen/proto2.rdma.ts';
 import { runs } from '../extent.ts';

@@ -1,6 +1,6 @@
 /** Counters of several contexts as those of one thread or process: sums, and of longest times the longest. */
 import { expect, test } from 'vitest';
-import { addStats, type Stats } from '../../runtime/native-stats.ts';
+import { addStats, type Stats } from '../../runtime/native/stats.ts';
 
 test.each<[string, Partial<Stats>[], Partial<Stats>]>([
   ['none', [], {}],

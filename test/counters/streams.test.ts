@@ -5,8 +5,8 @@
 import { createClient, leaseOf } from 'rdma-rpc';
 import { readCounters } from 'rdma-rpc/counters';
 import { afterEach, describe, expect, test } from 'vitest';
-import { openContexts } from '../../runtime/lane/contexts.ts';
-import { addStats, type Stats } from '../../runtime/native.ts';
+import { openContexts } from '../../runtime/boundary/contexts.ts';
+import { addStats, type Stats } from '../../runtime/native/native.ts';
 import { ways } from '../runtime/world.ts';
 import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
 import { caught, collect, openStreams, type StreamWorld } from '../stream/stream-world.ts';

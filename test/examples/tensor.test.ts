@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { callVision } from '../../examples/tensor/calls.ts';
 import { VisionDefinition } from '../../examples/tensor/gen/tensor.rdma.ts';
 import { visionHandlers } from '../../examples/tensor/service.ts';
-import { loadNative } from '../../runtime/native.ts';
+import { loadNative } from '../../runtime/native/native.ts';
 import { openPair, pairWays } from '../runtime/pair.ts';
 
 test.each(pairWays)(

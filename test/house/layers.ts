@@ -24,42 +24,38 @@ function part(folder: string, below: string, files: string): LayerRule {
 }
 
 export const typescriptLayers: readonly LayerRule[] = [
+  { files: /^runtime\/(clock|fabrics|limits|security-levels)\.ts$/, mayUse: /^$/ },
   {
-    files:
-      /^runtime\/(clock|collector|event-row|fabrics|limits|native-remedy|native-sockets|native-stats|native-words|security-levels|verbs-report)\.ts$/,
+    files: /^runtime\/native\/(collector|event-row|remedy|sockets|stats|words|verbs-report)\.ts$/,
     mayUse: /^$/,
   },
-  {
-    files: /^runtime\/(native|js-runtime|addon-path)\.ts$/,
-    mayUse:
-      /^runtime\/(clock|collector|fabrics|native|addon-path|js-runtime|native-remedy|native-sockets|native-stats|native-words|verbs-report)\.ts$/,
-  },
+  part('native', '', 'clock fabrics'),
   // What client and server share, from below; neither of the two knows the other.
   part('codec', '', ''),
-  part('core', 'codec', 'clock limits native'),
-  part('lane', 'core codec', 'clock event-row fabrics limits native'),
-  part('control', 'lane core codec', 'clock fabrics limits native security-levels'),
-  part('stream', 'lane core codec', 'limits native'),
-  part('client', 'stream control lane core codec', 'clock fabrics limits native'),
-  part('server', 'stream control lane core codec', 'clock fabrics limits native'),
+  part('core', 'codec', 'clock limits native/native'),
+  part('boundary', 'core codec', 'clock native/event-row fabrics limits native/native'),
+  part('control', 'boundary core codec', 'clock fabrics limits native/native security-levels'),
+  part('stream', 'boundary core codec', 'limits native/native'),
+  part('client', 'stream control boundary core codec', 'clock fabrics limits native/native'),
+  part('server', 'stream control boundary core codec', 'clock fabrics limits native/native'),
   // Entry points of their own, which know no more than what they are for.
-  part('counters', '', 'clock event-row native-stats security-levels'),
+  part('counters', '', 'clock native/event-row native/stats security-levels'),
   part('details', 'codec', ''),
   part('msgpack', 'codec', 'limits'),
   part('tensor', 'codec', ''),
   part('adapters/validate', 'details core codec', ''),
-  part('adapters/telemetry', 'counters control core', 'clock native'),
-  part('adapters/connect', 'client core codec', 'clock collector limits native'),
+  part('adapters/telemetry', 'counters control core', 'clock native/native'),
+  part('adapters/connect', 'client core codec', 'clock native/collector limits native/native'),
   part('services', 'server control core codec', 'clock limits'),
   part('workers', 'server control core', 'clock limits'),
   // Both sides at once: nothing else is built on these.
   part('adapters/grpc', 'client server core codec', ''),
   part('identity/spiffe', 'adapters/grpc client control core codec', 'clock'),
   part('identity/kubernetes', 'client server core', ''),
-  part('reverse', 'client server stream lane core codec', 'clock limits native'),
+  part('reverse', 'client server stream boundary core codec', 'clock limits native/native'),
   {
     files: /^runtime\/(index|in-process)\.ts$/,
-    mayUse: /^runtime\/((client|server|control|core|codec)\/|(fabrics|native|in-process)\.ts$)/,
+    mayUse: /^runtime\/((client|server|control|core|codec)\/|(fabrics|native\/native|in-process)\.ts$)/,
   },
   { files: /^codegen\//, mayUse: /^codegen\/|^runtime\/codec\// },
   { files: /^cli\//, mayUse: /^(cli|codegen|runtime)\// },

@@ -9,7 +9,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { Worker } from 'node:worker_threads';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { EvKind, loadNative, type NativeOptions, Reason, SubOp, Use } from '../../runtime/native.ts';
+import { EvKind, loadNative, type NativeOptions, Reason, SubOp, Use } from '../../runtime/native/native.ts';
 import { runs } from '../extent.ts';
 import { until } from '../outcomes.ts';
 import { acceptor, Loopback } from './loopback.ts';

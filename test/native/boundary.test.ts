@@ -36,7 +36,7 @@ import {
   submitSinkOnly,
   Use,
   wholeMessage,
-} from '../../runtime/native.ts';
+} from '../../runtime/native/native.ts';
 
 test('both sides of the boundary have the same constants and limits', () => {
   const Flags = {

@@ -1,18 +1,18 @@
 /**
- * runtime/native.ts declares what the addon has, and the fake of the tests has the same: each member by name
- * and kind.
+ * runtime/native/native.ts declares what the addon has, and the fake of the tests has the same: each member
+ * by name and kind.
  */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
 import { expect, test } from 'vitest';
-import { nativeOptions } from '../../runtime/lane/contexts.ts';
-import { loadNative } from '../../runtime/native.ts';
+import { nativeOptions } from '../../runtime/boundary/contexts.ts';
+import { loadNative } from '../../runtime/native/native.ts';
 import { FakeNative } from '../runtime/fake-native.ts';
 
-/** The members of an interface of runtime/native.ts, and whether each must be there. */
+/** The members of an interface of runtime/native/native.ts, and whether each must be there. */
 function declared(name: string): { member: string; optional: boolean }[] {
-  const path = fileURLToPath(new URL('../../runtime/native.ts', import.meta.url));
+  const path = fileURLToPath(new URL('../../runtime/native/native.ts', import.meta.url));
   const source = ts.createSourceFile(path, readFileSync(path, 'utf8'), ts.ScriptTarget.Latest);
   const found = source.statements.find((each) => ts.isInterfaceDeclaration(each) && each.name.text === name);
   const members = (found as ts.InterfaceDeclaration | undefined)?.members ?? [];

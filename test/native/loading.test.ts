@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { lacking } from '../../cli/build-addon.ts';
-import { whyNoAddon } from '../../runtime/native-remedy.ts';
+import { whyNoAddon } from '../../runtime/native/remedy.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 

@@ -1,11 +1,11 @@
 /**
  * One native context whose client session talks to its own server session: the smallest thing that moves
- * calls through the addon, driven as runtime/native.ts says. Used by the tests of this folder and by the
- * processes and threads that they start.
+ * calls through the addon, driven as runtime/native/native.ts says. Used by the tests of this folder and by
+ * the processes and threads that they start.
  */
 import { once } from 'node:events';
 import { type AddressInfo, createServer as listen, type Server } from 'node:net';
-import { handOff } from '../../runtime/control/handoff.ts';
+import { handOff } from '../../runtime/control/socket/handoff.ts';
 import {
   briefSlots,
   Ctl,
@@ -18,7 +18,7 @@ import {
   Sub,
   SubOp,
   Use,
-} from '../../runtime/native.ts';
+} from '../../runtime/native/native.ts';
 
 export interface End {
   kind: number;

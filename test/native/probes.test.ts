@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { addonPath } from '../../runtime/addon-path.ts';
+import { addonPath } from '../../runtime/native/addon-path.ts';
 import { root } from '../house/tree.ts';
 import { needs } from '../needs.ts';
 

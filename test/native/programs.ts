@@ -4,7 +4,7 @@
  */
 import { once } from 'node:events';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
-import { Use } from '../../runtime/native.ts';
+import { Use } from '../../runtime/native/native.ts';
 import { Loopback } from './loopback.ts';
 
 const large = new Uint8Array(200_000).fill(7);

@@ -1,5 +1,5 @@
 /**
- * Bugs of runtime/client, lane, stream and codec, for main.mjs. `file` is the name alone: the one file of
+ * Bugs of runtime/client, boundary, stream and codec, for main.mjs. `file` is the name alone: the one file of
  * this name that has the text is meant, in whichever folder it lies. `caughtBy`: a file of tests and the name
  * of the test.
  */

@@ -6,7 +6,7 @@ import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { createServer, Status } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';
-import { loadNative } from '../../runtime/native.ts';
+import { loadNative } from '../../runtime/native/native.ts';
 import { littleLockedMemory, whyNotLittle } from './little-memory.ts';
 import {
   caught,

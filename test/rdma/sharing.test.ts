@@ -3,7 +3,7 @@ import { leaseOf, stats } from 'rdma-rpc';
 import { afterEach, expect, test } from 'vitest';
 import { feature } from '../../runtime/control/frames.ts';
 import * as limits from '../../runtime/limits.ts';
-import { loadNative } from '../../runtime/native.ts';
+import { loadNative } from '../../runtime/native/native.ts';
 import { wayWithout } from './older-peer.ts';
 import {
   begun,

@@ -12,7 +12,7 @@ import {
   Status,
 } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';
-import { CallExtras, type CallPlace } from '../../runtime/client/call-extras.ts';
+import { CallExtras, type CallPlace } from '../../runtime/client/session/call-extras.ts';
 import { listenLater } from '../../runtime/core/timeout-signals.ts';
 import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
 import { EchoDefinition } from './gen/echo.rdma.ts';

@@ -3,9 +3,9 @@
  * whatever another does.
  */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { FabricContext } from '../../runtime/boundary/fabric-context.ts';
 import { ChannelQueue, type QueueOwner } from '../../runtime/client/queue/channel-queue.ts';
-import { FabricContext } from '../../runtime/lane/fabric-context.ts';
-import { EvKind } from '../../runtime/native.ts';
+import { EvKind } from '../../runtime/native/native.ts';
 import { FakeNative } from './fake-native.ts';
 
 let native: FakeNative;

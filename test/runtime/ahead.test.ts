@@ -6,14 +6,16 @@ import { configure } from 'rdma-rpc';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { hostIdentity } from '../../runtime/control/host.ts';
 import type { Link } from '../../runtime/control/link.ts';
-import { EvKind } from '../../runtime/native.ts';
+import { EvKind } from '../../runtime/native/native.ts';
 import { RpcServer } from '../../runtime/server/server.ts';
 import { turn, until } from '../outcomes.ts';
 import { hello, linkTo } from './by-hand.ts';
 import { makes, native, natives } from './fake-loader.ts';
 import { FakeNative } from './fake-native.ts';
 
-vi.mock('../../runtime/native.ts', async (original) => (await import('./fake-loader.ts')).faked(original));
+vi.mock('../../runtime/native/native.ts', async (original) =>
+  (await import('./fake-loader.ts')).faked(original),
+);
 makes(() => new FakeNative());
 
 let server: RpcServer;

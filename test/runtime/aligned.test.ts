@@ -8,7 +8,7 @@ import { Method } from '../../runtime/codec/service/method.ts';
 import { methodId } from '../../runtime/codec/service/method-id.ts';
 import { allocBuffer, createClient, type HandlerContext, type Lease, RpcError } from '../../runtime/index.ts';
 import { defineService, method } from '../../runtime/msgpack/index.ts';
-import { loadNative } from '../../runtime/native.ts';
+import { loadNative } from '../../runtime/native/native.ts';
 import { Tree, type TreeInit } from '../codec/gen/everything.rdma.ts';
 import { openPair, type Pair, pairWays } from './pair.ts';
 

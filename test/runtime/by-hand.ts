@@ -1,9 +1,9 @@
 /** A client of which a test says each frame itself. For the tests of the server's handshake. */
 import { duplexPair } from 'node:stream';
 import { type Frame, magic, version } from '../../runtime/control/frames.ts';
+import type { LocalSide } from '../../runtime/control/handshake/session-setup.ts';
 import { hostIdentity } from '../../runtime/control/host.ts';
 import { Link } from '../../runtime/control/link.ts';
-import type { LocalSide } from '../../runtime/control/session-setup.ts';
 import type { RpcServer } from '../../runtime/server/server.ts';
 
 export const limits = { inflightMax: 4, streamsMax: 2, messageMaxBytes: 65536, slotBytes: 8192 } as const;

@@ -3,9 +3,9 @@
  * nobody else is looked at.
  */
 import { afterEach, expect, test } from 'vitest';
-import { CallDeadlines } from '../../runtime/client/call-deadlines.ts';
-import { CallRow } from '../../runtime/client/call-row.ts';
-import { deadlines } from '../../runtime/lane/deadlines.ts';
+import { deadlines } from '../../runtime/boundary/time/deadlines.ts';
+import { CallDeadlines } from '../../runtime/client/session/call-deadlines.ts';
+import { CallRow } from '../../runtime/client/session/call-row.ts';
 
 /** Of sessions that have been made here. */
 const made: Counted[] = [];

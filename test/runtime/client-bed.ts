@@ -2,14 +2,15 @@
  * A ClientSession on a scripted native side, with a count of how often each call settles: what tests of the
  * client's half stand on.
  */
-import { CallExtras, type CallWishes } from '../../runtime/client/call-extras.ts';
-import { clientMethod } from '../../runtime/client/client-method.ts';
-import { ClientSession } from '../../runtime/client/client-session.ts';
+
+import { FabricContext } from '../../runtime/boundary/fabric-context.ts';
+import { turnNow } from '../../runtime/boundary/time/deadlines.ts';
+import { clientMethod } from '../../runtime/client/call/client-method.ts';
 import type { Unsent } from '../../runtime/client/queue/unsent.ts';
+import { CallExtras, type CallWishes } from '../../runtime/client/session/call-extras.ts';
+import { ClientSession } from '../../runtime/client/session/client-session.ts';
 import type { Metadata } from '../../runtime/core/metadata.ts';
 import { encodeMetadata } from '../../runtime/core/metadata-wire.ts';
-import { turnNow } from '../../runtime/lane/deadlines.ts';
-import { FabricContext } from '../../runtime/lane/fabric-context.ts';
 import { FakeNative } from './fake-native.ts';
 import { EchoDefinition, EchoMessage, type EchoMessageInit } from './gen/echo.rdma.ts';
 

@@ -3,13 +3,13 @@
  * for how long.
  */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { CallDeadlines } from '../../runtime/client/call-deadlines.ts';
-import { CallExtras } from '../../runtime/client/call-extras.ts';
+import { blockMemory } from '../../runtime/boundary/outgoing/block-stamps.ts';
+import { CallDeadlines } from '../../runtime/client/session/call-deadlines.ts';
+import { CallExtras } from '../../runtime/client/session/call-extras.ts';
 import { BlockLease, leaseOf } from '../../runtime/core/lease.ts';
 import { encodeMetadata } from '../../runtime/core/metadata-wire.ts';
 import { Metadata, Status } from '../../runtime/index.ts';
-import { blockMemory } from '../../runtime/lane/block-stamps.ts';
-import { copiedMemory, EvKind, leasedMemory, Reason } from '../../runtime/native.ts';
+import { copiedMemory, EvKind, leasedMemory, Reason } from '../../runtime/native/native.ts';
 import { type BedOptions, ClientBed, extras, text } from './client-bed.ts';
 import { FakeNative } from './fake-native.ts';
 import { EchoMessage } from './gen/echo.rdma.ts';

@@ -3,11 +3,11 @@
  * once.
  */
 import { beforeEach, describe, expect, test } from 'vitest';
+import { deadlines } from '../../runtime/boundary/time/deadlines.ts';
 import { BlockLease } from '../../runtime/core/lease.ts';
 import { encodeMetadata } from '../../runtime/core/metadata-wire.ts';
 import { Metadata, type RpcError, Status } from '../../runtime/index.ts';
-import { deadlines } from '../../runtime/lane/deadlines.ts';
-import { EvKind, Held, Reason, SubOp } from '../../runtime/native.ts';
+import { EvKind, Held, Reason, SubOp } from '../../runtime/native/native.ts';
 import { type BedOptions, ClientBed, echo, extras, text } from './client-bed.ts';
 import { EchoMessage } from './gen/echo.rdma.ts';
 

@@ -4,8 +4,8 @@
  */
 import { createClient } from 'rdma-rpc';
 import { afterEach, expect, test, vi } from 'vitest';
+import { openContexts } from '../../runtime/boundary/contexts.ts';
 import { clockMs, wallMs } from '../../runtime/clock.ts';
-import { openContexts } from '../../runtime/lane/contexts.ts';
 import { EchoDefinition } from './gen/echo.rdma.ts';
 import { openWorld, type Way, type World } from './world.ts';
 

@@ -8,14 +8,16 @@ import { afterEach, describe, expect, test, vi } from 'vitest';
 import { ClientChannel } from '../../runtime/client/channel.ts';
 import type { ChannelOptions } from '../../runtime/client/channel-options.ts';
 import { encodeFrame } from '../../runtime/control/link.ts';
-import { EvKind } from '../../runtime/native.ts';
+import { EvKind } from '../../runtime/native/native.ts';
 import { RpcServer } from '../../runtime/server/server.ts';
 import { turn, until } from '../outcomes.ts';
 import { makes, native, natives } from './fake-loader.ts';
 import { FakeNative } from './fake-native.ts';
 import { EchoDefinition } from './gen/echo.rdma.ts';
 
-vi.mock('../../runtime/native.ts', async (original) => (await import('./fake-loader.ts')).faked(original));
+vi.mock('../../runtime/native/native.ts', async (original) =>
+  (await import('./fake-loader.ts')).faked(original),
+);
 makes(() => new FakeNative());
 
 let server: RpcServer;

@@ -3,14 +3,14 @@
  */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { contextLingerMs } from '../../runtime/limits.ts';
-import { EvKind, type VerbsOptions } from '../../runtime/native.ts';
+import { EvKind, type VerbsOptions } from '../../runtime/native/native.ts';
 import { FakeNative } from './fake-native.ts';
 
 /** The addresses of each device, the one that it takes by itself first. */
 const devices: Record<string, string[]> = { rxe0: ['10.0.0.1', '10.0.1.1'] };
 let opened: (FakeNative & { path: string })[] = [];
 
-vi.mock('../../runtime/native.ts', async (original) => ({
+vi.mock('../../runtime/native/native.ts', async (original) => ({
   ...(await original<object>()),
   loadNative: () => ({
     createContext: ({ verbs }: { verbs: VerbsOptions }) => {
@@ -24,7 +24,7 @@ vi.mock('../../runtime/native.ts', async (original) => ({
 }));
 
 const { acquireContext, acquireOwnContext, openContexts, releaseContext, setContextOptions } = await import(
-  '../../runtime/lane/contexts.ts'
+  '../../runtime/boundary/contexts.ts'
 );
 const device = 'rxe0';
 const of = (address?: string) =>

@@ -7,7 +7,7 @@ import { runInNewContext } from 'node:vm';
 import { MessageChannel } from 'node:worker_threads';
 import { createClient, leaseOf, RpcError } from 'rdma-rpc';
 import { describe, expect, test } from 'vitest';
-import { openContexts } from '../../runtime/lane/contexts.ts';
+import { openContexts } from '../../runtime/boundary/contexts.ts';
 import { defineService, method } from '../../runtime/msgpack/index.ts';
 import { until } from '../outcomes.ts';
 import { EchoDefinition, EchoMessage } from './gen/echo.rdma.ts';

@@ -21,12 +21,12 @@ import {
   stats,
 } from 'rdma-rpc';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { ownAddress } from '../../runtime/control/address.ts';
 import { type FabricPlan, fabricPlan, fabricRules } from '../../runtime/control/fabric-options.ts';
 import { whyNotReached } from '../../runtime/control/host.ts';
+import { ownAddress } from '../../runtime/control/socket/address.ts';
 import { whyNoDevice } from '../../runtime/control/verbs-devices.ts';
 import { checkedOptions } from '../../runtime/core/options.ts';
-import type { VerbsDevice, VerbsReport } from '../../runtime/native.ts';
+import type { VerbsDevice, VerbsReport } from '../../runtime/native/native.ts';
 import { turn, until } from '../outcomes.ts';
 import { EchoDefinition } from './gen/echo.rdma.ts';
 

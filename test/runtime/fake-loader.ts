@@ -1,9 +1,9 @@
 /**
  * In place of the addon's loader: contexts that a test scripts, one for each fabric. For tests in which
- * client and server have a native side each, `vi.mock('../../runtime/native.ts', faked)`; `makes()` first of
- * all, since the scripted side itself needs what is being mocked.
+ * client and server have a native side each, `vi.mock('../../runtime/native/native.ts', faked)`; `makes()`
+ * first of all, since the scripted side itself needs what is being mocked.
  */
-import type { NativeOptions } from '../../runtime/native.ts';
+import type { NativeOptions } from '../../runtime/native/native.ts';
 import type { FakeNative } from './fake-native.ts';
 
 let make: (() => FakeNative) | undefined;

@@ -1,7 +1,7 @@
 /**
- * A NativeContext made of arrays: keeps the contract of runtime/native.ts, carries nothing anywhere. Tests
- * look at what was submitted and say which events come, in any order; `deliver` enters the runtime as native
- * code does.
+ * A NativeContext made of arrays: keeps the contract of runtime/native/native.ts, carries nothing anywhere.
+ * Tests look at what was submitted and say which events come, in any order; `deliver` enters the runtime as
+ * native code does.
  */
 import { clockMs } from '../../runtime/clock.ts';
 import { piecesMax, sessionPlaces } from '../../runtime/limits.ts';
@@ -19,7 +19,7 @@ import {
   Slots,
   type Stats,
   Sub,
-} from '../../runtime/native.ts';
+} from '../../runtime/native/native.ts';
 import type { FakeEvent, FakeOptions, Submitted } from './fake-events.ts';
 
 const piecesIn = (words: Int32Array, count: number): Int32Array[] =>

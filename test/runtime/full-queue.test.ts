@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createChannel, createClient, createServer } from 'rdma-rpc';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { loadNative } from '../../runtime/native.ts';
+import { loadNative } from '../../runtime/native/native.ts';
 import { caught } from '../outcomes.ts';
 import { EchoDefinition } from './gen/echo.rdma.ts';
 

@@ -2,9 +2,9 @@
 import { getEventListeners, once } from 'node:events';
 import { createServer } from 'node:net';
 import { expect, test } from 'vitest';
-import { CallGuard } from '../../runtime/client/call-guard.ts';
-import { parseAddress } from '../../runtime/control/address.ts';
-import { socketDial } from '../../runtime/control/dial.ts';
+import { CallGuard } from '../../runtime/client/call/call-guard.ts';
+import { parseAddress } from '../../runtime/control/socket/address.ts';
+import { socketDial } from '../../runtime/control/socket/dial.ts';
 
 test('an attempt whose signal has fired already does not connect', async () => {
   let came = 0;

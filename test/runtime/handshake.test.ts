@@ -15,11 +15,11 @@ import {
   stats,
 } from 'rdma-rpc';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { ClientHandshake } from '../../runtime/control/client-handshake.ts';
+import { acquireContext, releaseContext, setContextOptions } from '../../runtime/boundary/contexts.ts';
 import { type Frame, ownFeatures, version } from '../../runtime/control/frames.ts';
+import { ClientHandshake } from '../../runtime/control/handshake/client-handshake.ts';
+import { discardSession, prepareSession } from '../../runtime/control/handshake/session-setup.ts';
 import { encodeFrame, Link } from '../../runtime/control/link.ts';
-import { discardSession, prepareSession } from '../../runtime/control/session-setup.ts';
-import { acquireContext, releaseContext, setContextOptions } from '../../runtime/lane/contexts.ts';
 import { RpcServer } from '../../runtime/server/server.ts';
 import { turn, until } from '../outcomes.ts';
 import { hello, limits, linkTo, side } from './by-hand.ts';

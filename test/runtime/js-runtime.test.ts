@@ -1,6 +1,6 @@
 /** Which JS runtime gets which pump, and which is refused. */
 import { describe, expect, test } from 'vitest';
-import { contextNeeds } from '../../runtime/js-runtime.ts';
+import { contextNeeds } from '../../runtime/native/js-runtime.ts';
 
 const versions = (more: object) => ({ ...process.versions, ...more }) as NodeJS.ProcessVersions;
 

@@ -1,6 +1,6 @@
 /** Which trace files stay when sessions fail again and again: strangers use up none of the others. */
 import { expect, test } from 'vitest';
-import { KeptTraces } from '../../runtime/lane/kept-traces.ts';
+import { KeptTraces } from '../../runtime/boundary/traces/kept-traces.ts';
 import { traceFilesMax, tracePauseMs } from '../../runtime/limits.ts';
 
 /** Files after these failures, each so many ms after the one before. */

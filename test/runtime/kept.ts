@@ -3,9 +3,9 @@
  * released, everything is back where it began. For tests that end with it. Registered buffers are no leak as
  * long as native code has them registered.
  */
-import { contextStats, openContexts, peekContext } from '../../runtime/lane/contexts.ts';
-import type { FabricContext } from '../../runtime/lane/fabric-context.ts';
-import { Ctl, type NativeOptions } from '../../runtime/native.ts';
+import { contextStats, openContexts, peekContext } from '../../runtime/boundary/contexts.ts';
+import type { FabricContext } from '../../runtime/boundary/fabric-context.ts';
+import { Ctl, type NativeOptions } from '../../runtime/native/native.ts';
 
 export type Kept = Readonly<Record<string, number>>;
 

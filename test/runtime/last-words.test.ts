@@ -4,7 +4,7 @@
  */
 import { type Channel, createChannel, createClient, createServer, type RpcError, Status } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { EvKind, Held, Reason } from '../../runtime/native.ts';
+import { EvKind, Held, Reason } from '../../runtime/native/native.ts';
 import { ServerConnection } from '../../runtime/server/server-connection.ts';
 import { caught, turn, until } from '../outcomes.ts';
 import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';

@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from 'vitest';
 import { BlockLease, leaseOf, setLease } from '../../runtime/core/lease.ts';
-import type { NativeContext } from '../../runtime/native.ts';
+import type { NativeContext } from '../../runtime/native/native.ts';
 
 function lease(): BlockLease {
   return new BlockLease({} as NativeContext, 1, new ArrayBuffer(8), 0, 8);

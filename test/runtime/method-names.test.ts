@@ -3,7 +3,7 @@
  * program makes.
  */
 import { expect, test } from 'vitest';
-import { noteMethod, onMethodNames } from '../../runtime/lane/method-names.ts';
+import { noteMethod, onMethodNames } from '../../runtime/boundary/traces/method-names.ts';
 
 test('those that were there and those that come are told once each, up to 8,192', () => {
   const early: number[] = [];

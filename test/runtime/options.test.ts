@@ -1,6 +1,7 @@
 /** What users type: options and addresses, with errors that name the option and the way out. */
 import { describe, expect, test } from 'vitest';
-import { formatAddress, parseAddress } from '../../runtime/control/address.ts';
+import { nativeOptions } from '../../runtime/boundary/contexts.ts';
+import { formatAddress, parseAddress } from '../../runtime/control/socket/address.ts';
 import { nearest } from '../../runtime/core/nearest.ts';
 import {
   configure,
@@ -9,7 +10,6 @@ import {
   createInProcessChannel,
   createServer,
 } from '../../runtime/index.ts';
-import { nativeOptions } from '../../runtime/lane/contexts.ts';
 import { shmSlotBytes } from '../../runtime/limits.ts';
 import { EchoDefinition } from './gen/echo.rdma.ts';
 

@@ -1,7 +1,7 @@
 /** What a session may send to a peer: each by the feature bit of its own, which an older peer has not. */
 import { expect, test } from 'vitest';
 import { feature, ownFeatures } from '../../runtime/control/frames.ts';
-import { peerTakes } from '../../runtime/control/session-setup.ts';
+import { peerTakes } from '../../runtime/control/handshake/session-setup.ts';
 
 const all = ~0 >>> 0;
 

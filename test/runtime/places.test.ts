@@ -6,9 +6,9 @@
 import { duplexPair } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { replaceClock } from '../../runtime/clock.ts';
+import { Places } from '../../runtime/control/handshake/places.ts';
+import { Silent } from '../../runtime/control/handshake/silent.ts';
 import { Link } from '../../runtime/control/link.ts';
-import { Places } from '../../runtime/control/places.ts';
-import { Silent } from '../../runtime/control/silent.ts';
 import { pushback } from '../../runtime/core/errors/pushback.ts';
 import type { RpcError } from '../../runtime/core/errors/rpc-error.ts';
 import {

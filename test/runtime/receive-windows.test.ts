@@ -1,5 +1,5 @@
 /**
- * Messages in each receive slot of a session, which JS reads through windows (native-words.ts,
+ * Messages in each receive slot of a session, which JS reads through windows (runtime/native/words.ts,
  * `receiveWindow`): more than there are slots, one after the other and many at once, both ways, with their
  * metadata.
  */

@@ -4,7 +4,7 @@
  */
 import { createChannel, createClient, createServer, leaseOf } from 'rdma-rpc';
 import { expect, test, vi } from 'vitest';
-import { peekContext } from '../../runtime/lane/contexts.ts';
+import { peekContext } from '../../runtime/boundary/contexts.ts';
 import { EchoDefinition } from './gen/echo.rdma.ts';
 import { keptOn, nothingKept } from './kept.ts';
 import { socketPath } from './world.ts';

@@ -1,6 +1,6 @@
 /** Large messages under way: found by their tokens, whatever else is there. */
 import { describe, expect, test } from 'vitest';
-import { type Entry, Sending } from '../../runtime/lane/sending.ts';
+import { type Entry, Sending } from '../../runtime/boundary/outgoing/sending.ts';
 
 class Message implements Entry<Message> {
   token = 0;

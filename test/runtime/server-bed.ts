@@ -1,8 +1,9 @@
 /** A server session on a scripted native side, for the tests of what it does with requests. */
+
+import { FabricContext } from '../../runtime/boundary/fabric-context.ts';
 import { KnownPeer } from '../../runtime/core/peer.ts';
 import { type Handlers, type Interceptor, Status } from '../../runtime/index.ts';
-import { FabricContext } from '../../runtime/lane/fabric-context.ts';
-import { EvKind, notRun } from '../../runtime/native.ts';
+import { EvKind, notRun } from '../../runtime/native/native.ts';
 import { HandlerTable } from '../../runtime/server/handlers.ts';
 import { Load } from '../../runtime/server/load.ts';
 import { ServerSession } from '../../runtime/server/server-session.ts';

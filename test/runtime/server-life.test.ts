@@ -12,10 +12,10 @@ import {
   stats,
 } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { clientMethod } from '../../runtime/client/client-method.ts';
-import { ClientSession } from '../../runtime/client/client-session.ts';
+import { clientMethod } from '../../runtime/client/call/client-method.ts';
+import { ClientSession } from '../../runtime/client/session/client-session.ts';
 import { replaceClock } from '../../runtime/clock.ts';
-import { ClientHandshake } from '../../runtime/control/client-handshake.ts';
+import { ClientHandshake } from '../../runtime/control/handshake/client-handshake.ts';
 import { Link } from '../../runtime/control/link.ts';
 import { LimitedLog } from '../../runtime/core/log.ts';
 import * as limits from '../../runtime/limits.ts';

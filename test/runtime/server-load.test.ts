@@ -4,7 +4,7 @@
  */
 import { Status } from 'rdma-rpc';
 import { describe, expect, test } from 'vitest';
-import { EvKind } from '../../runtime/native.ts';
+import { EvKind } from '../../runtime/native/native.ts';
 import type { FakeNative } from './fake-native.ts';
 import { type BedOptions, type EchoHandlers, request, ServerBed } from './server-bed.ts';
 

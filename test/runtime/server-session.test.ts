@@ -3,10 +3,10 @@
  * back.
  */
 import { beforeEach, describe, expect, test } from 'vitest';
+import { deadlines } from '../../runtime/boundary/time/deadlines.ts';
 import { decodeMetadata, encodeMetadata } from '../../runtime/core/metadata-wire.ts';
 import { type HandlerContext, leaseOf, Metadata, RpcError, Status } from '../../runtime/index.ts';
-import { deadlines } from '../../runtime/lane/deadlines.ts';
-import { EvKind, Reason, SubOp } from '../../runtime/native.ts';
+import { EvKind, Reason, SubOp } from '../../runtime/native/native.ts';
 import type { FakeEvent } from './fake-events.ts';
 import type { FakeNative } from './fake-native.ts';
 import { EchoDefinition, EchoMessage } from './gen/echo.rdma.ts';

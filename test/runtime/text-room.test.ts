@@ -3,8 +3,8 @@
  * side.
  */
 import { beforeEach, describe, expect, test } from 'vitest';
-import { blockMemory } from '../../runtime/lane/block-stamps.ts';
-import { Reason } from '../../runtime/native.ts';
+import { blockMemory } from '../../runtime/boundary/outgoing/block-stamps.ts';
+import { Reason } from '../../runtime/native/native.ts';
 import { ClientBed } from './client-bed.ts';
 import { EchoMessage } from './gen/echo.rdma.ts';
 

@@ -4,7 +4,7 @@
  */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { TimerWheel } from '../../runtime/lane/timer-wheel.ts';
+import { TimerWheel } from '../../runtime/boundary/time/timer-wheel.ts';
 import { wheelSlots, wheelTickMs } from '../../runtime/limits.ts';
 
 const turnMs = wheelSlots * wheelTickMs;

@@ -5,7 +5,7 @@
 import { createChannel, createClient, createServer, Status } from 'rdma-rpc';
 import { expect, test, vi } from 'vitest';
 import { type Fabric, type FabricRow, fabricNames, fabrics } from '../../runtime/fabrics.ts';
-import { loadNative } from '../../runtime/native.ts';
+import { loadNative } from '../../runtime/native/native.ts';
 import { EchoDefinition } from './gen/echo.rdma.ts';
 import { socketPath } from './world.ts';
 

@@ -22,8 +22,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { Listener } from '../../runtime/control/listener.ts';
-import { isBound } from '../../runtime/control/unix-path.ts';
+import { Listener } from '../../runtime/control/socket/listener.ts';
+import { isBound } from '../../runtime/control/socket/unix-path.ts';
 
 let folder = '';
 let path = '';

@@ -1,7 +1,7 @@
 /** Where values go that are copied out of messages: on 64 bytes, in memory that they share up to 32 KiB. */
 import { describe, expect, it } from 'vitest';
-import { copyValue } from '../../runtime/lane/value-memory.ts';
-import { loadNative } from '../../runtime/native.ts';
+import { copyValue } from '../../runtime/boundary/incoming/value-memory.ts';
+import { loadNative } from '../../runtime/native/native.ts';
 
 const from = Uint8Array.from({ length: 64 * 1024 }, (_, i) => i * 7);
 const twice = (bytes: number): [Uint8Array, Uint8Array] => [

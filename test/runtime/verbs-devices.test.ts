@@ -8,7 +8,7 @@ import { whyNoVerbs } from '../../runtime/control/verbs-devices.ts';
 
 let asked = 0;
 let devices: { name: string; whyNot: string }[] = [];
-vi.mock('../../runtime/native.ts', async (original) => ({
+vi.mock('../../runtime/native/native.ts', async (original) => ({
   ...(await original<object>()),
   loadNative: () => ({
     verbsDevices: () => {

@@ -1,8 +1,8 @@
 /** The queue of calls that wait for a connection or a slot, while the call at its head is being started. */
 import { describe, expect, test } from 'vitest';
-import { CallExtras } from '../../runtime/client/call-extras.ts';
+import { deadlines } from '../../runtime/boundary/time/deadlines.ts';
 import { WaitingCall, WaitingCalls } from '../../runtime/client/queue/waiting-calls.ts';
-import { deadlines } from '../../runtime/lane/deadlines.ts';
+import { CallExtras } from '../../runtime/client/session/call-extras.ts';
 import { echo } from './client-bed.ts';
 
 const nothing = () => undefined;

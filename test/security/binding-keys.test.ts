@@ -4,7 +4,7 @@
  */
 import { hkdfSync, randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { Binding, hkdf } from '../../runtime/control/binding.ts';
+import { Binding, hkdf } from '../../runtime/control/handshake/binding.ts';
 
 describe('keys', () => {
   // Made from WIRE.md by another program (Python's hmac): two sides that are built from one source agree on

@@ -7,18 +7,18 @@ import { connect, type Socket } from 'node:net';
 import { createServer as listenSecure, connect as secureConnect, type TLSSocket } from 'node:tls';
 import { type ChannelOptions, createInProcessChannel, type ServerOptions, Status, stats } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';
+import { type Attach, type Attached, type Frame, feature, version } from '../../runtime/control/frames.ts';
 import {
   bindingOf as agreedOf,
   Binding,
   type BoundAttempt,
   bindingOffer,
   tlsSecretOf,
-} from '../../runtime/control/binding.ts';
-import { type Attach, type Attached, type Frame, feature, version } from '../../runtime/control/frames.ts';
-import { greetingBytes, greetingMagic } from '../../runtime/control/handoff.ts';
+} from '../../runtime/control/handshake/binding.ts';
+import { discardSession, prepareSession } from '../../runtime/control/handshake/session-setup.ts';
 import { hostIdentity } from '../../runtime/control/host.ts';
 import { Link } from '../../runtime/control/link.ts';
-import { discardSession, prepareSession } from '../../runtime/control/session-setup.ts';
+import { greetingBytes, greetingMagic } from '../../runtime/control/socket/handoff.ts';
 import { caught, until } from '../outcomes.ts';
 import { hello, limits, side } from '../runtime/by-hand.ts';
 import { Authority, pems } from './certificates.ts';

@@ -16,7 +16,7 @@ import {
   tlsFiles,
 } from 'rdma-rpc';
 import { describe, expect, test } from 'vitest';
-import { readPsk } from '../../runtime/control/psk.ts';
+import { readPsk } from '../../runtime/control/tls/psk.ts';
 import { caught, until } from '../outcomes.ts';
 import { Authority } from './certificates.ts';
 import { ends, reach, serve as served } from './ends.ts';

@@ -12,9 +12,9 @@ import {
   Status,
 } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';
-import { commonCipher } from '../../runtime/control/binding.ts';
-import { greetingBytes, greetingMagic } from '../../runtime/control/handoff.ts';
-import { loadNative } from '../../runtime/native.ts';
+import { commonCipher } from '../../runtime/control/handshake/binding.ts';
+import { greetingBytes, greetingMagic } from '../../runtime/control/socket/handoff.ts';
+import { loadNative } from '../../runtime/native/native.ts';
 import { caught, until } from '../outcomes.ts';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
 import { Authority, pems } from './certificates.ts';

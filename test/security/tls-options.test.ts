@@ -9,7 +9,7 @@ import { join, resolve } from 'node:path';
 import { type ChannelTls, createChannel, createServer, type ServerTls, tlsFiles } from 'rdma-rpc';
 import { serveWorkers } from 'rdma-rpc/workers';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { identityOf } from '../../runtime/control/certificate.ts';
+import { identityOf } from '../../runtime/control/tls/certificate.ts';
 import { Authority, pems } from './certificates.ts';
 
 const authority = new Authority();

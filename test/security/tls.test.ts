@@ -3,7 +3,7 @@ import { connect, createServer as listen } from 'node:net';
 import { connect as secureConnect, TLSSocket } from 'node:tls';
 import { type ChannelTls, type ServerTls, Status, stats } from 'rdma-rpc';
 import { describe, expect, test, vi } from 'vitest';
-import { greetingBytes, greetingMagic } from '../../runtime/control/handoff.ts';
+import { greetingBytes, greetingMagic } from '../../runtime/control/socket/handoff.ts';
 import { caught, until } from '../outcomes.ts';
 import { Authority, type Issued, pems } from './certificates.ts';
 import { reach } from './ends.ts';

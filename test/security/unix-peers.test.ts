@@ -17,13 +17,13 @@ import {
   stats,
 } from 'rdma-rpc';
 import { describe, expect, test } from 'vitest';
-import { parseAddress } from '../../runtime/control/address.ts';
-import { socketDial } from '../../runtime/control/dial.ts';
 import { type Frame, magic, ownFeatures, version } from '../../runtime/control/frames.ts';
 import { hostIdentity } from '../../runtime/control/host.ts';
 import { decodeFrame, encodeFrame } from '../../runtime/control/link.ts';
 import { knownOf } from '../../runtime/control/peer-identity.ts';
-import { UnixPath } from '../../runtime/control/unix-path.ts';
+import { parseAddress } from '../../runtime/control/socket/address.ts';
+import { socketDial } from '../../runtime/control/socket/dial.ts';
+import { UnixPath } from '../../runtime/control/socket/unix-path.ts';
 import { KnownPeer } from '../../runtime/core/peer.ts';
 import { Allowed } from '../../runtime/server/allowed.ts';
 import { caught } from '../outcomes.ts';

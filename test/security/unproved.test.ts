@@ -5,8 +5,8 @@
 import { connect, type Socket } from 'node:net';
 import { type ServerOptions, Status } from 'rdma-rpc';
 import { afterEach, expect, test } from 'vitest';
+import { Unproved } from '../../runtime/control/handshake/unproved.ts';
 import { encodeFrame } from '../../runtime/control/link.ts';
-import { Unproved } from '../../runtime/control/unproved.ts';
 import { handshakesCrowd } from '../../runtime/limits.ts';
 import { caught, until } from '../outcomes.ts';
 import { hello } from '../runtime/by-hand.ts';

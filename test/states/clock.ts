@@ -3,9 +3,10 @@
  * passes at the step where the test wants it, however slow the machine is, and nowhere else. Every part of
  * the runtime is told the same time: JS code and what native code hands to it.
  */
+
+import { deadlines } from '../../runtime/boundary/time/deadlines.ts';
 import { clockMs, replaceClock } from '../../runtime/clock.ts';
-import { deadlines } from '../../runtime/lane/deadlines.ts';
-import type { NativeContext } from '../../runtime/native.ts';
+import type { NativeContext } from '../../runtime/native/native.ts';
 
 const real = performance.now.bind(performance);
 let aheadMs = 0;

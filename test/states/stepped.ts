@@ -7,15 +7,15 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { type Duplex, duplexPair } from 'node:stream';
-import { ClientChannel } from '../../runtime/client/channel.ts';
 import {
   acquireContext,
   contextStats,
   releaseContext,
   setContextOptions,
-} from '../../runtime/lane/contexts.ts';
-import type { FabricContext } from '../../runtime/lane/fabric-context.ts';
-import type { Stats } from '../../runtime/native.ts';
+} from '../../runtime/boundary/contexts.ts';
+import type { FabricContext } from '../../runtime/boundary/fabric-context.ts';
+import { ClientChannel } from '../../runtime/client/channel.ts';
+import type { Stats } from '../../runtime/native/native.ts';
 import { RpcServer } from '../../runtime/server/server.ts';
 import { keptBy } from '../runtime/kept.ts';
 import { follow } from './clock.ts';

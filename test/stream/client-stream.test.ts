@@ -4,14 +4,14 @@
  */
 import { type CallOptions, type RpcError, Status } from 'rdma-rpc';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
-import { clientMethod } from '../../runtime/client/client-method.ts';
-import { ClientSession } from '../../runtime/client/client-session.ts';
-import { openStream } from '../../runtime/client/open-stream.ts';
+import { FabricContext } from '../../runtime/boundary/fabric-context.ts';
+import { deadlines } from '../../runtime/boundary/time/deadlines.ts';
+import { clientMethod } from '../../runtime/client/call/client-method.ts';
+import { ClientSession } from '../../runtime/client/session/client-session.ts';
 import { ClientStreams } from '../../runtime/client/stream/client-streams.ts';
-import { deadlines } from '../../runtime/lane/deadlines.ts';
-import { FabricContext } from '../../runtime/lane/fabric-context.ts';
+import { openStream } from '../../runtime/client/stream/open-stream.ts';
 import { partLingerMs } from '../../runtime/limits.ts';
-import { EvKind, Held, Reason, SubOp } from '../../runtime/native.ts';
+import { EvKind, Held, Reason, SubOp } from '../../runtime/native/native.ts';
 import {
   PartFlag,
   PartHeader,

@@ -4,7 +4,7 @@
  */
 import { Status } from 'rdma-rpc';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { EvKind } from '../../runtime/native.ts';
+import { EvKind } from '../../runtime/native/native.ts';
 import { PartFlag, PartKind } from '../../runtime/stream/part-header.ts';
 import type { FakeEvent } from '../runtime/fake-events.ts';
 import { last, open, part, pull, push, pushOf, StreamBed } from './stream-bed.ts';

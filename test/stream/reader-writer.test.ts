@@ -4,10 +4,10 @@
  */
 import { CodecError, type MessageType } from 'rdma-rpc/codec';
 import { describe, expect, test } from 'vitest';
+import { FabricContext } from '../../runtime/boundary/fabric-context.ts';
 import { Scope } from '../../runtime/core/scopes.ts';
-import { FabricContext } from '../../runtime/lane/fabric-context.ts';
 import { streamParts } from '../../runtime/limits.ts';
-import { EvKind } from '../../runtime/native.ts';
+import { EvKind } from '../../runtime/native/native.ts';
 import { IncomingParts } from '../../runtime/stream/incoming-parts.ts';
 import { PartFlag, PartHeader, PartKind, partHeader } from '../../runtime/stream/part-header.ts';
 import { Producer } from '../../runtime/stream/producer.ts';

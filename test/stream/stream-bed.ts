@@ -2,9 +2,10 @@
  * A server session with streams on a scripted native side: tests send it parts as a client would, or as none
  * should, and read what it answers.
  */
+
+import { FabricContext } from '../../runtime/boundary/fabric-context.ts';
 import { KnownPeer } from '../../runtime/core/peer.ts';
-import { FabricContext } from '../../runtime/lane/fabric-context.ts';
-import { EvKind, notRun } from '../../runtime/native.ts';
+import { EvKind, notRun } from '../../runtime/native/native.ts';
 import { HandlerTable } from '../../runtime/server/handlers.ts';
 import { Load } from '../../runtime/server/load.ts';
 import { ServerSession } from '../../runtime/server/server-session.ts';

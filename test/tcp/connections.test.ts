@@ -19,7 +19,7 @@ import {
   stats,
 } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';
-import { greetingBytes, greetingMagic } from '../../runtime/control/handoff.ts';
+import { greetingBytes, greetingMagic } from '../../runtime/control/socket/handoff.ts';
 import { caught, until } from '../channel/bed.ts';
 import { echoHandlers } from '../runtime/echo-service.ts';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';

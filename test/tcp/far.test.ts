@@ -6,9 +6,9 @@
 import { connect, type Socket } from 'node:net';
 import { createChannel, createServer, type Server } from 'rdma-rpc';
 import { afterEach, test } from 'vitest';
+import { discardSession, prepareSession } from '../../runtime/control/handshake/session-setup.ts';
 import { hostIdentity } from '../../runtime/control/host.ts';
 import { encodeFrame, Link } from '../../runtime/control/link.ts';
-import { discardSession, prepareSession } from '../../runtime/control/session-setup.ts';
 import { until } from '../outcomes.ts';
 import { hello, limits, side } from '../runtime/by-hand.ts';
 import { portOf, Relay } from './proxy.ts';

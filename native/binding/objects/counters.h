@@ -1,4 +1,4 @@
-// The counters of a context and of its pump, each with its one name: Stats of runtime/native-stats.ts, and
+// The counters of a context and of its pump, each with its one name: Stats of runtime/native/stats.ts, and
 // what the counters page has (telemetry/counters_page.h). Read by their owner, on the JS thread.
 #pragma once
 

@@ -1,4 +1,4 @@
-// The options of a context as JS gives them (NativeOptions in runtime/native.ts). Read when one is made, on
+// The options of a context as JS gives them (NativeOptions in runtime/native/native.ts). Read when one is made, on
 // the JS thread.
 #pragma once
 

@@ -1,4 +1,4 @@
-// A bulk submission and its pieces: submitBulk() of runtime/native.ts. On the JS thread.
+// A bulk submission and its pieces: submitBulk() of runtime/native/native.ts. On the JS thread.
 #pragma once
 
 #include <napi.h>

@@ -1,4 +1,4 @@
-// The counters of a context as a JS object: Stats of runtime/native-stats.ts. Made when JS asks, on its
+// The counters of a context as a JS object: Stats of runtime/native/stats.ts. Made when JS asks, on its
 // thread.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What the flight recorder has of a session, for a file: sessionTrace() of runtime/native.ts. Made when a
+// What the flight recorder has of a session, for a file: sessionTrace() of runtime/native/native.ts. Made when a
 // session has failed, on its thread.
 #pragma once
 

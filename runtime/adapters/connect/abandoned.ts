@@ -6,9 +6,9 @@
  * thread.
  */
 import { clockMs } from '../../clock.ts';
-import { type Collector, collector } from '../../collector.ts';
 import { collectPauseMs } from '../../limits.ts';
-import { loadNative } from '../../native.ts';
+import { type Collector, collector } from '../../native/collector.ts';
+import { loadNative } from '../../native/native.ts';
 
 type Messages = AsyncGenerator<unknown, void, undefined>;
 

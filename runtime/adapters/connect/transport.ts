@@ -21,11 +21,11 @@ import {
   type UnaryRequest,
   type UnaryResponse,
 } from '@connectrpc/connect';
-import { callFunction } from '../../client/call-function.ts';
+import { callFunction } from '../../client/call/call-function.ts';
+import { clientMethod } from '../../client/call/client-method.ts';
+import type { ClientMethodFunction } from '../../client/call/intercepted-call.ts';
 import { type ClientChannel, clientChannel } from '../../client/channel.ts';
 import type { Channel } from '../../client/channel-type.ts';
-import { clientMethod } from '../../client/client-method.ts';
-import type { ClientMethodFunction } from '../../client/intercepted-call.ts';
 import { methodId } from '../../codec/service/method-id.ts';
 import type { MethodDefinition, ServiceDefinition } from '../../codec/types.ts';
 import type { Metadata } from '../../core/metadata.ts';

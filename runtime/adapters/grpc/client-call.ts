@@ -3,7 +3,7 @@
  * many to each side. With the options and errors of this package. Used by client.ts.
  */
 import type { Client, ClientDuplexStream, ServiceError, StatusObject } from '@grpc/grpc-js';
-import { callTimeoutMs } from '../../client/call-options.ts';
+import { callTimeoutMs } from '../../client/call/call-options.ts';
 import type { MethodDefinition } from '../../codec/types.ts';
 import { failure, reasonOf, requestFault, responseFault } from '../../core/errors/failure.ts';
 import { RpcError } from '../../core/errors/rpc-error.ts';

@@ -3,13 +3,18 @@
  * more. What is written against `createClient` runs with `createGrpcClient` as it is. Needs `@grpc/grpc-js`,
  * an optional peer dependency, whose client it is given: addresses, TLS and connections are its affair.
  */
-import { checkHedgingFits, type Defaults, defaultsOf, withDefaults } from '../../client/client-defaults.ts';
-import { clientMethod } from '../../client/client-method.ts';
+import {
+  checkHedgingFits,
+  type Defaults,
+  defaultsOf,
+  withDefaults,
+} from '../../client/call/client-defaults.ts';
+import { clientMethod } from '../../client/call/client-method.ts';
+import { type ClientMethodFunction, interceptedCall } from '../../client/call/intercepted-call.ts';
+import { type Attempts, repeated } from '../../client/call/repeat.ts';
 import { Pauses } from '../../client/connections/pauses.ts';
 import type { Repeats } from '../../client/connections/retry.ts';
 import { RetryBudget } from '../../client/connections/retry-budget.ts';
-import { type ClientMethodFunction, interceptedCall } from '../../client/intercepted-call.ts';
-import { type Attempts, repeated } from '../../client/repeat.ts';
 import type { MethodDefinition, ServiceDefinition } from '../../codec/types.ts';
 import { checkedInterceptors } from '../../core/interceptor.ts';
 import { requestCheck } from '../../core/message-check.ts';

@@ -9,7 +9,7 @@ import { disown } from '../../core/foreign.ts';
 import type { Interceptor, RpcRequest } from '../../core/interceptor.ts';
 import type { ContextCounters } from '../../counters/page.ts';
 import { readCounters } from '../../counters/processes.ts';
-import { addStats, type Stats } from '../../native.ts';
+import { addStats, type Stats } from '../../native/native.ts';
 import { durationBounds, type Observer, observedCall } from './observed-call.ts';
 
 export interface PrometheusOptions {

@@ -2,15 +2,16 @@
  * One connection of a channel: the session and the sideband link that it lives and dies with. Ends itself
  * when the server has asked for it (goaway) and the last call is done.
  */
-import type { Connection } from '../../control/client-handshake.ts';
+
+import { releaseContext } from '../../boundary/contexts.ts';
 import { controlText, type Frame } from '../../control/frames.ts';
+import type { Connection } from '../../control/handshake/client-handshake.ts';
 import type { Link } from '../../control/link.ts';
 import { levelNumber, levelOf } from '../../control/security-level.ts';
-import { releaseContext } from '../../lane/contexts.ts';
 import { lastWordsMs } from '../../limits.ts';
-import { ClientSession } from '../client-session.ts';
 import type { CallQueue } from '../queue/call-queue.ts';
-import type { ClientSessionListener } from '../session-listeners.ts';
+import { ClientSession } from '../session/client-session.ts';
+import type { ClientSessionListener } from '../session/session-listeners.ts';
 import { ClientStreams, type ClientStreamsListener } from '../stream/client-streams.ts';
 
 export interface ClientLinkOwner {

@@ -4,7 +4,7 @@
  */
 
 import type { Duplex } from 'node:stream';
-import type { LocalSide } from '../../control/session-setup.ts';
+import type { LocalSide } from '../../control/handshake/session-setup.ts';
 import type { RpcError } from '../../core/errors/rpc-error.ts';
 import type { FabricName } from '../../fabrics.ts';
 import { ejectedShareMax } from '../../limits.ts';

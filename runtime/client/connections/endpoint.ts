@@ -5,9 +5,9 @@
  */
 
 import { clockMs } from '../../clock.ts';
-import { type Opened, openConnection } from '../../control/client-handshake.ts';
-import type { Dial } from '../../control/dial.ts';
-import type { LocalSide } from '../../control/session-setup.ts';
+import { type Opened, openConnection } from '../../control/handshake/client-handshake.ts';
+import type { LocalSide } from '../../control/handshake/session-setup.ts';
+import type { Dial } from '../../control/socket/dial.ts';
 import { unavailable } from '../../core/errors/failure.ts';
 import { pushback } from '../../core/errors/pushback.ts';
 import { RpcError } from '../../core/errors/rpc-error.ts';

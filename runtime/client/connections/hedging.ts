@@ -2,6 +2,8 @@
  * Makes a call several times, each a while after the one before, and takes the first answer; the others are
  * cancelled. Used by repeat.ts for calls that ask for it.
  */
+
+import { countRetry } from '../../boundary/contexts.ts';
 import { clockMs } from '../../clock.ts';
 import { failCall } from '../../core/errors/failing.ts';
 import { pushback } from '../../core/errors/pushback.ts';
@@ -9,7 +11,6 @@ import { RpcError } from '../../core/errors/rpc-error.ts';
 import { Status } from '../../core/errors/status.ts';
 import { leaseOf } from '../../core/lease.ts';
 import type { HedgingOptions } from '../../core/repeat-options.ts';
-import { countRetry } from '../../lane/contexts.ts';
 import { mayRepeat, type Repeatable, type Repeats } from './retry.ts';
 
 export type HedgingPolicy = Required<HedgingOptions>;

@@ -2,12 +2,13 @@
  * Makes a call again after it failed: with pauses that grow, within one deadline, as long as the budget
  * allows. Used by repeat.ts for calls that ask for it.
  */
+
+import { countRetry } from '../../boundary/contexts.ts';
 import { clockMs } from '../../clock.ts';
 import { pushback } from '../../core/errors/pushback.ts';
 import { RpcError } from '../../core/errors/rpc-error.ts';
 import { Status, type StatusCode } from '../../core/errors/status.ts';
 import type { RetryOptions } from '../../core/repeat-options.ts';
-import { countRetry } from '../../lane/contexts.ts';
 import { Backoff } from './backoff.ts';
 import type { Pauses } from './pauses.ts';
 import type { RetryBudget } from './retry-budget.ts';

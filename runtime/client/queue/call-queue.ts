@@ -2,7 +2,7 @@
  * The calls of a channel that have not been sent, as its connections know them: one queue, handed down from
  * the channel to each session. On the channel's JS thread.
  */
-import type { FabricContext } from '../../lane/fabric-context.ts';
+import type { FabricContext } from '../../boundary/fabric-context.ts';
 import type { Unsent } from './unsent.ts';
 
 export interface CallQueue {

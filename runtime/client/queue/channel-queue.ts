@@ -4,15 +4,15 @@
  * whose request finds no memory. Owned by a channel, handed down to its connections, on its JS thread.
  */
 
+import type { SlotWaiter } from '../../boundary/after-batch.ts';
+import type { FabricContext } from '../../boundary/fabric-context.ts';
+import { closeTurnSoon } from '../../boundary/time/deadlines.ts';
 import { queueFull, unavailable } from '../../core/errors/failure.ts';
 import { lengthsOf } from '../../core/lengths.ts';
 import { inRoot } from '../../core/scopes.ts';
-import type { SlotWaiter } from '../../lane/after-batch.ts';
-import { closeTurnSoon } from '../../lane/deadlines.ts';
-import type { FabricContext } from '../../lane/fabric-context.ts';
-import { CallExtras } from '../call-extras.ts';
-import type { ClientSession } from '../client-session.ts';
 import type { Connections } from '../connections/connections.ts';
+import { CallExtras } from '../session/call-extras.ts';
+import type { ClientSession } from '../session/client-session.ts';
 import type { ClientStream, StreamHost } from '../stream/client-stream.ts';
 import type { ClientStreams } from '../stream/client-streams.ts';
 import type { CallQueue } from './call-queue.ts';

@@ -3,12 +3,13 @@
  * lie in a large buffer that is being registered. They wait apart from others, since small calls need none,
  * and not for ever. Owned by a channel, on its JS thread.
  */
+
+import type { SlotWaiter } from '../../boundary/after-batch.ts';
+import type { FabricContext } from '../../boundary/fabric-context.ts';
+import { deadlines, turnNow } from '../../boundary/time/deadlines.ts';
 import { failure } from '../../core/errors/failure.ts';
-import type { SlotWaiter } from '../../lane/after-batch.ts';
-import { deadlines, turnNow } from '../../lane/deadlines.ts';
-import type { FabricContext } from '../../lane/fabric-context.ts';
 import { memoryWaitMs } from '../../limits.ts';
-import { Reason } from '../../native.ts';
+import { Reason } from '../../native/native.ts';
 import type { Unsent } from './unsent.ts';
 import { WaitingCall, WaitingCalls } from './waiting-calls.ts';
 

@@ -5,8 +5,8 @@
  */
 
 import type { Resolve } from '../../core/errors/failing.ts';
-import type { CallExtras } from '../call-extras.ts';
-import type { ClientMethod } from '../client-method.ts';
+import type { ClientMethod } from '../call/client-method.ts';
+import type { CallExtras } from '../session/call-extras.ts';
 
 export interface Unsent {
   readonly method: ClientMethod;

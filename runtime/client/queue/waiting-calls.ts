@@ -4,15 +4,15 @@
  * JS thread.
  */
 
+import { deadlines } from '../../boundary/time/deadlines.ts';
+import { type DeadlinesOwner, EarliestDeadline } from '../../boundary/time/earliest-deadline.ts';
+import type { TurnListener } from '../../boundary/time/timer-wheel.ts';
 import { failCall, type Resolve, refuseCall } from '../../core/errors/failing.ts';
 import { failure } from '../../core/errors/failure.ts';
 import { type Lengths, lengthsOf } from '../../core/lengths.ts';
-import { deadlines } from '../../lane/deadlines.ts';
-import { type DeadlinesOwner, EarliestDeadline } from '../../lane/earliest-deadline.ts';
-import type { TurnListener } from '../../lane/timer-wheel.ts';
-import { Reason } from '../../native.ts';
-import type { CallExtras, CallPlace } from '../call-extras.ts';
-import type { ClientMethod } from '../client-method.ts';
+import { Reason } from '../../native/native.ts';
+import type { ClientMethod } from '../call/client-method.ts';
+import type { CallExtras, CallPlace } from '../session/call-extras.ts';
 import type { Unsent } from './unsent.ts';
 import { Waiter, WaitQueue } from './wait-queue.ts';
 

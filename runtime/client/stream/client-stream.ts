@@ -1,21 +1,21 @@
 /**
- * A stream on the client, from the application's first look to the last part: requests out of an iterable, responses into an async iterator, and its
- * end, which comes once nothing of it is on its way any more. Made by a channel, on its JS thread.
+ * A stream on the client: requests out of an iterable, responses into an async iterator, and its end, which
+ * comes once nothing of it is on its way any more. Made by a channel, on its JS thread.
  */
 
+import { deadlines, turnNow } from '../../boundary/time/deadlines.ts';
+import type { DeadlineOwner } from '../../boundary/time/timer-wheel.ts';
 import { failure, processedName, reasonOf } from '../../core/errors/failure.ts';
 import { RpcError } from '../../core/errors/rpc-error.ts';
 import { Status } from '../../core/errors/status.ts';
 import type { ResponseMetadata } from '../../core/metadata-wire.ts';
 import { Scope } from '../../core/scopes.ts';
-import { deadlines, turnNow } from '../../lane/deadlines.ts';
-import type { DeadlineOwner } from '../../lane/timer-wheel.ts';
 import { partLingerMs } from '../../limits.ts';
-import { Ev, Reason } from '../../native.ts';
+import { Ev, Reason } from '../../native/native.ts';
 import { type ReaderOwner, StreamReader } from '../../stream/stream-reader.ts';
-import type { CallExtras, CallPlace } from '../call-extras.ts';
-import { statusError } from '../call-faults.ts';
-import type { ClientMethod } from '../client-method.ts';
+import type { ClientMethod } from '../call/client-method.ts';
+import type { CallExtras, CallPlace } from '../session/call-extras.ts';
+import { statusError } from '../session/call-faults.ts';
 import type { ClientStreams } from './client-streams.ts';
 import { type Opening, requestLengths, sendOpening } from './opening.ts';
 import { Outcome } from './outcome.ts';

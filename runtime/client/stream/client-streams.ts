@@ -3,18 +3,19 @@
  * one slot for itself and one for a part in each direction whenever it wants them; what is left over is for
  * whoever has more to move. Owned by a connection of a channel, on its JS thread.
  */
+
+import type { SlotWaiter } from '../../boundary/after-batch.ts';
+import type { FabricContext } from '../../boundary/fabric-context.ts';
+import { noSlot } from '../../boundary/outgoing/outgoing.ts';
+import { Submission, type Target } from '../../boundary/outgoing/submission.ts';
 import { Sink } from '../../codec/memory/sink.ts';
 import type { MessageType } from '../../codec/types.ts';
-import type { SlotWaiter } from '../../lane/after-batch.ts';
-import type { FabricContext } from '../../lane/fabric-context.ts';
-import { noSlot } from '../../lane/outgoing.ts';
-import { Submission, type Target } from '../../lane/submission.ts';
 import { slotsPerStream } from '../../limits.ts';
-import { Held, Reason, SubOp } from '../../native.ts';
+import { Held, Reason, SubOp } from '../../native/native.ts';
 import { IncomingParts } from '../../stream/incoming-parts.ts';
 import { PartKind, partHeader, pullMethod, pushMethod } from '../../stream/part-header.ts';
 import { ShortStreams } from '../../stream/short-streams.ts';
-import type { PartEvents } from '../session-listeners.ts';
+import type { PartEvents } from '../session/session-listeners.ts';
 import type { StreamRow } from './stream-row.ts';
 
 /** `processed` of what no handler has seen. */

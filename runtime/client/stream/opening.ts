@@ -2,13 +2,14 @@
  * The first frame of a stream: with the request in it, if there is only one and it fits, so that a handler
  * begins a round trip earlier. Used by client streams.
  */
+
+import { noMessage } from '../../boundary/outgoing/plain-types.ts';
+import { timeLeftUs } from '../../boundary/time/deadlines.ts';
 import { requestFault } from '../../core/errors/failure.ts';
 import type { RpcError } from '../../core/errors/rpc-error.ts';
 import { type Lengths, lengthsOf } from '../../core/lengths.ts';
-import { timeLeftUs } from '../../lane/deadlines.ts';
-import { noMessage } from '../../lane/plain-types.ts';
 import { PartFlag, PartKind, partHeader, partHeaderBytes, withEntries } from '../../stream/part-header.ts';
-import { requestRefusal } from '../call-faults.ts';
+import { requestRefusal } from '../session/call-faults.ts';
 import { type ClientStreams, notNow } from './client-streams.ts';
 import type { StreamRow } from './stream-row.ts';
 

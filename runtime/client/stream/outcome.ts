@@ -8,7 +8,7 @@ import { type Processed, RpcError } from '../../core/errors/rpc-error.ts';
 import { Status } from '../../core/errors/status.ts';
 import type { Metadata } from '../../core/metadata.ts';
 import type { ResponseMetadata } from '../../core/metadata-wire.ts';
-import type { CallExtras } from '../call-extras.ts';
+import type { CallExtras } from '../session/call-extras.ts';
 
 export class Outcome {
   /** Why it was given up (Reason), 0 when it was not. */

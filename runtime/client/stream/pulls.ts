@@ -3,7 +3,7 @@
  * has not read are the window, which grows with what comes and shrinks to what large messages leave room for.
  * Owned by a ClientStream.
  */
-import { noMessage } from '../../lane/plain-types.ts';
+import { noMessage } from '../../boundary/outgoing/plain-types.ts';
 import { streamBytes, streamParts } from '../../limits.ts';
 import { PartFlag, PartKind } from '../../stream/part-header.ts';
 import { type ClientStreams, notNow } from './client-streams.ts';

@@ -5,10 +5,10 @@
  * client stream.
  */
 
+import { noMessage } from '../../boundary/outgoing/plain-types.ts';
 import type { MessageType } from '../../codec/types.ts';
-import { noMessage } from '../../lane/plain-types.ts';
 import { streamBytes, streamParts } from '../../limits.ts';
-import { Reason, Use } from '../../native.ts';
+import { Reason, Use } from '../../native/native.ts';
 import { PartKind } from '../../stream/part-header.ts';
 import { type ClientStreams, notNow } from './client-streams.ts';
 import type { StreamRow } from './stream-row.ts';

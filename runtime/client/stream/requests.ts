@@ -5,12 +5,12 @@
 import { keepStack } from '../../core/errors/failing.ts';
 import { requestFault } from '../../core/errors/failure.ts';
 import type { Scope } from '../../core/scopes.ts';
-import { Reason } from '../../native.ts';
+import { Reason } from '../../native/native.ts';
 import { Producer, type ProducerOwner } from '../../stream/producer.ts';
 import { tookBack } from '../../stream/refused.ts';
 import { type PartPort, packedCapacity, refused, StreamWriter } from '../../stream/stream-writer.ts';
-import { requestRefusal } from '../call-faults.ts';
-import type { ClientMethod } from '../client-method.ts';
+import type { ClientMethod } from '../call/client-method.ts';
+import { requestRefusal } from '../session/call-faults.ts';
 import { type ClientStreams, notNow } from './client-streams.ts';
 import { Pushes, skipped } from './pushes.ts';
 import type { OpenStream } from './stream-row.ts';

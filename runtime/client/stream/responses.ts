@@ -3,9 +3,9 @@
  * and handed to the reader. Made by a client stream when it is opened.
  */
 import { responseFault } from '../../core/errors/failure.ts';
-import { Ev, Reason } from '../../native.ts';
-import type { CallExtras } from '../call-extras.ts';
-import { requestRefusal } from '../call-faults.ts';
+import { Ev, Reason } from '../../native/native.ts';
+import type { CallExtras } from '../session/call-extras.ts';
+import { requestRefusal } from '../session/call-faults.ts';
 import type { ClientStreams } from './client-streams.ts';
 import type { Outcome } from './outcome.ts';
 import { Pulls } from './pulls.ts';

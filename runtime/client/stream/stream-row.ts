@@ -3,7 +3,7 @@
  * What a stream is made of (pulls, pushes, its opening) knows no more of it either. A ClientStream is one.
  */
 import type { StreamReader } from '../../stream/stream-reader.ts';
-import type { ClientMethod } from '../client-method.ts';
+import type { ClientMethod } from '../call/client-method.ts';
 
 export interface StreamRow {
   readonly method: ClientMethod;

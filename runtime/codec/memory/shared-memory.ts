@@ -1,7 +1,7 @@
 /**
  * Memory that another process may write to at any time, even while a message is read from it: large messages
  * over fabrics of shared memory. Decoders look at each byte once, or take a copy first. Marked by
- * runtime/lane when a buffer is first given out, asked by Source.
+ * runtime/boundary when a buffer is first given out, asked by Source.
  */
 import { Itself } from './itself.ts';
 

@@ -1,7 +1,7 @@
 /**
  * Where an encoder writes: memory that the caller owns, and a list of holes for the `bytes` values that are
- * left out of it. A sink is reused for one message after another by runtime/lane; generated encoders fill it.
- * No allocation after construction, except one DataView per memory when a message has floats.
+ * left out of it. A sink is reused for one message after another by runtime/boundary; generated encoders fill
+ * it. No allocation after construction, except one DataView per memory when a message has floats.
  */
 
 /**

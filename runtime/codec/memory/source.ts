@@ -1,6 +1,6 @@
 /**
  * What a decoder reads: memory with one or more encoded messages in it, and the rule for `bytes` fields (copy
- * or view). Reused for one message after another by runtime/lane; generated decoders read it.
+ * or view). Reused for one message after another by runtime/boundary; generated decoders read it.
  */
 import { CodecError } from '../error.ts';
 import { type Image, noGap } from './image.ts';

@@ -1,6 +1,6 @@
 /**
  * `bytes` fields with a threshold of their own (rdma_rpc.bulk_threshold), instead of the sink's. A sink that
- * leaves nothing out notes that this message has something to leave out: runtime/lane then takes one that
+ * leaves nothing out notes that this message has something to leave out: runtime/boundary then takes one that
  * does. Called by generated code.
  */
 import { byteLengthOf } from '../memory/intrinsic.ts';

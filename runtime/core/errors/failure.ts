@@ -2,7 +2,7 @@
  * The errors that the runtime itself makes for calls: a text for each native Reason, saying what to do next.
  */
 
-import { type NativeContext, Reason } from '../../native.ts';
+import { type NativeContext, Reason } from '../../native/native.ts';
 import { textOf } from '../foreign.ts';
 import { type Processed, RpcError } from './rpc-error.ts';
 import { Status, type StatusCode } from './status.ts';

@@ -3,8 +3,8 @@
  * agent.
  */
 import { X509Certificate } from 'node:crypto';
-import { identityOf } from '../../control/certificate.ts';
-import { type Checked, secureContext, type TlsMaterial } from '../../control/tls-options.ts';
+import { identityOf } from '../../control/tls/certificate.ts';
+import { type Checked, secureContext, type TlsMaterial } from '../../control/tls/tls-options.ts';
 import { textOf } from '../../core/foreign.ts';
 import { quoted } from '../../core/log.ts';
 import type { X509SVID, X509SVIDResponse } from './gen/workload.rdma.ts';

@@ -5,7 +5,7 @@
  * alone. Used by svid.ts, and for each client of a server.
  */
 import { X509Certificate } from 'node:crypto';
-import { identityOf } from '../../control/certificate.ts';
+import { identityOf } from '../../control/tls/certificate.ts';
 
 /** More certificates than a path has anywhere. */
 const pathMax = 8;

@@ -1,5 +1,5 @@
 /** A workload as applications see it: what createWorkload() gives. What asks the agent is in workload.ts. */
-import type { ChannelTls, ServerTls } from '../../control/tls-options.ts';
+import type { ChannelTls, ServerTls } from '../../control/tls/tls-options.ts';
 import type { Log } from '../../core/log.ts';
 
 export interface WorkloadOptions {

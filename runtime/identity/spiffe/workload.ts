@@ -7,7 +7,7 @@ import { setTimeout } from 'node:timers/promises';
 import { Client, credentials, type Client as GrpcClient } from '@grpc/grpc-js';
 import { createGrpcClient } from '../../adapters/grpc/client.ts';
 import { wallMs } from '../../clock.ts';
-import type { ChannelTls, ServerTls } from '../../control/tls-options.ts';
+import type { ChannelTls, ServerTls } from '../../control/tls/tls-options.ts';
 import { textOf } from '../../core/foreign.ts';
 import { logged, warn } from '../../core/log.ts';
 import { checkedOptions, type OptionRules } from '../../core/options.ts';

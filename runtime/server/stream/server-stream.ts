@@ -3,16 +3,16 @@
  * the handler's messages out as answers of PULLs. Owned by ServerStreams, on its JS thread.
  */
 
+import { noSlot } from '../../boundary/outgoing/outgoing.ts';
+import { deadlines } from '../../boundary/time/deadlines.ts';
+import type { DeadlineOwner } from '../../boundary/time/timer-wheel.ts';
 import type { MessageType } from '../../codec/types.ts';
 import { RpcError } from '../../core/errors/rpc-error.ts';
 import { Status, type StatusCode } from '../../core/errors/status.ts';
 import { promiseOf, textOf } from '../../core/foreign.ts';
 import { encodeResponseMetadata } from '../../core/metadata-wire.ts';
 import { newScope } from '../../core/scopes.ts';
-import { deadlines } from '../../lane/deadlines.ts';
-import { noSlot } from '../../lane/outgoing.ts';
-import type { DeadlineOwner } from '../../lane/timer-wheel.ts';
-import { Reason, Use } from '../../native.ts';
+import { Reason, Use } from '../../native/native.ts';
 import { PartKind, partHeader, withEntries } from '../../stream/part-header.ts';
 import { Producer, type ProducerOwner } from '../../stream/producer.ts';
 import { tookBack } from '../../stream/refused.ts';

@@ -3,12 +3,12 @@
  * need no handler. Owned by a server, on its JS thread.
  */
 
+import type { SlotWaiter } from '../../boundary/after-batch.ts';
+import { noSlot } from '../../boundary/outgoing/outgoing.ts';
+import { noMessage } from '../../boundary/outgoing/plain-types.ts';
+import { Submission } from '../../boundary/outgoing/submission.ts';
 import { Status } from '../../core/errors/status.ts';
-import type { SlotWaiter } from '../../lane/after-batch.ts';
-import { noSlot } from '../../lane/outgoing.ts';
-import { noMessage } from '../../lane/plain-types.ts';
-import { Submission } from '../../lane/submission.ts';
-import { Ev, SubOp } from '../../native.ts';
+import { Ev, SubOp } from '../../native/native.ts';
 import { IncomingParts } from '../../stream/incoming-parts.ts';
 import { PartFlag, PartKind, partHeader } from '../../stream/part-header.ts';
 import { ShortStreams } from '../../stream/short-streams.ts';

@@ -1,6 +1,6 @@
 /** What a stream on the server knows of all that its session has: a ServerStreams. */
 
-import type { Submission } from '../../lane/submission.ts';
+import type { Submission } from '../../boundary/outgoing/submission.ts';
 import type { IncomingParts } from '../../stream/incoming-parts.ts';
 import type { Shared } from '../server-session.ts';
 

@@ -3,7 +3,7 @@
  */
 import { expect, test } from 'vitest';
 import { travelledIn } from '../../../cli/bench/result.ts';
-import type { Stats } from '../../../runtime/native-stats.ts';
+import type { Stats } from '../../../runtime/native/stats.ts';
 
 const counted = (some: Partial<Stats>): Stats =>
   ({ calls: 0, bulkRequests: 0, bulkResponses: 0, inlineSends: 0, eagerSends: 0, ...some }) as Stats;

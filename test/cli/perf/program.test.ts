@@ -17,7 +17,7 @@ import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { Program } from '../../../cli/perf/program.ts';
 import type { PerfOptions, PerfOutcome, PerfStep } from '../../../cli/perf/step.ts';
-import { addonPath } from '../../../runtime/addon-path.ts';
+import { addonPath } from '../../../runtime/native/addon-path.ts';
 import { until } from '../../outcomes.ts';
 import { run } from '../command.ts';
 import { listener } from './listener.ts';

@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { plain, screenOf } from '../../../cli/top/screen.ts';
 import { nextReading } from '../../../cli/top/top.ts';
 import { viewOf } from '../../../cli/top/view.ts';
-import type { Stats } from '../../../runtime/native-stats.ts';
+import type { Stats } from '../../../runtime/native/stats.ts';
 import { bucketNs, context, method, reading, session } from './readings.ts';
 
 const secondNs = 1e9;

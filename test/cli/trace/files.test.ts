@@ -9,9 +9,9 @@ import { eventsOfTrace } from '../../../cli/trace/events.ts';
 import { traceIn } from '../../../cli/trace/file.ts';
 import { textOf } from '../../../cli/trace/text.ts';
 import { programOf } from '../../../cli/trace/trace.ts';
+import { type TraceAbout, traceFile } from '../../../runtime/boundary/traces/trace-file.ts';
 import { rowsOfRing } from '../../../runtime/counters/events.ts';
-import { eventRowBytes } from '../../../runtime/event-row.ts';
-import { type TraceAbout, traceFile } from '../../../runtime/lane/trace-file.ts';
+import { eventRowBytes } from '../../../runtime/native/event-row.ts';
 
 function row(
   fields: Partial<

@@ -10,7 +10,7 @@ import { type Channel, createChannel, createClient } from 'rdma-rpc';
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { TraceEvent } from '../../../cli/trace/events.ts';
 import { readEvents } from '../../../runtime/counters/events.ts';
-import { eventRowBytes } from '../../../runtime/event-row.ts';
+import { eventRowBytes } from '../../../runtime/native/event-row.ts';
 import { caught, until } from '../../outcomes.ts';
 import { EchoDefinition } from '../../runtime/gen/echo.rdma.ts';
 import { ServerProcess } from '../../runtime/process/processes.ts';

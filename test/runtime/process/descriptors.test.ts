@@ -14,7 +14,7 @@ import { promisify } from 'node:util';
 import { createChannel, createClient, createServer } from 'rdma-rpc';
 import { serveWorkers } from 'rdma-rpc/workers';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { loadNative } from '../../../runtime/native.ts';
+import { loadNative } from '../../../runtime/native/native.ts';
 import { needs } from '../../needs.ts';
 import { type EchoLog, echoHandlers } from '../echo-service.ts';
 import { EchoDefinition } from '../gen/echo.rdma.ts';

@@ -1,5 +1,5 @@
 // One end of a test: a device, a context on it, and the "JS" that reads its events and stages submissions
-// exactly as runtime/native.ts says. A Side can be client and server at once (one session of each kind or
+// exactly as runtime/native/native.ts says. A Side can be client and server at once (one session of each kind or
 // many). On the test's thread.
 #pragma once
 

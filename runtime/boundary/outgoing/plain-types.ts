@@ -1,0 +1,37 @@
+/**
+ * Message types that are no protobuf: bytes as they are, and nothing. What parts of streams are made of, for
+ * the submission path.
+ */
+import { noRoom, type Sink } from '../../codec/memory/sink.ts';
+import type { MessageType } from '../../codec/types.ts';
+
+const none = new Uint8Array(0);
+
+/** The messages of a packed part, encoded already. */
+export const packedBytes: MessageType<unknown, unknown> = {
+  typeName: 'packed messages',
+  fields: () => [],
+  create: () => none,
+  bound: (message) => (message as Uint8Array).byteLength,
+  encodeTo(message, sink: Sink, at, limit = sink.bytes.length) {
+    const bytes = message as Uint8Array;
+    if (at + bytes.byteLength > limit) return noRoom(sink, at);
+    sink.bytes.set(bytes, at);
+    return at + bytes.byteLength;
+  },
+  decodeFrom: () => undefined,
+  encode: (message) => message as Uint8Array,
+  decode: () => undefined,
+};
+
+/** No message. */
+export const noMessage: MessageType<unknown, unknown> = {
+  typeName: 'no message',
+  fields: () => [],
+  create: () => undefined,
+  bound: () => 0,
+  encodeTo: (_message, _sink, at) => at,
+  decodeFrom: () => undefined,
+  encode: () => none,
+  decode: () => undefined,
+};

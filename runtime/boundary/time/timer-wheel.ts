@@ -1,0 +1,215 @@
+/**
+ * All deadlines of one context under one Node timer: a hashed wheel with O(1) add and remove and no object
+ * per entry. Owned by FabricContext; on its JS thread.
+ *
+ * Reading a clock costs as much as encoding a small message, so it is read once per turn (deadlines.ts) and
+ * deadlines are computed from that. When a turn turns out to have been long, the deadlines made in it move by
+ * its length: an entry fires up to two ticks late, never early.
+ */
+import { deadlinesMax, wheelSlots, wheelTickMs } from '../../limits.ts';
+
+export interface DeadlineOwner {
+  /** The entry is gone by now. Must not throw. */
+  onDeadline(token: number): void;
+}
+
+/** Keeps deadlines of its own that were computed from `now`. */
+export interface TurnListener {
+  /** The turn took longer than was seen when they were computed: those made in it move by so much. */
+  onLongTurn(lagMs: number): void;
+}
+
+const none = -1;
+const mask = wheelSlots - 1;
+
+export class TimerWheel {
+  /** Time of the current turn, ms. */
+  now: number;
+  count = 0;
+
+  readonly #arm: (delayMs: number) => void;
+  readonly #heads = new Int32Array(wheelSlots).fill(none);
+  #next = new Int32Array(0);
+  #prev = new Int32Array(0);
+  /** Slot that the entry is linked in; `none` while it is being fired. */
+  #slot = new Int32Array(0);
+  #turnAdded = new Int32Array(0);
+  #tick = new Float64Array(0);
+  #token = new Int32Array(0);
+  readonly #owner: (DeadlineOwner | undefined)[] = [];
+  #free = none;
+
+  /** Number of the current turn, an int32. */
+  turn = 0;
+  /**
+   * Who has made deadlines in the current turn, so that a long one costs what it has done and not what there
+   * is.
+   */
+  readonly #listeners: (TurnListener | undefined)[] = [];
+  #listenerCount = 0;
+  readonly #recent: number[] = [];
+  #recentCount = 0;
+
+  #lastTick: number;
+  #armedTick = Infinity;
+
+  /** `arm` asks for `run()` after so many ms, and replaces what was asked before. */
+  constructor(nowMs: number, arm: (delayMs: number) => void) {
+    this.now = nowMs;
+    this.#lastTick = Math.floor(nowMs / wheelTickMs);
+    this.#arm = arm;
+    this.#grow(256);
+  }
+
+  /** Returns the entry's number for `remove`. `token` is an int32. */
+  add(deadlineMs: number, owner: DeadlineOwner, token: number): number {
+    if (this.#free === none) this.#grow(this.#next.length * 2);
+    const id = this.#free;
+    this.#free = this.#next[id]!;
+    this.#owner[id] = owner;
+    this.#token[id] = token;
+    this.#turnAdded[id] = this.turn;
+    this.#recent[this.#recentCount++] = id;
+    ++this.count;
+    // One tick more than the deadline's own, since `now` may be up to one tick old without being noticed.
+    this.#link(id, Math.ceil(deadlineMs / wheelTickMs) + 1);
+    return id;
+  }
+
+  remove(id: number): void {
+    if (this.#slot[id] === none) {
+      this.#owner[id] = undefined;
+      return;
+    }
+    this.#unlink(id);
+    this.#release(id);
+  }
+
+  /** With the first deadline of a turn: the listener hears when that has been long. */
+  listen(listener: TurnListener): void {
+    this.#listeners[this.#listenerCount++] = listener;
+  }
+
+  /** Begins a turn at this time. */
+  refresh(nowMs: number): void {
+    this.#recentCount = 0;
+    while (this.#listenerCount > 0) this.#listeners[--this.#listenerCount] = undefined;
+    this.turn = (this.turn + 1) | 0;
+    if (nowMs > this.now) this.now = nowMs;
+  }
+
+  /** Ends a turn: what was added in it may have been computed from a time long past. */
+  endTurn(nowMs: number): void {
+    const lagMs = nowMs - this.now;
+    if (lagMs > wheelTickMs) {
+      this.#postpone(Math.ceil(lagMs / wheelTickMs));
+      for (let i = 0; i < this.#listenerCount; ++i) this.#listeners[i]!.onLongTurn(lagMs);
+    }
+    this.refresh(nowMs);
+  }
+
+  /** Fires what is due and asks for the next wake-up. */
+  run(nowMs: number): void {
+    this.refresh(nowMs);
+    const nowTick = Math.floor(this.now / wheelTickMs);
+    const due: number[] = [];
+    for (let tick = Math.max(this.#lastTick + 1, nowTick - mask); tick <= nowTick; ++tick) {
+      for (let id = this.#heads[tick & mask]!; id !== none; ) {
+        const after = this.#next[id]!;
+        if (this.#tick[id]! <= nowTick) {
+          this.#unlink(id);
+          due.push(id);
+        }
+        id = after;
+      }
+    }
+    this.#lastTick = nowTick;
+    this.#armedTick = Infinity;
+    for (const id of due) {
+      const owner = this.#owner[id];
+      const token = this.#token[id]!;
+      this.#release(id);
+      if (owner !== undefined) owner.onDeadline(token);
+    }
+    this.#armNext();
+  }
+
+  #armNext(): void {
+    if (this.count === 0) return;
+    for (let tick = this.#lastTick + 1; tick <= this.#lastTick + wheelSlots; ++tick) {
+      if (this.#heads[tick & mask] !== none) {
+        this.#armAt(tick);
+        return;
+      }
+    }
+  }
+
+  #armAt(tick: number): void {
+    const wake = Math.min(tick, this.#lastTick + wheelSlots);
+    if (wake >= this.#armedTick) return;
+    this.#armedTick = wake;
+    this.#arm(Math.max(1, Math.ceil(wake * wheelTickMs - this.now)));
+  }
+
+  #postpone(ticks: number): void {
+    for (let i = 0; i < this.#recentCount; ++i) {
+      const id = this.#recent[i]!;
+      if (this.#turnAdded[id] !== this.turn || this.#owner[id] === undefined) continue;
+      this.#turnAdded[id] = this.turn - 1;
+      this.#unlink(id);
+      this.#link(id, this.#tick[id]! + ticks);
+    }
+  }
+
+  #link(id: number, wanted: number): void {
+    const tick = wanted > this.#lastTick ? wanted : this.#lastTick + 1;
+    const slot = tick & mask;
+    const head = this.#heads[slot]!;
+    this.#tick[id] = tick;
+    this.#slot[id] = slot;
+    this.#next[id] = head;
+    this.#prev[id] = none;
+    if (head !== none) this.#prev[head] = id;
+    this.#heads[slot] = id;
+    if (tick < this.#armedTick) this.#armAt(tick);
+  }
+
+  #unlink(id: number): void {
+    const next = this.#next[id]!;
+    const prev = this.#prev[id]!;
+    if (next !== none) this.#prev[next] = prev;
+    if (prev !== none) this.#next[prev] = next;
+    else this.#heads[this.#slot[id]!] = next;
+    this.#slot[id] = none;
+  }
+
+  #release(id: number): void {
+    this.#owner[id] = undefined;
+    this.#next[id] = this.#free;
+    this.#free = id;
+    --this.count;
+  }
+
+  #grow(capacity: number): void {
+    if (capacity > deadlinesMax) throw new RangeError(`more than ${deadlinesMax} deadlines at once`);
+    const copy = (old: Int32Array<ArrayBuffer>) => {
+      const grown = new Int32Array(capacity);
+      grown.set(old);
+      return grown;
+    };
+    const before = this.#next.length;
+    const ticks = new Float64Array(capacity);
+    ticks.set(this.#tick);
+    this.#tick = ticks;
+    this.#next = copy(this.#next);
+    this.#prev = copy(this.#prev);
+    this.#slot = copy(this.#slot);
+    this.#turnAdded = copy(this.#turnAdded);
+    this.#token = copy(this.#token);
+    for (let id = capacity - 1; id >= before; --id) {
+      this.#owner[id] = undefined;
+      this.#next[id] = this.#free;
+      this.#free = id;
+    }
+  }
+}

@@ -1,0 +1,96 @@
+/**
+ * Traces of sessions that fail, as files of the folder that the option `traceFolder` names: what the flight
+ * recorder has of the session, for `rdma-rpc trace`. Used by FabricContext when a session goes down. Costs
+ * the thread a copy of at most 128 KiB; the file is written beside it.
+ */
+import { mkdir, unlink, writeFile } from 'node:fs/promises';
+import { isAbsolute, join } from 'node:path';
+import { threadId } from 'node:worker_threads';
+import { clockMs, systemNs, wallMs } from '../../clock.ts';
+import { processWarning } from '../../core/warnings.ts';
+import { traceFilesMax } from '../../limits.ts';
+import { eventMethodAt, eventRowBytes } from '../../native/event-row.ts';
+import type { NativeContext } from '../../native/native.ts';
+import { KeptTraces } from './kept-traces.ts';
+import { methodName } from './method-names.ts';
+import { type TraceAbout, traceFile } from './trace-file.ts';
+
+/**
+ * Without its arguments, which may hold secrets: such a file is sent to others. Node makes the path of a
+ * script absolute; with --eval there is none.
+ */
+function program(): string {
+  const [runtime = '', script = ''] = process.argv;
+  return isAbsolute(script) ? `${runtime} ${script}` : runtime;
+}
+
+let files = 0;
+const kept = new KeptTraces(traceFilesMax);
+/** Files are written one after the other, so that one which is replaced has been written. */
+let written: Promise<void> = Promise.resolve();
+let warned = false;
+
+function methodsIn(rows: Uint8Array): { id: number; name: string }[] {
+  const words = new DataView(rows.buffer, rows.byteOffset, rows.byteLength);
+  const ids = new Set<number>();
+  for (let at = 0; at < rows.length; at += eventRowBytes) {
+    const id = words.getUint32(at + eventMethodAt, true);
+    // Parts of a stream have that of its method with the lowest bit inverted.
+    ids.add(id).add((id ^ 1) >>> 0);
+  }
+  return [...ids].flatMap((id) => {
+    const name = methodName(id);
+    return name === undefined ? [] : [{ id, name }];
+  });
+}
+
+async function write(
+  folder: string,
+  path: string,
+  bytes: Uint8Array,
+  replaced: string | undefined,
+): Promise<void> {
+  try {
+    await mkdir(folder, { recursive: true });
+    await writeFile(path, bytes, { flag: 'wx', mode: 0o600 });
+    // Somebody may have moved it away.
+    if (replaced !== undefined) await unlink(replaced).catch(() => undefined);
+  } catch (cause) {
+    if (warned) return;
+    warned = true;
+    processWarning(
+      `a session has failed, and its trace cannot be written: ${(cause as Error).message} (option traceFolder, or RDMA_RPC_TRACE_FOLDER). This is said once.`,
+    );
+  }
+}
+
+/** Called with the last event of a session. Does nothing for one that ended as it should. */
+export function saveTrace(folder: string, native: NativeContext, fabric: string, session: number): void {
+  const reason = native.sessionError(session);
+  const nowMs = clockMs();
+  if (!kept.wants(reason, nowMs)) return;
+  const trace = native.sessionTrace(session);
+  if (trace === undefined) return;
+  const { rows, client, peer } = trace;
+  const about: TraceAbout = {
+    pid: process.pid,
+    command: program(),
+    atNs: systemNs(),
+    wallMs: wallMs(),
+    reason,
+    contexts: [
+      {
+        fabric,
+        device: native.sessionInfo(session).device,
+        rows: rows.length / eventRowBytes,
+        sessions: [{ number: session, side: client ? 'client' : 'server', peer }],
+        methods: methodsIn(rows),
+      },
+    ],
+  };
+  // With the time: where pids recur, as in containers, a name would be taken already.
+  const path = join(folder, `rdma-rpc-${process.pid}-${threadId}-${about.wallMs}-${++files}.trace`);
+  const bytes = traceFile(about, [rows]);
+  const replaced = kept.add(path, reason, nowMs);
+  written = written.then(() => write(folder, path, bytes, replaced));
+}

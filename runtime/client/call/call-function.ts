@@ -1,0 +1,29 @@
+/**
+ * One method of a client as a function: its calls on the channel, with interceptors around them where there
+ * are any. For `createClient` and the transport of connect-es.
+ */
+import type { MethodDefinition, ServiceDefinition } from '../../codec/types.ts';
+import type { Interceptor } from '../../core/interceptor.ts';
+import type { ClientChannel } from '../channel.ts';
+import { openStream } from '../stream/open-stream.ts';
+import type { ClientMethod } from './client-method.ts';
+import { type ClientMethodFunction, interceptedCall } from './intercepted-call.ts';
+
+/**
+ * `target` is `method` with the client's settings; `interceptors`, the outermost first, include those of the
+ * channel.
+ */
+export function callFunction(
+  channel: ClientChannel,
+  service: ServiceDefinition,
+  method: MethodDefinition,
+  target: ClientMethod,
+  interceptors: readonly Interceptor[],
+): ClientMethodFunction {
+  const call: ClientMethodFunction =
+    target.requestStream || target.responseStream
+      ? (request, options) => openStream(channel.queue, target, request, options)
+      : (request, options) => channel.unary(target, request, options);
+  if (interceptors.length === 0) return call;
+  return interceptedCall(service, method, target.timeoutMs, interceptors, channel.address, call);
+}

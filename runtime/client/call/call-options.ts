@@ -1,0 +1,189 @@
+/**
+ * Turns the options of one call into what the call carries along; nothing for a call that has none of them.
+ * Used by a channel.
+ */
+import type { ContextValues } from '../../core/context-values.ts';
+import { failure, reasonOf } from '../../core/errors/failure.ts';
+import type { HandlerContext } from '../../core/handler-context.ts';
+import type { RpcRequest } from '../../core/interceptor.ts';
+import { BlockLease, type Lease } from '../../core/lease.ts';
+import type { Metadata } from '../../core/metadata.ts';
+import { meantInstead } from '../../core/nearest.ts';
+import { checkedTimeMs } from '../../core/options.ts';
+import type { HedgingOptions, RetryOptions } from '../../core/repeat-options.ts';
+import type { CallOptions } from '../../core/types.ts';
+import { CallExtras } from '../session/call-extras.ts';
+import { metadataBytes } from './constant-metadata.ts';
+
+const names: readonly (keyof CallOptions)[] = [
+  'timeoutMs',
+  'signal',
+  'metadata',
+  'onHeader',
+  'onTrailer',
+  'context',
+  'waitForReady',
+  'values',
+  'retry',
+  'hedging',
+  'into',
+  'intoOverflow',
+];
+
+/**
+ * A misspelt limit would be none. On the way of every call that has options: a switch, since a look into a
+ * Set takes several times as long.
+ */
+function checkNames(options: CallOptions): void {
+  for (const name in options) {
+    switch (name) {
+      case 'timeoutMs':
+      case 'signal':
+      case 'metadata':
+      case 'onHeader':
+      case 'onTrailer':
+      case 'context':
+      case 'waitForReady':
+      case 'values':
+      case 'retry':
+      case 'hedging':
+      case 'into':
+      case 'intoOverflow':
+        break;
+      default:
+        throw new TypeError(`options of a call: there is no option ${name}${meantInstead(name, names)}`);
+    }
+  }
+}
+
+/** What interceptors may have changed of a request. */
+type Changed = Pick<RpcRequest, 'metadata' | 'signal' | 'context'>;
+
+/**
+ * The options of a call within interceptors, which this package puts together. Their names need no look, and
+ * their callbacks are the package's own, which need no async context of the caller's.
+ */
+export class InnerOptions implements CallOptions {
+  readonly timeoutMs: number | undefined;
+  readonly signal: AbortSignal | undefined;
+  readonly metadata: Metadata;
+  readonly onHeader: (header: Metadata) => void;
+  readonly onTrailer: (trailer: Metadata) => void;
+  readonly context: HandlerContext | undefined;
+  readonly waitForReady: boolean | undefined;
+  readonly values: ContextValues | undefined;
+  readonly retry: RetryOptions | false | undefined;
+  readonly hedging: HedgingOptions | false | undefined;
+  readonly into: Lease | undefined;
+  readonly intoOverflow: 'error' | 'lease' | undefined;
+
+  /** `given`: those of the request. `known`: those of the caller, whose names have been looked at. */
+  constructor(
+    given: CallOptions | undefined,
+    known: CallOptions | undefined,
+    { metadata, signal, context }: Changed,
+    timeoutMs: number | undefined,
+    onHeader: (header: Metadata) => void,
+    onTrailer: (trailer: Metadata) => void,
+  ) {
+    if (given !== known && given !== undefined) checkNames(given);
+    this.timeoutMs = timeoutMs;
+    this.signal = signal;
+    this.metadata = metadata;
+    this.onHeader = onHeader;
+    this.onTrailer = onTrailer;
+    this.context = context;
+    this.waitForReady = given?.waitForReady;
+    this.values = given?.values;
+    this.retry = given?.retry;
+    this.hedging = given?.hedging;
+    this.into = given?.into;
+    this.intoOverflow = given?.intoOverflow;
+  }
+}
+
+/**
+ * AbortSignals of other libraries, too. One that is none would be noticed by nobody before the call is under
+ * way.
+ */
+function isSignal(signal: AbortSignal | undefined): boolean {
+  return (
+    signal === undefined ||
+    (typeof signal === 'object' &&
+      typeof signal?.aborted === 'boolean' &&
+      typeof signal.addEventListener === 'function' &&
+      typeof signal.removeEventListener === 'function')
+  );
+}
+
+function isFunction(value: unknown): boolean {
+  return value === undefined || typeof value === 'function';
+}
+
+/** What JavaScript lets pass. */
+function checkKinds(options: CallOptions): void {
+  if (typeof options !== 'object' || options === null)
+    throw new TypeError('options of a call: they are no object');
+  if (!(options instanceof InnerOptions)) checkNames(options);
+  const { signal, onHeader, onTrailer, context } = options;
+  if (!isSignal(signal))
+    throw new TypeError(
+      'options of a call: signal is no AbortSignal; give the signal of an AbortController, controller.signal',
+    );
+  if (!isFunction(onHeader)) throw new TypeError('options of a call: onHeader is no function');
+  if (!isFunction(onTrailer)) throw new TypeError('options of a call: onTrailer is no function');
+  if (context !== undefined && typeof context?.timeoutMs !== 'function')
+    throw new TypeError('options of a call: context is not the context of a handler');
+}
+
+/**
+ * The call's time limit in ms, -1 for none: the call's own or else `defaultMs`, but no more than its context
+ * has left. Where every call begins that has options, so it looks at their names and kinds, too. Throws a
+ * RangeError or TypeError.
+ */
+export function callTimeoutMs(options: CallOptions, defaultMs: number): number {
+  checkKinds(options);
+  const ownMs = options.timeoutMs === undefined ? defaultMs : checkedTimeMs('timeoutMs', options.timeoutMs);
+  const leftMs = options.context?.timeoutMs();
+  if (leftMs === undefined) return ownMs;
+  return ownMs < 0 ? leftMs : Math.min(ownMs, leftMs);
+}
+
+/**
+ * Throws what the call is to be rejected with: CANCELLED for a signal that has fired already, a TypeError or
+ * RangeError for a bad value.
+ */
+export function callExtras(path: string, options: CallOptions): CallExtras | undefined {
+  const { signal, metadata, into, intoOverflow, onHeader, onTrailer, context, waitForReady } = options;
+  if (
+    signal === undefined &&
+    metadata === undefined &&
+    into === undefined &&
+    intoOverflow === undefined &&
+    onHeader === undefined &&
+    onTrailer === undefined &&
+    context === undefined &&
+    waitForReady === undefined
+  ) {
+    return undefined;
+  }
+  const parent = context?.signal;
+  refuseAborted(path, signal);
+  refuseAborted(path, parent);
+  if (into !== undefined && !(into instanceof BlockLease && !into.released)) {
+    throw new TypeError(`${path}: into: give a lease of allocBuffer() that has not been released`);
+  }
+  if (intoOverflow !== undefined && intoOverflow !== 'error' && intoOverflow !== 'lease') {
+    throw new TypeError(`${path}: intoOverflow is 'error' or 'lease'`);
+  }
+  if (waitForReady !== undefined && typeof waitForReady !== 'boolean') {
+    throw new TypeError(`${path}: waitForReady is true or false`);
+  }
+  const bytes = metadata === undefined ? undefined : metadataBytes(metadata);
+  const wishes = { signal, parent, into, intoOverflow, onHeader, onTrailer, waitForReady };
+  return new CallExtras(wishes, bytes, options instanceof InnerOptions);
+}
+
+function refuseAborted(path: string, signal: AbortSignal | undefined): void {
+  if (signal?.aborted) throw failure(reasonOf(signal.reason), path, 'no', '', signal.reason);
+}

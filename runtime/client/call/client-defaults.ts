@@ -1,0 +1,150 @@
+/** Options that a client has for its calls: checked when it is made, and put under those of each call. */
+import type { MethodDefinition } from '../../codec/types.ts';
+import { Metadata, type MetadataInit } from '../../core/metadata.ts';
+import { checkedTimeMs, checkNames } from '../../core/options.ts';
+import type { CallOptions, MethodDefaults } from '../../core/types.ts';
+import { constantMetadata } from './constant-metadata.ts';
+import type { ClientMethodFunction } from './intercepted-call.ts';
+import { hedgingPolicy, notIdempotent, retryPolicy } from './repeat.ts';
+
+export type Defaults = Readonly<Record<string, MethodDefaults | undefined>>;
+
+const names: readonly (keyof MethodDefaults)[] = [
+  'timeoutMs',
+  'waitForReady',
+  'interceptors',
+  'metadata',
+  'onHeader',
+  'onTrailer',
+  'retry',
+  'hedging',
+  'idempotent',
+];
+
+/**
+ * What holds for a method: its own entry goes before that of all, option by option. `others`: those that each
+ * call is given, if there are any.
+ */
+export function defaultsOf(
+  what: string,
+  defaults: Defaults,
+  name: string,
+  method: MethodDefinition,
+): Pick<MethodDefaults, 'timeoutMs' | 'waitForReady' | 'idempotent'> & { others: CallOptions | undefined } {
+  for (const key of ['*', name]) {
+    const given = defaults[key];
+    if (given === undefined) continue;
+    checkNames(`${what}: defaults of ${key}`, given, names);
+    const { timeoutMs, waitForReady, metadata, retry, hedging, idempotent } = given;
+    if (timeoutMs !== undefined) checkedTimeMs(`${what}: timeoutMs of ${key}`, timeoutMs);
+    if (waitForReady !== undefined && typeof waitForReady !== 'boolean')
+      throw new TypeError(`${what}: waitForReady of ${key} is true or false`);
+    if (idempotent !== undefined && typeof idempotent !== 'boolean')
+      throw new TypeError(`${what}: idempotent of ${key} is true or false`);
+    if (metadata !== undefined) new Metadata(metadata);
+    retryPolicy(`${what}: ${key}`, retry);
+    hedgingPolicy(`${what}: ${key}`, hedging);
+    if (retry && hedging) throw new TypeError(`${what}: ${key}: give either retry or hedging`);
+  }
+  const {
+    timeoutMs,
+    waitForReady,
+    idempotent,
+    interceptors: _,
+    ...others
+  } = merged<MethodDefaults>(defaults['*'], defaults[name]);
+  const stream = method.requestStream || method.responseStream;
+  const twice = idempotent ?? method.options.idempotencyLevel !== undefined;
+  checkFits(`${what}: ${name}`, defaults[name], stream, twice, idempotent);
+  // Those of all methods are meant for those that they fit.
+  if (stream) delete others.retry;
+  if (stream || !twice) delete others.hedging;
+  // A method has chosen between the two ways.
+  if (defaults[name]?.retry) delete others.hedging;
+  if (defaults[name]?.hedging) delete others.retry;
+  // `retry` for all methods leaves to each what it may: of these what has not run.
+  const decided = idempotent ?? (others.retry && !twice ? false : undefined);
+  return {
+    timeoutMs,
+    waitForReady,
+    idempotent: decided,
+    others: Object.keys(others).length > 0 ? others : undefined,
+  };
+}
+
+/**
+ * What is given for one method by its name is meant for it. Said now, rather than by a call in the night that
+ * was not made again.
+ */
+function checkFits(
+  where: string,
+  given: MethodDefaults | undefined,
+  stream: boolean,
+  twice: boolean,
+  idempotent: boolean | undefined,
+): void {
+  for (const option of ['retry', 'hedging'] as const) {
+    if (!given?.[option]) continue;
+    if (stream) throw new TypeError(`${where}: a stream takes no \`${option}\``);
+    // `idempotent: false` says that what has not run is all that is to be made again.
+    if (!twice && (option === 'hedging' || idempotent === undefined)) throw notIdempotent(where, option);
+  }
+}
+
+/** Hedging for all methods must fit one of them at least. */
+export function checkHedgingFits(
+  what: string,
+  defaults: Defaults,
+  methods: Iterable<[string, MethodDefinition]>,
+): void {
+  if (!defaults['*']?.hedging) return;
+  for (const [name, { requestStream, responseStream, options }] of methods) {
+    const idempotent = defaults[name]?.idempotent ?? defaults['*'].idempotent;
+    const twice = idempotent ?? options.idempotencyLevel !== undefined;
+    if (twice && !requestStream && !responseStream) return;
+  }
+  throw notIdempotent(`${what}: *: it fits none of the methods`, 'hedging');
+}
+
+/**
+ * The function with options that each call gets unless it has its own: as they are now, whatever the
+ * application does with its objects later. `shared`: all calls without options of their own may be given one
+ * object, since nobody of the application ever sees it.
+ */
+export function withDefaults(
+  call: ClientMethodFunction,
+  given: CallOptions,
+  shared: boolean,
+): ClientMethodFunction {
+  const { metadata } = given;
+  const defaults: CallOptions =
+    metadata === undefined ? { ...given } : { ...given, metadata: constantMetadata(metadata) };
+  return (request, options) => {
+    if (options === undefined && shared) return call(request, defaults);
+    // What is none, as JavaScript allows, is refused where every call begins.
+    if (options !== undefined && (typeof options !== 'object' || options === null))
+      return call(request, options);
+    const both = merged(defaults, options);
+    // A call chooses between the two ways.
+    if (options?.retry) delete both.hedging;
+    if (options?.hedging) delete both.retry;
+    return call(request, both);
+  };
+}
+
+/** The second before the first; keys of metadata are replaced one by one. */
+function merged<O extends CallOptions>(under: O | undefined, over: O | undefined): O {
+  const both = { ...under } as Record<string, unknown>;
+  for (const [name, value] of Object.entries(over ?? {})) if (value !== undefined) both[name] = value;
+  if (under?.metadata !== undefined && over?.metadata !== undefined)
+    both.metadata = mergedMetadata(under.metadata, over.metadata);
+  return both as O;
+}
+
+function mergedMetadata(under: MetadataInit, over: MetadataInit): Metadata {
+  const result = new Metadata(under);
+  const own = new Metadata(over);
+  for (const [key] of own) result.delete(key);
+  for (const [key, value] of own) result.append(key, value);
+  return result;
+}

@@ -1,0 +1,57 @@
+/** What a call needs to know of its method, looked up once when the client is made. */
+
+import { noMessage } from '../../boundary/outgoing/plain-types.ts';
+import { noteMethod } from '../../boundary/traces/method-names.ts';
+import type { MessageType, MethodDefinition } from '../../codec/types.ts';
+import { type MessageCheck, requestCheck } from '../../core/message-check.ts';
+import { processWarning, type Warn } from '../../core/warnings.ts';
+
+export interface ClientMethod {
+  readonly id: number;
+  /** `pkg.Service/Method`, for errors. */
+  readonly path: string;
+  readonly requestType: MessageType<unknown, unknown>;
+  readonly responseType: MessageType<unknown, never>;
+  readonly requestStream: boolean;
+  readonly responseStream: boolean;
+  /** Default time limit in ms, -1 for none. */
+  readonly timeoutMs: number;
+  /** Calls wait for a connection, however many attempts that takes. */
+  readonly waitForReady: boolean;
+  /** The definition, or the client, says that calling it twice does no harm. */
+  readonly idempotent: boolean;
+  /** Somebody has said so, or the contrary. */
+  readonly decided: boolean;
+  /** What the definition says of the size of responses, 0 nothing. */
+  readonly expectedResponseBytes: number;
+  readonly check: MessageCheck;
+}
+
+/** `warn` is told of mistakes in requests. */
+export function clientMethod(
+  definition: MethodDefinition,
+  timeoutMs: number,
+  waitForReady = false,
+  idempotent?: boolean,
+  warn: Warn = processWarning,
+): ClientMethod {
+  const declared = definition.options.idempotencyLevel !== undefined;
+  const oneWay =
+    definition.options.oneWay === true && !definition.requestStream && !definition.responseStream;
+  const { id, input, output } = definition.preferred ?? definition;
+  noteMethod(id, definition.fullName);
+  return {
+    id,
+    path: definition.fullName,
+    requestType: input,
+    responseType: (oneWay ? noMessage : output) as MessageType<unknown, never>,
+    requestStream: definition.requestStream,
+    responseStream: definition.responseStream,
+    timeoutMs,
+    waitForReady,
+    idempotent: idempotent ?? declared,
+    decided: idempotent !== undefined || declared,
+    expectedResponseBytes: definition.options.expectedResponseBytes ?? 0,
+    check: requestCheck(definition.fullName, input, warn),
+  };
+}

@@ -1,0 +1,75 @@
+/**
+ * What a call within interceptors keeps through all copies of its request: its guard, what it tells the
+ * caller, and which promise carries it out. Made by intercepted-call.ts for each call, on the channel's JS
+ * thread.
+ */
+import { RpcError } from '../../core/errors/rpc-error.ts';
+import { Status } from '../../core/errors/status.ts';
+import { heard, textOf } from '../../core/foreign.ts';
+import type { ChainedCall, RpcResponse } from '../../core/interceptor.ts';
+import type { Metadata } from '../../core/metadata.ts';
+import type { CallOptions } from '../../core/types.ts';
+import { CallGuard } from './call-guard.ts';
+
+export class InterceptedState implements ChainedCall {
+  given: Promise<RpcResponse> | undefined;
+  carried: Promise<RpcResponse> | undefined;
+  /** The header of the last attempt. */
+  header: Metadata | undefined;
+  /** Below 0 for none. */
+  readonly timeoutMs: number;
+  readonly guard: CallGuard;
+  readonly options: CallOptions;
+  readonly #path: string;
+  #toldHeader = false;
+  #toldTrailer = false;
+
+  constructor(options: CallOptions, path: string, timeoutMs: number) {
+    this.timeoutMs = timeoutMs;
+    this.guard = new CallGuard(path, timeoutMs, options);
+    this.options = options;
+    this.#path = path;
+  }
+
+  /**
+   * Whether every interceptor has returned what its own `next` gave, down to the call itself. No interceptor
+   * can then keep the caller waiting: the call has the same time limit and signals, and ends by itself.
+   */
+  isCarriedBy(result: unknown): boolean {
+    return this.carried !== undefined && result === this.carried && this.guard.bound;
+  }
+
+  /** The caller hears of the header once, as interceptors have left it. */
+  tellHeader(header: Metadata): void {
+    if (this.#toldHeader) return;
+    this.#toldHeader = true;
+    this.#tell(this.options.onHeader, header);
+  }
+
+  tellTrailer(trailer: Metadata): void {
+    if (this.#toldTrailer) return;
+    this.#toldTrailer = true;
+    this.#tell(this.options.onTrailer, trailer);
+  }
+
+  /** A callback that throws fails the call, as it does without interceptors. */
+  #tell(callback: ((metadata: Metadata) => void) | undefined, metadata: Metadata): void {
+    if (callback === undefined || metadata.size === 0) return;
+    try {
+      heard('onHeader or onTrailer', callback(metadata));
+    } catch (cause) {
+      const why = textOf(cause);
+      const text = `${this.#path}: the response cannot be used: ${why}`;
+      throw new RpcError(Status.INTERNAL, text, { processed: 'yes', cause });
+    }
+  }
+
+  tellOfFailure(error: unknown): void {
+    try {
+      if (this.header !== undefined) this.tellHeader(this.header);
+      if (error instanceof RpcError) this.tellTrailer(error.trailer);
+    } catch {
+      // The caller learns of the call's own error, which comes first.
+    }
+  }
+}

@@ -1,0 +1,208 @@
+/**
+ * Calls with more than the fast path knows: that are made again or several times over, or whose client has
+ * metadata for them. Checks these options, too. Used by channels and when a client is made.
+ */
+import { clockMs } from '../../clock.ts';
+import { refusedCall } from '../../core/errors/failing.ts';
+import { requestFault, responseFault } from '../../core/errors/failure.ts';
+import { Status, type StatusCode } from '../../core/errors/status.ts';
+import { disown, heard } from '../../core/foreign.ts';
+import { lengthsOf } from '../../core/lengths.ts';
+import type { Metadata } from '../../core/metadata.ts';
+import { checkedValue, checkNames, type OptionRule } from '../../core/options.ts';
+import type { HedgingOptions, RetryOptions } from '../../core/repeat-options.ts';
+import type { CallOptions } from '../../core/types.ts';
+import { backoffMaxMs, backoffMs } from '../../limits.ts';
+import { type HedgingPolicy, hedged, hedgingDefaults } from '../connections/hedging.ts';
+import {
+  type Repeatable,
+  type Repeats,
+  type RetryPolicy,
+  retried,
+  retryDefaults,
+} from '../connections/retry.ts';
+import { callTimeoutMs } from './call-options.ts';
+import type { ClientMethod } from './client-method.ts';
+
+/** What is needed of a channel. */
+export interface Attempts {
+  readonly repeats: Repeats;
+  attempt(method: ClientMethod, request: unknown, options: CallOptions | undefined): Promise<unknown>;
+}
+
+const integer = (min: number, max: number): OptionRule => ({
+  kind: 'integer',
+  range: { default: undefined, min, max },
+});
+const retryRules = {
+  attemptsMax: integer(2, 5),
+  backoffMs: integer(0, backoffMs.max),
+  backoffMaxMs: integer(0, backoffMaxMs.max),
+};
+const hedgingRules = { attemptsMax: integer(2, 5), delayMs: integer(0, backoffMs.max) };
+
+const isCode = (value: unknown): boolean =>
+  value !== Status.OK && (Object.values(Status) as unknown[]).includes(value);
+
+function checkedCodes(where: string, given: unknown): StatusCode[] {
+  const codes: unknown[] = Array.isArray(given) ? [...given] : [given];
+  if (Array.isArray(given) && codes.every(isCode)) return codes as StatusCode[];
+  for (const each of codes) disown(each);
+  throw new TypeError(`${where}: codes is a list of Status codes other than OK`);
+}
+
+/**
+ * Copies the given values that are not undefined and throws for one that cannot be used. Each is read once: a
+ * getter must not give another value to the call than was checked.
+ */
+function checkedPolicy(
+  where: string,
+  given: object,
+  rules: Readonly<Record<string, OptionRule>>,
+): Record<string, unknown> {
+  checkNames(where, given, [...Object.keys(rules), 'codes']);
+  const policy: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(given)) {
+    if (value === undefined) continue;
+    policy[name] =
+      name === 'codes' ? checkedCodes(where, value) : checkedValue(`${where}: ${name}`, rules[name]!, value);
+  }
+  return policy;
+}
+
+export function retryPolicy(where: string, given: RetryOptions | false | undefined): RetryPolicy | undefined {
+  if (given === undefined || given === false) return undefined;
+  return { ...retryDefaults, ...checkedPolicy(`${where}: retry`, given, retryRules) };
+}
+
+export function hedgingPolicy(
+  where: string,
+  given: HedgingOptions | false | undefined,
+): HedgingPolicy | undefined {
+  if (given === undefined || given === false) return undefined;
+  const policy: Partial<HedgingPolicy> = checkedPolicy(`${where}: hedging`, given, hedgingRules);
+  const { delayMs } = policy;
+  if (delayMs === undefined) throw new TypeError(`${where}: hedging needs delayMs`);
+  return { ...hedgingDefaults, ...policy, delayMs };
+}
+
+/** `option` was asked for of a method that may not be called twice, as far as anybody has said. */
+export function notIdempotent(where: string, option: 'retry' | 'hedging'): TypeError {
+  const remedy =
+    'if so, put `option idempotency_level = IDEMPOTENT;` into the method in its .proto, or `idempotent: true` beside it in createClient';
+  const text =
+    option === 'hedging'
+      ? `hedging runs the handler more than once, and nothing says that this does no harm; ${remedy}`
+      : `\`retry\` makes the call again although its handler may have run, and nothing says that this does no harm; ${remedy}; with \`idempotent: false\` only calls whose handler has not run are made again`;
+  return new TypeError(`${where}: ${text}`);
+}
+
+/** Header and trailer of the attempt that counts reach the caller, those of others do not. */
+class Told {
+  #header: Metadata | undefined;
+  #trailer: Metadata | undefined;
+  readonly #options: CallOptions;
+
+  constructor(options: CallOptions) {
+    this.#options = options;
+  }
+
+  get listeners(): Pick<CallOptions, 'onHeader' | 'onTrailer'> {
+    const { onHeader, onTrailer } = this.#options;
+    return {
+      onHeader: onHeader && ((header) => (this.#header = header)),
+      onTrailer: onTrailer && ((trailer) => (this.#trailer = trailer)),
+    };
+  }
+
+  tell(): void {
+    if (this.#header !== undefined) heard('onHeader', this.#options.onHeader?.(this.#header));
+    if (this.#trailer !== undefined) heard('onTrailer', this.#options.onTrailer?.(this.#trailer));
+  }
+}
+
+function anyOf(signals: readonly (AbortSignal | undefined)[]): AbortSignal | undefined {
+  const given = signals.filter((signal) => signal !== undefined);
+  return given.length > 1 ? AbortSignal.any(given) : given[0];
+}
+
+/**
+ * Which of the two a call wants; neither when `retry: false` takes back a default. Throws a TypeError or
+ * RangeError for options that do not fit.
+ */
+function policiesOf(
+  method: ClientMethod,
+  options: CallOptions,
+): { retry: RetryPolicy | undefined; hedging: HedgingPolicy | undefined; timeoutMs: number } {
+  const timeoutMs = callTimeoutMs(options, method.timeoutMs);
+  const retry = retryPolicy(method.path, options.retry);
+  const hedging = hedgingPolicy(method.path, options.hedging);
+  if (hedging !== undefined && !method.idempotent) throw notIdempotent(method.path, 'hedging');
+  if (retry !== undefined && !method.decided) throw notIdempotent(method.path, 'retry');
+  if (retry !== undefined && hedging !== undefined)
+    throw new TypeError(`${method.path}: give either retry or hedging`);
+  if (hedging !== undefined && options.into !== undefined)
+    throw new TypeError(`${method.path}: several attempts cannot share \`into\``);
+  return { retry, hedging, timeoutMs };
+}
+
+/** Starts such a call. Rejects with a TypeError or RangeError for options that do not fit. */
+export async function repeated(
+  channel: Attempts,
+  method: ClientMethod,
+  request: unknown,
+  options: CallOptions,
+): Promise<unknown> {
+  let policies: ReturnType<typeof policiesOf>;
+  try {
+    policies = policiesOf(method, options);
+  } catch (error) {
+    return refusedCall(error);
+  }
+  const { retry, hedging, timeoutMs } = policies;
+  if (retry === undefined && hedging === undefined) return channel.attempt(method, request, options);
+
+  const endMs = timeoutMs < 0 ? Number.POSITIVE_INFINITY : clockMs() + timeoutMs;
+  const lengths = lengthsOf(method.requestType, request);
+  let told: Told | undefined;
+  const call: Repeatable = {
+    idempotent: method.idempotent,
+    endMs,
+    signal: anyOf([options.signal, options.context?.signal]),
+    attempt: async (also) => {
+      try {
+        lengths?.check();
+      } catch (cause) {
+        return refusedCall(requestFault(method.path, cause));
+      }
+      const mine = new Told(options);
+      const left = timeoutMs < 0 ? {} : { timeoutMs: Math.max(0, endMs - clockMs()) };
+      const signal = anyOf([options.signal, also]);
+      const attempt = channel.attempt(method, request, { ...options, ...left, ...mine.listeners, signal });
+      // That of the winner: losers are cancelled, and settle later.
+      const settled = (): void => {
+        if (also?.aborted !== true) told = mine;
+      };
+      return attempt.finally(settled);
+    },
+  };
+  const result =
+    hedging === undefined ? retried(call, retry!, channel.repeats) : hedged(call, hedging, channel.repeats);
+  let response: unknown;
+  try {
+    response = await result;
+  } catch (error) {
+    try {
+      told?.tell();
+    } catch {
+      // The caller learns of the call's own error, which comes first.
+    }
+    throw error;
+  }
+  try {
+    told?.tell();
+  } catch (cause) {
+    throw responseFault(method.path, cause);
+  }
+  return response;
+}

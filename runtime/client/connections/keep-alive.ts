@@ -1,0 +1,39 @@
+/**
+ * Keeps the process alive while a channel has calls under way, and only then. The socket is unreferenced;
+ * instead a timer runs from the first call until it finds none, so that starting a call costs one comparison.
+ * The first call after a silence is known by it, too.
+ */
+
+import { clockMs } from '../../clock.ts';
+import { inRoot } from '../../core/scopes.ts';
+import { keepAliveCheckMs } from '../../limits.ts';
+
+export class KeepAlive {
+  readonly #busy: () => boolean;
+  #timer: NodeJS.Timeout | undefined;
+  #silentSinceMs = Number.POSITIVE_INFINITY;
+
+  constructor(busy: () => boolean) {
+    this.#busy = busy;
+  }
+
+  get running(): boolean {
+    return this.#timer !== undefined;
+  }
+
+  /** Returns how long there was nothing under way, ms; 0 for the first call. */
+  start(): number {
+    if (this.#timer !== undefined) return 0;
+    const look = (): void => {
+      if (!this.#busy()) this.stop();
+    };
+    this.#timer = inRoot(() => setInterval(look, keepAliveCheckMs));
+    return Math.max(0, clockMs() - this.#silentSinceMs);
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+    this.#silentSinceMs = clockMs();
+  }
+}

@@ -1,0 +1,399 @@
+/**
+ * The client half of a session: the table of calls in flight. A call is a row, numbered by its call slot;
+ * rows are kept, so the only object made for a call is its promise. `start` fills a row, one SETTLED or
+ * FAILED event empties it. Owned by a channel, on its JS thread.
+ */
+
+import type { FabricContext, SessionOwner } from '../../boundary/fabric-context.ts';
+import { Incoming } from '../../boundary/incoming/incoming.ts';
+import { noSlot } from '../../boundary/outgoing/outgoing.ts';
+import { Submission, type Target } from '../../boundary/outgoing/submission.ts';
+import { timeLeftUs } from '../../boundary/time/deadlines.ts';
+import { failCall, type Resolve, refuseCall, refuseRequest, unheard } from '../../core/errors/failing.ts';
+import {
+  failure,
+  leaseLost,
+  memoryFailure,
+  processedName,
+  responseFault,
+} from '../../core/errors/failure.ts';
+import type { RpcError } from '../../core/errors/rpc-error.ts';
+import { Status } from '../../core/errors/status.ts';
+import { Ev, Held, Reason, SubOp } from '../../native/native.ts';
+import type { ClientMethod } from '../call/client-method.ts';
+import type { CallQueue } from '../queue/call-queue.ts';
+import type { Unsent } from '../queue/unsent.ts';
+import { AnswerTally } from './answer-tally.ts';
+import { CallDeadlines } from './call-deadlines.ts';
+import type { CallExtras, CallPlace } from './call-extras.ts';
+import { intoError, requestRefusal, statusError } from './call-faults.ts';
+import { CallRow } from './call-row.ts';
+import { LastWords } from './last-words.ts';
+import type { ClientSessionListener, PartEvents } from './session-listeners.ts';
+
+export class ClientSession implements SessionOwner, CallPlace {
+  readonly target: Target;
+  /** Calls in flight. */
+  inFlight = 0;
+  /** Call slots of calls that have been given up, and that the server has not let go of. */
+  held = 0;
+  /** Calls made so far, streams included. */
+  calls = 0;
+  /** The server has refused the connection, which says that it runs none of its calls. */
+  unserved = false;
+  /** Its streams, if it has any. */
+  parts: PartEvents | undefined;
+  readonly tally: AnswerTally;
+
+  #lost = false;
+  readonly #lastWords: LastWords;
+  readonly #context: FabricContext;
+  readonly #queue: CallQueue;
+  readonly #listener: ClientSessionListener;
+  readonly #submission: Submission;
+  readonly #incoming: Incoming;
+  readonly #events: Int32Array;
+  readonly #callsMax: number;
+  /** By call slot; made when a slot is first used. */
+  readonly #rows: CallRow[] = [];
+  /** Those without a call, the one that was used last first. */
+  #freeRow: CallRow | undefined;
+  readonly #deadlines: CallDeadlines;
+
+  constructor(
+    context: FabricContext,
+    target: Target,
+    inflightMax: number,
+    queue: CallQueue,
+    listener: ClientSessionListener,
+  ) {
+    this.target = target;
+    this.#context = context;
+    this.#queue = queue;
+    this.#listener = listener;
+    this.#lastWords = new LastWords(context.native, target.session, listener);
+    this.tally = new AnswerTally(() => listener.onStrikes());
+    this.#submission = new Submission(SubOp.request, target);
+    this.#events = context.native.events;
+    this.#incoming = new Incoming(context, target.session, context.answerMemory);
+    this.#callsMax = inflightMax;
+    this.#deadlines = new CallDeadlines(this.#rows, (row) => this.#giveUp(row, Reason.deadline));
+    context.attach(this);
+  }
+
+  get full(): boolean {
+    return this.#freeRow === undefined && this.#rows.length === this.#callsMax;
+  }
+
+  /**
+   * Sends a call and takes over its promise. Its parts are arguments, since a record would be an object made
+   * for each call. False: there is no call slot or send slot, or the session is gone; nothing has happened.
+   * `deadlineMs` is absolute on the clock of deadlines.ts, 0 for none. `waited`: it comes out of a queue.
+   */
+  start(
+    method: ClientMethod,
+    request: unknown,
+    deadlineMs: number,
+    extras: CallExtras | undefined,
+    resolve: Resolve,
+    waited = false,
+  ): boolean {
+    // Taken before the message is encoded: a getter of that may make a call itself.
+    const row = this.#takeRow();
+    if (row === undefined) return false;
+    const { call } = row;
+    if (method.expectedResponseBytes !== 0)
+      this.#context.expectResponse(method.id, method.expectedResponseBytes);
+    let result: number;
+    try {
+      const sink = extras?.into === undefined ? 0 : this.#context.blockOf(extras.into, method.path);
+      const submission = this.#submission;
+      submission.call = call;
+      // As 32 bits with a sign: V8 keeps no other number in a property without memory of its own.
+      submission.method = method.id | 0;
+      submission.timeoutUs = timeLeftUs(deadlineMs);
+      submission.metadata = extras?.metadata;
+      submission.sink = sink;
+      submission.sinkOnly = sink !== 0 && extras?.mayOverflow === false;
+      result = this.#context.outgoing.submit(submission, method.requestType, request);
+    } catch (cause) {
+      this.#releaseCallSlot(row);
+      extras?.unwatch();
+      refuseRequest(resolve, method.path, cause, waited);
+      return true;
+    }
+    if (result < 0) {
+      this.#releaseCallSlot(row, result);
+      if (result === noSlot) return false;
+      if (result === -Reason.sessionLost) {
+        this.#lose();
+        return false;
+      }
+      const unsent = { method, request, deadlineMs, extras, resolve };
+      const { shortBytes } = this.#context.outgoing.bulk;
+      if (result === -Reason.noMemory && this.#queue.awaitMemory(unsent, this.#context, shortBytes))
+        return true;
+      extras?.unwatch();
+      const refusal = requestRefusal(this.#context, this.target, method.path, -result);
+      refuseCall(resolve, () => refusal, waited);
+      return true;
+    }
+    ++this.inFlight;
+    ++this.calls;
+    row.method = method;
+    row.request = request;
+    row.resolve = resolve;
+    row.batch = this.#context.batch;
+    row.extras = extras;
+    try {
+      if (deadlineMs !== 0) this.#deadlines.set(row, deadlineMs);
+      extras?.watch(this, call);
+    } catch (cause) {
+      // The call is under way, and cannot be given up in time: its caller hears of that at once, and nobody
+      // of its answer.
+      row.resolve = unheard;
+      refuseRequest(resolve, method.path, cause, waited);
+      this.#giveUp(row, Reason.cancelled);
+      return true;
+    }
+    // Last: getters of the request may do anything, and find a call that is under way.
+    const { check } = method;
+    if (check.left > 0) check.look(request);
+    return true;
+  }
+
+  cancelCall(call: number, reason: number): void {
+    const row = this.#rows[call];
+    if (row !== undefined) this.#giveUp(row, reason);
+  }
+
+  onSettled(at: number): void {
+    const call = this.#events[at + Ev.call]!;
+    const row = this.#rows[call];
+    const resolve = row?.resolve;
+    const method = row?.method;
+    if (row === undefined || resolve === undefined || method === undefined) {
+      if (call >= this.#callsMax && this.parts !== undefined) this.parts.onSettled(at, call);
+      else this.#incoming.discard(at);
+      return;
+    }
+    const { extras } = row;
+    const status = this.#events[at + Ev.status]!;
+    const refused = status === Status.UNAVAILABLE && this.#events[at + Ev.processed] === 0;
+    const unsent = refused ? this.#unsent(row) : undefined;
+    const confirms = row.givenUp && this.#events[at + Ev.messageBytes] === 0;
+    const short = this.#whyShort(row);
+    this.#free(row);
+    this.tally.count(status);
+    if (refused) this.#listener.onTurnedAway();
+    if (status !== Status.OK) {
+      if (confirms) failCall(resolve, this.#confirmed(at, method.path, status, short, extras?.cause));
+      else if (unsent !== undefined && this.#queue.requeue(unsent)) this.#incoming.discard(at);
+      else if (this.#beyondInto(at, status))
+        failCall(resolve, intoError(method, this.#incoming, this.#events, at, extras));
+      else failCall(resolve, this.#statusError(at, method, status, extras));
+    } else {
+      let response: unknown;
+      let fault: RpcError | undefined;
+      try {
+        response = this.#incoming.message(at, method.responseType, extras?.into);
+        if (extras?.listens) this.#tell(at, extras);
+      } catch (cause) {
+        fault = responseFault(method.path, cause);
+      }
+      if (fault === undefined) resolve(response);
+      else failCall(resolve, fault);
+    }
+    this.#listener.onCallDone();
+  }
+
+  onPartWaits(at: number): void {
+    this.parts?.onPartWaits(this.#events[at + Ev.call]!);
+  }
+
+  onFailed(at: number): void {
+    const call = this.#events[at + Ev.call]!;
+    const reason = this.#events[at + Ev.reason]!;
+    const processed = this.#events[at + Ev.processed]!;
+    const held = this.#events[at + Ev.held]!;
+    if (reason === Reason.sessionLost) {
+      // Before anything that runs code of the application, which may begin a call.
+      this.#lose();
+      if (this.#lastWords.defer(() => this.#failed(call, reason, processed, held))) return;
+    }
+    this.#failed(call, reason, processed, held);
+  }
+
+  #failed(call: number, reason: number, known: number, held: number): void {
+    const row = this.#rows[call];
+    const resolve = row?.resolve;
+    const method = row?.method;
+    if (row === undefined || resolve === undefined || method === undefined) {
+      if (call >= this.#callsMax) this.parts?.onFailed(call, reason, known, held, this.#lastWords.why);
+      return;
+    }
+    const { extras } = row;
+    const processed = this.unserved ? 'no' : processedName(known);
+    const unsent = reason === Reason.sessionLost && processed === 'no' ? this.#unsent(row) : undefined;
+    if ((held & Held.sink) !== 0) extras?.into?.release();
+    const short = this.#whyShort(row);
+    this.#free(row, (held & Held.slot) !== 0);
+    if (reason === Reason.deadline && processed !== 'no') this.tally.count(Status.DEADLINE_EXCEEDED);
+    if (reason === Reason.sessionLost) {
+      if (unsent !== undefined && this.#queue.requeue(unsent, this.unserved)) return;
+      failCall(resolve, failure(reason, method.path, processed, this.#lastWords.why));
+    } else {
+      const lost = (held & Held.sink) !== 0 ? leaseLost : short;
+      failCall(
+        resolve,
+        memoryFailure(this.#context.native, reason, method.path, processed, lost, extras?.cause),
+      );
+    }
+    this.#listener.onCallDone();
+  }
+
+  onReleased(at: number): void {
+    const call = this.#events[at + Ev.call]!;
+    if (!this.#lastWords.defer(() => this.#released(call), false)) this.#released(call);
+  }
+
+  #released(call: number): void {
+    const row = this.#rows[call];
+    if (row === undefined) this.parts?.onReleased(call);
+    else {
+      --this.held;
+      this.#putRow(row);
+      this.#listener.onCallDone();
+    }
+  }
+
+  onDown(reason: string): void {
+    this.#lose();
+    this.#lastWords.own = reason;
+    const { batch } = this.#context;
+    if (!this.#lastWords.defer(() => this.#ended(batch))) this.#ended(batch);
+  }
+
+  /** `batch`: that of the event. */
+  #ended(batch: number): void {
+    const { why } = this.#lastWords;
+    this.#deadlines.stop();
+    // Native code has failed every call that it knew when it made this batch. One that was begun since is
+    // staged, and is not sent any more. Should another be left all the same, its caller must not wait for
+    // ever.
+    for (const row of this.#rows) {
+      const { resolve } = row;
+      if (resolve === undefined) continue;
+      const path = row.method?.path ?? '';
+      const staged = this.unserved || row.batch === batch;
+      const unsent = staged ? this.#unsent(row) : undefined;
+      this.#free(row);
+      if (unsent !== undefined && this.#queue.requeue(unsent, this.unserved)) continue;
+      failCall(resolve, failure(Reason.sessionLost, path, staged ? 'no' : 'maybe', why));
+    }
+    this.parts?.onDown(why, batch);
+    this.#listener.onSessionDown(why);
+  }
+
+  onRequest(at: number): void {
+    this.#incoming.discard(at);
+  }
+
+  onCancelled(): void {}
+
+  /** It takes no more calls. Comes first, since a listener of the end may begin one. Idempotent. */
+  #lose(): void {
+    if (this.#lost) return;
+    this.#lost = true;
+    this.target.gone = true;
+    this.#listener.onSessionLost();
+  }
+
+  /** Undefined: each call slot has a call. */
+  #takeRow(): CallRow | undefined {
+    const row = this.#freeRow;
+    if (row !== undefined) {
+      this.#freeRow = row.nextFree;
+      row.nextFree = undefined;
+      return row;
+    }
+    const call = this.#rows.length;
+    if (call === this.#callsMax) return undefined;
+    const made = new CallRow(call);
+    this.#rows.push(made);
+    return made;
+  }
+
+  #putRow(row: CallRow): void {
+    row.nextFree = this.#freeRow;
+    this.#freeRow = row;
+  }
+
+  /**
+   * The slot of a call that was not sent. When it was the last one, a call that a getter of the message has
+   * made may wait for it.
+   */
+  #releaseCallSlot(row: CallRow, result = 0): void {
+    const last = this.full;
+    this.#putRow(row);
+    if (last && result !== noSlot) queueMicrotask(() => this.#listener.onCallDone());
+  }
+
+  /** Before its row is emptied. */
+  #unsent({ method, request, resolve, extras, givenUp, deadlineMs }: CallRow): Unsent | undefined {
+    // One that was given up meanwhile has a reason of its own to end.
+    if (givenUp || method === undefined || resolve === undefined) return undefined;
+    return { method, request, deadlineMs, extras, resolve };
+  }
+
+  #giveUp(row: CallRow, reason: number): void {
+    if (row.resolve === undefined || row.givenUp) return;
+    row.givenUp = true;
+    row.deadlineMs = 0;
+    // A call that is only staged is not known to native code yet.
+    this.#context.outgoing.flush();
+    row.awaitedBytes = this.#context.native.cancel(this.target.session, row.call, reason);
+  }
+
+  #free(row: CallRow, held = false): void {
+    const { extras } = row;
+    if (extras !== undefined) extras.unwatch();
+    row.empty();
+    if (held) ++this.held;
+    else this.#putRow(row);
+    --this.inFlight;
+  }
+
+  /** Of a call that was given up, before its row is emptied. */
+  #whyShort({ givenUp, awaitedBytes }: CallRow): string {
+    return givenUp && awaitedBytes !== 0 ? this.#context.whyShort(awaitedBytes) : '';
+  }
+
+  #tell(at: number, extras: CallExtras): void {
+    const metadata = this.#incoming.responseMetadata(at);
+    if (metadata !== undefined) extras.tell(metadata);
+  }
+
+  #statusError(at: number, method: ClientMethod, status: number, extras: CallExtras | undefined): RpcError {
+    const metadata = this.#incoming.responseMetadata(at);
+    const error = statusError(method, this.#incoming, this.#events, at, status, metadata?.trailer);
+    try {
+      if (metadata !== undefined) extras?.tell(metadata);
+    } catch {
+      // The caller learns of the call's own error, which comes first.
+    }
+    return error;
+  }
+
+  /** The server has let go of a large call that was given up, and knows whether its handler has begun. */
+  #confirmed(at: number, path: string, status: number, why: string, cause: unknown): RpcError {
+    this.#incoming.discard(at);
+    const reason = status === Status.DEADLINE_EXCEEDED ? Reason.deadline : Reason.cancelled;
+    return failure(reason, path, processedName(this.#events[at + Ev.processed]!), why, cause);
+  }
+
+  /** The server could have answered, but `into` was all the memory that there was for it. */
+  #beyondInto(at: number, status: number): boolean {
+    return status === Status.RESOURCE_EXHAUSTED && this.#events[at + Ev.beyondSink] !== 0;
+  }
+}

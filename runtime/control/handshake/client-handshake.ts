@@ -1,0 +1,298 @@
+/**
+ * The client's side of the handshake; server-handshake.ts is the other. A fabric that cannot connect is
+ * skipped; one log line in the end says which was chosen, and why not the others. One for each connection of
+ * a channel, on its JS thread.
+ *
+ * | what this side sends | what comes           | what follows                                                            |
+ * |----------------------|----------------------|-------------------------------------------------------------------------|
+ * | hello                | welcome              | attach by the first fabric that the server offers, too; or no fabric     |
+ * | attach               | attached             | ready, when this side's queue pair connects; else unreachable            |
+ * | attach               | unreachable          | attach by the next fabric; or no fabric                                  |
+ * | unreachable          |                      | attach by the next fabric; or no fabric                                  |
+ * | any                  | refusal, bye, another frame, end | the attempt fails, and the channel decides what next         |
+ */
+
+import type { Duplex } from 'node:stream';
+import { setImmediate } from 'node:timers/promises';
+import { unavailable } from '../../core/errors/failure.ts';
+import { RpcError } from '../../core/errors/rpc-error.ts';
+import { Status } from '../../core/errors/status.ts';
+import { textOf } from '../../core/foreign.ts';
+import { KnownPeer } from '../../core/peer.ts';
+import { type FabricName, type FabricRow, fabricRow } from '../../fabrics.ts';
+import { loadNative } from '../../native/native.ts';
+import {
+  controlText,
+  type Frame,
+  type FrameType,
+  feature,
+  type Hello,
+  magic,
+  ownFeatures,
+  version,
+  type Welcome,
+} from '../frames.ts';
+import { hostIdentity } from '../host.ts';
+import { Link, refused } from '../link.ts';
+import { verifiedOf } from '../peer-identity.ts';
+import { checkLevel, type Guard, guardOfClient, levelOf } from '../security-level.ts';
+import { ownAddress, peerPlace } from '../socket/address.ts';
+import { type Dial, dialledPath } from '../socket/dial.ts';
+import { onlyUnix } from '../socket/handoff.ts';
+import { type Binding, type BoundAttempt, bindingOf, bindingOffer, checkProof } from './binding.ts';
+import { FabricReasons } from './fabric-reasons.ts';
+import {
+  discardSession,
+  type LocalSide,
+  localLimits,
+  type Prepared,
+  prepareSession,
+} from './session-setup.ts';
+
+export interface Connection extends Prepared {
+  readonly fabric: FabricName;
+  readonly server: KnownPeer;
+  /** The server answers pings. */
+  readonly pings: boolean;
+  /** The server wants an answer to its goaway. */
+  readonly answersGoaway: boolean;
+}
+
+/** What hello and welcome have come to. */
+interface Agreed {
+  readonly welcome: Welcome;
+  readonly server: KnownPeer;
+  /** Undefined where the two sides have no key. */
+  readonly binding: Binding | undefined;
+  readonly guard: Guard;
+}
+
+export class ClientHandshake {
+  readonly #link: Link;
+  readonly #side: LocalSide;
+  /** For people: the address that was dialled. */
+  readonly #server: string;
+  readonly #reasons: FabricReasons;
+  /** Attach frames that have been sent. */
+  #attaches = 0;
+
+  constructor(link: Link, side: LocalSide, server: string) {
+    this.#link = link;
+    this.#side = side;
+    this.#server = server;
+    this.#reasons = new FabricReasons(side);
+  }
+
+  /**
+   * Resolves with a session that is connected at both ends. Rejects when the link ends, which is also how a
+   * caller gives up. `metadata`: what is shown to be let in.
+   */
+  async run(metadata?: Uint8Array): Promise<Connection> {
+    const agreed = await this.#greet(metadata);
+    for (const fabric of this.#side.fabrics) {
+      if (!agreed.welcome.fabrics.includes(fabric)) {
+        this.#reasons.add([{ name: fabric, reason: 'the server does not offer it' }]);
+        continue;
+      }
+      const connected = await this.#try(agreed, fabric);
+      if (typeof connected !== 'string') {
+        this.#reasons.chosen(this.#server, fabric, connected.context, connected.target.session);
+        return connected;
+      }
+      this.#reasons.failed(fabric, connected);
+    }
+    throw unavailable(
+      this.#reasons.tried
+        ? `the control connection was made, but none for data: no fabric connects (${this.#reasons})`
+        : `no fabric in common (${this.#reasons})`,
+    );
+  }
+
+  /** The next frame, which must be of one of these types. A refusal, or anything else, throws. */
+  async #receive<T extends FrameType>(...types: T[]): Promise<Extract<Frame, { type: T }>> {
+    const frame = await this.#link.receive();
+    if ((types as FrameType[]).includes(frame.type)) return frame as Extract<Frame, { type: T }>;
+    if (frame.type === 'refusal') throw refused(frame);
+    if (frame.type === 'bye') throw new Error(frame.reason);
+    throw new Error(`the server sent ${frame.type} instead of ${types.join(' or ')}`);
+  }
+
+  /**
+   * Hello and welcome. Throws when the server agrees to more than was asked, or promises less than is
+   * required.
+   */
+  async #greet(metadata: Uint8Array | undefined): Promise<Agreed> {
+    const link = this.#link;
+    const side = this.#side;
+    const offer = bindingOffer(link.duplex);
+    const { features, secret } = offer;
+    const { ciphers } = loadNative();
+    const hello: Hello = {
+      type: 'hello',
+      magic,
+      version,
+      features: ownFeatures | features,
+      limits: localLimits(side),
+      fabrics: side.fabrics.map((name) => ({ name, host: hostIdentity() })),
+      identity: side.identity,
+      ...(metadata !== undefined && { metadata }),
+      ...(secret !== undefined && { secret }),
+      ...((features & feature.bound) !== 0 && { ciphers, seals: side.require === 'sealed' }),
+    };
+    link.send(hello);
+    const welcome = await this.#receive('welcome');
+    checkAgreed(side, welcome);
+    const server = new KnownPeer(this.#server, welcome.identity, verifiedOf(link.duplex));
+    const binding = bindingOf(offer, hello, welcome, link.takeOpening());
+    const { cipher } = welcome;
+    if (cipher !== undefined && (binding === undefined || !ciphers.includes(cipher)))
+      throw new Error(`the server has chosen ${JSON.stringify(cipher)} to seal with, which was not offered`);
+    const wire = cipher !== undefined ? 'sealed' : binding !== undefined ? 'bound' : 'none';
+    const guard = guardOfClient(server.security, wire);
+    const missing = wire !== guard ? 'peer' : side.require;
+    checkLevel('client', side.require, levelOf(server.security, guard), missing);
+    this.#reasons.add(
+      (welcome.without ?? []).filter(({ name }) => (side.fabrics as string[]).includes(name)),
+    );
+    return { welcome, server, binding, guard };
+  }
+
+  /** Resolves with a session, or with why there is none by that fabric. */
+  async #try({ welcome, server, guard, binding }: Agreed, fabric: FabricName): Promise<Connection | string> {
+    const side = this.#side;
+    const { cipher, limits, features } = welcome;
+    const attempt = binding?.attempt(this.#attaches, fabric);
+    let prepared: Prepared;
+    try {
+      const seal =
+        cipher === undefined || attempt === undefined
+          ? {}
+          : { seal: { cipher, keys: attempt.sealKeys('client') } };
+      prepared = prepareSession(side, fabric, limits, limits, features, { guard, ...seal });
+    } catch (error) {
+      return textOf(error);
+    }
+    const why = await this.#connect(prepared, attempt).catch((error: unknown) => {
+      discardSession(prepared, textOf(error));
+      throw error;
+    });
+    if (why !== '') {
+      discardSession(prepared, why);
+      return why;
+    }
+    this.#link.send({ type: 'ready' });
+    return {
+      ...prepared,
+      fabric,
+      server,
+      pings: (features & feature.ping) !== 0,
+      answersGoaway: (features & feature.leave) !== 0,
+    };
+  }
+
+  /**
+   * Attach and attached, and the queue pair of this side. Resolves with '', or with why they do not connect.
+   * The caller has the session.
+   */
+  async #connect(prepared: Prepared, attempt: BoundAttempt | undefined): Promise<string> {
+    const link = this.#link;
+    const { context, target } = prepared;
+    const { fabric } = context;
+    const client = context.clientAddress(target.session);
+    const proof = attempt?.attach(client);
+    ++this.#attaches;
+    link.send({ type: 'attach', fabric, address: client, ...(proof !== undefined && { proof }) });
+    const answer = await this.#receive('attached', 'unreachable');
+    if (answer.type === 'unreachable') return answer.reason;
+    if (attempt !== undefined)
+      checkProof(answer.proof, attempt.attached(client, answer.address), 'the queue pair of the server');
+    const words = attempt?.firstWords('client', client, answer.address);
+    link.awaits = `the control connection was made, but none for data (${fabric})`;
+    const { through } = this.#side;
+    const why = await link.whileOpen(context.connect(target.session, answer.address, through, words));
+    link.awaits = undefined;
+    if (why === '') return '';
+    // The server may have refused meanwhile, and its queue pair have gone with that: what it has said is read
+    // first.
+    await setImmediate();
+    if (link.refusal !== undefined) throw refused(link.refusal);
+    link.send({ type: 'unreachable', reason: controlText(why) });
+    return why;
+  }
+}
+
+/** Throws when the server has agreed to more than this side has asked for. */
+function checkAgreed(side: LocalSide, { limits: { inflightMax, streamsMax = 0 } }: Welcome): void {
+  if (inflightMax > side.inflightMax)
+    throw new Error(`the server agreed to ${inflightMax} calls in flight, asked were ${side.inflightMax}`);
+  if (streamsMax > side.streamsMax)
+    throw new Error(`the server agreed to ${streamsMax} open streams, asked were ${side.streamsMax}`);
+}
+
+/** With what this connection says: the address of this end, and where fabrics that need one are to dial. */
+function sideOf(side: LocalSide, duplex: Duplex): LocalSide {
+  const address = ownAddress(duplex);
+  const path = dialledPath(duplex);
+  const through = path === undefined ? peerPlace(duplex) : { path };
+  const isHostPort = through !== undefined && path === undefined;
+  const whyNot: Record<FabricRow['dials'], string> = {
+    nothing: '',
+    hostPort: isHostPort ? '' : 'the address is no host:port',
+    path: path === undefined ? onlyUnix : '',
+  };
+  const without = side.fabrics
+    .map((name) => ({ name, reason: whyNot[fabricRow(name).dials] }))
+    .filter(({ reason }) => reason !== '');
+  return {
+    ...side,
+    ...(address !== undefined && { address }),
+    ...(through !== undefined && { through }),
+    without: [...side.without, ...without],
+    fabrics: side.fabrics.filter((name) => !without.some((each) => each.name === name)),
+  };
+}
+
+/**
+ * What is to be shown on this connection. Rejects when it may not be shown there, and nothing has been sent.
+ */
+async function shown(side: LocalSide, link: Link): Promise<Uint8Array | undefined> {
+  if (side.credentials === undefined) return undefined;
+  if (verifiedOf(link.duplex).transport === undefined && side.unsealed !== true) {
+    const text =
+      'credentials are not sent over a connection that others may read: use tls or a unix socket, or allow it (credentials: { unsealed: true })';
+    throw new RpcError(Status.FAILED_PRECONDITION, text, { processed: 'no' });
+  }
+  return link.whileOpen(side.credentials());
+}
+
+export interface Opened {
+  readonly link: Link;
+  readonly connection: Connection;
+}
+
+/** Dials and shakes hands. Gives up with the signal's reason, an Error, when it fires. */
+export async function openConnection(
+  dial: Dial,
+  side: LocalSide,
+  server: string,
+  signal: AbortSignal,
+): Promise<Opened> {
+  const duplex = await dial(signal);
+  const link = new Link(duplex);
+  const giveUp = (): void => {
+    const { message } = signal.reason as Error;
+    link.close(link.awaits === undefined ? message : `${message}: ${link.awaits}`);
+  };
+  if (signal.aborted) giveUp();
+  signal.addEventListener('abort', giveUp);
+  try {
+    const here = sideOf(side, duplex);
+    const metadata = side.credentials === undefined ? undefined : await shown(side, link);
+    return { link, connection: await new ClientHandshake(link, here, server).run(metadata) };
+  } catch (error) {
+    link.close('the handshake failed');
+    throw error;
+  } finally {
+    signal.removeEventListener('abort', giveUp);
+  }
+}

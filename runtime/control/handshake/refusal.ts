@@ -1,0 +1,13 @@
+/** The frame by which a server turns a client away. */
+import { pushback } from '../../core/errors/pushback.ts';
+import type { RpcError } from '../../core/errors/rpc-error.ts';
+import { backoffMaxMs } from '../../limits.ts';
+import type { Refusal } from '../frames.ts';
+
+/** `message`: what the client is told. When to come again is in the error's trailer, if anywhere. */
+export function refusalOf(error: RpcError, message = error.rawMessage): Refusal {
+  const { code } = error;
+  const retryMs = pushback(error);
+  const when = typeof retryMs === 'number' ? { retryMs: Math.min(retryMs, backoffMaxMs.max) } : {};
+  return { type: 'refusal', code, message, ...when };
+}

@@ -1,0 +1,116 @@
+/**
+ * Listens for sideband connections on TCP or a unix socket, where nobody can send descriptors
+ * (unix-socket.ts). Used by a server, one per address.
+ */
+
+import { createServer, type Server, type Socket } from 'node:net';
+import { inRoot } from '../../core/scopes.ts';
+import { tcpKeepAliveMs } from '../../limits.ts';
+import { type Address, boundAddress, formatAddress, parseAddress } from './address.ts';
+import { type SocketFile, UnixPath } from './unix-path.ts';
+import { guardListener, mustRelay, relayed } from './unix-socket.ts';
+
+function listenOn(server: Server, options: object): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(options, () => {
+      server.off('error', reject);
+      resolve();
+    });
+  });
+}
+
+/**
+ * Node 26 and on: what `--permission` leaves out is thrown behind the back of who listens on an IP address,
+ * and ends the process.
+ */
+function checkNetAllowed(text: string): void {
+  const { permission } = process as { permission?: { has(scope: string): boolean } };
+  if (permission === undefined || !process.allowedNodeEnvironmentFlags.has('--allow-net')) return;
+  if (permission.has('net')) return;
+  throw new Error(
+    `listen ${text}: Node runs with --permission, which allows no network: start it with --allow-net, too`,
+  );
+}
+
+export class Listener {
+  readonly #onConnection: (socket: Socket) => void;
+  readonly #file: SocketFile;
+  #server: Server | undefined;
+  #path: UnixPath | undefined;
+  #closed = false;
+
+  /** `file`: of a unix socket. */
+  constructor(onConnection: (socket: Socket) => void, file: SocketFile = {}) {
+    this.#onConnection = onConnection;
+    this.#file = file;
+  }
+
+  /**
+   * Returns the address that clients connect to. A socket that a dead process left is replaced. Rejects when
+   * it is closed meanwhile.
+   */
+  async listen(text: string): Promise<string> {
+    const address = parseAddress(text);
+    if (address.kind !== 'unix') checkNetAllowed(text);
+    const server = this.#made(address);
+    this.#server = server;
+    try {
+      // In the root, since its connections do not belong to the caller of this function.
+      await inRoot(this.#bind, this, server, address);
+    } catch (error) {
+      this.#release();
+      throw error;
+    }
+    if (this.#closed) {
+      this.#release();
+      throw new Error(`listen ${text}: it was shut down meanwhile`);
+    }
+    // Running out of descriptors must not take the process down: the connection is lost, the server goes on.
+    server.on('error', (error) => process.emitWarning(error, 'RdmaRpcWarning'));
+    return address.kind === 'unix' ? formatAddress(address) : boundAddress(server.address(), address.host);
+  }
+
+  #made(address: Address): Server {
+    if (address.kind === 'tcp') {
+      const keepAlive = { noDelay: true, keepAlive: true, keepAliveInitialDelay: tcpKeepAliveMs };
+      return createServer(keepAlive, (socket) => {
+        // One that was reset before it was accepted has no address any more. It would pass for one of a unix
+        // socket, of which neither TLS nor the limits of an address are asked.
+        if (socket.remoteAddress === undefined) socket.destroy();
+        else this.#onConnection(socket);
+      });
+    }
+    if (!mustRelay()) return createServer(this.#onConnection);
+    return createServer({ pauseOnConnect: true }, (socket) => {
+      const safe = relayed(socket);
+      if (safe !== undefined) this.#onConnection(safe);
+    });
+  }
+
+  async #bind(server: Server, address: Address): Promise<void> {
+    if (address.kind === 'tcp') {
+      await listenOn(server, { host: address.host, port: address.port });
+    } else {
+      const listenAt = async (path: string): Promise<void> => {
+        await listenOn(server, { path });
+        // Before the path has the name that others know.
+        guardListener(path);
+      };
+      this.#path = await UnixPath.take(address.path, listenAt, this.#file);
+    }
+  }
+
+  /** Accepts no more connections. Those accepted stay. */
+  close(): void {
+    this.#closed = true;
+    this.#release();
+  }
+
+  #release(): void {
+    // The path first: whoever finds it must find somebody who listens.
+    this.#path?.release();
+    this.#path = undefined;
+    if (this.#server?.listening === true) this.#server.close();
+  }
+}

@@ -1,0 +1,284 @@
+/**
+ * A path of the file system that a server listens on. It removes nothing but a socket whose owner is dead
+ * and, in the end, what it has made itself; a lock beside the path decides between servers that begin at
+ * once. Used by listener.ts.
+ */
+import cluster from 'node:cluster';
+import { randomBytes } from 'node:crypto';
+import {
+  chmodSync,
+  chownSync,
+  linkSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmdirSync,
+  type Stats,
+  unlinkSync,
+} from 'node:fs';
+import { basename, dirname, isAbsolute, join, resolve } from 'node:path';
+import type { OptionRules } from '../../core/options.ts';
+import * as limits from '../../limits.ts';
+import { type FileLock, loadNative } from '../../native/native.ts';
+import { unixPathBytes } from './address.ts';
+import { socketDial } from './dial.ts';
+
+/** Rights and owner of the file; who may write to it may connect. */
+export interface SocketFile {
+  /** Such as `0o660`. */
+  mode?: number;
+  /**
+   * Owner and group, by number. Another owner takes the rights of root; a group must be one of this process.
+   */
+  uid?: number;
+  gid?: number;
+}
+
+export const socketRules: OptionRules = {
+  mode: { kind: 'integer', range: limits.socketMode, hint: '(0o777), such as 0o660' },
+  uid: { kind: 'integer', range: limits.userId },
+  gid: { kind: 'integer', range: limits.userId },
+};
+
+/**
+ * The lock, the file and its rights belong to one server; Node would share the socket among workers only
+ * under the name that it is bound to, which is a temporary one.
+ */
+const clusterHint =
+  '. Workers of node:cluster (PM2) cannot share a unix path: listen on host:port, give each worker a path of its own, or use serveWorkers of rdma-rpc/workers instead of processes';
+
+type SystemError = NodeJS.ErrnoException;
+
+function failed(code: string, path: string, why: string): SystemError {
+  return Object.assign(new Error(`listen unix:${path}: ${code}: ${why}`), { code });
+}
+
+function fileAt(path: string): Stats | undefined {
+  return lstatSync(path, { throwIfNoEntry: false });
+}
+
+const isSame = (a: Stats | undefined, b: Stats | undefined): boolean =>
+  a !== undefined && b !== undefined && a.ino === b.ino && a.dev === b.dev;
+
+function kindOf(file: Stats): string {
+  if (file.isFile()) return 'an ordinary file';
+  if (file.isDirectory()) return 'a directory';
+  return file.isSymbolicLink() ? 'a symbolic link' : 'no socket';
+}
+
+/** Who holds the lock, as its text says. */
+function holderOf(lockPath: string): string {
+  try {
+    return /^rdma-rpc (process \d+)\n$/.exec(readFileSync(lockPath, 'latin1'))?.[1] ?? 'another process';
+  } catch {
+    return 'another process';
+  }
+}
+
+function lock(path: string): FileLock {
+  const lockPath = `${path}.lock`;
+  try {
+    return loadNative().lockFile(lockPath, `process ${process.pid}`);
+  } catch (cause) {
+    const { code, message } = cause as SystemError;
+    switch (code) {
+      case 'EWOULDBLOCK':
+        throw failed(
+          'EADDRINUSE',
+          path,
+          `${holderOf(lockPath)} listens there (it holds ${lockPath})${cluster.isWorker ? clusterHint : ''}`,
+        );
+      case 'EEXIST':
+        throw failed(
+          'EEXIST',
+          path,
+          `${lockPath} is no lock of rdma-rpc and is left alone; take another path`,
+        );
+      case 'ENOENT':
+      case 'ENOTDIR':
+        throw failed(code, path, `there is no folder ${dirname(path)}`);
+      case undefined:
+        throw cause;
+      default:
+        throw failed(code, path, `the lock ${lockPath} cannot be had: ${message}`);
+    }
+  }
+}
+
+/**
+ * Whether a socket is bound at the path, by the text of /proc/net/unix. Such a one refuses connections as
+ * long as its owner does not listen, just as one does that nobody has any more. A relative path is taken for
+ * ours when the name is the same.
+ */
+export function isBound(path: string, table: string): boolean {
+  const whole = resolve(path);
+  return table.split('\n').some((line) => {
+    const bound = /^[0-9a-f]+: (?:[0-9A-F]+ ){5} *\d+ (.+)$/i.exec(line)?.[1];
+    if (bound === undefined || bound.startsWith('@')) return false;
+    return isAbsolute(bound) ? resolve(bound) === whole : basename(bound) === basename(whole);
+  });
+}
+
+function boundSockets(): string {
+  try {
+    return readFileSync('/proc/net/unix', 'latin1');
+  } catch {
+    return '';
+  }
+}
+
+/** Empty when the socket's owner is dead, else why it is not known to be. */
+async function whyNotDead(path: string): Promise<string> {
+  try {
+    const probe = await socketDial({ kind: 'unix', path })(new AbortController().signal);
+    probe.destroy();
+    return 'another process listens there';
+  } catch (error) {
+    const { code } = error as SystemError;
+    if (code === 'ENOENT') return '';
+    if (code !== 'ECONNREFUSED') return `its socket answers with ${code}`;
+    return isBound(path, boundSockets()) ? 'another process has its socket there' : '';
+  }
+}
+
+/** Frees the path of a socket that nobody has any more. Throws when something else is there. */
+async function clear(path: string): Promise<void> {
+  const file = fileAt(path);
+  if (file === undefined) return;
+  if (!file.isSocket()) {
+    throw failed(
+      'EEXIST',
+      path,
+      `${kindOf(file)} is there and is left alone; remove it or take another path`,
+    );
+  }
+  const why = await whyNotDead(path);
+  if (why !== '') throw failed('EADDRINUSE', path, why);
+  // At once after the look: what has come there meanwhile stays, and makes the link fail.
+  if (isSame(fileAt(path), file)) unlinkSync(path);
+}
+
+/** Beside the path and named for it, as far as a socket's name may be long: `more` bytes will follow. */
+function temporary(path: string, more: number): string {
+  const folder = dirname(path);
+  const random = `.${randomBytes(4).toString('hex')}`;
+  for (const name of [`.${basename(path)}${random}`, random]) {
+    const found = join(folder, name);
+    if (Buffer.byteLength(found) + more <= unixPathBytes) return found;
+  }
+  const rest = unixPathBytes - random.length - 1 - more;
+  throw failed('ENAMETOOLONG', path, `its folder has a name longer than ${rest} bytes; take a shorter one`);
+}
+
+/** Gives a bound socket its name. One that is taken meanwhile stays with whoever has it. */
+function rename(from: string, to: string): void {
+  try {
+    linkSync(from, to);
+  } catch (error) {
+    const { code } = error as SystemError;
+    if (code === 'EEXIST') throw failed('EADDRINUSE', to, 'another process has just made a file there');
+    // A file system without links.
+    if (fileAt(to) !== undefined) throw error;
+    renameSync(from, to);
+    return;
+  }
+  unlinkSync(from);
+}
+
+/** Sets what was asked for. -1: as it is. */
+function own(path: string, shown: string, { mode, uid = -1, gid = -1 }: SocketFile): void {
+  try {
+    if (uid !== -1 || gid !== -1) chownSync(path, uid, gid);
+    // Behind that, which may take rights away.
+    if (mode !== undefined) chmodSync(path, mode);
+  } catch (error) {
+    const { code = 'EIO' } = error as SystemError;
+    throw failed(
+      code,
+      shown,
+      'its mode or owner cannot be set (option socket: another uid takes root, a gid must be one of this process)',
+    );
+  }
+}
+
+/**
+ * Listens in a folder that only this user can enter, so that nobody connects before the socket's rights are
+ * what they shall be.
+ */
+async function listenHidden(
+  path: string,
+  listenAt: (path: string) => Promise<void>,
+  file: SocketFile,
+  then: (bound: string) => void,
+): Promise<void> {
+  // A name that no other listener of the process has.
+  const name = randomBytes(4).toString('hex');
+  const folder = temporary(path, name.length + 1);
+  mkdirSync(folder, 0o700);
+  // A umask may have taken this user's own rights.
+  chmodSync(folder, 0o700);
+  const bound = join(folder, name);
+  try {
+    await listenAt(bound);
+    own(bound, path, file);
+    then(bound);
+  } finally {
+    if (fileAt(bound) !== undefined) unlinkSync(bound);
+    rmdirSync(folder);
+  }
+}
+
+export class UnixPath {
+  readonly #path: string;
+  readonly #lock: FileLock;
+  #made: Stats | undefined;
+
+  private constructor(path: string, lock: FileLock) {
+    this.#path = resolve(path); // the working directory may change
+    this.#lock = lock;
+  }
+
+  /**
+   * `listenAt` listens on the path that it is given. That is another one first: whoever closes a socket
+   * removes what lies at the path that it was bound to, whoever made it. Throws with the code EADDRINUSE, or
+   * another, and the reason; everything is as it was then.
+   */
+  static async take(
+    path: string,
+    listenAt: (path: string) => Promise<void>,
+    file: SocketFile = {},
+  ): Promise<UnixPath> {
+    const taken = new UnixPath(path, lock(path));
+    try {
+      await clear(path);
+      const name = (bound: string): void => {
+        taken.#made = fileAt(bound);
+        rename(bound, path);
+      };
+      if (Object.values(file).some((value) => value !== undefined)) {
+        await listenHidden(path, listenAt, file, name);
+      } else {
+        const bound = temporary(path, 0);
+        await listenAt(bound);
+        name(bound);
+      }
+    } catch (error) {
+      taken.release();
+      throw error;
+    }
+    return taken;
+  }
+
+  /** Removes the socket and the lock, if they are those that were made. Nothing the second time. */
+  release(): void {
+    const made = this.#made;
+    this.#made = undefined;
+    try {
+      if (isSame(fileAt(this.#path), made)) unlinkSync(this.#path);
+    } catch {
+      // A folder that may not be written any more: the next server finds a socket that nobody has.
+    }
+    loadNative().unlockFile(this.#lock);
+  }
+}

@@ -1,0 +1,101 @@
+/**
+ * PEM in the options of TLS, and plain words for what is wrong with it: OpenSSL names no option, and takes
+ * authorities that it cannot read for none at all. Used by tls-options.ts.
+ */
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { oneLine } from '../../core/log.ts';
+
+/** PEM: text or bytes. */
+export type Pem = string | Uint8Array;
+
+export interface PemOptions {
+  readonly cert?: Pem | undefined;
+  readonly key?: Pem | undefined;
+  readonly passphrase?: string | undefined;
+  readonly ca?: Pem | readonly Pem[] | undefined;
+  readonly crl?: Pem | readonly Pem[] | undefined;
+}
+type Name = Exclude<keyof PemOptions, 'passphrase'>;
+
+/** How an error calls an option: by its name, or with the file that it was read from. */
+export type Called = (name: Name) => string;
+
+export const bufferOf = (pem: Pem): string | Buffer =>
+  typeof pem === 'string' ? pem : Buffer.from(pem.buffer, pem.byteOffset, pem.byteLength);
+export const buffersOf = (pems: Pem | readonly Pem[]): (string | Buffer)[] =>
+  ([pems].flat() as Pem[]).map(bufferOf);
+
+/** What is in a block of PEM, by its label. */
+const kinds = [
+  ['certificate', /CERTIFICATE$/],
+  ['private key', /PRIVATE KEY$/],
+  ['list of revoked certificates', /CRL$/],
+] as const;
+const wanted: Readonly<Record<Name, (typeof kinds)[number][0]>> = {
+  cert: 'certificate',
+  key: 'private key',
+  ca: 'certificate',
+  crl: 'list of revoked certificates',
+};
+
+const kindOf = (label: string): string => kinds.find(([, labels]) => labels.test(label))?.[0] ?? label;
+/** Nobody's words are in the error: it may be a key. */
+const isPathLike = (text: string): boolean => /^[^\n]{1,4096}$/.test(text) && /[/\\]|\.\w+$/.test(text);
+
+/**
+ * Throws a TypeError for a text in which there is not what the option takes, and for authorities that cannot
+ * be read.
+ */
+export function checkPem(options: PemOptions, called: Called): void {
+  for (const name of Object.keys(wanted) as Name[])
+    for (const pem of buffersOf(options[name] ?? [])) checkText(name, called(name), String(pem));
+}
+
+function checkText(name: Name, where: string, text: string): void {
+  const labels = [...text.matchAll(/-----BEGIN ([^\n-]+)-----/g)].map(([, label = '']) => label);
+  if (labels.length === 0) {
+    const hint = isPathLike(text) ? '; it looks like a path, and tlsFiles() is what reads files' : '';
+    throw new TypeError(`${where}: no PEM text, which has a line -----BEGIN …-----${hint}`);
+  }
+  const found = labels.map(kindOf);
+  const kind = wanted[name];
+  if (!found.includes(kind)) throw new TypeError(`${where}: there is no ${kind} in it, but a ${found[0]}`);
+  if (name === 'ca') checkAuthorities(where, text);
+}
+
+/** OpenSSL leaves out one that it cannot read, with all behind it, and says nothing. */
+function checkAuthorities(where: string, text: string): void {
+  const begins = [...text.matchAll(/-----BEGIN [^\n-]*CERTIFICATE-----/g)];
+  for (const [at, { index }] of begins.entries()) {
+    try {
+      new X509Certificate(text.slice(index, begins[at + 1]?.index));
+    } catch (error) {
+      const which = begins.length === 1 ? 'the certificate' : `certificate ${at + 1}`;
+      throw new TypeError(`${where}: ${which} in it cannot be read (${saidBy(error)})`, { cause: error });
+    }
+  }
+}
+
+const saidBy = (error: unknown): string => oneLine((error as Error).message);
+
+/** What OpenSSL has against options whose texts are in order, by the option that it is about. */
+export function pemFault(error: unknown, options: PemOptions, called: Called): Error {
+  const fault = (name: Name, text: string, cause = error): Error =>
+    new TypeError(`${called(name)}: ${text}`, { cause });
+  const { cert, key, passphrase, crl } = options;
+  if (key !== undefined) {
+    const text = String(bufferOf(key));
+    const isEncrypted = /BEGIN ENCRYPTED|^Proc-Type: 4,ENCRYPTED/m.test(text);
+    if (isEncrypted && !passphrase) return fault('key', 'the key is encrypted: give passphrase');
+    try {
+      createPrivateKey({ key: text, ...(isEncrypted && { passphrase }) });
+    } catch (cause) {
+      const what = isEncrypted ? 'the passphrase does not decrypt the key' : 'the key cannot be read';
+      return fault('key', `${what} (${saidBy(cause)})`, cause);
+    }
+  }
+  const { code = '' } = error as NodeJS.ErrnoException;
+  if (/_MISMATCH$/.test(code)) return fault('key', `the key does not belong to the cert (${saidBy(error)})`);
+  if (crl !== undefined && /CRL/.test(saidBy(error))) return fault('crl', saidBy(error));
+  return cert === undefined ? (error as Error) : fault('cert', saidBy(error));
+}

@@ -1,0 +1,281 @@
+/**
+ * The client's side of TLS on sideband connections: who the server must be, and what it says of one that is
+ * somebody else. Used when a channel dials.
+ */
+import { isIP } from 'node:net';
+import {
+  type ConnectionOptions,
+  checkServerIdentity,
+  connect,
+  type DetailedPeerCertificate,
+  type SecureContext,
+  type TLSSocket,
+} from 'node:tls';
+import { RpcError } from '../../core/errors/rpc-error.ts';
+import { Status } from '../../core/errors/status.ts';
+import { promiseOf, textOf } from '../../core/foreign.ts';
+import { type Log, logged } from '../../core/log.ts';
+import { processWarning, type Warn } from '../../core/warnings.ts';
+import { tcpKeepAliveMs } from '../../limits.ts';
+import type { TcpAddress } from '../socket/address.ts';
+import { certified, identityOf, SeenCertificate, vouch } from './certificate.ts';
+import { checkPskAlone, PskClient } from './psk.ts';
+import {
+  type ChannelTls,
+  type Checked,
+  channelTlsRules,
+  secureContext,
+  type TlsSet,
+  TlsSets,
+  type TlsSource,
+  UnusableTls,
+} from './tls-options.ts';
+
+type CheckServer = NonNullable<ConnectionOptions['checkServerIdentity']>;
+
+/** Anything else than nothing is a refusal: Node takes it for an error, and asks it for its message. */
+function faultIn(found: unknown): Error | undefined {
+  if (found === undefined || found === null || found instanceof Error) return found ?? undefined;
+  if (typeof found === 'string') return new Error(found);
+  promiseOf(found)?.catch(() => undefined);
+  return new Error('checkServerIdentity has returned neither undefined nor an Error, or not at once');
+}
+
+/** Node calls this where an error would be nobody's. */
+function guardedCheck(check: CheckServer): CheckServer {
+  return (hostname, certificate) => {
+    try {
+      return faultIn(check(hostname, certificate));
+    } catch (error) {
+      return new Error(`checkServerIdentity has failed: ${textOf(error)}`);
+    }
+  };
+}
+
+/** What is asked for may be meant, and be written otherwise. */
+function prefixHint(found: string, asked: readonly string[]): string {
+  const [, prefix, name] = /^(dns|ip|subject):(.+)$/.exec(found) ?? [];
+  if (name !== undefined && asked.includes(name)) return `; '${name}' lacks the prefix ${prefix}:`;
+  const uri = `uri:${found}`;
+  return asked.includes(uri) ? `; '${uri}' has uri: before it, and URIs go without` : '';
+}
+
+/** What looks at the server's certificate in place of Node; undefined: nothing does. */
+export function checkOf({ identity, checkServerIdentity }: Checked<ChannelTls>): CheckServer | undefined {
+  if (checkServerIdentity !== undefined) return guardedCheck(checkServerIdentity);
+  if (identity === undefined) return undefined;
+  return guardedCheck((_, certificate) => {
+    const seen = SeenCertificate.of(certificate);
+    const found = seen && identityOf(seen);
+    if (found !== undefined && identity.includes(found)) return undefined;
+    const shown = found ?? 'nobody that its certificate names clearly';
+    return new Error(`the server is ${shown}, which is not asked for${prefixHint(found ?? '', identity)}`);
+  });
+}
+
+/**
+ * Node gives what checks a server all authorities of its certificate as well, each read once more for that: a
+ * tenth of what a connection costs a client. Only functions of the application may want them. And it reads
+ * the certificate each time anew, though it is asked for when the handshake is over, and stays what it is.
+ */
+function withoutAuthorities(socket: TLSSocket): void {
+  const certificate = socket.getPeerCertificate;
+  let seen: DetailedPeerCertificate | undefined;
+  socket.getPeerCertificate = () => {
+    seen ??= certificate.call(socket) as DetailedPeerCertificate;
+    return seen;
+  };
+}
+
+/** What OpenSSL and Node say when something else than TLS answers. */
+const plainCodes = new Set(['ERR_SSL_WRONG_VERSION_NUMBER', 'ERR_SSL_PACKET_LENGTH_TOO_LONG', 'EPROTO']);
+/** Of the server nothing is known then: it may have no certificate that it can use, or none to give. */
+const endedText = 'the server ended the connection in the TLS handshake; its log may say why';
+/** Whether it lacks the name or has another key it does not say. */
+const noKey = 'the server has not this key by this name (option tls: psk of the channel)';
+/**
+ * The server's own word that it does not go on, in OpenSSL's spelling, which has `SSL/TLS_ALERT` for some
+ * from 3.5 on.
+ */
+const alertCode = /^ERR_SSL_[\w/]+_ALERT_/;
+const alertText =
+  'the server refuses the TLS handshake: it has no certificate that this channel can use, such as with its option tls: psk; its log may say why';
+/** What the system says when nobody is there, or goes. */
+const networkCode = /^E[A-Z]+$/;
+
+const ofChannel = 'option tls of the channel';
+const authority = `${ofChannel}: ca is to hold the authority of the server's certificate`;
+/**
+ * What to do next, by what OpenSSL and Node call it. The command line puts its flags in place of the options.
+ */
+const nextSteps: ReadonlyMap<string, string> = new Map([
+  ['SELF_SIGNED_CERT_IN_CHAIN', authority],
+  ['DEPTH_ZERO_SELF_SIGNED_CERT', authority],
+  ['UNABLE_TO_GET_ISSUER_CERT', authority],
+  ['UNABLE_TO_GET_ISSUER_CERT_LOCALLY', authority],
+  // It has sent its own alone: whether somebody is between the two nobody knows here.
+  [
+    'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+    `${ofChannel}: ca is to hold the authority, and the server's cert those between`,
+  ],
+  ['ERR_TLS_CERT_ALTNAME_INVALID', `${ofChannel}: servername or identity is to be what it has`],
+  ['CERT_HAS_EXPIRED', 'that of the server, or of its authority: renew it there'],
+  ['CERT_NOT_YET_VALID', 'that of the server, or of its authority: compare the clocks of both machines'],
+]);
+
+/**
+ * Behind what is wrong with the server's certificate. Without a code it is what one of this side's options
+ * says.
+ */
+function nextStep(code: string, { checkServerIdentity, identity }: Checked<ChannelTls>): string {
+  if (code !== '') return `${code}; ${nextSteps.get(code) ?? ofChannel}`;
+  if (checkServerIdentity !== undefined) return `${ofChannel}: checkServerIdentity`;
+  return identity === undefined ? ofChannel : `${ofChannel}: identity`;
+}
+
+function explained(error: Error & { code?: string }, options: Checked<ChannelTls>): Error {
+  const { code = '' } = error;
+  if (options.psk !== undefined && !plainCodes.has(code) && !networkCode.test(code))
+    return new RpcError(Status.UNAUTHENTICATED, noKey, { processed: 'no', cause: error });
+  if (plainCodes.has(code)) {
+    return new RpcError(
+      Status.UNAUTHENTICATED,
+      'the server does not speak TLS at this address: give its option tls, or none to this channel',
+      { processed: 'no', cause: error },
+    );
+  }
+  if (code === 'ECONNRESET') return new Error(endedText, { cause: error });
+  if (networkCode.test(code) && code !== 'EPROTO') return error;
+  if (alertCode.test(code))
+    return new RpcError(Status.UNAUTHENTICATED, alertText, { processed: 'no', cause: error });
+  return new RpcError(
+    Status.UNAUTHENTICATED,
+    `the server's certificate is not accepted: ${error.message} (${nextStep(code, options)})`,
+    { processed: 'no', cause: error },
+  );
+}
+
+function madeOf(options: Checked<ChannelTls>): SecureContext | PskClient {
+  if (options.psk === undefined) return secureContext(options);
+  checkPskAlone(options);
+  return new PskClient(options.psk);
+}
+
+type Sets = TlsSets<ChannelTls, SecureContext | PskClient>;
+
+/**
+ * Of sources that are functions: to parse certificates takes as long as a handshake, and channels to many
+ * servers have one source.
+ */
+const shared = new WeakMap<object, Sets>();
+
+function setsOf(source: TlsSource<ChannelTls>): Sets {
+  const known = shared.get(source);
+  if (known !== undefined) return known;
+  const sets: Sets = new TlsSets('createChannel: tls', source, channelTlsRules, madeOf);
+  // What is in an object may be changed before the next channel is made of it.
+  if (typeof source === 'function') shared.set(source, sets);
+  return sets;
+}
+
+export class TlsDial {
+  readonly #sets: Sets;
+  readonly #servername: string | undefined;
+  readonly #warn: Warn;
+  /** What is wrong with this side's own TLS, as it was told last. */
+  #told = '';
+
+  /**
+   * Throws for options that cannot be used. `servername`: when the options have none, and the address that is
+   * dialled is not what the user typed. `log`: of the channel.
+   */
+  constructor(source: TlsSource<ChannelTls>, servername?: string, log?: Log) {
+    this.#servername = servername;
+    this.#warn = log === undefined ? processWarning : logged(log);
+    this.#sets = setsOf(source);
+  }
+
+  /**
+   * What a connection is to be made with. Rejects when the application's function does, and with
+   * FAILED_PRECONDITION for what cannot be used: a call must not be made again for that, and who waits until
+   * it is mended finds a line in the log.
+   */
+  async ready(): Promise<(address: TcpAddress, signal: AbortSignal) => Promise<TLSSocket>> {
+    const set = await this.#current();
+    return (address, signal) => this.#secure(address, set, signal);
+  }
+
+  async #current(): Promise<TlsSet<ChannelTls, SecureContext | PskClient>> {
+    try {
+      const set = await this.#sets.current(this.#warn);
+      this.#told = '';
+      return set;
+    } catch (error) {
+      if (!(error instanceof UnusableTls)) throw error;
+      const { message } = error;
+      if (message !== this.#told) this.#warn(`${message}; no connection is made before that is mended`);
+      this.#told = message;
+      throw new RpcError(Status.FAILED_PRECONDITION, message, { processed: 'no', cause: error });
+    }
+  }
+
+  /** Gives up with the signal's reason when it fires. */
+  #secure(
+    { host, port }: TcpAddress,
+    { options, made }: TlsSet<ChannelTls, SecureContext | PskClient>,
+    signal: AbortSignal,
+  ): Promise<TLSSocket> {
+    // Not the host, where that is an address of somebody with a name.
+    const name = options.servername || this.#servername || host;
+    const check = checkOf(options) ?? checkServerIdentity;
+    const psk = made instanceof PskClient ? made : undefined;
+    return new Promise((resolve, reject) => {
+      // It connects by itself: TLS on a socket that is connected already has all objects of a socket twice.
+      const secured = connect({
+        host,
+        port,
+        ...(psk === undefined ? { secureContext: made as SecureContext } : psk.options),
+        minVersion: 'TLSv1.3',
+        // An address is not sent as a name.
+        ...(isIP(name) === 0 && { servername: name }),
+        rejectUnauthorized: options.rejectUnauthorized ?? true,
+        checkServerIdentity: (_, certificate) => check(name, certificate),
+      });
+      if (options.checkServerIdentity === undefined) withoutAuthorities(secured);
+      let connected = false;
+      const giveUp = (): void => {
+        secured.destroy();
+        reject(signal.reason);
+      };
+      const failed = (error: Error): void => {
+        secured.destroy();
+        signal.removeEventListener('abort', giveUp);
+        reject(connected ? explained(error, options) : error);
+      };
+      const closed = (): void => {
+        secured.destroy();
+        signal.removeEventListener('abort', giveUp);
+        reject(new Error(endedText));
+      };
+      signal.addEventListener('abort', giveUp, { once: true });
+      secured.once('connect', () => {
+        connected = true;
+        secured.setNoDelay(true).setKeepAlive(true, tcpKeepAliveMs);
+      });
+      secured.once('error', failed).once('close', closed);
+      secured.once('secureConnect', () => {
+        secured.off('error', failed).off('close', closed);
+        const verified = psk === undefined ? certified(secured, false) : psk.verified(secured);
+        if (verified === undefined) {
+          failed(new Error(noKey));
+          return;
+        }
+        signal.removeEventListener('abort', giveUp);
+        vouch(secured, verified);
+        // As plain ones: an idle channel does not keep the process alive.
+        secured.unref();
+        resolve(secured);
+      });
+    });
+  }
+}

@@ -1,0 +1,76 @@
+/**
+ * Where the addon's binary is: in this package, or, when a bundler has put this code into another file, near
+ * that file. Called once, by native.ts.
+ */
+import { existsSync, readFileSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { glibcVersion, whyNoAddon } from './remedy.ts';
+
+const file = 'rdma_rpc.node';
+const recipe =
+  'this code is in a bundle: leave rdma-rpc out of it ("external"), or copy rdma_rpc.node and rdma_rpc_verbs.so from ' +
+  `the package's folder prebuilds/${process.platform}-${process.arch} beside the bundle, or name the copy in RDMA_RPC_ADDON ` +
+  '(docs/GUIDE.md, Bundlers)';
+
+/** This file, or the bundle that it has become a part of. */
+function ownFile(): string | undefined {
+  // A bundle of CommonJS has no import.meta.url, and one of webpack's has that of the machine where it was
+  // made.
+  const url = import.meta.url as string | undefined;
+  if (url?.startsWith('file:') && existsSync(fileURLToPath(url))) return fileURLToPath(url);
+  return typeof __filename === 'string' ? __filename : process.argv[1];
+}
+
+/** What `look` finds in a folder of `path`, the innermost first. */
+function upwards(path: string, look: (dir: string) => string | undefined): string | undefined {
+  for (let dir = dirname(path); ; dir = dirname(dir)) {
+    const found = look(dir);
+    if (found !== undefined || dir === dirname(dir)) return found;
+  }
+}
+
+/** The folder, when it is that of this package. */
+function packageIn(dir: string): string | undefined {
+  const manifest = join(dir, 'package.json');
+  if (!existsSync(manifest)) return undefined;
+  const { name } = JSON.parse(readFileSync(manifest, 'utf8')) as { name?: string };
+  return name === 'rdma-rpc' ? dir : undefined;
+}
+
+/** A local build first, then the binary that the package brings. */
+const binariesIn = (root: string): string[] => [
+  join(root, 'build', 'Release', file),
+  join(root, 'prebuilds', `${process.platform}-${process.arch}`, file),
+];
+
+/** What the environment names as the addon. */
+export function namedAddon(): string | undefined {
+  const named = process.env.RDMA_RPC_ADDON;
+  return named === '' ? undefined : named;
+}
+
+/** The path of the addon. Throws with the places that were looked at, and with what to do. */
+export function addonPath(): string {
+  const named = namedAddon();
+  if (named !== undefined) {
+    // Whole, as dlopen looks for a bare name among the libraries of the system.
+    if (existsSync(named)) return resolve(named);
+    throw new Error(`rdma-rpc: there is no file ${named}, which RDMA_RPC_ADDON names as the addon`);
+  }
+  const own = ownFile() ?? join(process.cwd(), 'index.js');
+  const root = upwards(own, packageIn);
+  const places = root === undefined ? [join(dirname(own), file)] : binariesIn(root);
+  if (root === undefined) {
+    const installed = upwards(own, (dir) => packageIn(join(dir, 'node_modules', 'rdma-rpc')));
+    if (installed !== undefined) places.push(...binariesIn(installed));
+  }
+  const found = places.find((path) => existsSync(path));
+  if (found !== undefined) return found;
+  const what = `no native addon for ${process.platform}-${process.arch} (looked at ${places.join(', ')})`;
+  throw new Error(
+    root === undefined
+      ? `rdma-rpc: ${what}. If the package has one, ${recipe}`
+      : whyNoAddon(what, { glibc: glibcVersion() }),
+  );
+}
