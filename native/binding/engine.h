@@ -27,8 +27,9 @@ struct EngineOptions {
   Polling polling = Polling::adaptive;
   LoopKind loop = LoopKind::libuv;
   Collected collected = Collected::memory;
-  Napi::Function clock;          ///< JS's (runtime/clock.ts), in ms; valid while the options are read
-  Napi::Function collect_young;  ///< collects V8's young objects (runtime/native/collector.ts); empty: nothing does
+  Napi::Function clock;  ///< JS's (runtime/clock.ts), in ms; valid while the options are read
+  Napi::Function
+      collect_young;  ///< collects V8's young objects (runtime/native/collector.ts); empty: nothing does
   std::uint64_t seed = 1;
   bool stepped = false;  ///< sim: nothing happens but in step()
   fabric::VerbsOptions verbs;

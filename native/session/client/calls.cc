@@ -48,7 +48,7 @@ void ClientHalf::submit(const std::int32_t* words, bool part) {
   ClientCall& call = begin_call(slot, static_cast<std::uint32_t>(words[sub::method]), part ? &head : nullptr);
   const auto message_bytes = static_cast<std::uint32_t>(words[sub::message_bytes]);
   const auto timeout_us = static_cast<std::uint32_t>(words[sub::timeout_us]);
-  if (!link_.fits_frames(shared_.predictor.expected(call.method))) {
+  if (!link_.fits_frames(shared_.predictor.expected(call.method, RequestSize::small))) {
     call.bulk = std::make_unique<ClientBulk>();
     choose_sink(call, memory::kNoBlock);
     call.bulk->slot = send_slot;
@@ -88,6 +88,7 @@ std::int32_t ClientHalf::submit_bulk(const BulkSubmission& submission) {
   }
   if (!bulk->pieces.empty()) bulk->number = bulk->pieces.front().sealed_number;
   bulk->token = shared_.take_token();
+  bulk->request_size = RequestSize::large;
   bulk->slot = submission.slot;
   bulk->metadata_bytes = submission.metadata_bytes;
   bulk->timeout_us = submission.timeout_us;
@@ -272,7 +273,7 @@ void ClientHalf::on_response(const wire::Frame& frame, std::uint32_t receive_slo
       return link_.protocol_error("response used a sink that it was not given");
     const bool settles = event.word[ev::kind] == static_cast<std::int32_t>(EvKind::settled);
     if (settles && !link_.put_together(event, frame)) return;
-    shared_.predictor.learn(call.method, frame.message_bytes, false);
+    shared_.predictor.learn(call.method, RequestSize::small, frame.message_bytes, false);
     call.state = ClientState::idle;
     count_out(call);
     shared_.events.emit(event);
@@ -320,7 +321,8 @@ void ClientHalf::on_response(const wire::Frame& frame, std::uint32_t receive_slo
     if (!link_.put_together(event, frame)) return;
     event.word[ev::beyond_sink] = static_cast<std::int32_t>(bulk.beyond_sink);
   }
-  shared_.predictor.learn(call.method, in_sink ? frame.total : frame.message_bytes, in_sink);
+  shared_.predictor.learn(call.method, bulk.request_size, in_sink ? frame.total : frame.message_bytes,
+                          in_sink);
   revoke_then(slot, event);
 }
 

@@ -11,6 +11,7 @@
 
 #include "session/boundary.h"
 #include "session/exposure.h"
+#include "session/predictor.h"
 #include "session/wire.h"
 
 namespace rdma_rpc::session {
@@ -28,6 +29,7 @@ struct ClientBulk {
   std::vector<Piece> pieces;  ///< staging mode: of the caller until the frame goes out, then the copy
   std::vector<std::unique_ptr<fabric::MemoryWindow>> windows;  ///< of the pieces, then of the sink
   std::uint32_t token = 0;                                     ///< for the SENT event, 0: none
+  RequestSize request_size = RequestSize::small;               ///< as the predictor of answers knows it
   memory::BlockId sink = memory::kNoBlock;                     ///< one reference held
   bool sink_given = false;                                     ///< `sink` is the application's
   std::uint32_t sink_capacity = 0;                             ///< of the sink that the peer has now, 0: none

@@ -76,7 +76,7 @@ void ClientHalf::choose_sink(ClientCall& call, memory::BlockId given) {
     shared_.arena.retain(given);
     bulk.sink = given;
     bulk.sink_given = true;
-  } else if (const std::uint32_t expected = shared_.predictor.expected(call.method);
+  } else if (const std::uint32_t expected = shared_.predictor.expected(call.method, bulk.request_size);
              !link_.fits_frames(expected) &&
              expected <= link_.on_wire(wire::image_bytes_max(options_.max_message_bytes)) &&
              shared_.arena.counters().bytes_leased + expected <= shared_.arena.largest() / 2) {

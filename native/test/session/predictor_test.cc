@@ -11,13 +11,16 @@ namespace {
 
 constexpr std::uint32_t kMethod = 7;
 constexpr std::uint32_t kMiB = 1u << 20;
+constexpr RequestSize kSmall = RequestSize::small, kLarge = RequestSize::large;
 
-void learn_large(ResponsePredictor& predictor, std::uint32_t bytes) { predictor.learn(kMethod, bytes, true); }
+void learn_large(ResponsePredictor& predictor, std::uint32_t bytes) {
+  predictor.learn(kMethod, kSmall, bytes, true);
+}
 
 TEST(Predictor, ExpectsNothingOfAMethodOfSmallAnswers) {
   ResponsePredictor predictor;
-  for (int i = 0; i < 100; ++i) predictor.learn(kMethod, 100, false);
-  EXPECT_EQ(predictor.expected(kMethod), 0u);
+  for (int i = 0; i < 100; ++i) predictor.learn(kMethod, kSmall, 100, false);
+  EXPECT_EQ(predictor.expected(kMethod, kSmall), 0u);
 }
 
 TEST(Predictor, ExpectsAnswersOfOneSizeAsLargeAsTheyAre) {
@@ -25,7 +28,7 @@ TEST(Predictor, ExpectsAnswersOfOneSizeAsLargeAsTheyAre) {
     ResponsePredictor predictor;
     learn_large(predictor, bytes);
     for (int i = 0; i < 40; ++i) {
-      EXPECT_EQ(predictor.expected(kMethod), bytes) << "answer " << i;
+      EXPECT_EQ(predictor.expected(kMethod, kSmall), bytes) << "answer " << i;
       learn_large(predictor, bytes);
     }
   }
@@ -35,9 +38,9 @@ TEST(Predictor, IsNotMisledByFewSmallerOnesAmongLargeOnes) {
   ResponsePredictor predictor;
   learn_large(predictor, kMiB);
   for (int round = 0; round < 20; ++round) {
-    for (int i = 0; i < 4; ++i) predictor.learn(kMethod, 100, false);
+    for (int i = 0; i < 4; ++i) predictor.learn(kMethod, kSmall, 100, false);
     learn_large(predictor, kMiB / 2);
-    EXPECT_EQ(predictor.expected(kMethod), kMiB);
+    EXPECT_EQ(predictor.expected(kMethod, kSmall), kMiB);
     learn_large(predictor, kMiB);
   }
 }
@@ -46,9 +49,9 @@ TEST(Predictor, FollowsAnswersThatHaveBecomeSmallerAndForgetsThem) {
   ResponsePredictor predictor;
   learn_large(predictor, kMiB);
   for (int i = 0; i < 16; ++i) learn_large(predictor, 100'000);
-  EXPECT_EQ(predictor.expected(kMethod), 100'000u);
-  for (int i = 0; i < 16; ++i) predictor.learn(kMethod, 100, false);
-  EXPECT_EQ(predictor.expected(kMethod), 0u);
+  EXPECT_EQ(predictor.expected(kMethod, kSmall), 100'000u);
+  for (int i = 0; i < 16; ++i) predictor.learn(kMethod, kSmall, 100, false);
+  EXPECT_EQ(predictor.expected(kMethod, kSmall), 0u);
 }
 
 /// Numbers of methods are hashes.
@@ -56,20 +59,32 @@ TEST(Predictor, KeepsTwoMethodsWhoseNumbersMeetInOnePlaceApart) {
   constexpr std::uint32_t kOne = 0x00340012, kOther = 0x00560012;
   ResponsePredictor predictor;
   for (int i = 0; i < 10; ++i) {
-    predictor.learn(kOne, kMiB, true);
-    predictor.learn(kOther, 100'000, true);
-    EXPECT_EQ(predictor.expected(kOne), kMiB) << i;
-    EXPECT_EQ(predictor.expected(kOther), 100'000u) << i;
+    predictor.learn(kOne, kSmall, kMiB, true);
+    predictor.learn(kOther, kSmall, 100'000, true);
+    EXPECT_EQ(predictor.expected(kOne, kSmall), kMiB) << i;
+    EXPECT_EQ(predictor.expected(kOther, kSmall), 100'000u) << i;
+  }
+}
+
+/// A method that answers as much as it is sent.
+TEST(Predictor, ExpectsNothingOfSmallRequestsBesideLargeOnes) {
+  ResponsePredictor predictor;
+  for (int i = 0; i < 40; ++i) {
+    predictor.learn(kMethod, kLarge, kMiB, true);
+    predictor.learn(kMethod, kSmall, 32, false);
+    EXPECT_EQ(predictor.expected(kMethod, kLarge), kMiB) << i;
+    EXPECT_EQ(predictor.expected(kMethod, kSmall), 0u) << i;
   }
 }
 
 TEST(Predictor, LearnsFromWhatItHasBeenTold) {
   ResponsePredictor predictor;
   predictor.expect(kMethod, kMiB);
-  EXPECT_EQ(predictor.expected(kMethod), kMiB);
+  EXPECT_EQ(predictor.expected(kMethod, kLarge), kMiB);
+  EXPECT_EQ(predictor.expected(kMethod, kSmall), kMiB);
   for (int i = 0; i < 16; ++i) learn_large(predictor, 200'000);
-  EXPECT_EQ(predictor.expected(kMethod), 200'000u);
-  EXPECT_EQ(predictor.expected(kMethod + 1), 0u);
+  EXPECT_EQ(predictor.expected(kMethod, kSmall), 200'000u);
+  EXPECT_EQ(predictor.expected(kMethod + 1, kSmall), 0u);
 }
 
 }  // namespace
