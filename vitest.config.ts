@@ -43,6 +43,7 @@ const together = ['bench', 'cli', 'codec', 'codegen', 'docs', 'house', 'msgpack'
  * (scripts/test.mjs).
  */
 const long = [
+  'boundary/{memory-wait,response-wait,tiny-arena}',
   'channel/restart',
   'cli/bench/*',
   'cli/{explain,files,secure,server}',
@@ -55,7 +56,7 @@ const long = [
   'docs/guide-code',
   'interop/endings',
   'package/{install,packed}',
-  'runtime/{detached,memory-wait,response-wait,rewritten,tiny-arena}',
+  'runtime/{detached,rewritten}',
   'runtime/process/*',
   'scripts/{stages,whole-programs}',
   'security/crowd',

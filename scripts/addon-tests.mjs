@@ -13,7 +13,18 @@ import { record } from './results.mjs';
 import { progress } from './step.mjs';
 import { readVitest, reporting } from './vitest-report.mjs';
 
-const FOLDERS = ['test/native', 'test/runtime', 'test/stream', 'test/states', 'test/interop'];
+const FOLDERS = [
+  'boundary',
+  'client',
+  'control',
+  'core',
+  'interop',
+  'native',
+  'runtime',
+  'server',
+  'states',
+  'stream',
+].map((name) => `test/${name}`);
 const TEST_LIMIT_MS = 120_000;
 /** Messages that test/runtime/rewritten.test.ts decodes while another process rewrites them: a minute. */
 const REWRITTEN = 100_000;

@@ -17,9 +17,10 @@ import { NOT_RUN, record, summarize } from './results.mjs';
 import { readVitest, reporting } from './vitest-report.mjs';
 
 /** What meets Node itself: its event loop, its buffers and sockets, its workers, its ways to end. */
-const ON_OTHERS = ['channel', 'ends', 'native', 'runtime', 'services', 'stream', 'tcp'].map(
-  (name) => `test/${name}`,
-);
+const ON_OTHERS = [
+  ...['boundary', 'channel', 'client', 'control', 'core', 'ends', 'native', 'runtime', 'server'],
+  ...['services', 'stream', 'tcp'],
+].map((name) => `test/${name}`);
 const LIMIT_MS = 45 * 60_000;
 
 const {

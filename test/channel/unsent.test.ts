@@ -5,7 +5,7 @@
 import { Status } from 'rdma-rpc';
 import { describe, expect, test } from 'vitest';
 import { EvKind, Reason } from '../../runtime/native/native.ts';
-import { ClientBed, extras, text } from '../runtime/client-bed.ts';
+import { ClientBed, extras, text } from '../client/client-bed.ts';
 
 const processed = { no: 0, maybe: 1, yes: 2 } as const;
 const failed = { kind: EvKind.failed, call: 0 };

@@ -22,7 +22,7 @@ export const controlBugs = [
     file: 'places.ts',
     from: '  leave(one: T): void {\n    this.#waiting.delete(one);\n',
     to: '  leave(one: T): void {\n',
-    caughtBy: ['test/runtime/places.test.ts', 'are given in order, as they come free'],
+    caughtBy: ['test/control/places.test.ts', 'are given in order, as they come free'],
   },
   {
     name: 'of those who have stalled the longest goes first, however far it has got',
@@ -30,7 +30,7 @@ export const controlBugs = [
     from: 'if (steps > fewest || (steps === fewest && ms <= oneMs)) continue;',
     to: 'if (ms <= oneMs) continue;',
     caughtBy: [
-      'test/runtime/places.test.ts',
+      'test/control/places.test.ts',
       'are taken from those who have got least far, however long others have been waited for',
     ],
   },
@@ -40,7 +40,7 @@ export const controlBugs = [
     from: '    this.#roundTrips = roundTrips;',
     to: '    this.#roundTrips = 1;',
     caughtBy: [
-      'test/runtime/places.test.ts',
+      'test/control/places.test.ts',
       'is waited for by the round trips of its next message, and counts each step',
     ],
   },
@@ -49,6 +49,6 @@ export const controlBugs = [
     file: 'silent.ts',
     from: '  #trim(): void {\n    this.#timer = undefined;\n',
     to: '  #trim(): void {\n',
-    caughtBy: ['test/runtime/places.test.ts', 'are sent away the second time, too, when a crowd comes later'],
+    caughtBy: ['test/control/places.test.ts', 'are sent away the second time, too, when a crowd comes later'],
   },
 ];

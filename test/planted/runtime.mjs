@@ -10,7 +10,7 @@ export const runtimeBugs = [
     from: '    this.#waiting = words !== undefined;',
     to: '    this.#waiting = false;',
     caughtBy: [
-      'test/runtime/last-words.test.ts',
+      'test/client/last-words.test.ts',
       'waits for what the server says of it, in the order of events',
     ],
   },
@@ -20,7 +20,7 @@ export const runtimeBugs = [
     from: '      this.#unsettled[this.#unsettled.length] = bulk;',
     to: '      this.#unsettled.length = 0;',
     caughtBy: [
-      'test/runtime/client-bulk.test.ts',
+      'test/client/client-bulk.test.ts',
       'are under way although the stack came to its end right behind their submission',
     ],
   },
@@ -42,7 +42,7 @@ export const runtimeBugs = [
 `,
     to: '  release(): void {\n',
     caughtBy: [
-      'test/runtime/client-bulk.test.ts',
+      'test/client/client-bulk.test.ts',
       'a response in a block: large fields are views, its lease returns the block',
     ],
   },
@@ -52,7 +52,7 @@ export const runtimeBugs = [
     from: 'Math.max(1, (deadlineMs - deadlines.now) * 1000)',
     to: 'Math.max(1, deadlineMs - deadlines.now)',
     caughtBy: [
-      'test/runtime/client-session.test.ts',
+      'test/client/client-session.test.ts',
       'is staged with its method, encoded message and time limit',
     ],
   },
@@ -61,7 +61,7 @@ export const runtimeBugs = [
     file: 'timer-wheel.ts',
     from: 'this.#link(id, Math.ceil(deadlineMs / wheelTickMs) + 1);',
     to: 'this.#link(id, Math.floor(deadlineMs / wheelTickMs));',
-    caughtBy: ['test/runtime/timer-wheel.test.ts', 'any mix keeps the promise (property)'],
+    caughtBy: ['test/boundary/timer-wheel.test.ts', 'any mix keeps the promise (property)'],
   },
   {
     name: 'the send slot of a message that cannot be encoded is lost',
@@ -69,7 +69,7 @@ export const runtimeBugs = [
     from: 'if (messageBytes < 0 || slab.full',
     to: 'if (slab.full',
     caughtBy: [
-      'test/runtime/client-session.test.ts',
+      'test/client/client-session.test.ts',
       'that cannot be encoded is rejected with processed: no and leaves every slot free',
     ],
   },
@@ -80,7 +80,7 @@ export const runtimeBugs = [
     entry.fail(error);`,
     to: '    entry.fail(error);',
     caughtBy: [
-      'test/runtime/waiting-calls.test.ts',
+      'test/client/waiting-calls.test.ts',
       'a call that is given up leaves the queue, and the others stay',
     ],
   },
@@ -90,7 +90,7 @@ export const runtimeBugs = [
     from: "  signal.removeEventListener('abort', listener);\n",
     to: '',
     caughtBy: [
-      'test/runtime/abort-listeners.test.ts',
+      'test/client/abort-listeners.test.ts',
       'that are answered leave none, and one that is not is still given up',
     ],
   },
@@ -204,7 +204,7 @@ export const runtimeBugs = [
     from: 'this.#turnAdded[id] !== this.turn || this.#owner[id] === undefined',
     to: 'this.#turnAdded[id] !== this.turn',
     caughtBy: [
-      'test/runtime/timer-wheel.test.ts',
+      'test/boundary/timer-wheel.test.ts',
       'the last one removed in it: the others fire once each, in their time',
     ],
   },
@@ -258,7 +258,7 @@ export const runtimeBugs = [
     from: "  if (Reflect.has(storage, 'kResourceStore')) return true;\n  if (Object.getOwnPropertySymbols(scope).some(isFrame)) return false;\n",
     to: '',
     caughtBy: [
-      'test/runtime/scopes.test.ts',
+      'test/core/scopes.test.ts',
       'without entering a store, from which on Node 20 and 22 run every promise of the process with hooks',
     ],
   },

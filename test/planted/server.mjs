@@ -43,7 +43,7 @@ export const serverBugs = [
       else this.once('end', () => this.destroy());`,
     to: '      this.destroy();',
     caughtBy: [
-      'test/runtime/port-duplex.test.ts',
+      'test/server/port-duplex.test.ts',
       'what was written before the other side was destroyed is read, even when that begins afterwards',
     ],
   },
@@ -54,7 +54,7 @@ export const serverBugs = [
     else this.#counts.set(address, left);`,
     to: '    this.#counts.delete(address);',
     caughtBy: [
-      'test/runtime/peer-counts.test.ts',
+      'test/server/peer-counts.test.ts',
       'one that closes makes room for one, and leaves the others counted',
     ],
   },
@@ -88,7 +88,7 @@ export const serverBugs = [
     from: '    for (const one of asked?.waiting ?? []) one.asked.delete(place);\n',
     to: '',
     caughtBy: [
-      'test/runtime/unplaced.test.ts',
+      'test/server/unplaced.test.ts',
       'one that goes and is started again gets what was offered to it before',
     ],
   },

@@ -19,8 +19,8 @@ import { discardSession, prepareSession } from '../../runtime/control/handshake/
 import { hostIdentity } from '../../runtime/control/host.ts';
 import { Link } from '../../runtime/control/link.ts';
 import { greetingBytes, greetingMagic } from '../../runtime/control/socket/handoff.ts';
+import { hello, limits, side } from '../control/by-hand.ts';
 import { caught, until } from '../outcomes.ts';
-import { hello, limits, side } from '../runtime/by-hand.ts';
 import { Authority, pems } from './certificates.ts';
 import { ends, reach, serve, unixAddress } from './ends.ts';
 

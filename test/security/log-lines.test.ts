@@ -7,8 +7,8 @@ import { RpcError, type ServerOptions, Status } from 'rdma-rpc';
 import { describe, expect, test, vi } from 'vitest';
 import { encodeFrame } from '../../runtime/control/link.ts';
 import { fabricLog, oneLine } from '../../runtime/core/log.ts';
+import { hello } from '../control/by-hand.ts';
 import { caught, until } from '../outcomes.ts';
-import { hello } from '../runtime/by-hand.ts';
 import { Authority, pems } from './certificates.ts';
 import { ends, reach, serve, unixAddress } from './ends.ts';
 

@@ -7,7 +7,7 @@ import { connect } from 'node:net';
 import { createServer, type Server } from 'rdma-rpc';
 import { afterEach, expect, test } from 'vitest';
 import { encodeFrame } from '../../runtime/control/link.ts';
-import { hello } from '../runtime/by-hand.ts';
+import { hello } from '../control/by-hand.ts';
 import { Authority } from './certificates.ts';
 
 const authority = new Authority();

@@ -8,8 +8,8 @@ import { afterEach, expect, test } from 'vitest';
 import { Unproved } from '../../runtime/control/handshake/unproved.ts';
 import { encodeFrame } from '../../runtime/control/link.ts';
 import { handshakesCrowd } from '../../runtime/limits.ts';
+import { hello } from '../control/by-hand.ts';
 import { caught, until } from '../outcomes.ts';
-import { hello } from '../runtime/by-hand.ts';
 import { reach as reached, serveWho } from './ends.ts';
 
 const sockets: Socket[] = [];

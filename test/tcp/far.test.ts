@@ -9,8 +9,8 @@ import { afterEach, test } from 'vitest';
 import { discardSession, prepareSession } from '../../runtime/control/handshake/session-setup.ts';
 import { hostIdentity } from '../../runtime/control/host.ts';
 import { encodeFrame, Link } from '../../runtime/control/link.ts';
+import { hello, limits, side } from '../control/by-hand.ts';
 import { until } from '../outcomes.ts';
-import { hello, limits, side } from '../runtime/by-hand.ts';
 import { portOf, Relay } from './proxy.ts';
 
 /**

@@ -1,0 +1,78 @@
+/**
+ * Calls with large messages, both ways and with every kind of end, and what is kept of them afterwards: for
+ * tests with other options each.
+ */
+import { createChannel, createClient, createServer, leaseOf } from 'rdma-rpc';
+import { expect, test, vi } from 'vitest';
+import { peekContext } from '../../runtime/boundary/contexts.ts';
+import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
+import { keptOn, nothingKept } from '../runtime/kept.ts';
+import { socketPath } from '../runtime/world.ts';
+
+const bytes = 256 * 1024;
+/** Of requests: shorter ones are copied. */
+const requestBytes = 5 * 1024 * 1024;
+const calls = 24;
+
+/** Keys of buffers that may not be collected. */
+const registered = (): readonly number[] => peekContext({ fabric: 'shm' }).outgoing.bulk.kept.registered;
+
+export type End = 'answered' | 'deadline' | 'cancelled' | 'connection lost';
+export const ends: readonly End[] = ['answered', 'deadline', 'cancelled', 'connection lost'];
+
+/** `registeredMost`: buffers that the options let native code keep registered. */
+export function nothingStays(registeredMost: number): void {
+  test.each(ends)('large messages of calls that end by: %s', async (end) => {
+    let answer: () => void = () => undefined;
+    const wait = new Promise<void>((resolve) => {
+      answer = resolve;
+    });
+    let seen = 0;
+    const respond = async (request: object): Promise<{ payload: Uint8Array }> => {
+      leaseOf(request)?.release();
+      ++seen;
+      if (end !== 'answered') await wait;
+      return { payload: new Uint8Array(bytes) };
+    };
+    const server = createServer().add(EchoDefinition, {
+      echo: () => ({}),
+      behave: respond,
+      fetch: respond,
+      missing: () => ({}),
+    });
+    const channel = createChannel(await server.listen(`unix:${socketPath()}`), {
+      // The largest default, so that no call waits for a slot.
+      inflightMax: 256,
+    });
+    const client = createClient(EchoDefinition, channel);
+    await client.echo({});
+    const giveUp = new AbortController();
+    const settled = Promise.allSettled(
+      Array.from({ length: calls }, async (_, i) => {
+        const options = {
+          ...(end === 'deadline' ? { timeoutMs: 300 } : {}),
+          ...(end === 'cancelled' ? { signal: giveUp.signal } : {}),
+        };
+        const call =
+          i % 2 === 0
+            ? client.fetch({}, options)
+            : client.behave({ payload: new Uint8Array(requestBytes) }, options);
+        leaseOf(await call)?.release();
+      }),
+    );
+    if (end !== 'deadline') await vi.waitFor(() => expect(seen).toBe(calls), 20_000);
+    if (end === 'cancelled') giveUp.abort();
+    if (end === 'connection lost') await channel.close();
+    if (end !== 'answered') await settled;
+    // Handlers give what nobody waits for any more.
+    answer();
+    // They are on their way then, and what is kept for them can be waited for.
+    await new Promise((resolve) => setImmediate(resolve));
+    for (const result of await settled)
+      expect(result.status).toBe(end === 'answered' ? 'fulfilled' : 'rejected');
+    await vi.waitFor(() => expect(keptOn('shm')).toEqual(nothingKept), 20_000);
+    expect(registered().length).toBeLessThanOrEqual(registeredMost);
+    await channel.close();
+    await server.shutdown({ graceMs: 0 });
+  });
+}

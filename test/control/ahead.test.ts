@@ -1,0 +1,149 @@
+/**
+ * The session that a server makes before its client asks for one: when there is one, whose it becomes, and
+ * that it does not stay.
+ */
+import { configure } from 'rdma-rpc';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { hostIdentity } from '../../runtime/control/host.ts';
+import type { Link } from '../../runtime/control/link.ts';
+import { EvKind } from '../../runtime/native/native.ts';
+import { RpcServer } from '../../runtime/server/server.ts';
+import { turn, until } from '../outcomes.ts';
+import { makes, native, natives } from '../runtime/fake-loader.ts';
+import { FakeNative } from '../runtime/fake-native.ts';
+import { hello, linkTo } from './by-hand.ts';
+
+vi.mock('../../runtime/native/native.ts', async (original) =>
+  (await import('../runtime/fake-loader.ts')).faked(original),
+);
+makes(() => new FakeNative());
+
+let server: RpcServer;
+beforeEach(() => {
+  configure({});
+  natives.clear();
+  server = new RpcServer({ fabric: ['shm', 'verbs'], log: () => undefined });
+  server.open();
+});
+afterEach(async () => {
+  let open = true;
+  void server.shutdown({ graceMs: 0 }).then(() => {
+    open = false;
+  });
+  while (open) {
+    for (const each of natives.values()) each.endClosed();
+    await turn();
+  }
+});
+
+/** A client that would like these fabrics, and has been welcomed. */
+async function welcomed(...fabrics: string[]): Promise<Link> {
+  const link = linkTo(server);
+  link.send(hello({ fabrics: fabrics.map((name) => ({ name, host: hostIdentity() })) }));
+  expect(await link.receive()).toMatchObject({ type: 'welcome' });
+  await turn();
+  return link;
+}
+const attach = (link: Link, fabric: string): void =>
+  link.send({ type: 'attach', fabric, address: Uint8Array.of(9) });
+/** The session of the server that the client is told of. */
+async function attachedTo(link: Link): Promise<number> {
+  const frame = await link.receive();
+  if (frame.type !== 'attached') throw new Error(frame.type);
+  return frame.address[0]! - 1;
+}
+const inVain = (fabric: string): number[] =>
+  native(fabric)
+    .closes.filter(({ reason }) => reason === 'it was made in vain')
+    .map(({ session }) => session);
+
+test('it is there when the welcome has been said, and the attach gets it', async () => {
+  const link = await welcomed('shm', 'verbs');
+  expect(native('shm').sessions.size).toBe(1);
+  attach(link, 'shm');
+  expect(await attachedTo(link)).toBe(0);
+  expect(native('shm').sessions.size).toBe(1);
+  link.send({ type: 'ready' });
+  await until(() => server.sessions.length === 1);
+  expect(inVain('shm')).toEqual([]);
+});
+
+test('a client that chooses another fabric has one made for it, and this one goes', async () => {
+  const link = await welcomed('shm', 'verbs');
+  attach(link, 'verbs');
+  expect(await link.receive()).toMatchObject({ type: 'attached' });
+  expect(native('verbs').sessions.size).toBe(1);
+  link.send({ type: 'ready' });
+  await until(() => inVain('shm').length === 1);
+  native('shm').endClosed();
+  expect(server.sessionCount).toBe(1);
+});
+
+test('the second attempt at a fabric does not get the session of the first', async () => {
+  const link = await welcomed('shm', 'verbs');
+  native('shm').connectError = 'not today';
+  attach(link, 'shm');
+  expect(await link.receive()).toMatchObject({ type: 'unreachable' });
+  native('shm').connectError = '';
+  attach(link, 'shm');
+  expect(await attachedTo(link)).toBe(1);
+});
+
+test('a client that comes to its fabric only with its second attempt has one made for that: it has the keys of the first', async () => {
+  const link = await welcomed('shm', 'verbs');
+  native('verbs').connectError = 'not today';
+  attach(link, 'verbs');
+  expect(await link.receive()).toMatchObject({ type: 'unreachable' });
+  attach(link, 'shm');
+  expect(await attachedTo(link)).toBe(1);
+  link.send({ type: 'ready' });
+  await until(() => inVain('shm').length === 1);
+  expect(inVain('shm')).toEqual([0]);
+});
+
+test('one that cannot be made is made again when it is asked for', async () => {
+  const create = vi.spyOn(native('shm'), 'createSession').mockImplementationOnce(() => {
+    throw new Error('too many sessions');
+  });
+  const link = await welcomed('shm');
+  attach(link, 'shm');
+  expect(await link.receive()).toMatchObject({ type: 'attached' });
+  expect(create).toHaveBeenCalledTimes(2);
+});
+
+test.each([
+  ['says goodbye', (link: Link) => link.send({ type: 'bye', reason: 'enough' })],
+  ['goes', (link: Link) => link.close('gone')],
+  ['breaks the rules', (link: Link) => link.send({ type: 'ready' })],
+])('it goes when the client %s', async (_, end) => {
+  const link = await welcomed('shm');
+  end(link);
+  await until(() => inVain('shm').length === 1);
+});
+
+test('it may be lost before the client asks for it', async () => {
+  const link = await welcomed('shm');
+  native('shm').deliver({ kind: EvKind.sessionDown, session: 0 });
+  native('shm').connectError = 'it is down';
+  attach(link, 'shm');
+  expect(await link.receive()).toMatchObject({ type: 'unreachable' });
+});
+
+test.each([
+  ['the client would rather have another fabric', ['verbs', 'shm']],
+  ['a device may have to be opened for it', ['verbs']],
+])('there is none where %s', async (_, fabrics) => {
+  await welcomed(...fabrics);
+  expect(native('shm').sessions.size).toBe(0);
+  expect(native('verbs').sessions.size).toBe(0);
+});
+
+test('there is none while other handshakes are under way, however many say hello', async () => {
+  const links = [linkTo(server)];
+  for (let i = 0; i < 20; ++i) links.push(await welcomed('shm'));
+  expect(native('shm').sessions.size).toBe(0);
+  for (const link of links) link.send({ type: 'bye', reason: 'enough' });
+  await until(() => links.every((link) => link.ended !== undefined));
+  await welcomed('shm');
+  expect(native('shm').sessions.size).toBe(1);
+});

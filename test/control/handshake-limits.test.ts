@@ -1,0 +1,93 @@
+/** How many a server admits, and what both sides agree on of their limits. */
+import { type Channel, createChannel, createServer, RpcError, type ServerOptions, Status } from 'rdma-rpc';
+import { afterEach, expect, test } from 'vitest';
+import { RpcServer } from '../../runtime/server/server.ts';
+import { comes, until } from '../outcomes.ts';
+import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
+import { hello, limits, linkTo } from './by-hand.ts';
+
+let server: RpcServer | undefined;
+let channel: Channel | undefined;
+afterEach(async () => {
+  await channel?.close();
+  await server?.shutdown({ graceMs: 0 });
+  server = undefined;
+  channel = undefined;
+});
+
+test('a session too many is refused by name; when one has gone there is room', async () => {
+  server = createServer({ sessionsMax: 1 }).add(EchoDefinition, { echo: (r) => r }) as RpcServer;
+  const address = await server.listen('127.0.0.1:0');
+  const first = createChannel(address);
+  await first.ready();
+  channel = createChannel(address);
+  const error = await channel.ready().catch((e: RpcError) => e);
+  expect(error).toMatchObject({
+    code: Status.RESOURCE_EXHAUSTED,
+    processed: 'no',
+    message: /option sessionsMax of the server/,
+  });
+  await first.close();
+  await until(() => server!.sessionCount === 0);
+  await channel.ready();
+});
+
+test('handshakes at the same time do not get past it', async () => {
+  server = createServer({ sessionsMax: 2 }).add(EchoDefinition, { echo: (r) => r }) as RpcServer;
+  const address = await server.listen('127.0.0.1:0');
+  const channels = Array.from({ length: 6 }, () => createChannel(address));
+  const results = await Promise.allSettled(channels.map((each) => each.ready()));
+  expect(results.filter((result) => result.status === 'fulfilled')).toHaveLength(2);
+  for (const each of channels) await each.close();
+  await until(() => server!.sessionCount === 0);
+});
+
+test('300 that come at once all get in: none is taken for silent before it has been listened to', async () => {
+  const lines: string[] = [];
+  server = createServer({
+    handshakesMax: 8,
+    sessionsPerPeerMax: 300,
+    inflightMax: 16,
+    log: (line) => lines.push(line),
+  }) as RpcServer;
+  const address = await server.listen('127.0.0.1:0');
+  const channels = Array.from({ length: 300 }, () => createChannel(address, { inflightMax: 16 }));
+  await Promise.all(channels.map((each) => each.ready()));
+  expect(lines.filter((line) => /unfinished handshakes/.test(line))).toEqual([]);
+  await Promise.all(channels.map((each) => each.close()));
+});
+
+test('a refusal says when to come again, and the client keeps to it', async () => {
+  let asked = 0;
+  const authenticate = (): string => {
+    if (asked++ > 0) return 'known';
+    throw new RpcError(Status.RESOURCE_EXHAUSTED, 'full', { trailer: { 'retry-pushback-ms': '120' } });
+  };
+  server = createServer({ authenticate, log: () => undefined }) as RpcServer;
+  const address = await server.listen('127.0.0.1:0');
+  channel = createChannel(address, { backoffMs: 1, backoffMaxMs: 600_000 });
+  const told = new Promise<RpcError | undefined>((resolve) => {
+    channel!.on('state', (state, error) => {
+      if (state === 'failing') resolve(error);
+    });
+  });
+  const ready = channel.ready({ timeoutMs: 10_000 });
+  expect((await comes(told, 'the refusal'))?.trailer.get('retry-pushback-ms')).toBe('120');
+  const begun = performance.now();
+  await ready;
+  // (Timers of Node may be a millisecond early.)
+  expect(performance.now() - begun).toBeGreaterThan(110);
+});
+
+test.each<[string, ServerOptions, object, object]>([
+  ['calls in flight: the server', { inflightMax: 3 }, {}, { inflightMax: 3 }],
+  ['calls in flight: the client', { inflightMax: 5 }, {}, { inflightMax: 4 }],
+  ['streams: the server', { streamsMax: 1 }, {}, { streamsMax: 1 }],
+  ['streams: the client', {}, {}, { streamsMax: 2 }],
+  ['streams: a client that knows none', {}, { streamsMax: undefined }, { streamsMax: 0 }],
+])('the smaller of both wishes is agreed to: %s', async (_, options, theirs, agreed) => {
+  server = new RpcServer(options, ['sim']);
+  const link = linkTo(server);
+  link.send(hello({ limits: { ...limits, ...theirs } }));
+  expect(await link.receive()).toMatchObject({ limits: agreed });
+});

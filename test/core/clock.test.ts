@@ -1,0 +1,58 @@
+/**
+ * The clock of TypeScript and that of native code tell the same time, whatever a test framework has put in
+ * their place when a context opened.
+ */
+import { createClient } from 'rdma-rpc';
+import { afterEach, expect, test, vi } from 'vitest';
+import { openContexts } from '../../runtime/boundary/contexts.ts';
+import { clockMs, wallMs } from '../../runtime/clock.ts';
+import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
+import { openWorld, type Way, type World } from '../runtime/world.ts';
+
+let world: World | undefined;
+afterEach(async () => {
+  vi.useRealTimers();
+  vi.restoreAllMocks();
+  await world?.close();
+});
+
+/** What fake timers do to the clocks of a process. */
+const fakes: Readonly<Record<string, () => void>> = {
+  'the real clocks': () => undefined,
+  'fake timers': () => void vi.useFakeTimers({ toFake: ['performance', 'Date', 'hrtime'], now: 0 }),
+  'a performance.now() that stands still': () => void vi.spyOn(performance, 'now').mockReturnValue(0),
+};
+// Each with a fabric that no context of this file is open on yet.
+const cases: readonly (readonly [Way, string])[] = [
+  ['in process', 'the real clocks'],
+  ['shm over unix', 'fake timers'],
+  ['tcp', 'a performance.now() that stands still'],
+];
+
+test.each(cases)('%s, opened under %s', async (way, fake) => {
+  fakes[fake]!();
+  const readMs = clockMs();
+  world = await openWorld(way);
+  const client = createClient(EchoDefinition, world.channel);
+  await client.echo({});
+  vi.useRealTimers();
+  vi.restoreAllMocks();
+  const beforeMs = clockMs();
+  expect(beforeMs).toBeGreaterThan(readMs);
+  await client.echo({});
+  const afterMs = clockMs();
+  const fabric = way === 'in process' ? 'sim' : way === 'tcp' ? 'tcp' : 'shm';
+  const context = openContexts().find((each) => each.fabric === fabric)!;
+  // Of a batch between the two. The origins may be apart by as much as a read of both clocks takes.
+  expect(context.batchMs).toBeGreaterThan(beforeMs - 1);
+  expect(context.batchMs).toBeLessThan(afterMs + 1);
+  // And limits are what they are said to be.
+  for (let number = 0; number < 20; ++number)
+    expect(await client.echo({ number }, { timeoutMs: 60_000 })).toMatchObject({ number });
+});
+
+test('the wall clock is the real one, too', () => {
+  const realMs = Date.now();
+  vi.useFakeTimers({ toFake: ['Date'], now: 0 });
+  expect(wallMs()).toBeGreaterThanOrEqual(realMs);
+});
