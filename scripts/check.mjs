@@ -21,10 +21,12 @@ import { ahead, check, runStages, suite, turned } from './stages.mjs';
  */
 const BEGIN_MS = 62 * 60_000;
 const END_MS = 75 * 60_000;
-const SANITIZERS = 'address,undefined';
+const SANITIZE = '--sanitize=address,undefined';
 
 const npm = (script) => ['npm', 'run', '--silent', script];
 const script = (name, ...flags) => ['node', `scripts/${name}.mjs`, ...flags];
+/** A suite that has more than vitest: its own program. */
+const program = (name, ...flags) => ['node', `test/${name}/main.mjs`, ...flags];
 
 const SETUP = [[check('setup', ...script('setup', '--tests'))]];
 const SOURCES = [
@@ -34,9 +36,8 @@ const SOURCES = [
   check('types, generated code included', 'npx', '--no-install', 'tsc', '-p', 'tsconfig.json', '--noEmit'),
   check('shell scripts', ...script('shellcheck')),
 ];
-const sanitized = (kind, ...flags) => script(kind, ...flags, `--sanitize=${SANITIZERS}`);
-const NATIVE_AHEAD = ahead('sanitized native tests: build', ...sanitized('native-tests', '--build'));
-const NATIVE_SANITIZED = [[suite('native tests, sanitized', ...sanitized('native-tests'))]];
+const NATIVE_AHEAD = ahead('sanitized native tests: build', ...script('native-tests', '--build', SANITIZE));
+const NATIVE_SANITIZED = [[suite('native tests, sanitized', ...script('native-tests', SANITIZE))]];
 
 /**
  * The tiers: lists of stages. Only steps that keep one core busy, and that no clock decides, share a stage.
@@ -64,16 +65,16 @@ const REQUIRED = [
     SOURCES,
     [
       NATIVE_AHEAD,
-      ahead('sanitized addon: build', ...sanitized('addon-tests', '--build')),
-      ahead('RDMA: build', ...script('rdma-tests', '--build')),
+      ahead('sanitized addon: build', ...script('addon-tests', '--build', SANITIZE)),
+      ahead('RDMA: build', ...program('rdma', '--build')),
     ],
   ],
   NATIVE_SANITIZED,
-  [[suite('addon, sanitized', ...sanitized('addon-tests'))]],
+  [[suite('addon, sanitized', ...script('addon-tests', SANITIZE))]],
   // What npm test leaves out.
   [[suite('what takes long', ...script('node-tests', '--node', MAIN_NODE, '--project', 'long'))]],
 ];
-const rdma = (link, ...flags) => script('rdma-tests', '--link', link, ...flags);
+const rdma = (link, ...flags) => program('rdma', '--link', link, ...flags);
 /**
  * Some twenty minutes each. Which of them is the first is another one for each commit, so that all have their
  * turn.
@@ -83,13 +84,13 @@ const TURNS = [
   // native suite runs on one kind of device with sanitizers and on the other as it is installed.
   [
     [
-      [suite('RDMA rxe, sanitized', ...sanitized('rdma-tests', '--link', 'rxe'))],
+      [suite('RDMA rxe, sanitized', ...rdma('rxe', SANITIZE))],
       [suite('RDMA siw', ...rdma('siw', '--only', 'verbs'))],
     ],
   ],
   [
     [[suite('Nodes', ...script('node-tests', '--except', MAIN_NODE))]],
-    [[suite('quick start', ...script('quickstart-tests'))]],
+    [[suite('quick start', ...program('quickstart'))]],
   ],
   [
     [

@@ -1,7 +1,7 @@
 /**
  * The binaries that the package ships, prebuilds/linux-x64 and linux-arm64: linked with an older Debian
  * (sysroot.mjs, native/portable.cmake), so that they load wherever Node 20 runs. Called by prepack.mjs and
- * portable-tests.mjs; installs nothing.
+ * test/portable/main.mjs; installs nothing.
  */
 import { copyFileSync, existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';

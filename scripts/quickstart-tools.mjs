@@ -1,6 +1,6 @@
 /**
  * The Nodes, package managers and tools of test/quickstart/package.json, installed into build/quickstart.
- * Called by the suites that run on another Node than the one that started them: quickstart-tests.mjs,
+ * Called by the suites that run on another Node than the one that started them: test/quickstart/main.mjs,
  * node-tests.mjs and bare-machine.mjs.
  */
 import { copyFileSync, mkdirSync, readFileSync } from 'node:fs';

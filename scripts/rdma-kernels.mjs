@@ -1,7 +1,7 @@
 /**
- * The kernels that the guest of rdma-tests.mjs can have, by their version: which package of Debian's archive
- * each is (test/rdma-vm/kernel.sh). The release of this machine has one of them; the other comes from a
- * release beside it, whose build tools run here.
+ * The kernels that the guest of test/rdma/main.mjs can have, by their version: which package of Debian's
+ * archive each is (test/rdma-vm/kernel.sh). The release of this machine has one of them; the other comes from
+ * a release beside it, whose build tools run here.
  */
 import { readFileSync } from 'node:fs';
 

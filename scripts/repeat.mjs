@@ -1,7 +1,7 @@
 /**
  * Which failed tests of a suite are run once more in a fresh guest, and what the two runs come to. Called by
- * rdma-tests.mjs for the suites that it ran in a guest, never for those on devices of this machine: a NIC has
- * no excuse.
+ * test/rdma/main.mjs for the suites that it ran in a guest, never for those on devices of this machine: a NIC
+ * has no excuse.
  *
  * Why at all: the guest is emulated, and its drivers lose a wake-up or a packet now and then when its host is
  * busy, which no run of ours can tell from a mistake of ours. A mistake that is not one of timing fails the

@@ -1,7 +1,7 @@
 /**
  * Which versions of which libraries a binary needs, and whether they are more than the package may ask for.
  * Read from the binary itself (ELF, .gnu.version_r), so that no program for its processor is needed. Used by
- * prepack.mjs and portable-tests.mjs.
+ * prepack.mjs and test/portable/main.mjs.
  *
  *   node scripts/symbols.mjs FILE ...     prints them; exit code 1 when one needs too much
  */

@@ -2,7 +2,7 @@
  * The older Debian that the package's binaries are linked with and tried in: its C library, libstdc++,
  * libibverbs and librdmacm with their headers, unpacked by mmdebstrap and never run or installed here. Debian
  * 11 has glibc 2.31; symbols.mjs makes sure that nothing newer than 2.28 is used. Used by prebuilds.mjs and
- * portable-tests.mjs. Kept in RDMA_RPC_SYSROOT_CACHE, else in the user's cache.
+ * test/portable/main.mjs. Kept in RDMA_RPC_SYSROOT_CACHE, else in the user's cache.
  */
 import {
   existsSync,

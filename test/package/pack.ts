@@ -9,7 +9,7 @@ export const root: string = fileURLToPath(new URL('../..', import.meta.url));
 export const SETUP_LIMIT_MS = 300_000;
 /** Of `npm install`: nothing is said but what is wrong. */
 export const quiet: readonly string[] = ['--prefer-offline', '--no-audit', '--no-fund'];
-/** The binaries for other systems are the matter of scripts/portable-tests.mjs. */
+/** The binaries for other systems are the matter of test/portable/main.mjs. */
 export const env: NodeJS.ProcessEnv = { ...process.env, RDMA_RPC_PREBUILDS: 'local' };
 
 /** Packs into `folder`. What came of it, and what npm says is in it. */

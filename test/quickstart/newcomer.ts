@@ -11,7 +11,7 @@ import { fileURLToPath } from 'node:url';
 import { commandsOf, filesOf } from '../package/readme.ts';
 
 export const root: string = fileURLToPath(new URL('../..', import.meta.url));
-/** Where scripts/quickstart-tests.mjs has installed what test/quickstart/package.json names. */
+/** Where test/quickstart/main.mjs has installed what test/quickstart/package.json names. */
 export const tools: string = join(
   process.env.RDMA_RPC_QUICKSTART ?? join(root, 'build/quickstart'),
   'node_modules',

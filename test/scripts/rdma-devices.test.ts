@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 
 const script = (name: string): URL => new URL(`../../scripts/${name}`, import.meta.url);
-const { whyNotDevices } = (await import(script('rdma-devices.mjs').href)) as {
+const { whyNotDevices } = (await import(script('../test/rdma/devices.mjs').href)) as {
   whyNotDevices: (list: string, sysfs: string) => string;
 };
 
@@ -62,7 +62,7 @@ test.each([
   ['a name of nothing', ['--device', ','], '--device wants a name'],
 ])('test:rdma with %s says so in a line and runs nothing', async (_, args, text) => {
   const { code, output } = await new Promise<{ code: unknown; output: string }>((resolve) => {
-    execFile(process.execPath, [script('rdma-tests.mjs').pathname, ...args], (error, stdout, stderr) =>
+    execFile(process.execPath, [script('../test/rdma/main.mjs').pathname, ...args], (error, stdout, stderr) =>
       resolve({ code: error?.code, output: stdout + stderr }),
     );
   });

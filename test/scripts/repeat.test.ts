@@ -31,7 +31,7 @@ const { REPEAT_MAX, toRepeat, merge } = (await script('repeat.mjs')) as {
   toRepeat: (report: Report) => FailedTest[];
   merge: (first: Report, second: Report) => Report;
 };
-const { nativeSuite, nativeSuites, nodeSuites } = (await script('rdma-suites.mjs')) as {
+const { nativeSuite, nativeSuites, nodeSuites } = (await script('../test/rdma/suites.mjs')) as {
   nativeSuite: (program: string, directory: string, filter: string) => Suite;
   nativeSuites: (program: string, directory: string, filter: string) => Suite[];
   nodeSuites: (place: string, filter: string) => Suite[];

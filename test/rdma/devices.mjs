@@ -1,5 +1,5 @@
 /**
- * The RDMA devices of this machine, as the kernel lists them: what rdma-tests.mjs asks before it builds
+ * The RDMA devices of this machine, as the kernel lists them: what test/rdma/main.mjs asks before it builds
  * anything.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
