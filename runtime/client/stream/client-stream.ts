@@ -193,7 +193,7 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
 
   // --- events
 
-  onSlotsFree(): void {
+  retry(): void {
     this.#responses?.pull();
     this.#requests?.onCredit();
   }
