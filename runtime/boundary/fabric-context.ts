@@ -7,11 +7,10 @@
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status } from '../core/errors/status.ts';
 import { BlockLease, type Lease } from '../core/lease.ts';
-import { processWarning } from '../core/warnings.ts';
+import { processWarning, warnOfFault } from '../core/warnings.ts';
 import { fabrics } from '../fabrics.ts';
 import { arenaBytes, aroundBytes, sealChunkBytes, sealTagBytes, sessionPlaces } from '../limits.ts';
 import {
-  Ctl,
   Ev,
   EvKind,
   type NativeContext,
@@ -19,7 +18,6 @@ import {
   type SessionOptions,
   Use,
 } from '../native/native.ts';
-import { AfterBatch, type SlotWaiter } from './after-batch.ts';
 import { AnswerMemory } from './incoming/answer-memory.ts';
 import { ReceiveMemory } from './incoming/receive-memory.ts';
 import { blockMemory } from './outgoing/block-stamps.ts';
@@ -29,6 +27,7 @@ import type { Target } from './outgoing/submission.ts';
 import { newTurn } from './time/deadlines.ts';
 import { saveTrace } from './traces/session-traces.ts';
 import { UnownedSessions } from './unowned-sessions.ts';
+import { ResourceWaiters } from './waiting/resource-waiters.ts';
 
 /** A client or server session. `at` is where the event's words start. None of these may throw. */
 export interface SessionOwner {
@@ -54,10 +53,9 @@ export class FabricContext {
   readonly outgoing: Outgoing;
   readonly receiveMemory: ReceiveMemory;
   readonly answerMemory: AnswerMemory;
+  readonly waiters: ResourceWaiters;
   /** The device has been removed: its sessions go down. Nobody gets this context any more. */
   deviceGone = false;
-  /** A batch of events is being handled, so that native code must not be closed. */
-  dispatching = false;
   /** Time at which the batch of events came in, and whether its first event is being handled, so that this is still the time. */
   batchMs = 0;
   firstOfBatch = false;
@@ -66,10 +64,6 @@ export class FabricContext {
 
   /** By the low bits of their numbers, which are unique among the sessions alive. */
   readonly #sessions: (SessionOwner | undefined)[] = [];
-  #waiters = new Set<SlotWaiter>();
-  readonly #afterBatch: AfterBatch = new AfterBatch();
-  /** Those who wait for memory of what is being sent. */
-  #memoryWaiters = new Set<SlotWaiter>();
   readonly #unowned = new UnownedSessions();
   #sessionCount = 0;
   /** Addresses of sessions of clients that are not connected yet, as texts. */
@@ -91,7 +85,13 @@ export class FabricContext {
     this.outgoing = new Outgoing(native);
     this.receiveMemory = new ReceiveMemory(native);
     this.answerMemory = new AnswerMemory(native);
+    this.waiters = new ResourceWaiters(native, () => this.outgoing.bulk.sending);
     native.onEvents((count) => this.#dispatch(count));
+  }
+
+  /** A batch of events is being handled, so that native code must not be closed. */
+  get dispatching(): boolean {
+    return this.waiters.inTurn;
   }
 
   get sessionCount(): number {
@@ -185,26 +185,9 @@ export class FabricContext {
     this.native.closeSession(session, reason);
   }
 
-  /** Calls `waiter.onSlotsFree()` once when send slots are free again. */
-  awaitSlots(waiter: SlotWaiter): void {
-    this.#waiters.add(waiter);
-    this.native.control[Ctl.wantSlots] = 1;
-  }
-
-  /**
-   * Calls `waiter.onSlotsFree()` when the batch of events is over; of a batch it asks once. False: there is no
-   * batch.
-   */
-  afterBatch(waiter: SlotWaiter): boolean {
-    if (this.dispatching) this.#afterBatch.add(waiter);
-    return this.dispatching;
-  }
-
-  /** Calls `waiter.onSlotsFree()` once when memory of the arena has come free. */
-  awaitArena(waiter: SlotWaiter): void {
-    this.#memoryWaiters.add(waiter);
-    this.native.control[Ctl.wantMemory] = 1;
-    this.native.flush();
+  /** What the message waits for that has just found no memory. */
+  get lacking(): 'memory' | 'registration' {
+    return this.outgoing.bulk.shortBytes === 0 ? 'registration' : 'memory';
   }
 
   /**
@@ -240,18 +223,9 @@ export class FabricContext {
     return {
       sending,
       unheld: registered.filter((key) => !this.native.holdsBuffer(key)).length,
-      slotWaiters: this.#waiters.size,
-      memoryWaiters: this.#memoryWaiters.size,
+      ...this.waiters.kept,
       unowned: this.#unowned.size,
     };
-  }
-
-  /** Calls `waiter.onSlotsFree()` once when a large message has been sent. False: none is under way, so that would be never. */
-  awaitMemory(waiter: SlotWaiter): boolean {
-    const { sending, shortBytes } = this.outgoing.bulk;
-    if (shortBytes === 0) this.awaitArena(waiter);
-    else if (sending) this.#memoryWaiters.add(waiter);
-    return shortBytes === 0 || sending;
   }
 
   allocBuffer(bytes: number): Lease {
@@ -299,7 +273,7 @@ export class FabricContext {
     this.batchMs = this.native.clock[0]!;
     newTurn(this.batchMs);
     this.firstOfBatch = true;
-    this.dispatching = true;
+    this.waiters.turnBegins();
     this.batch = (this.batch + 1) | 0;
     for (let at = 0, end = count * Ev.words; at < end; at += Ev.words) {
       const session = events[at + Ev.session]!;
@@ -307,13 +281,12 @@ export class FabricContext {
         this.#handle(events[at + Ev.kind]!, session, at, events);
       } catch (error) {
         // Only a fault of this library comes here: user code is caught where it is called. It costs the session, not the process.
-        process.emitWarning(error instanceof Error ? error : String(error), 'RdmaRpcInternalError');
+        warnOfFault(error);
         if (this.#owner(session) !== undefined) this.native.closeSession(session, 'internal error');
       }
       this.firstOfBatch = false;
     }
-    this.#afterBatch.tell();
-    this.dispatching = false;
+    this.waiters.turnEnds();
   }
 
   #handle(kind: number, session: number, at: number, events: Int32Array): void {
@@ -338,7 +311,7 @@ export class FabricContext {
         break;
       case EvKind.sent:
         this.outgoing.bulk.sent(events[at + Ev.token]!);
-        if (this.#memoryWaiters.size !== 0) this.#memoryFree();
+        this.waiters.memoryFree();
         break;
       case EvKind.sessionUp:
         this.#unowned.up(session);
@@ -348,10 +321,10 @@ export class FabricContext {
         this.#down(session, this.native.sessionError(session));
         break;
       case EvKind.slotsFree:
-        this.#slotsFree();
+        this.waiters.slotsFree();
         break;
       case EvKind.memoryFree:
-        this.#memoryFree();
+        this.waiters.memoryFree();
         break;
       case EvKind.memoryShort:
         this.warnShort();
@@ -376,17 +349,5 @@ export class FabricContext {
     // First: whoever hears of the end may begin a call at once, and no event would end it here.
     owner.target.gone = true;
     owner.onDown(reason);
-  }
-
-  #memoryFree(): void {
-    const waiters = this.#memoryWaiters;
-    this.#memoryWaiters = new Set();
-    for (const waiter of waiters) waiter.onSlotsFree();
-  }
-
-  #slotsFree(): void {
-    const waiters = this.#waiters;
-    this.#waiters = new Set();
-    for (const waiter of waiters) waiter.onSlotsFree();
   }
 }

@@ -13,6 +13,11 @@ export type Warn = (text: string, detail?: string) => void;
 export const processWarning: Warn = (text, detail) =>
   process.emitWarning(text, { type: 'RdmaRpcWarning', ...(detail === undefined ? {} : { detail }) });
 
+/** Reports a fault of this library, where others have to go on whatever one of them has failed with. */
+export function warnOfFault(error: unknown): void {
+  process.emitWarning(error instanceof Error ? error : String(error), 'RdmaRpcInternalError');
+}
+
 /**
  * Told about a handler's error that is no RpcError, or a response that cannot be encoded. The caller only
  * learns INTERNAL.

@@ -1,26 +1,29 @@
 /**
- * Sends what a server session answers: responses, errors, refusals. Those that find no send slot, or no
- * memory, wait here, never more than the session has calls in flight. Owned by a ServerSession, on its JS
- * thread.
+ * Sends what a server session answers: responses, errors, refusals. Answers that find no send slot wait here,
+ * and so do responses that must be copied into the arena, which has no room for them, or that lie in a large
+ * buffer which is being registered. There are never more of them than the session has calls in flight, and
+ * one that waits holds no memory but the application's. Owned by a ServerSession, on its JS thread.
  */
 
-import type { SlotWaiter } from '../boundary/after-batch.ts';
 import type { FabricContext } from '../boundary/fabric-context.ts';
 import { noSlot } from '../boundary/outgoing/outgoing.ts';
+import { noMessage } from '../boundary/outgoing/plain-types.ts';
 import { Submission, type Target } from '../boundary/outgoing/submission.ts';
+import { turnNow } from '../boundary/time/deadlines.ts';
+import { ResourceQueue } from '../boundary/waiting/resource-queue.ts';
 import { abortCode, RpcError } from '../core/errors/rpc-error.ts';
-import { Status, type StatusCode } from '../core/errors/status.ts';
+import { Status } from '../core/errors/status.ts';
 import { encodeResponseMetadata } from '../core/metadata-wire.ts';
 import { AuthorizeFailed, type OnHandlerError } from '../core/warnings.ts';
-import { errorTextBytes } from '../limits.ts';
+import { errorTextBytes, memoryWaitMs, tellingMsMax } from '../limits.ts';
 import { notRun, Reason, SubOp } from '../native/native.ts';
 import { authorizeFailed, handlerFailed, type Refusal, unencodable } from './call-faults.ts';
 import { errorMetadata, fitting } from './error-metadata.ts';
 import type { Account } from './quotas.ts';
 import { ServerCall } from './server-call.ts';
-import { type Answering, ShortAnswers } from './short-answers.ts';
 
-interface ErrorAnswer {
+/** An error, or the answer to a part of a stream. */
+interface ShortAnswer {
   readonly handle: number;
   /** Status code, with the `notRun` bit. */
   readonly status: number;
@@ -28,7 +31,19 @@ interface ErrorAnswer {
   readonly metadata: Uint8Array | undefined;
 }
 
-export class Responder implements SlotWaiter, Answering {
+/**
+ * When a response stops waiting for memory. Before the caller's own deadline, since a caller that has given a
+ * small call up hears nothing of it any more: a tenth of the time that is left goes to telling what was
+ * missing.
+ */
+function lastMoment(call: ServerCall, nowMs: number): number {
+  const limitMs = nowMs + memoryWaitMs;
+  if (call.deadlineMs === 0) return limitMs;
+  const leftMs = Math.max(0, call.deadlineMs - nowMs);
+  return Math.min(limitMs, call.deadlineMs - Math.min(tellingMsMax, leftMs / 10));
+}
+
+export class Responder {
   /** The session is over: nothing can be answered any more. */
   down = false;
 
@@ -38,8 +53,18 @@ export class Responder implements SlotWaiter, Answering {
   readonly #onHandlerError: OnHandlerError;
   /** Of the client, where there are quotas. */
   readonly #account: Account | undefined;
-  #waiting: (ServerCall | ErrorAnswer)[] = [];
-  readonly #short: ShortAnswers;
+  /** Answers that have found no send slot. */
+  readonly #slotless = new ResourceQueue<ServerCall | ShortAnswer>({
+    retry: (answer) => {
+      if (answer instanceof ServerCall) this.#answerLater(answer);
+      else this.#send(answer);
+    },
+  });
+  /** Responses that have found no memory. */
+  readonly #short = new ResourceQueue<ServerCall>({
+    retry: (call) => this.#answerLater(call),
+    onLate: (call) => this.#giveUp(call),
+  });
 
   constructor(
     context: FabricContext,
@@ -52,18 +77,22 @@ export class Responder implements SlotWaiter, Answering {
     this.#target = target;
     this.#submission = new Submission(SubOp.response, target);
     this.#onHandlerError = onHandlerError;
-    this.#short = new ShortAnswers(context, this);
   }
 
   stop(): void {
     this.down = true;
-    for (const answer of this.#waiting.splice(0)) if (answer instanceof ServerCall) answer.over();
-    this.#short.stop();
+    for (const answer of this.#slotless.clear()) if (answer instanceof ServerCall) answer.over();
+    for (const call of this.#short.clear()) call.over();
   }
 
   /** A call that its handler has answered is given up: what waits for memory waits no longer. */
   forget(handle: number): void {
-    this.#short.forget(handle);
+    for (const call of this.#short) {
+      if (call.handle !== handle) continue;
+      call.over();
+      this.#short.delete(call);
+      return;
+    }
   }
 
   /** Answers a call of a one-way method, before its handler is run. */
@@ -96,14 +125,10 @@ export class Responder implements SlotWaiter, Answering {
       call.over();
       return;
     }
-    const { shortBytes } = this.#context.outgoing.bulk;
-    if (result === -Reason.noMemory && this.#short.add(call, response, shortBytes)) {
-      call.yieldMemory();
-      return;
-    }
+    if (result === -Reason.noMemory && this.#awaitMemory(call, response)) return;
     if (result === noSlot) {
-      call.response = response;
-      this.#wait(call);
+      if (this.#slotless.trying !== call) call.response = response;
+      this.#awaitSlot(call);
     } else {
       this.#send({
         handle: call.handle,
@@ -169,12 +194,29 @@ export class Responder implements SlotWaiter, Answering {
     this.#send({ handle, status: status | notRun, text, metadata: undefined });
   }
 
+  /** The response has found no memory. Returns false when there never is that much. */
+  #awaitMemory(call: ServerCall, response: unknown): boolean {
+    const { native, outgoing, waiters, lacking } = this.#context;
+    const { shortBytes } = outgoing.bulk;
+    // Where no lease holds memory, it is the system that gives none. A registration (0) ends by itself.
+    if (shortBytes > native.arenaBytes) return false;
+    if (shortBytes !== 0 && native.stats().arenaLeasedBlocks === 0) return false;
+    call.shortBytes = shortBytes;
+    if (this.#short.trying !== call) call.response = response;
+    this.#short.add(call, waiters, lacking, lastMoment(call, turnNow()));
+    call.yieldMemory();
+    return true;
+  }
+
   /** Answers a call whose response has waited too long: for memory, or for the registration of a buffer. */
-  giveUp(call: ServerCall, why: string, status: StatusCode): void {
-    const text =
-      status === Status.RESOURCE_EXHAUSTED
-        ? `${call.method}: no memory for the response on the server: ${why}${this.#ofQuota()}`
-        : `${call.method}: the deadline passed on the server: ${why}`;
+  #giveUp(call: ServerCall): void {
+    const why = this.#context.whyShort(call.shortBytes);
+    // Nothing is exhausted while a buffer is registered: the time was too short for it.
+    const isExhausted = call.shortBytes !== 0;
+    const text = isExhausted
+      ? `${call.method}: no memory for the response on the server: ${why}${this.#ofQuota()}`
+      : `${call.method}: the deadline passed on the server: ${why}`;
+    const status = isExhausted ? Status.RESOURCE_EXHAUSTED : Status.DEADLINE_EXCEEDED;
     this.#send({ handle: call.handle, status, text, metadata: undefined });
     call.over();
   }
@@ -184,15 +226,6 @@ export class Responder implements SlotWaiter, Answering {
     const most = this.#account?.limits.arenaBytesMax;
     if (most === undefined) return '';
     return `; large answers of this session may hold ${most} bytes (option quotas: arenaBytesMax of the server), until it has taken them`;
-  }
-
-  onSlotsFree(): void {
-    const waiting = this.#waiting;
-    this.#waiting = [];
-    for (const answer of waiting) {
-      if (answer instanceof ServerCall) this.#answerLater(answer);
-      else this.#send(answer);
-    }
   }
 
   #answerLater(call: ServerCall): void {
@@ -225,19 +258,37 @@ export class Responder implements SlotWaiter, Answering {
     return errorMetadata(call, error, roomBytes, (cut) => this.#onHandlerError(cut, call.method));
   }
 
-  #send(answer: ErrorAnswer): void {
-    if (this.down) return;
-    const submission = this.#submission;
-    submission.call = answer.handle;
-    submission.method = answer.status;
-    submission.metadata = answer.metadata;
-    const result = this.#context.outgoing.submitText(submission, answer.text, errorTextBytes);
-    if (result === noSlot) this.#wait(answer);
+  /**
+   * Answers a part of a stream without a message. `header`: that of a part, which is copied when it has to
+   * wait.
+   */
+  answerPart(handle: number, header: Uint8Array | undefined): void {
+    if (this.#submit(handle, Status.OK, '', header)) return;
+    this.#awaitSlot({ handle, status: Status.OK, text: '', metadata: header?.slice() });
   }
 
-  #wait(answer: ServerCall | ErrorAnswer): void {
-    this.#waiting.push(answer);
-    this.#context.awaitSlots(this);
+  #send(answer: ShortAnswer): void {
+    const { handle, status, text, metadata } = answer;
+    if (!this.#submit(handle, status, text, metadata)) this.#awaitSlot(answer);
+  }
+
+  #awaitSlot(answer: ServerCall | ShortAnswer): void {
+    this.#slotless.add(answer, this.#context.waiters, 'slot');
+  }
+
+  /** Returns false when there is no send slot. */
+  #submit(handle: number, status: number, text: string, metadata: Uint8Array | undefined): boolean {
+    if (this.down) return true;
+    const { outgoing } = this.#context;
+    const submission = this.#submission;
+    submission.call = handle;
+    submission.method = status;
+    submission.metadata = metadata;
+    const result =
+      text === ''
+        ? outgoing.submit(submission, noMessage, undefined)
+        : outgoing.submitText(submission, text, errorTextBytes);
+    return result !== noSlot;
   }
 
   /** Why a response was not sent; `reason` of native code. */

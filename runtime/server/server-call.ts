@@ -35,8 +35,11 @@ class Asked {
   aborted: RpcError | undefined;
   /** That this call opened. */
   stream: OpenedStream | undefined;
-  /** The response, while it waits for a send slot. */
+  /**
+   * The response, while it waits for a send slot or for memory, and how much memory it has found too little.
+   */
   response: unknown;
+  shortBytes = 0;
   lengths: Lengths | undefined;
   /** Of the request, when it ends with the call. */
   lease: RequestLease | undefined;
@@ -103,7 +106,7 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
     this.#more.stream = stream;
   }
 
-  /** The response, while it waits for a send slot. */
+  /** The response, while it waits to be sent. */
   get response(): unknown {
     return this.#asked?.response;
   }
@@ -111,6 +114,15 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
   set response(response: unknown) {
     this.#more.response = response;
     this.#more.lengths = lengthsOf(this.definition.responseType, response);
+  }
+
+  /** Bytes of the arena that the response waits for; 0 for the registration of a buffer. */
+  get shortBytes(): number {
+    return this.#asked?.shortBytes ?? 0;
+  }
+
+  set shortBytes(bytes: number) {
+    this.#more.shortBytes = bytes;
   }
 
   /** Throws CodecError when the response is not what it was. */

@@ -105,10 +105,13 @@ describe('a context that nobody uses any more', () => {
   test('is not closed under the events that it is handing out', () => {
     const context = of();
     releaseContext(context);
-    const onSlotsFree = vi.fn(() => expect(() => setContextOptions({})).toThrow(/comes too late/));
-    context.awaitSlots({ onSlotsFree });
+    const retry = vi.fn(() => {
+      expect(() => setContextOptions({})).toThrow(/comes too late/);
+      return false;
+    });
+    context.waiters.wait('slot', { retry });
     opened[0]!.deliver({ kind: EvKind.slotsFree });
-    expect(onSlotsFree).toHaveReturned();
+    expect(retry).toHaveReturned();
     expect(open()).toHaveLength(1);
     setContextOptions({});
     expect(open()).toEqual([]);

@@ -17,7 +17,6 @@ const COLUMNS_MAX = 110;
 /** Their comments in shorter lines would make them too long; they are to be split. */
 const WIDER: readonly string[] = [
   'runtime/boundary/fabric-context.ts',
-  'runtime/client/stream/client-stream.ts',
   'runtime/limits.ts',
   'runtime/native/native.ts',
   'runtime/server/server.ts',

@@ -226,13 +226,13 @@ export const runtimeBugs = [
     ],
   },
   {
-    name: 'memory that comes free has every stream that waits try again',
-    file: 'short-streams.ts',
-    from: '      if (this.#stillShort) return;\n',
+    name: 'memory that comes free has everyone who waits try again',
+    file: 'resource-queue.ts',
+    from: "      if (found === 'nothing') break;\n",
     to: '',
     caughtBy: [
-      'test/stream/short-streams.test.ts',
-      'costs as many attempts as find room, and one more, however many streams wait',
+      'test/boundary/resource-queue.test.ts',
+      'costs as many attempts as find room, and one more, however many wait',
     ],
   },
   {

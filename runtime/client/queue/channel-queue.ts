@@ -4,9 +4,9 @@
  * whose request finds no memory. Owned by a channel, handed down to its connections, on its JS thread.
  */
 
-import type { SlotWaiter } from '../../boundary/after-batch.ts';
 import type { FabricContext } from '../../boundary/fabric-context.ts';
 import { closeTurnSoon } from '../../boundary/time/deadlines.ts';
+import type { ResourceWaiter } from '../../boundary/waiting/resource-waiters.ts';
 import { queueFull, unavailable } from '../../core/errors/failure.ts';
 import { lengthsOf } from '../../core/lengths.ts';
 import { inRoot } from '../../core/scopes.ts';
@@ -16,7 +16,7 @@ import type { ClientSession } from '../session/client-session.ts';
 import type { ClientStream, StreamHost } from '../stream/client-stream.ts';
 import type { ClientStreams } from '../stream/client-streams.ts';
 import type { CallQueue } from './call-queue.ts';
-import { MemoryWaitQueue } from './memory-wait-queue.ts';
+import { ShortCalls } from './short-calls.ts';
 import type { Unsent } from './unsent.ts';
 import type { Waiter, WaitQueue } from './wait-queue.ts';
 import { WaitingCall, WaitingCalls } from './waiting-calls.ts';
@@ -41,17 +41,16 @@ function startOn(session: ClientSession, call: WaitingCall): boolean {
   return session.start(method, request, deadlineMs, extras, resolve, true);
 }
 
-export class ChannelQueue implements CallQueue, StreamHost, SlotWaiter {
+export class ChannelQueue implements CallQueue, StreamHost, ResourceWaiter {
   readonly waiting: WaitingCalls = new WaitingCalls(
     () => this.#whyWaiting(),
     () => this.#whyNotConnected(),
   );
   readonly streams: WaitingStreams = new WaitingStreams();
   readonly #owner: QueueOwner;
-  readonly #memoryWaiting = new MemoryWaitQueue((call) => {
-    const { method, request, ownDeadlineMs, extras, resolve } = call;
-    this.enter(new WaitingCall(this.waiting, method, request, ownDeadlineMs, extras, resolve));
-  });
+  readonly #short = new ShortCalls(({ method, request, deadlineMs, extras, resolve }) =>
+    this.enter(new WaitingCall(this.waiting, method, request, deadlineMs, extras, resolve)),
+  );
   #connections!: Connections;
   #pumpsLater = false;
 
@@ -66,7 +65,7 @@ export class ChannelQueue implements CallQueue, StreamHost, SlotWaiter {
 
   /** Calls and streams that wait. */
   get size(): number {
-    return this.waiting.size + this.#memoryWaiting.size + this.streams.size;
+    return this.waiting.size + this.#short.size + this.streams.size;
   }
 
   /** Those of the connection for the next stream, undefined without one. */
@@ -115,19 +114,21 @@ export class ChannelQueue implements CallQueue, StreamHost, SlotWaiter {
   /** One run for a whole batch: a look after each call is a third of what waiting costs. */
   pumpAfter(context: FabricContext): void {
     if (this.#pumpsLater) return;
-    this.#pumpsLater = context.afterBatch(this);
+    this.#pumpsLater = context.waiters.wait('turn', this);
     if (!this.#pumpsLater) this.pump();
   }
 
-  onSlotsFree(): void {
+  /** There is a send slot, or the batch is over. */
+  retry(): boolean {
     this.#pumpsLater = false;
     this.pump();
+    return false;
   }
 
   /** There is a connection. */
   onConnected(): void {
     this.pump();
-    this.#memoryWaiting.onSlotsFree();
+    this.#short.retryAll();
   }
 
   /** An attempt to connect has failed. */
@@ -140,7 +141,7 @@ export class ChannelQueue implements CallQueue, StreamHost, SlotWaiter {
   failAll(reason: string): void {
     const errorFor = (path: string): Error => unavailable(`${path}: ${reason}`);
     this.waiting.failAll(errorFor);
-    this.#memoryWaiting.failAll(errorFor);
+    this.#short.failAll(errorFor);
     this.streams.failAll(errorFor);
   }
 
@@ -164,9 +165,7 @@ export class ChannelQueue implements CallQueue, StreamHost, SlotWaiter {
   }
 
   awaitMemory(call: Unsent, context: FabricContext, bytes: number): boolean {
-    return (
-      !this.#owner.closed && this.#memoryWaiting.add(call, context, bytes, this.#owner.settings.queueMax)
-    );
+    return !this.#owner.closed && this.#short.add(call, context, bytes, this.#owner.settings.queueMax);
   }
 
   /** Sends a call or a stream, lets it into its queue, or refuses it. */
@@ -204,7 +203,8 @@ export class ChannelQueue implements CallQueue, StreamHost, SlotWaiter {
       if (connections.several) connections.rotate();
       if (started) return true;
     }
-    for (const link of connections.ready) if (!link.session.full) link.connection.context.awaitSlots(this);
+    for (const link of connections.ready)
+      if (!link.session.full) link.connection.context.waiters.wait('slot', this);
     return false;
   };
 
@@ -219,7 +219,7 @@ export class ChannelQueue implements CallQueue, StreamHost, SlotWaiter {
     }
     // Another one may be ready, and nothing would say so later.
     if (streams.target.gone === true && this.openStreams !== streams) return this.#openStream(entry);
-    if (!streams.full) streams.context.awaitSlots(this);
+    if (!streams.full) streams.context.waiters.wait('slot', this);
     return false;
   };
 

@@ -92,10 +92,7 @@ export class WaitingCall extends Waiter implements Unsent, CallPlace {
   }
 }
 
-export class WaitingCalls<Call extends WaitingCall = WaitingCall>
-  extends WaitQueue<Call>
-  implements DeadlinesOwner, TurnListener
-{
+export class WaitingCalls extends WaitQueue<WaitingCall> implements DeadlinesOwner, TurnListener {
   /** What they wait for, if it is worth a word. */
   readonly why: () => string;
   /** The error behind that. */
@@ -139,7 +136,7 @@ export class WaitingCalls<Call extends WaitingCall = WaitingCall>
   onDeadlines(): number {
     let earliestMs = Infinity;
     for (let call = this.head, next = call; call !== undefined; call = next) {
-      next = call.next as Call | undefined;
+      next = call.next as WaitingCall | undefined;
       const { deadlineMs } = call;
       if (deadlineMs === 0) continue;
       if (deadlineMs <= deadlines.now) call.onDeadline();
@@ -154,7 +151,7 @@ export class WaitingCalls<Call extends WaitingCall = WaitingCall>
     const { turn } = deadlines;
     this.#latestMs += lagMs;
     this.#earliest.onLongTurn(lagMs);
-    for (let call = this.tail; call?.turn === turn; call = call.previous as Call | undefined)
+    for (let call = this.tail; call?.turn === turn; call = call.previous as WaitingCall | undefined)
       call.postpone(lagMs);
   }
 

@@ -6,6 +6,7 @@
  * the session. Owned by a client session, on its JS thread.
  */
 
+import { warnOfFault } from '../../core/warnings.ts';
 import type { NativeContext } from '../../native/native.ts';
 import type { ClientSessionListener } from './session-listeners.ts';
 
@@ -62,7 +63,7 @@ export class LastWords {
     try {
       then();
     } catch (error) {
-      process.emitWarning(error instanceof Error ? error : String(error), 'RdmaRpcInternalError');
+      warnOfFault(error);
     }
   }
 }

@@ -1,6 +1,6 @@
 /**
  * A stream on the client: requests out of an iterable, responses into an async iterator, and its end, which
- * comes once nothing of it is on its way any more. Made by a channel, on its JS thread.
+ * comes once nothing of it is on its way any more (ending.ts). Made by a channel, on its JS thread.
  */
 
 import { deadlines, turnNow } from '../../boundary/time/deadlines.ts';
@@ -17,7 +17,8 @@ import type { ClientMethod } from '../call/client-method.ts';
 import type { CallExtras, CallPlace } from '../session/call-extras.ts';
 import { statusError } from '../session/call-faults.ts';
 import type { ClientStreams } from './client-streams.ts';
-import { type Opening, requestLengths, sendOpening } from './opening.ts';
+import { nextStep, type Outstanding, type StreamState } from './ending.ts';
+import { canRepeat, type Opening, sendOpening } from './opening.ts';
 import { Outcome } from './outcome.ts';
 import { Requests } from './requests.ts';
 import { Responses } from './responses.ts';
@@ -32,8 +33,6 @@ export interface StreamHost {
 }
 
 const noTimer = -1;
-
-type State = 'new' | 'waiting' | 'open' | 'closing' | 'over';
 
 export class ClientStream implements OpenStream, ReaderOwner, CallPlace, DeadlineOwner {
   readonly method: ClientMethod;
@@ -54,7 +53,7 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
   readonly #outcome: Outcome;
   /** The caller's async context, in which requests are taken. */
   readonly #scope = new Scope();
-  #state: State = 'new';
+  #state: StreamState = 'new';
   #streams: ClientStreams | undefined;
   #requests: Requests | undefined;
   #responses: Responses | undefined;
@@ -63,18 +62,14 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
   /** The OPEN has not been answered. */
   #pending = false;
   #onOver: (() => void) | undefined;
-  /** Its OPEN is being encoded: what a getter of the request does to the stream waits until that is done. */
-  #opening = false;
+  /** What a getter of the request has done to it while its OPEN was encoded. */
   #fate: (() => void) | undefined;
-  /** It has left the session. */
-  #gone = false;
-  /** No handler has seen it: it is made once more as soon as nothing of it is on its way here. */
-  #again = false;
+  /** It has been made once more. */
   #repeated = false;
 
   /**
-   * `request`: a message, or an iterable of them, as the method takes it. `timeoutMs`: -1 for none. `wrong`: an error that it will end with as
-   * soon as it is read.
+   * `request`: a message, or an iterable of them, as the method takes it. `timeoutMs`: -1 for none. `wrong`:
+   * an error that it will end with as soon as it is read.
    */
   constructor(
     host: StreamHost,
@@ -125,7 +120,7 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
 
   /** It cannot be opened. */
   refuse(error: unknown): void {
-    if (this.#opening) {
+    if (this.#state === 'opening') {
       this.#fate ??= () => this.giveUp(Reason.cancelled, error);
       return;
     }
@@ -145,16 +140,16 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
     this.number = number;
     const done = this.#sendOpening(streams);
     this.#fate?.();
-    return done || this.#state === 'over';
+    return done || this.#ended;
   }
 
   #sendOpening(streams: ClientStreams): boolean {
-    this.#opening = true;
+    this.#state = 'opening';
     let opening: Opening;
     try {
       opening = sendOpening(streams, this, this.#extras?.metadata, this.#deadlineMs);
     } finally {
-      this.#opening = false;
+      this.#state = 'waiting';
     }
     if (opening === 'not now') return false;
     if (opening instanceof RpcError) {
@@ -191,30 +186,42 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
     return this.#state === 'open';
   }
 
+  /** What comes for it is read. */
+  get #receiving(): boolean {
+    return this.#state === 'open' || this.#state === 'settled';
+  }
+
+  /** The application has been told of its end. */
+  get #ended(): boolean {
+    return this.#state === 'over' || this.#state === 'left';
+  }
+
   // --- events
 
-  onSlotsFree(): void {
+  retry(): void {
     this.#responses?.pull();
     this.#requests?.onCredit();
   }
 
   onPushSettled(at: number): void {
     const status = this.#word(at, Ev.status);
-    if (this.#closing(at)) return;
-    if (status === Status.OK) this.#requests?.onAnswer();
+    if (this.#state !== 'open') {
+      this.#streams!.incoming.whole.discard(at);
+      this.#checkOver();
+    } else if (status === Status.OK) this.#requests?.onAnswer();
     else this.giveUp(Reason.cancelled, this.#statusError(at, status, this.method.requestStream));
   }
 
   onPullSettled(at: number, sequence: number): void {
     const status = this.#word(at, Ev.status);
-    if (this.#outcome.reason !== 0 || this.#again) this.#streams!.incoming.whole.discard(at);
+    if (!this.#receiving) this.#streams!.incoming.whole.discard(at);
     else if (status === Status.OK) this.#responses!.receive(at, sequence);
     else this.giveUp(Reason.cancelled, this.#statusError(at, status, true));
     this.#checkOver();
   }
 
   onPartFailed(reason: number, why: string): void {
-    if (this.#outcome.reason === 0 && !this.#again) {
+    if (this.#receiving) {
       const error = failure(reason, this.method.path, 'maybe', why);
       if (reason === Reason.sessionLost) this.#lose(error);
       else this.giveUp(Reason.cancelled, error);
@@ -241,7 +248,7 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
     this.#outcome.settle(metadata);
     this.#outcome.giveUp(processed);
     this.#requests?.stop();
-    if (this.#state === 'open') this.#state = 'closing';
+    if (this.#state === 'open') this.#state = 'settled';
     this.#checkOver();
   }
 
@@ -262,7 +269,7 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
 
   onDeadline(): void {
     this.#timer = noTimer;
-    if (this.#state === 'over') this.#streams?.cancel(this, Reason.cancelled, true);
+    if (this.#ended) this.#streams?.cancel(this, Reason.cancelled, true);
     else this.giveUp(Reason.deadline, undefined);
   }
 
@@ -270,7 +277,7 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
   onLeft(): Promise<void> | undefined {
     if (this.#state === 'new') this.#state = 'over';
     this.giveUp(Reason.cancelled, undefined);
-    if (this.#state === 'over') return undefined;
+    if (this.#ended) return undefined;
     return new Promise((resolve) => {
       this.#onOver = resolve;
     });
@@ -282,17 +289,17 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
 
   /** Ends it from here. `error`: what the application gets, undefined for what `reason` says. */
   giveUp(reason: number, error: unknown): void {
-    if (this.#state === 'over' || this.#outcome.reason !== 0) return;
-    if (this.#opening) {
+    if (this.#ended || this.#state === 'given up') return;
+    if (this.#state === 'opening') {
       this.#fate ??= () => this.giveUp(reason, error);
       return;
     }
     const before = this.#state;
     this.#outcome.reason = reason;
     this.#outcome.error ??= error;
-    if (before === 'closing' && !this.#pending) this.#outcome.giveUp(this.#again ? 'no' : 'yes');
-    this.#again = false;
-    this.#state = 'closing';
+    if (before === 'again') this.#outcome.giveUp('no');
+    else if (before === 'settled') this.#outcome.giveUp('yes');
+    this.#state = 'given up';
     this.#requests?.stop();
     this.reader.leave();
     if (before === 'waiting' || before === 'new') {
@@ -309,31 +316,27 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
   #lose(error: unknown): void {
     this.#outcome.reason = Reason.sessionLost;
     this.#outcome.error ??= error;
-    this.#state = 'closing';
+    this.#state = 'given up';
     this.#requests?.stop();
     this.reader.leave();
   }
 
-  /** Whether it is made once more: what it has sent can be sent again, which the requests of an iterable cannot. `at`: an answer to drop, or -1. */
+  /** Whether it is made once more, which happens once. `at`: an answer to drop, or -1. */
   #repeats(at: number): boolean {
     const { reason, error } = this.#outcome;
     // As calls in ChannelQueue.requeue().
     const waits = this.waitForReady && this.#streams?.turnedAway === true;
-    if ((this.#repeated && !waits) || this.method.requestStream || this.reader.complete) return false;
-    if (reason !== 0 || error !== undefined) return false;
-    // What it was sent with is not known any more.
-    if (requestLengths(this)?.resizable === true) return false;
+    if ((this.#repeated && !waits) || reason !== 0 || error !== undefined) return false;
+    if (!canRepeat(this)) return false;
     if (at >= 0) this.#streams!.incoming.whole.discard(at);
     this.#repeated = true;
-    this.#again = true;
-    this.#state = 'closing';
+    this.#state = 'again';
     this.#requests?.stop();
     this.#checkOver();
     return true;
   }
 
   #repeat(): void {
-    this.#again = false;
     this.#streams!.leave(this);
     this.#streams = undefined;
     this.#requests = undefined;
@@ -342,26 +345,32 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
     this.#host.startStream(this);
   }
 
-  /**
-   * Ends it for the application when nothing can touch its memory any more and all that it waits for is here; for the session when nothing of it is on
-   * its way.
-   */
+  get #outstanding(): Outstanding {
+    if (this.#pending) return 'its OPEN';
+    if (this.pushedBytes !== 0) return 'memory';
+    return this.pushes + this.pulls === 0 ? 'nothing' : 'parts';
+  }
+
+  /** Something of it has come back. */
   #checkOver(): void {
-    if (this.#pending) return;
-    const parts = this.pushes + this.pulls;
-    if (this.#again) {
-      if (parts === 0) this.#repeat();
-      return;
-    }
-    const givenUp = this.#outcome.reason !== 0 && this.pushedBytes === 0;
-    if (this.#state === 'closing' && (parts === 0 || givenUp)) this.#over();
-    if (this.#state !== 'over' || this.#gone) return;
-    if (parts === 0) {
-      this.#gone = true;
-      this.#setTimer(0);
-      this.#streams?.leave(this);
-    } else if (this.#timer === noTimer) {
-      this.#setTimer(turnNow() + partLingerMs);
+    switch (nextStep(this.#state, this.#outstanding)) {
+      case 'end':
+        this.#over();
+        this.#checkOver();
+        break;
+      case 'linger':
+        if (this.#timer === noTimer) this.#setTimer(turnNow() + partLingerMs);
+        break;
+      case 'leave':
+        this.#state = 'left';
+        this.#setTimer(0);
+        this.#streams?.leave(this);
+        break;
+      case 'repeat':
+        this.#repeat();
+        break;
+      case 'wait':
+        break;
     }
   }
 
@@ -378,8 +387,6 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
     this.#timer = deadlineMs === 0 ? noTimer : deadlines.add(deadlineMs, this, 0);
   }
 
-  // --- small things
-
   #word(at: number, word: number): number {
     return this.#streams!.context.native.events[at + word]!;
   }
@@ -388,13 +395,5 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
     const { incoming, context } = this.#streams!;
     const { trailer } = metadata ?? incoming.whole.responseMetadata(at) ?? {};
     return statusError(this.method, incoming.whole, context.native.events, at, status, trailer, begun);
-  }
-
-  /** Whether it is only being waited for. */
-  #closing(at: number): boolean {
-    if (this.#state === 'open') return false;
-    this.#streams!.incoming.whole.discard(at);
-    this.#checkOver();
-    return true;
   }
 }

@@ -4,17 +4,16 @@
  * whoever has more to move. Owned by a connection of a channel, on its JS thread.
  */
 
-import type { SlotWaiter } from '../../boundary/after-batch.ts';
 import type { FabricContext } from '../../boundary/fabric-context.ts';
 import { noSlot } from '../../boundary/outgoing/outgoing.ts';
 import { Submission, type Target } from '../../boundary/outgoing/submission.ts';
+import { ResourceQueue } from '../../boundary/waiting/resource-queue.ts';
 import { Sink } from '../../codec/memory/sink.ts';
 import type { MessageType } from '../../codec/types.ts';
 import { slotsPerStream } from '../../limits.ts';
 import { Held, Reason, SubOp } from '../../native/native.ts';
 import { IncomingParts } from '../../stream/incoming-parts.ts';
 import { PartKind, partHeader, pullMethod, pushMethod } from '../../stream/part-header.ts';
-import { ShortStreams } from '../../stream/short-streams.ts';
 import type { PartEvents } from '../session/session-listeners.ts';
 import type { StreamRow } from './stream-row.ts';
 
@@ -47,7 +46,7 @@ const numberMax = 0xffff_ffff;
 const nothing = new Uint8Array(0);
 const measure = new Sink();
 
-export class ClientStreams implements PartEvents, SlotWaiter {
+export class ClientStreams implements PartEvents {
   readonly context: FabricContext;
   readonly target: Target;
   readonly incoming: IncomingParts;
@@ -72,9 +71,9 @@ export class ClientStreams implements PartEvents, SlotWaiter {
   /** Of large messages on their way. */
   readonly #bytes: Float64Array;
   readonly #open = new Map<number, StreamRow>();
-  /** Those that found no send slot. */
-  readonly #starved = new Set<StreamRow>();
-  readonly #short: ShortStreams<StreamRow>;
+  /** Streams that have found no slot for a part, and no memory for its message. */
+  readonly #slotless: ResourceQueue<StreamRow>;
+  readonly #short: ResourceQueue<StreamRow>;
   #number = 0;
 
   constructor(
@@ -89,7 +88,9 @@ export class ClientStreams implements PartEvents, SlotWaiter {
     this.target = target;
     this.incoming = new IncomingParts(context, target.session, 'client');
     this.#submission = new Submission(SubOp.part, target);
-    this.#short = new ShortStreams(context);
+    const retry = (stream: StreamRow): void => stream.retry();
+    this.#slotless = new ResourceQueue({ retry });
+    this.#short = new ResourceQueue({ retry });
     this.#listener = listener;
     this.#base = inflightMax;
     this.#streamsMax = streamsMax;
@@ -203,8 +204,8 @@ export class ClientStreams implements PartEvents, SlotWaiter {
     if (!first && this.#spare === 0) return notNow;
     const call = this.#freeParts.pop();
     if (call === undefined) {
-      // Those of parts that were given up, and that the server has not let go of.
-      this.#starved.add(stream);
+      // Parts that were given up, and that the server has not let go of, have all of them.
+      this.#slotless.add(stream, this.context.waiters, 'callSlot');
       return notNow;
     }
     if (!first) --this.#spare;
@@ -225,7 +226,7 @@ export class ClientStreams implements PartEvents, SlotWaiter {
       }
     }
     if (result < 0) {
-      if (result === noSlot) this.#starve(stream);
+      if (result === noSlot) this.#slotless.add(stream, this.context.waiters, 'slot');
       // Its OPEN is under way, and fails with the session.
       return result === -Reason.sessionLost ? notNow : result;
     }
@@ -241,7 +242,8 @@ export class ClientStreams implements PartEvents, SlotWaiter {
     } else {
       ++stream.pulls;
     }
-    this.#short.sent(stream);
+    this.#slotless.moved(stream);
+    this.#short.moved(stream);
     return 0;
   }
 
@@ -273,8 +275,8 @@ export class ClientStreams implements PartEvents, SlotWaiter {
   /** The stream is over, or to be made anew, and nothing of it is on its way. */
   leave(stream: StreamRow): void {
     this.#open.delete(stream.number);
-    this.#starved.delete(stream);
-    this.#short.leave(stream);
+    this.#slotless.delete(stream);
+    this.#short.delete(stream);
     this.#freeOpens.push(stream.call);
     this.#listener.onStreamDone();
   }
@@ -315,7 +317,7 @@ export class ClientStreams implements PartEvents, SlotWaiter {
 
   onReleased(call: number): void {
     this.#freeParts.push(call);
-    this.onSlotsFree();
+    this.#slotless.retryAll();
   }
 
   onPartWaits(call: number): void {
@@ -324,7 +326,8 @@ export class ClientStreams implements PartEvents, SlotWaiter {
   }
 
   onDown(reason: string, batch: number): void {
-    this.#short.stop();
+    this.#slotless.clear();
+    this.#short.clear();
     // As in ClientSession: what was begun since this batch was made is staged, and is not sent any more.
     for (const [row, stream] of this.#stream.entries()) {
       if (stream === undefined) continue;
@@ -335,20 +338,10 @@ export class ClientStreams implements PartEvents, SlotWaiter {
     }
   }
 
-  onSlotsFree(): void {
-    const starved = [...this.#starved];
-    this.#starved.clear();
-    for (const stream of starved) stream.onSlotsFree();
-  }
-
-  /** The stream hears of it when memory is back. Returns false when none will come by itself. */
+  /** The stream is tried again when memory is back. Returns false when none will come by itself. */
   awaitMemory(stream: StreamRow): boolean {
-    return this.#short.add(stream);
-  }
-
-  #starve(stream: StreamRow): void {
-    this.#starved.add(stream);
-    this.context.awaitSlots(this);
+    const { waiters, lacking } = this.context;
+    return this.#short.add(stream, waiters, lacking === 'memory' ? 'sent' : lacking);
   }
 
   /**

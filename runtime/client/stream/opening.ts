@@ -46,3 +46,10 @@ export function sendOpening(
 export function requestLengths({ method, request }: StreamRow): Lengths | undefined {
   return method.requestStream ? undefined : lengthsOf(method.requestType, request);
 }
+
+/** Whether what a stream has sent can be sent again, which the requests of an iterable cannot. */
+export function canRepeat(stream: StreamRow): boolean {
+  if (stream.method.requestStream || stream.reader.complete) return false;
+  // What it was sent with is not known any more where the memory of it can be resized.
+  return requestLengths(stream)?.resizable !== true;
+}

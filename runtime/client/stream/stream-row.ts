@@ -19,7 +19,7 @@ export interface StreamRow {
   pulls: number;
   pushedBytes: number;
   /** There may be a slot, or memory, for what found none. */
-  onSlotsFree(): void;
+  retry(): void;
   /** `at`: an event of it has this place. */
   onOpenSettled(at: number): void;
   onPushSettled(at: number): void;

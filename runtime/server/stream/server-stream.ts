@@ -137,7 +137,7 @@ export class ServerStream implements PartPort, PushesOwner, ProducerOwner, Deadl
     const result = outgoing.submit(submission, type, message);
     if (result === -Reason.noMemory && this.#waitsForMemory(sequence)) return false;
     if (result === noSlot) {
-      this.#streams.starve(this);
+      this.#streams.awaitSlot(this);
       return false;
     }
     if (result < 0) {
@@ -198,7 +198,7 @@ export class ServerStream implements PartPort, PushesOwner, ProducerOwner, Deadl
     this.#writer.lead();
   }
 
-  onSlotsFree(): void {
+  retry(): void {
     this.#writer.onCredit();
   }
 

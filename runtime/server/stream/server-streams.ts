@@ -3,15 +3,12 @@
  * need no handler. Owned by a server, on its JS thread.
  */
 
-import type { SlotWaiter } from '../../boundary/after-batch.ts';
-import { noSlot } from '../../boundary/outgoing/outgoing.ts';
-import { noMessage } from '../../boundary/outgoing/plain-types.ts';
 import { Submission } from '../../boundary/outgoing/submission.ts';
+import { ResourceQueue } from '../../boundary/waiting/resource-queue.ts';
 import { Status } from '../../core/errors/status.ts';
 import { Ev, SubOp } from '../../native/native.ts';
 import { IncomingParts } from '../../stream/incoming-parts.ts';
 import { PartFlag, PartKind, partHeader } from '../../stream/part-header.ts';
-import { ShortStreams } from '../../stream/short-streams.ts';
 import {
   broken,
   connectionLost,
@@ -28,14 +25,7 @@ import type { ServerParts, Shared } from '../server-session.ts';
 import { ServerStream } from './server-stream.ts';
 import type { StreamTable, TableStream } from './stream-table.ts';
 
-/** The answer to a part, while it waits for a send slot. */
-interface WaitingAnswer {
-  readonly handle: number;
-  /** Of a PULL. */
-  readonly header: Uint8Array | undefined;
-}
-
-export class ServerStreams implements ServerParts, StreamTable, SlotWaiter {
+export class ServerStreams implements ServerParts, StreamTable {
   readonly session: Shared;
   readonly incoming: IncomingParts;
   readonly submission: Submission;
@@ -43,17 +33,18 @@ export class ServerStreams implements ServerParts, StreamTable, SlotWaiter {
   readonly #streamsMax: number;
   readonly #events: Int32Array;
   readonly #open = new Map<number, ServerStream>();
-  /** Those that found no send slot. */
-  readonly #starved = new Set<TableStream>();
-  readonly #short: ShortStreams<TableStream>;
-  #waiting: WaitingAnswer[] = [];
+  /** Streams that have found no send slot for a part, and no memory for its message. */
+  readonly #slotless: ResourceQueue<TableStream>;
+  readonly #short: ResourceQueue<TableStream>;
 
   constructor(session: Shared, streamsMax: number) {
     this.session = session;
     this.incoming = new IncomingParts(session.context, session.target.session, 'server');
     this.submission = new Submission(SubOp.response, session.target);
     this.submission.method = Status.OK;
-    this.#short = new ShortStreams(session.context);
+    const retry = (stream: TableStream): void => stream.retry();
+    this.#slotless = new ResourceQueue({ retry });
+    this.#short = new ResourceQueue({ retry });
     this.#streamsMax = streamsMax;
     this.#events = session.context.native.events;
   }
@@ -124,16 +115,16 @@ export class ServerStreams implements ServerParts, StreamTable, SlotWaiter {
   }
 
   onDown(reason: string): void {
-    this.#waiting = [];
-    this.#short.stop();
+    this.#slotless.clear();
+    this.#short.clear();
     for (const stream of [...this.#open.values()]) stream.cancel(connectionLost(stream.call.method, reason));
   }
 
   /** The stream is over. */
   leave(stream: TableStream): void {
     this.#open.delete(stream.number);
-    this.#starved.delete(stream);
-    this.#short.leave(stream);
+    this.#slotless.delete(stream);
+    this.#short.delete(stream);
   }
 
   /** A stream is over, and its handler has come to its end. */
@@ -141,51 +132,29 @@ export class ServerStreams implements ServerParts, StreamTable, SlotWaiter {
     --this.session.load.running;
   }
 
-  starve(stream: TableStream): void {
-    this.#starved.add(stream);
-    this.session.context.awaitSlots(this);
+  awaitSlot(stream: TableStream): void {
+    this.#slotless.add(stream, this.session.context.waiters, 'slot');
   }
 
   awaitMemory(stream: TableStream): boolean {
-    return this.#short.add(stream);
+    const { waiters, lacking } = this.session.context;
+    return this.#short.add(stream, waiters, lacking === 'memory' ? 'sent' : lacking);
   }
 
   partSent(stream: TableStream): void {
-    this.#short.sent(stream);
+    this.#slotless.moved(stream);
+    this.#short.moved(stream);
   }
 
   /** The credit for a PUSH. */
   answerPush(handle: number): void {
-    this.#answer({ handle, header: undefined });
+    this.session.responder.answerPart(handle, undefined);
   }
 
   /** Nothing comes for this PULL: nothing at all, or (flags 0) not yet. */
   answerPull(handle: number, stream: number, sequence: number, flags: number = PartFlag.last): void {
     const header = partHeader(stream, sequence, 0, PartKind.pull, flags);
-    if (!this.#send(handle, header)) this.#answer({ handle, header: header.slice() });
-  }
-
-  onSlotsFree(): void {
-    for (const answer of this.#waiting.splice(0)) this.#answer(answer);
-    const starved = [...this.#starved];
-    this.#starved.clear();
-    for (const stream of starved) stream.onSlotsFree();
-  }
-
-  #answer(answer: WaitingAnswer): void {
-    if (this.#send(answer.handle, answer.header)) return;
-    this.#waiting.push(answer);
-    this.session.context.awaitSlots(this);
-  }
-
-  #send(handle: number, header: Uint8Array | undefined): boolean {
-    const { context, responder } = this.session;
-    if (responder.down) return true;
-    const { submission } = this;
-    submission.call = handle;
-    submission.metadata = header;
-    submission.use = 0;
-    return context.outgoing.submit(submission, noMessage, undefined) !== noSlot;
+    this.session.responder.answerPart(handle, header);
   }
 
   #onOpen(at: number, handle: number): void {

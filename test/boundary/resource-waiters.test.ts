@@ -1,6 +1,6 @@
 /**
- * Who asked to be told when the events that came together have been handled: once, after all of them,
- * whatever another does.
+ * Waiters for what a context has too little of, and for the end of a batch of events: each is told once of
+ * what it has asked for, whatever another one does.
  */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { FabricContext } from '../../runtime/boundary/fabric-context.ts';
@@ -15,11 +15,12 @@ const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefin
 
 /** Hands out `count` events, each of which runs `during`. */
 function batch(count: number, during: () => void): void {
-  const again = (): void => {
+  const retry = (): boolean => {
     during();
-    context.awaitSlots({ onSlotsFree: again });
+    context.waiters.wait('slot', { retry });
+    return false;
   };
-  context.awaitSlots({ onSlotsFree: again });
+  context.waiters.wait('slot', { retry });
   native.deliver(...Array.from({ length: count }, () => ({ kind: EvKind.slotsFree })));
 }
 
@@ -34,9 +35,10 @@ afterEach(() => {
 });
 
 const waiter = (name: string, then = () => {}) => ({
-  onSlotsFree: () => {
+  retry: () => {
     seen.push(name);
     then();
+    return false;
   },
 });
 
@@ -44,7 +46,7 @@ test('after the last event of the batch, and of that batch alone', () => {
   const one = waiter('told');
   batch(3, () => {
     seen.push('event');
-    if (seen.length === 1) expect(context.afterBatch(one)).toBe(true);
+    if (seen.length === 1) expect(context.waiters.wait('turn', one)).toBe(true);
   });
   expect(seen).toEqual(['event', 'event', 'event', 'told']);
   batch(1, () => seen.push('event'));
@@ -52,31 +54,53 @@ test('after the last event of the batch, and of that batch alone', () => {
 });
 
 test('without a batch nobody is told: who asks goes on at once', () => {
-  expect(context.afterBatch(waiter('told'))).toBe(false);
+  expect(context.waiters.wait('turn', waiter('told'))).toBe(false);
   batch(1, () => undefined);
   expect(seen).toEqual([]);
 });
 
-test('one that throws costs the others nothing', () => {
+test('one that throws costs the others nothing, of whatever they wait for', () => {
   const throws = (): never => {
     throw new Error('a fault of this library');
   };
   batch(1, () => {
-    for (const each of [waiter('a'), waiter('b', throws), waiter('c')]) context.afterBatch(each);
+    for (const each of [waiter('a'), waiter('b', throws), waiter('c')]) context.waiters.wait('turn', each);
   });
   expect(seen).toEqual(['a', 'b', 'c']);
   expect(warned).toHaveBeenCalledExactlyOnceWith(
     expect.objectContaining({ message: 'a fault of this library' }),
     'RdmaRpcInternalError',
   );
+  for (const [kind, resource] of [
+    [EvKind.slotsFree, 'slot'],
+    [EvKind.memoryFree, 'memory'],
+  ] as const) {
+    seen = [];
+    native = new FakeNative();
+    context = new FabricContext('shm', native);
+    for (const each of [waiter('a', throws), waiter('b'), waiter('c', throws), waiter('d')])
+      context.waiters.wait(resource, each);
+    native.deliver({ kind });
+    expect(seen).toEqual(['a', 'b', 'c', 'd']);
+  }
+});
+
+test('who waits for one thing is not told of another', () => {
+  context.waiters.wait('slot', waiter('slot'));
+  context.waiters.wait('memory', waiter('memory'));
+  context.waiters.wait('registration', waiter('registration'));
+  native.deliver({ kind: EvKind.memoryFree });
+  expect(seen).toEqual(['memory', 'registration']);
+  native.deliver({ kind: EvKind.slotsFree });
+  expect(seen).toEqual(['memory', 'registration', 'slot']);
 });
 
 test('one that asks again while it is told is told again', () => {
   let times = 0;
   const again = waiter('told', () => {
-    if (++times < 3) context.afterBatch(again);
+    if (++times < 3) context.waiters.wait('turn', again);
   });
-  batch(1, () => context.afterBatch(again));
+  batch(1, () => context.waiters.wait('turn', again));
   expect(seen).toEqual(['told', 'told', 'told']);
 });
 

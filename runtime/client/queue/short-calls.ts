@@ -1,0 +1,140 @@
+/**
+ * Unary calls of a channel whose requests must be copied into the arena, which has no room for them now, or
+ * lie in a large buffer that is being registered. They wait apart from others, since small calls need none,
+ * and not for ever. Owned by the queue of a channel, on its JS thread.
+ */
+
+import type { FabricContext } from '../../boundary/fabric-context.ts';
+import { deadlines, turnNow } from '../../boundary/time/deadlines.ts';
+import type { TurnListener } from '../../boundary/time/timer-wheel.ts';
+import { ResourceQueue } from '../../boundary/waiting/resource-queue.ts';
+import { failCall, type Resolve } from '../../core/errors/failing.ts';
+import { failure, requestFault } from '../../core/errors/failure.ts';
+import { type Lengths, lengthsOf } from '../../core/lengths.ts';
+import { memoryWaitMs } from '../../limits.ts';
+import { Reason } from '../../native/native.ts';
+import type { ClientMethod } from '../call/client-method.ts';
+import type { CallExtras, CallPlace } from '../session/call-extras.ts';
+import type { Unsent } from './unsent.ts';
+
+class ShortCall implements Unsent, CallPlace, TurnListener {
+  readonly method: ClientMethod;
+  readonly request: unknown;
+  /** The caller's own; that of the wait may be earlier. */
+  deadlineMs: number;
+  readonly extras: CallExtras | undefined;
+  readonly resolve: Resolve;
+  /** What it was refused by last, and how many bytes there were too few. */
+  context: FabricContext;
+  bytes: number;
+  /** Of the request, when it came. */
+  readonly lengths: Lengths | undefined;
+  /**
+   * While it is tried, its request may do anything: it has found too little again, and what it was ended
+   * with.
+   */
+  again = false;
+  fate: Error | undefined;
+  readonly #queue: ShortCalls;
+
+  constructor(queue: ShortCalls, call: Unsent, context: FabricContext, bytes: number) {
+    this.#queue = queue;
+    this.method = call.method;
+    this.request = call.request;
+    this.deadlineMs = call.deadlineMs;
+    this.extras = call.extras;
+    this.resolve = call.resolve;
+    this.context = context;
+    this.bytes = bytes;
+    this.lengths = lengthsOf(call.method.requestType, call.request);
+  }
+
+  cancelCall(_token: number, reason: number): void {
+    this.#queue.fail(this, failure(reason, this.method.path, 'no', '', this.extras?.cause));
+  }
+
+  onLongTurn(lagMs: number): void {
+    if (this.deadlineMs !== 0) this.deadlineMs += lagMs;
+  }
+}
+
+export class ShortCalls {
+  readonly #calls = new ResourceQueue<ShortCall>({
+    retry: (call) => this.#retry(call),
+    onLate: (call) => this.#onLate(call),
+  });
+  /** Sends a call, or queues it where it waits for something else. */
+  readonly #send: (call: Unsent) => void;
+
+  constructor(send: (call: Unsent) => void) {
+    this.#send = send;
+  }
+
+  get size(): number {
+    return this.#calls.size;
+  }
+
+  /**
+   * The request of the call found no room for this number of bytes: the call keeps its place, or becomes the
+   * last of the queue. Returns false when the arena is never that large, or when too many wait.
+   */
+  add(call: Unsent, context: FabricContext, bytes: number, most: number): boolean {
+    if (bytes > context.native.arenaBytes) return false;
+    const { trying } = this.#calls;
+    if (trying?.resolve === call.resolve) {
+      trying.again = true;
+      trying.context = context;
+      trying.bytes = bytes;
+      return this.#calls.add(trying, context.waiters, context.lacking);
+    }
+    if (this.size >= most) return false;
+    const short = new ShortCall(this, call, context, bytes);
+    const limitMs = turnNow() + memoryWaitMs;
+    const endMs = call.deadlineMs === 0 ? limitMs : Math.min(limitMs, call.deadlineMs);
+    this.#calls.add(short, context.waiters, context.lacking, endMs);
+    deadlines.listen(short);
+    call.extras?.watch(short, 0);
+    return true;
+  }
+
+  /** There is another connection, whose context may have room. */
+  retryAll(): void {
+    this.#calls.retryAll();
+  }
+
+  fail(call: ShortCall, error: Error): void {
+    if (call === this.#calls.trying) call.fate ??= error;
+    else this.#end(call, error);
+  }
+
+  failAll(errorFor: (path: string) => Error): void {
+    for (const call of this.#calls.clear()) this.fail(call, errorFor(call.method.path));
+  }
+
+  #retry(call: ShortCall): void {
+    call.again = false;
+    call.fate = undefined;
+    try {
+      call.lengths?.check();
+    } catch (cause) {
+      this.#end(call, requestFault(call.method.path, cause));
+      return;
+    }
+    this.#send(call);
+    // Where it has been sent, its signal and deadline are looked at once more, and a channel that is closed
+    // ends the connection as well.
+    if (call.again && call.fate !== undefined) this.#end(call, call.fate);
+  }
+
+  #end(call: ShortCall, error: Error): void {
+    this.#calls.delete(call);
+    call.extras?.unwatch();
+    failCall(call.resolve, error);
+  }
+
+  #onLate(call: ShortCall): void {
+    const passed = call.deadlineMs !== 0 && call.deadlineMs <= deadlines.now;
+    const why = call.context.whyShort(call.bytes);
+    this.fail(call, failure(passed ? Reason.deadline : Reason.noMemory, call.method.path, 'no', why));
+  }
+}
