@@ -6,10 +6,19 @@ const program = 'fabric_test';
 
 export const fabricBugs = [
   {
+    name: 'a refusal that cannot be sent any more is waited for',
+    file: 'fabric/tcp/queue/queue_pair.h',
+    sources: ['fabric/tcp/queue/queue_pair.cc', 'fabric/tcp/queue/receiving.cc'],
+    from: '(in_ != In::refuses || out_ == Out::broken)',
+    to: 'in_ != In::refuses',
+    program,
+    caughtBy: 'TcpHostile.APeerThatGoesBeforeItsRefusalIsSentEndsTheQueuePair',
+  },
+  {
     name: 'a question goes into the middle of a request of several frames',
     file: 'fabric/tcp/queue/sending.cc',
-    from: '  if (ask_owed_ && next != Line::under_way) return FrameKind::question;',
-    to: '  if (ask_owed_ && burst_.empty()) return FrameKind::question;',
+    from: '  if (acks_.question && next != Line::under_way) return FrameKind::question;',
+    to: '  if (acks_.question && burst_.empty()) return FrameKind::question;',
     program,
     caughtBy: 'TcpFrameOrder.NoRequestComesBetweenTheFramesOfAnotherWhateverIsPosted',
   },

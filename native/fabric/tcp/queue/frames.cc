@@ -35,35 +35,35 @@ void QueuePair::frame_begins() {
     case Op::bye:
       return fail("tcp: the peer has ended the connection");
   }
-  if (socket_ && !deaf_ && left_ == 0) frame_ends();
+  if (socket_ && in_ == In::hears && left_ == 0) frame_ends();
 }
 
 void QueuePair::frame_ends() {
   if (header_.op == Op::data) return data_ends();
   if (header_.bytes == header_.total) return header_.op == Op::send ? send_ends() : write_ends();
   written_ += header_.bytes;
-  current_ = {true, header_};
-  current_.next.addr += header_.bytes;
-  current_.next.total -= header_.bytes;
+  next_ = header_;
+  next_->addr += header_.bytes;
+  next_->total -= header_.bytes;
 }
 
 /// Whether this frame may stand where it stands, as the first of a request or as one that goes on.
 bool QueuePair::request_begins() {
-  if (!current_.open) {
+  if (!next_) {
     if (header_.number == handled_) return true;
     broke_protocol("a request has another number than the next one");
     return false;
   }
-  const Header& next = current_.next;
-  const bool goes_on = header_.op == next.op && header_.number == next.number && header_.key == next.key &&
-                       header_.addr == next.addr && header_.total == next.total &&
-                       header_.extra == next.extra && (header_.flags & ~flag_ack) == next.flags;
+  const bool goes_on = header_.op == next_->op && header_.number == next_->number &&
+                       header_.key == next_->key && header_.addr == next_->addr &&
+                       header_.total == next_->total && header_.extra == next_->extra &&
+                       (header_.flags & ~flag_ack) == next_->flags;
   if (!goes_on) broke_protocol("a frame does not go on where the one before it ended");
   return goes_on;
 }
 
 void QueuePair::send_begins() {
-  if (!request_begins() || current_.open) return;
+  if (!request_begins() || next_) return;
   if (header_.addr != 0) return broke_protocol("a message does not begin at its beginning");
   if (receives_.is_empty()) return refuse(handled_, WcStatus::rnr_retry_exc_err);
   const Sge& sge = receives_.oldest().sge;
@@ -107,7 +107,7 @@ void QueuePair::write_ends() {
 }
 
 void QueuePair::read_asked() {
-  if (current_.open) return broke_protocol("a READ in the middle of another request");
+  if (next_) return broke_protocol("a READ in the middle of another request");
   if (!request_begins()) return;
   if (header_.total == 0) return carried_out();
   if (answers_tail_ - answers_head_ == kReadsMax) return broke_protocol("more than 16 READs at once");
@@ -137,19 +137,19 @@ void QueuePair::data_ends() {
 
 void QueuePair::carried_out() {
   ++handled_;
-  current_.open = false;
+  next_.reset();
   written_ = 0;
-  if ((header_.flags & flag_ack) != 0) ack_owed_ = true;
+  if ((header_.flags & flag_ack) != 0) acks_.owed = true;
 }
 
 void QueuePair::refuse(std::uint32_t number, WcStatus status, WcStatus receive) {
-  refusal_ = {true, number, status, receive};
-  deaf_ = true;
+  refusal_ = {number, status, receive};
+  in_ = In::refuses;
 }
 
 /// All answers before it are out.
 void QueuePair::conclude_refusal() {
-  refusal_.open = false;
+  in_ = In::deaf;
   const Header frame{.op = Op::refusal, .number = refusal_.number, .extra = refusal_code(refusal_.status)};
   if (refusal_.status == WcStatus::rnr_retry_exc_err) {
     // The sender's mistake: this side stays as it is.

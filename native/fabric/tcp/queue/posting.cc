@@ -20,7 +20,7 @@ std::size_t QueuePair::post_send(std::span<const SendWr> requests) {
   }
   // Not behind what waits for the socket: a window is to end when its user says so.
   carry_out_local();
-  if (peer_gone_ && state_ == QpState::rts) sends_.fail_oldest(WcStatus::retry_exc_err);
+  if (in_ == In::gone && state_ == QpState::rts) sends_.fail_oldest(WcStatus::retry_exc_err);
   retire();
   if (socket_ && !gathers(requests.first(taken))) flush();
   return taken;
@@ -29,7 +29,8 @@ std::size_t QueuePair::post_send(std::span<const SendWr> requests) {
 /// Whether what was posted last waits for more (Gathering). Only messages do.
 bool QueuePair::gathers(std::span<const SendWr> posted) {
   const auto is_message = [](const SendWr& wr) { return is_send(wr.opcode); };
-  if (!options_.polls_on || blocked_ || !std::all_of(posted.begin(), posted.end(), is_message)) return false;
+  if (!options_.polls_on || out_ != Out::free || !std::all_of(posted.begin(), posted.end(), is_message))
+    return false;
   const std::uint32_t messages = gathered_ + static_cast<std::uint32_t>(posted.size());
   if (!cq_.may_gather(messages)) return false;
   gathered_ = messages;
@@ -52,12 +53,12 @@ void QueuePair::carry_out_local() {
     if (good && (!is_local(slot.opcode) || sends_.must_wait())) return;
     if (good && slot.opcode == Opcode::bind_mw) {
       slot.status = device_.keys().bind(slot.bind, qp_num_);
-      ack_wanted_ = true;
+      acks_.wanted = true;
     } else if (good && !device_.keys().invalidate(slot.key, qp_num_)) {
       slot.status = WcStatus::loc_qp_op_err;
     }
     const bool failed = slot.status != WcStatus::success;
-    if ((slot.signaled || failed) && !slot.asked && sends_.is_unacked()) ask_owed_ = true;
+    if ((slot.signaled || failed) && !slot.asked && sends_.is_unacked()) acks_.question = true;
     slot.asked = true;
     if (failed) return;
     sends_.started();

@@ -112,8 +112,8 @@ void QueuePair::connected(UniqueFd fd) {
 
 void QueuePair::note_ready(bool readable, bool writable, bool ends) {
   readable_ |= readable;
-  ends_ |= ends;
-  if (writable && send_error_ == 0) blocked_ = false;
+  reads_to_end_ |= ends;
+  if (writable && out_ == Out::blocked) out_ = Out::free;
   wants_turn();
 }
 
@@ -127,11 +127,10 @@ void QueuePair::turn() {
   enqueued_ = false;
   // What has waited for more, first: the peer works on it while this side reads. And an ack that nothing has
   // taken along.
-  if (ack_owed_ || gathered_ != 0) flush();
-  if (readable_) read();
-  if (socket_ && (!burst_.empty() || has_more(Acks::later))) flush();
-  const bool hears = readable_ && !refusal_.open;
-  if (hears || (ack_owed_ && !blocked_)) wants_turn();
+  if (acks_.owed || gathered_ != 0) flush();
+  if (may_read()) read();
+  if (socket_ && (!burst_.empty() || has_more(LoneAck::later))) flush();
+  if (may_read() || (acks_.owed && out_ == Out::free)) wants_turn();
 }
 
 void QueuePair::polled(bool receive, std::uint64_t send_end, std::uint32_t count) {
@@ -142,17 +141,9 @@ void QueuePair::polled(bool receive, std::uint64_t send_end, std::uint32_t count
   }
 }
 
-void QueuePair::ended() {
-  if (deaf_) return peer_is_gone();
-  fail(
-      "tcp: the peer has closed the connection without a good-bye: its process has ended, or something "
-      "between "
-      "has cut it");
-}
-
-void QueuePair::lost(int error) {
-  if (deaf_) return peer_is_gone();
-  fail("tcp: the connection was lost: " + why_lost(error));
+void QueuePair::lost(const std::string& why) {
+  if (in_ == In::deaf) return peer_is_gone();
+  fail("tcp: " + why);
 }
 
 bool QueuePair::check_path(PathWatch::Clock::time_point now) {
@@ -164,7 +155,7 @@ bool QueuePair::check_path(PathWatch::Clock::time_point now) {
 
 /// A request of its own has failed. Ours is to find out by a request, as it is with a NIC.
 void QueuePair::peer_is_gone() {
-  peer_gone_ = true;
+  in_ = In::gone;
   close_socket();
   if (sends_.fail_oldest(WcStatus::retry_exc_err)) retire();
 }
@@ -218,7 +209,7 @@ void QueuePair::part(Op last_word, const Header* refusal) {
     const auto* from = reinterpret_cast<const std::byte*>(&header);
     words.insert(words.end(), from, from + sizeof header);
   };
-  if (ack_owed_) add({.op = Op::ack, .number = handled_});
+  if (acks_.owed) add({.op = Op::ack, .number = handled_});
   if (refusal != nullptr) add(*refusal);
   add({.op = last_word});
   cq_.remove(*this, socket_.get());

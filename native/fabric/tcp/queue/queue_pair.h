@@ -5,6 +5,24 @@
 // Reading never waits for writing: whatever comes is carried out or refused at once and leaves at most a few
 // words to say (an ack, kReadsMax answers, one refusal). So two sides that only write do not block each
 // other.
+//
+// Two states say how the two directions of a connection in RTS stand. In ERR there is no socket.
+//
+//   In       | a frame comes | it may not be | the answers before | the peer says | the socket has
+//            |               | carried out   | a refusal are out  | "gone"        | no more to read
+//   ---------+---------------+---------------+--------------------+---------------+----------------
+//   hears    | does it       | -> refuses    |                    | -> gone       | ERR
+//   refuses  | waits unread  |               | -> deaf, or ERR    | waits unread  | waits unread
+//   deaf     | thrown away   |               |                    | thrown away   | -> gone
+//   gone     | no socket: the next request of this side fails, and then it is in ERR
+//
+//   Out      | the socket has no room | it has room again | it takes nothing any more
+//   ---------+------------------------+-------------------+---------------------------
+//   free     | -> blocked             |                   | -> broken
+//   blocked  |                        | -> free           | (only a send tells)
+//   broken   | In goes on until there is no more to read; `refuses` is over at once, as if it had been said
+//
+// A refusal of a message that found no receive leads to `deaf`, every other one to ERR.
 #pragma once
 
 #include <memory>
@@ -65,7 +83,7 @@ class QueuePair final : public fabric::QueuePair {
   /// `ends`: so does what can be read.
   void note_ready(bool readable, bool writable, bool ends);
   void turn();
-  bool is_blocked() const { return blocked_; }
+  bool is_blocked() const { return out_ != Out::free; }
   void polled(bool receive, std::uint64_t send_end, std::uint32_t count);
 
  private:
@@ -74,15 +92,12 @@ class QueuePair final : public fabric::QueuePair {
     std::uint64_t addr;
     std::uint32_t key, left, moved, number;
   };
-  /// The peer's request of several frames that is under way, with what its next frame has to say.
-  struct Current {
-    bool open = false;
-    Header next;
-  };
-  /// A request of the peer that is not carried out. Said once the answers before it are, and nothing is heard
-  /// then.
+  /// What is done with what comes. See the table above.
+  enum class In : std::uint8_t { hears, refuses, deaf, gone };
+  /// What the socket takes.
+  enum class Out : std::uint8_t { free, blocked, broken };
+  /// A request of the peer that is not carried out. It is sent behind the answers before it.
   struct Refusal {
-    bool open = false;
     std::uint32_t number = 0;
     WcStatus status = WcStatus::success;   ///< for the peer
     WcStatus receive = WcStatus::success;  ///< of the oldest receive, when that is what fails
@@ -105,14 +120,22 @@ class QueuePair final : public fabric::QueuePair {
     under_way,  ///< some of its frames have gone: no other request may come between them
   };
   /// Whether an ack by itself is a reason for a frame: it can wait for one that takes it along.
-  enum class Acks : std::uint8_t { now, later };
+  enum class LoneAck : std::uint8_t { now, later };
+  /// The acks that are still to be sent or asked for.
+  struct Acks {
+    bool owed = false;      ///< to the peer
+    bool wanted = false;    ///< a completion here is going to wait for requests before it: the next one asks
+    bool question = false;  ///< it does wait, and nothing that is out asks
+    bool asks() const { return wanted || question; }
+    /// A request has asked.
+    void asked() { wanted = question = false; }
+  };
 
   // queue_pair.cc
   const Token& own_word() const { return words_ ? words_->own : address_.token; }
   void welcome(Guest guest);
   void turn_away(Guest guest);
-  void lost(int error);
-  void ended();
+  void lost(const std::string& why);
   void peer_is_gone();
   /// `last_word`: gone or bye; `refusal`: to be said before that.
   void enter_error(Op last_word, const Header* refusal = nullptr);
@@ -133,15 +156,17 @@ class QueuePair final : public fabric::QueuePair {
   void flush();
   bool form();
   Line line();
-  FrameKind next_frame(Acks acks);
+  FrameKind next_frame(LoneAck ack);
   bool add(FrameKind kind);
-  bool has_more(Acks acks) { return next_frame(acks) != FrameKind::none; }
+  bool has_more(LoneAck ack) { return next_frame(ack) != FrameKind::none; }
   void add_request();
   void add_question();
   void add_answer();
   bool has_answers() const { return answers_head_ != answers_tail_; }
 
   // receiving.cc
+  /// A refusal is sent first: the rest of what comes can wait.
+  bool may_read() const { return readable_ && (in_ != In::refuses || out_ == Out::broken); }
   void read();
   std::size_t landing(iovec* to);
   void take_bytes(const std::byte* from, std::size_t bytes);
@@ -180,7 +205,6 @@ class QueuePair final : public fabric::QueuePair {
   Token peer_{};                                   ///< what the peer calls itself
   std::optional<FirstWords> words_;
   UniqueFd socket_;
-  bool peer_gone_ = false;  ///< in RTS still, since only a request of ours is to find out
   bool enqueued_ = false;
 
   SendQueue sends_;
@@ -189,27 +213,25 @@ class QueuePair final : public fabric::QueuePair {
   // Out.
   Burst burst_;
   PathWatch path_;
-  bool blocked_ = false;        ///< the socket takes no more
+  Out out_ = Out::free;
+  bool answer_next_ = false;  ///< of a bulk request and an answer that both wait
+  Acks acks_;
   std::uint32_t gathered_ = 0;  ///< messages that wait for more, posted since the last flush()
-  int send_error_ = 0;          ///< nor ever will; what has come is read first
-  bool answer_next_ = false;    ///< of a bulk request and an answer that both wait
-  bool ack_owed_ = false;
-  bool ack_wanted_ = false;  ///< a local request's completion is going to wait for what is before it
-  bool ask_owed_ = false;    ///< it does wait, and nothing that is out asks for an ack
+  int send_error_ = 0;          ///< why it is broken
   std::array<Answer, kReadsMax> answers_{};
   std::uint32_t answers_head_ = 0, answers_tail_ = 0;
   Refusal refusal_;
 
   // In.
+  In in_ = In::hears;
   bool readable_ = false;
-  bool ends_ = false;          ///< the kernel has said that the end of the connection is there to be read
-  bool deaf_ = false;          ///< nothing of what comes counts any more
+  bool reads_to_end_ = false;  ///< the end of the connection has been announced: a short read is not the last
   std::uint32_t handled_ = 0;  ///< requests of the peer that have been carried out
   std::size_t have_ = 0;       ///< bytes of header_
   std::size_t left_ = 0;       ///< bytes of its payload that have not come
   Header header_;
-  Current current_;
-  std::uint32_t written_ = 0;  ///< bytes of the current request in frames before this one
+  std::optional<Header> next_;  ///< of the peer's request of several frames that is under way: how it goes on
+  std::uint32_t written_ = 0;   ///< bytes of the current request in frames before this one
   std::uint64_t read_bytes_arrived_ = 0;
 };
 

@@ -17,6 +17,9 @@ constexpr std::size_t kBytesPerTurn = kFrameBytesMax;
 /// Behind the rest of a longer payload only the next header is read along: what follows that may be bulk
 /// again.
 constexpr std::size_t kSmall = 4096;
+constexpr const char* kNoGoodBye =
+    "the peer has closed the connection without a good-bye: its process has ended, or something between has "
+    "cut it";
 
 /// One piece by itself costs the kernel less than a list of one.
 ssize_t receive_pieces(int fd, std::span<iovec> pieces) {
@@ -32,15 +35,21 @@ ssize_t receive_pieces(int fd, std::span<iovec> pieces) {
 void QueuePair::read() {
   for (std::size_t bytes = 0; socket_ && readable_;) {
     if (bytes >= kBytesPerTurn) return wants_turn();
-    // What is refused is said first: the rest of what comes can wait.
-    if (refusal_.open) return;
+    if (!may_read()) return;
+    if (in_ == In::refuses) {
+      // The socket takes neither the refusal nor the answers before it any more.
+      answers_head_ = answers_tail_;
+      burst_.clear();
+      conclude_refusal();
+      continue;
+    }
     iovec iov[kMaxSge + 1];
     std::size_t count = 0;
-    if (deaf_) {
+    if (in_ == In::deaf) {
       iov[count++] = {device_.scrap().data(), device_.scrap().size()};
     } else {
       if (left_ > 0) count = landing(iov);
-      if (deaf_) return;
+      if (in_ != In::hears) continue;
       iov[count++] = {device_.prefetch().data(), left_ > kSmall ? sizeof(Header) : device_.prefetch().size()};
     }
     std::size_t wanted = 0;
@@ -49,16 +58,15 @@ void QueuePair::read() {
     if (result < 0 && errno == EINTR) continue;
     if (result <= 0) {
       readable_ = false;
-      if (result == 0) return ended();
-      if (errno != EAGAIN) return lost(errno);
-      if (send_error_ != 0) return lost(send_error_);
-      return;
+      if (result == 0) return lost(kNoGoodBye);
+      const int error = errno == EAGAIN ? send_error_ : errno;
+      return error == 0 ? void() : lost("the connection was lost: " + why_lost(error));
     }
     const auto got = static_cast<std::size_t>(result);
     bytes += got;
     // A short read has emptied the socket. Its end, if that has been announced, comes by itself.
-    readable_ = got == wanted || ends_ || send_error_ != 0;
-    if (deaf_) continue;
+    readable_ = got == wanted || reads_to_end_;
+    if (in_ == In::deaf) continue;
     const std::size_t direct = std::min(got, left_);
     if (direct > 0) landed(direct);
     take_bytes(device_.prefetch().data(), got - direct);
@@ -66,12 +74,12 @@ void QueuePair::read() {
 }
 
 void QueuePair::take_bytes(const std::byte* from, std::size_t bytes) {
-  while (bytes > 0 && socket_ && !deaf_) {
+  while (bytes > 0 && socket_ && in_ == In::hears) {
     std::size_t part = 0;
     if (left_ > 0) {
       iovec to[kMaxSge];
       const std::size_t count = landing(to);
-      if (deaf_) return;
+      if (in_ != In::hears) return;
       for (std::size_t i = 0; i < count && part < bytes; ++i) {
         const std::size_t piece = std::min(bytes - part, to[i].iov_len);
         std::memcpy(to[i].iov_base, from + part, piece);
@@ -92,7 +100,8 @@ void QueuePair::take_bytes(const std::byte* from, std::size_t bytes) {
   }
 }
 
-/// Where the rest of the frame's bytes go, in kMaxSge pieces at most. They may not be written any more: deaf.
+/// Where the rest of the frame's bytes go, in kMaxSge pieces at most. Refuses the request when they may not be
+/// written any more.
 std::size_t QueuePair::landing(iovec* to) {
   const std::uint64_t done = header_.bytes - left_;
   switch (header_.op) {

@@ -33,7 +33,7 @@ bool is_small(const SendSlot& slot) { return slot.opcode == Opcode::rdma_read ||
 
 void QueuePair::flush() {
   gathered_ = 0;
-  for (std::size_t bytes = 0; socket_ && !blocked_;) {
+  for (std::size_t bytes = 0; socket_ && out_ == Out::free;) {
     if (bytes >= kBytesPerTurn) return wants_turn();
     if (burst_.empty() && !form()) return;
     if (!burst_.may_be_read(device_.keys(), qp_num_)) {
@@ -47,11 +47,12 @@ void QueuePair::flush() {
       device_.path_timer().sent();
       bytes += static_cast<std::size_t>(sent);
     } else if (errno == EAGAIN) {
-      blocked_ = true;
+      out_ = Out::blocked;
     } else if (errno != EINTR) {
       // What the peer has said before it went is still there to be read.
+      out_ = Out::broken;
       send_error_ = errno;
-      blocked_ = readable_ = true;
+      readable_ = reads_to_end_ = true;
       wants_turn();
     }
   }
@@ -60,7 +61,7 @@ void QueuePair::flush() {
 /// Fills the burst, with one part of a transfer at most. Returns false when there is nothing to send.
 bool QueuePair::form() {
   burst_.clear();
-  while (burst_.has_room(kMaxSge) && burst_.bytes() < Burst::kBytes && add(next_frame(Acks::now))) {
+  while (burst_.has_room(kMaxSge) && burst_.bytes() < Burst::kBytes && add(next_frame(LoneAck::now))) {
   }
   retire();
   return socket_ && !burst_.empty();
@@ -79,14 +80,14 @@ QueuePair::Line QueuePair::line() {
 /// The frame that goes next. Whatever is to be said is decided here, one frame at a time, since what may go
 /// depends on the frame before it: a local request that has been reached meanwhile may want a question, and
 /// the request behind it may have begun.
-QueuePair::FrameKind QueuePair::next_frame(Acks acks) {
+QueuePair::FrameKind QueuePair::next_frame(LoneAck ack) {
   if (!socket_) return FrameKind::none;
-  if (refusal_.open && !has_answers()) return FrameKind::refusal;
-  if (ack_owed_ && acks == Acks::now) return FrameKind::ack;
-  if (refusal_.open) return FrameKind::answer;
+  if (in_ == In::refuses && !has_answers()) return FrameKind::refusal;
+  if (acks_.owed && ack == LoneAck::now) return FrameKind::ack;
+  if (in_ == In::refuses) return FrameKind::answer;
   const Line next = line();
   // The last frame of a request that is under way asks, too (add_request()).
-  if (ask_owed_ && next != Line::under_way) return FrameKind::question;
+  if (acks_.question && next != Line::under_way) return FrameKind::question;
   if (next == Line::small) return FrameKind::request;
   if (next == Line::waits || (has_answers() && answer_next_))
     return has_answers() ? FrameKind::answer : FrameKind::none;
@@ -102,7 +103,7 @@ bool QueuePair::add(FrameKind kind) {
       conclude_refusal();
       return true;
     case FrameKind::ack:
-      ack_owed_ = false;
+      acks_.owed = false;
       burst_.add_frame({.op = Op::ack, .number = handled_});
       return true;
     case FrameKind::question:
@@ -124,7 +125,7 @@ bool QueuePair::add(FrameKind kind) {
 
 /// A WRITE of no bytes, for its ack.
 void QueuePair::add_question() {
-  ask_owed_ = false;
+  acks_.question = false;
   if (sends_.is_unacked())
     burst_.add_frame({.op = Op::write, .flags = flag_ack, .number = sends_.begin_own()});
 }
@@ -157,8 +158,8 @@ void QueuePair::add_request() {
     if (slot.opcode == Opcode::send_with_inv) header.flags = flag_invalidate;
   }
   if (header.flags != 0) header.extra = slot.extra;
-  if (last && (slot.signaled || ack_wanted_ || ask_owed_)) header.flags |= flag_ack;
-  if (last) ack_wanted_ = ask_owed_ = false;
+  if (last && (slot.signaled || acks_.asks())) header.flags |= flag_ack;
+  if (last) acks_.asked();
   burst_.add_frame(header);
   iovec pieces[kMaxSge];
   const std::size_t count = slot.pieces(slot.moved, header.bytes, pieces);

@@ -161,6 +161,33 @@ TEST(TcpHostile, AnAnswerThatDoesNotFitEndsTheConnection) {
   }
 }
 
+/// A refusal waits behind answers that the peer never takes, and then the peer is gone: the refusal cannot be
+/// sent any more, and the queue pair must not wait for it.
+TEST(TcpHostile, APeerThatGoesBeforeItsRefusalIsSentEndsTheQueuePair) {
+  TcpEnd end(false, 4 << 20);
+  RawPeer peer(end);
+  ASSERT_NO_FATAL_FAILURE(peer.connect(4 << 10));
+  std::vector<std::byte> frames;
+  const auto add = [&frames](const Header& header) {
+    const auto* from = reinterpret_cast<const std::byte*>(&header);
+    frames.insert(frames.end(), from, from + sizeof header);
+  };
+  for (std::uint32_t i = 0; i < 8; ++i) {
+    add({.op = Op::read,
+         .number = i,
+         .key = end.region->rkey(),
+         .addr = end.region->addr(),
+         .total = static_cast<std::uint32_t>(end.host->size())});
+  }
+  add({.op = Op::write, .bytes = 8, .number = 8, .key = 1, .addr = 1, .total = 8});
+  peer.send_unpolled(frames);
+  // The peer reads nothing, so this ends when the socket is full and the last frame has been read.
+  for (int i = 0; i < 1000; ++i) end.poll();
+  ASSERT_EQ(end.qp->state(), QpState::rts) << "the refusal has not waited";
+  peer.close();
+  EXPECT_TRUE(end.until([&] { return end.qp->state() == QpState::err; }));
+}
+
 TEST(TcpHostile, NoiseTouchesNothingAndLeavesTheDeviceGood) {
   TcpEnd end;
   for (std::uint32_t seed = 1; seed <= 300; ++seed) {
