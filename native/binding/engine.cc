@@ -239,10 +239,10 @@ Napi::Value Engine::text_room_buffer() {
 }
 
 Napi::Value Engine::receive_window(const session::Session& session, std::uint32_t receive_slot) {
-  const std::span<std::byte> memory = session.receive_window(receive_slot);
+  const std::span<std::byte> memory = session.receives().window(receive_slot);
   if (memory.empty()) return env_.Undefined();
   ReceiveWindows& windows =
-      session.windows_are_shared() ? shared_windows_ : receive_windows_[session.number()];
+      session.receives().windows_are_shared() ? shared_windows_ : receive_windows_[session.number()];
   return windows.buffer(env_, session::boundary::receive_window(receive_slot), memory);
 }
 

@@ -294,7 +294,7 @@ void Context::retire_events() {
       if (BriefMessages::has(slot)) {
         shared_->brief.release(slot, number);
       } else if (Session* session = find(number)) {
-        session->recycle(slot);
+        session->recycle(session->receives().slot(slot));
       }
       if (words[ev::region] == boundary::kWholeMessage)
         shared_->whole.release(static_cast<std::uint32_t>(words[ev::offset]));

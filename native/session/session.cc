@@ -74,7 +74,7 @@ void Session::fail(const std::string& reason) {
 }
 
 void Session::maybe_down() {
-  if (state_ != SessionState::draining || !drained_ || receives_posted_ != 0) return;
+  if (state_ != SessionState::draining || !drained_ || receives_.has_posted()) return;
   state_ = SessionState::down;
   recorder_.state(static_cast<std::uint8_t>(state_));
   if (client_ != nullptr) client_->end_all();
@@ -144,8 +144,8 @@ void Session::expect(int step, std::uint32_t slot) const {
 void Session::expect_receive(int step, const fabric::Wc& wc) const {
   wire::Header header{};
   if (wc.apart != nullptr && wc.bytes >= sizeof header) std::memcpy(&header, wc.apart, sizeof header);
-  if (step == 1) expect_copy_slots(wc);
-  if (step == 2) expect_copy(wc);
+  if (step == 1) receives_.expect_lists(wc);
+  if (step == 2) receives_.expect_copy(wc);
   expect(step, wire::call_slot(header.call));
 }
 
@@ -157,7 +157,7 @@ void Session::on_receive(const fabric::Wc& wc) {
     return;
   }
   const std::uint32_t slot = static_cast<std::uint32_t>(wc.wr_id);
-  take_receive(slot, wc.receives);
+  receives_.came(slot, wc.receives);
   ++received_;
   if (wc.status != fabric::WcStatus::success) {
     receive_failed(wc.status);
@@ -169,7 +169,7 @@ void Session::on_receive(const fabric::Wc& wc) {
     return;
   }
   // Before anything is copied: where receives are shared only credits bound what a peer has here.
-  const auto copy = send_->count_received() ? readable(slot, wc) : std::nullopt;
+  const auto copy = send_->count_received() ? receives_.readable(slot, wc) : std::nullopt;
   if (!copy) return protocol_error("frame beyond the credits");
   on_frame(*copy, wc.bytes, wc.invalidated_rkey);
   if (state_ == SessionState::draining) maybe_down();
@@ -206,8 +206,8 @@ const char* Session::end_of_segments(const wire::Frame& frame) const {
   return others > kSegmentedBytesMax - segments_.bytes() ? Segments::kTooLong : nullptr;
 }
 
-void Session::on_frame(std::uint32_t receive_slot, std::uint32_t bytes, std::uint32_t invalidated_rkey) {
-  std::byte* data = memory_of(receive_slot) + offset_of(receive_slot);
+void Session::on_frame(ReceiveSlot receive_slot, std::uint32_t bytes, std::uint32_t invalidated_rkey) {
+  std::byte* data = receives_.at(receive_slot);
   received_bytes_ += bytes;
   shared_.stats.received_bytes += bytes;
   std::uint64_t bulk_number = 0;
@@ -243,11 +243,11 @@ void Session::on_frame(std::uint32_t receive_slot, std::uint32_t bytes, std::uin
     case wire::FrameType::request:
       if (server_ == nullptr) return protocol_error("request from a server");
       server_->on_request(frame, data, receive_slot);
-      return segments_.clear([this](std::uint32_t part) { recycle(part); });
+      return segments_.clear([this](ReceiveSlot part) { recycle(part); });
     case wire::FrameType::response:
       if (client_ == nullptr) return protocol_error("response from a client");
       client_->on_response(frame, receive_slot, invalidated_rkey);
-      return segments_.clear([this](std::uint32_t part) { recycle(part); });
+      return segments_.clear([this](ReceiveSlot part) { recycle(part); });
     case wire::FrameType::cancel:
       if (server_ == nullptr) return protocol_error("cancel from a server");
       server_->on_cancel(header);

@@ -90,7 +90,7 @@ class Session final : public Link {
   /// Its turn among the sessions of the context: posts READs or WRITEs as far as they fit the credit.
   Moved move(Bulk kind, std::int64_t& credit);
   /// What was prepared, or receives, wait for another turn.
-  bool has_unposted() const { return unposted_ || !consumed_.empty(); }
+  bool has_unposted() const { return unposted_ || receives_.has_consumed(); }
   /// See ServerHalf::deliver().
   bool deliver(const Shared::Fetched& fetched, bool queue_was_empty);
   /// Arena memory came free for the call (see Shared::memory_waiters). False: still none.
@@ -131,7 +131,7 @@ class Session final : public Link {
   void on_done(SendQueue::Done done, bool vanished);
   bool unseal(std::byte* frame, std::uint32_t& bytes, std::uint64_t& bulk_number);
   const char* end_of_segments(const wire::Frame& frame) const;
-  void on_frame(std::uint32_t receive_slot, std::uint32_t bytes, std::uint32_t invalidated_rkey);
+  void on_frame(ReceiveSlot receive_slot, std::uint32_t bytes, std::uint32_t invalidated_rkey);
   void maybe_down();
 
   bool closed_ = false;  ///< by this side, with no call under way

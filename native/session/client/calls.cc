@@ -227,7 +227,7 @@ bool ClientHalf::late_response(ClientCall& call, std::uint32_t generation) {
   return true;
 }
 
-void ClientHalf::on_response(const wire::Frame& frame, std::uint32_t receive_slot,
+void ClientHalf::on_response(const wire::Frame& frame, ReceiveSlot receive_slot,
                              std::uint32_t invalidated_rkey) {
   const wire::Header& header = frame.header;
   const std::uint32_t slot = wire::call_slot(header.call);
@@ -249,14 +249,14 @@ void ClientHalf::on_response(const wire::Frame& frame, std::uint32_t receive_slo
   event.word[ev::call] = static_cast<std::int32_t>(slot);
   event.word[ev::status] = static_cast<std::int32_t>(header.method);
   event.word[ev::metadata_bytes] = static_cast<std::int32_t>(frame.metadata_bytes);
-  const std::uint32_t base = link_.offset_of(receive_slot);
+  const std::uint32_t base = link_.receives().offset_of(receive_slot);
   event.word[ev::metadata_offset] = static_cast<std::int32_t>(base + frame.metadata_offset);
   event.word[ev::region] = boundary::kReceiveSlab;
   event.word[ev::offset] = static_cast<std::int32_t>(base + frame.metadata_offset);
   event.word[ev::message_bytes] = static_cast<std::int32_t>(in_sink ? frame.total : frame.message_bytes);
   event.word[ev::processed] =
       static_cast<std::int32_t>((header.flags & wire::not_run) != 0 ? Processed::no : Processed::yes);
-  event.word[ev::receive_slot] = static_cast<std::int32_t>(receive_slot + 1);
+  event.word[ev::receive_slot] = static_cast<std::int32_t>(receive_slot.number() + 1);
   if (header.method == 0 && !in_sink && frame.message_bytes > options_.max_message_bytes) {
     link_.recycle(receive_slot);
     event = failed_event(slot, Reason::too_large, Processed::yes);
@@ -264,7 +264,7 @@ void ClientHalf::on_response(const wire::Frame& frame, std::uint32_t receive_slo
 
   if (call.state == ClientState::active) note_latency(slot, call, header.method == 0);
   if (!call.is_call()) {
-    const std::byte* metadata = link_.memory_of(receive_slot) + base + frame.metadata_offset;
+    const std::byte* metadata = link_.receives().memory_of(receive_slot) + base + frame.metadata_offset;
     shared_.stats.stream_messages_received +=
         wire::messages_answered(metadata, frame.metadata_bytes, header.method);
   }
@@ -310,11 +310,11 @@ void ClientHalf::on_response(const wire::Frame& frame, std::uint32_t receive_slo
   }
   if (bulk.told) {  // nobody waits for it: it only says that the peer has let go
     ++shared_.stats.late_responses;
-    if (event.word[ev::receive_slot] != 0) link_.recycle(receive_slot);
+    link_.recycle_of(event);
     return revoke_then(slot, released_event(slot));
   }
   if (vanished) {
-    if (event.word[ev::receive_slot] != 0) link_.recycle(receive_slot);
+    link_.recycle_of(event);
     event = failed_event(slot, Reason::detached, static_cast<Processed>(event.word[ev::processed]));
   }
   if (event.word[ev::kind] == static_cast<std::int32_t>(EvKind::settled)) {  // a FAILED has its reason there

@@ -31,7 +31,7 @@ class ClientHalf final : Half {
   void want(std::uint32_t call);
 
   // --- from the peer
-  void on_response(const wire::Frame& frame, std::uint32_t receive_slot, std::uint32_t invalidated_rkey);
+  void on_response(const wire::Frame& frame, ReceiveSlot receive_slot, std::uint32_t invalidated_rkey);
   void on_sink_request(const wire::Header& header);
 
   // --- completions

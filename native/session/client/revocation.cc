@@ -71,7 +71,7 @@ bool ClientHalf::open_answer(Event& event, std::uint64_t number) {
   event.word[ev::message_bytes] = static_cast<std::int32_t>(bytes);
   if (bytes != 0) return true;
   shared_.arena.release(block);
-  link_.recycle(static_cast<std::uint32_t>(event.word[ev::receive_slot] - 1));
+  link_.recycle_of(event);
   return false;
 }
 
@@ -194,8 +194,7 @@ void ClientHalf::tell(std::uint32_t slot) {
   if (call.state == ClientState::revoking) {  // an answer that comes too late, but says whether a handler ran
     const Event& result = bulk.result;
     processed = static_cast<Processed>(result.word[ev::processed]);
-    if (result.word[ev::receive_slot] != 0)
-      link_.recycle(static_cast<std::uint32_t>(result.word[ev::receive_slot] - 1));
+    link_.recycle_of(result);
     if (result.word[ev::region] > 0) bulk.sink = static_cast<memory::BlockId>(result.word[ev::region]);
   }
   bulk.told = true;

@@ -13,9 +13,6 @@ using boundary::EvKind;
 namespace ev = boundary::ev;
 
 namespace {
-/// Most sessions never need more than a few at once, and their lists are memory of each session, too.
-constexpr std::uint32_t kCopySlotsStep = 16;
-constexpr std::uint64_t wr_id_base(std::uint32_t number) { return std::uint64_t{number} << 32; }
 SessionOptions with_defaults(SessionOptions options, std::uint32_t slot_bytes) {
   if (options.call_slots == 0) options.call_slots = options.inflight_max;
   if (options.peer_slot_bytes == 0) options.peer_slot_bytes = slot_bytes;
@@ -29,55 +26,23 @@ Link::Link(Shared& shared, std::uint32_t number, const SessionOptions& options)
       options_(with_defaults(options, shared.slot_bytes)),
       capabilities_(shared.device.capabilities()),
       owner_(shared.arena.add_owner(options.arena_max_bytes)),
-      receive_depth_(options.inflight_max + kControlReceives),
-      receive_stride_(SendSlots::stride_for(shared.slot_bytes)),
-      recorder_(shared.event_rings, shared.now_ns, number, place()) {
-  consumed_.reserve(receive_depth_);
-  if (shared.receives.size() < receive_depth_) shared.receives.resize(receive_depth_);
-}
+      receives_(shared, number, options.inflight_max + kControlReceives),
+      recorder_(shared.event_rings, shared.now_ns, number, place()) {}
 
 Link::~Link() {
   qp_.reset();
-  if (shares()) shared_.shared_receives.leave(*member_, number_);
-  shared_.brief.leave(number_);
   shared_.arena.remove_owner(owner_);
-}
-
-/// Shared ones, or its own where the peer does not know of grants, or the device has no more that are shared.
-std::string Link::open_receives() {
-  std::string why;
-  if (options_.grants && shared_.device.counters().queue_pairs >= shared_.shared_from) {
-    SharedReceives::Member member;
-    if (shared_.shared_receives.join(member, receive_depth_)) member_ = member;
-  }
-  if (!shares()) {
-    receive_memory_ = shared_.receive_pool.take(copies_bytes(), &why);
-    if (!receive_memory_) return why;
-    for (std::uint32_t i = 0; i < receive_depth_; ++i) consumed_.push_back(i);
-  }
-  // Lengths and texts are looked at more than once, so all of it is read from memory that nobody else
-  // changes.
-  // What is sealed is opened there, so that no peer sees or changes it.
-  if (capabilities_.peers_keep_access || options_.seal) {
-    copies_.reset(new std::byte[copies_bytes()]);
-  }
-  first_spill_ = windows_are_shared() ? shared_.shared_receives.first_spill() : receive_depth_;
-  const std::uint32_t spill = windows_are_shared() ? member_->spill : receive_depth_;
-  for (std::uint32_t i = 0; i < kSpillSlots; ++i) spill_slots_.give(spill + i);
-  return "";
 }
 
 std::string Link::open_resources(const SendQueue::QueueLimits& queue_limits) {
   const std::uint32_t depth = SendQueue::depth_for(options_.inflight_max, capabilities_.max_qp_wr);
-  std::string why = open_receives();
+  std::string why =
+      receives_.open({.may_share = options_.grants, .opens_in_place = options_.seal.has_value()});
   if (!why.empty()) return why;
   if (why = open_staging(); !why.empty()) return why;
-  fabric::QpOptions queues{depth, receive_depth_, options_.client, true, copies_ != nullptr, true};
-  if (shares()) {
-    queues.recv_wr_max = 0;
-    queues.shared_receives = shared_.shared_receives.queue();
-    queues.tag = number_;
-  }
+  fabric::QpOptions queues{
+      .send_wr_max = depth, .active = options_.client, .polls_on = true, .flush_together = true};
+  receives_.describe(queues);
   qp_ = shared_.device.create_qp(shared_.cq, queues, &why);
   if (qp_ == nullptr) return why;
   if (options_.seal) {
@@ -85,14 +50,14 @@ std::string Link::open_resources(const SendQueue::QueueLimits& queue_limits) {
     if (sealing_ == nullptr) return why;
   }
   send_ = std::make_unique<SendQueue>(*qp_, capabilities_, shared_.slots, shared_.stats, recorder_,
-                                      wr_id_base(number_), queue_limits, depth, receive_depth_,
+                                      wr_id_base(number_), queue_limits, depth, receives_.depth(),
                                       shared_.counters_start);
   send_->seal_by(sealing_.get());
   if (options_.grants) {
-    const std::uint32_t certain = std::min(receive_depth_, kCertainReceives);
+    const std::uint32_t certain = std::min(receives_.depth(), kCertainReceives);
     send_->begin_with(certain);
     // What it has of its own is the peer's as soon as it can be told.
-    if (!shares()) send_->owe_credits(receive_depth_ - certain);
+    if (!receives_.shares()) send_->owe_credits(receives_.depth() - certain);
   }
   if (options_.peer_takes_segments) {
     const std::uint32_t room = frame_room() * (1 + send_->segments_max());
@@ -163,62 +128,16 @@ std::string Link::why_failed(const char* what, fabric::WcStatus status) const {
 }
 
 bool Link::post_receives() {
-  if (consumed_.empty()) return true;
-  if (shares()) return post_shared();
-  const std::span<fabric::RecvWr> receives = std::span(shared_.receives).first(consumed_.size());
-  for (std::size_t i = 0; i < receives.size(); ++i) {
-    const auto addr = reinterpret_cast<std::uint64_t>(receive_memory_.data()) +
-                      std::uint64_t{consumed_[i]} * receive_stride_;
-    receives[i] = {kReceiveBit | wr_id_base(number_) | consumed_[i],
-                   {addr, receive_stride_, receive_memory_.lkey()}};
-  }
-  const std::size_t taken = qp_->post_recv(receives);
-  receives_posted_ += static_cast<std::uint32_t>(taken);
-  if (taken != receives.size()) {
-    fail("the queue pair took " + std::to_string(taken) + " of " + std::to_string(receives.size()) +
-         " receives");
+  if (!receives_.has_consumed()) return true;
+  std::string why;
+  const std::optional<std::uint32_t> more = receives_.post(*qp_, &why);
+  if (!more) {
+    fail(why);
     return false;
   }
-  // The first posting is what the peer's credits begin with; each later one is news to it.
-  if (state_ != SessionState::init) send_->owe_credits(static_cast<std::uint32_t>(taken));
-  consumed_.clear();
+  // The first posting of its own is what the peer's credits begin with; each later one is news to it.
+  if (receives_.shares() || state_ != SessionState::init) send_->owe_credits(*more);
   return true;
-}
-
-bool Link::post_shared() {
-  const std::optional<std::uint32_t> granted =
-      shared_.shared_receives.post(*member_, consumed_, shared_.now_ns);
-  if (!granted) {
-    fail("the device takes no more shared receives");
-    return false;
-  }
-  send_->owe_credits(*granted);
-  consumed_.clear();
-  return true;
-}
-
-std::optional<std::uint32_t> Link::readable(std::uint32_t receive, const fabric::Wc& wc) {
-  if (copies_ == nullptr) return receive;
-  // What is sealed is opened where it lies, and then longer than here.
-  if (wc.apart != nullptr && sealing_ == nullptr) {
-    if (const std::optional<std::uint32_t> brief = shared_.brief.take(number_, wc.bytes)) {
-      std::memcpy(shared_.brief.data() + BriefMessages::offset_of(*brief), wc.apart, wc.bytes);
-      consumed_.push_back(receive);
-      return *brief;
-    }
-  }
-  if (copy_slots_.empty()) {
-    const std::uint32_t more = std::min(kCopySlotsStep, receive_depth_ - copy_slots_made_);
-    copy_slots_made_ += more;
-    for (std::uint32_t i = 1; i <= more; ++i) copy_slots_.give(copy_slots_made_ - i);
-  }
-  const std::optional<std::uint32_t> slot = copy_slots_.take();
-  if (!slot) return std::nullopt;
-  copied_.give(receive);
-  const std::byte* from =
-      wc.apart != nullptr ? wc.apart : received_at() + std::size_t{receive} * receive_stride_;
-  std::memcpy(copies_.get() + std::size_t{*slot} * receive_stride_, from, wc.bytes);
-  return slot;
 }
 
 void Link::control(wire::FrameType type, std::uint32_t call, std::uint32_t method, const wire::Sink* sink,
@@ -257,8 +176,8 @@ bool Link::put_together(Event& event, const wire::Frame& frame) {
   }
   const std::uint32_t offset = *place;
   const std::uint32_t first = frame.message_bytes - segments_.bytes();
-  const auto slot = static_cast<std::uint32_t>(event.word[ev::receive_slot] - 1);
-  std::memcpy(shared_.whole.data() + offset, memory_of(slot) + offset_of(slot) + frame.message_offset, first);
+  const ReceiveSlot slot = receives_.slot(static_cast<std::uint32_t>(event.word[ev::receive_slot] - 1));
+  std::memcpy(shared_.whole.data() + offset, receives_.at(slot) + frame.message_offset, first);
   segments_.copy_to(shared_.whole.data() + offset + first);
   event.word[ev::region] = boundary::kWholeMessage;
   event.word[ev::offset] = static_cast<std::int32_t>(offset);

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "fabric/fabric.h"
-#include "fabric/free_list.h"
+#include "session/link/receives.h"
 #include "session/link/sealing.h"
 #include "session/link/segments.h"
 #include "session/link/send_queue.h"
@@ -106,58 +106,23 @@ class Link {
   void emit_sent(std::uint32_t& token);
 
   // --- receives
-  /// The memory of the window that the receive slot is in (boundary::receive_window), for JS. Empty when the
-  /// session has no such slot.
-  std::span<std::byte> receive_window(std::uint32_t receive_slot) const {
-    const std::size_t bytes = readable_bytes();
-    if (std::size_t{receive_slot} * receive_stride_ >= bytes) return {};
-    const std::size_t start = std::size_t{boundary::window_start(receive_slot)} * receive_stride_;
-    const std::size_t end = std::size_t{boundary::window_end(receive_slot)} * receive_stride_;
-    return {readable_at() + start, std::min(end, bytes) - start};
-  }
-  /// Those windows are the ones of all sessions that share receives.
-  bool windows_are_shared() const { return shares() && copies_ == nullptr; }
-  /// Its receives are shared with other sessions.
-  bool shares() const { return member_.has_value(); }
+  Receives& receives() { return receives_; }
+  const Receives& receives() const { return receives_; }
   /// Frames that its peer may still send to shared receives.
-  std::uint32_t granted() const { return shares() && is_open() ? send_->granted() : 0; }
-  std::uint32_t receive_depth() const { return receive_depth_; }
+  std::uint32_t granted() const { return receives_.shares() && is_open() ? send_->granted() : 0; }
   /// Frames that have come in, counting on.
   std::uint32_t received() const { return received_; }
-  /// The memory that the bytes of a frame in that receive slot are in, as JS has it, and where in it.
-  std::byte* memory_of(std::uint32_t receive_slot) const {
-    return BriefMessages::has(receive_slot)
-               ? shared_.brief.data()
-               : readable_at() + std::size_t{boundary::window_start(receive_slot)} * receive_stride_;
+  /// A slot that JS or a request has done with: what belongs to it is posted again with the next
+  /// finish_turn().
+  void recycle(ReceiveSlot slot) {
+    // Its receive has been posted already.
+    if (!slot.is_short()) touch();
+    receives_.recycle(slot);
   }
-  std::uint32_t offset_of(std::uint32_t receive_slot) const {
-    return BriefMessages::has(receive_slot)
-               ? BriefMessages::offset_of(receive_slot)
-               : (receive_slot - boundary::window_start(receive_slot)) * receive_stride_;
-  }
-  /// A receive slot that JS has read: posted again with the next finish_turn().
-  void recycle(std::uint32_t receive_slot) {
-    if (BriefMessages::has(receive_slot)) return shared_.brief.release(receive_slot, number_);
-    touch();
-    if (receive_slot >= first_spill_) return spill_slots_.give(receive_slot);
-    if (copies_ == nullptr) return consumed_.push_back(receive_slot);
-    // Any of those that copies have been made of will do. None is left when no copy is in use: then this slot
-    // is free already.
-    const std::optional<std::uint32_t> receive = copied_.take();
-    if (!receive) return;
-    copy_slots_.give(receive_slot);
-    consumed_.push_back(*receive);
-  }
-  /// Returns a slot behind the receives, see kSpillSlots, or nothing when they are all taken.
-  std::optional<std::uint32_t> take_spill_slot() { return spill_slots_.take(); }
-  /// For one that was taken and not used.
-  void give_spill_slot_back(std::uint32_t slot) { spill_slots_.give(slot); }
-  bool has_spill_slot() const { return !spill_slots_.empty(); }
-  /// Receives that are neither posted nor about to be: with JS, or with requests that wait.
-  std::uint32_t receives_kept() const {
-    const std::uint32_t away = shares() ? member_->taken : receive_depth_ - receives_posted_;
-    return away + kSpillSlots + shared_.brief.kept_by(number_) -
-           static_cast<std::uint32_t>(consumed_.size() + spill_slots_.size());
+  /// The same of an event that is given to nobody, if it has such a slot.
+  void recycle_of(const boundary::Event& event) {
+    if (const std::int32_t word = event.word[boundary::ev::receive_slot]; word != 0)
+      recycle(receives_.slot(static_cast<std::uint32_t>(word - 1)));
   }
 
   // --- the queue for arena memory
@@ -187,32 +152,8 @@ class Link {
     fabric::prefetch(qp_.get(), kQueuePairHotBytes);
     fabric::prefetch(recorder_.next(), 4 * sizeof(telemetry::EventRow));
   }
-  void expect_copy_slots(const fabric::Wc& wc) const {
-    if (copies_ == nullptr) return;
-    fabric::prefetch(consumed_.data() + consumed_.size());
-    if (wc.apart != nullptr) return;
-    for (const fabric::FreeList<>* slots : {&copy_slots_, &copied_}) fabric::prefetch(slots->end());
-  }
-  void expect_copy(const fabric::Wc& wc) const {
-    const std::uint32_t* slot = copy_slots_.peek();
-    if (copies_ == nullptr || slot == nullptr || wc.bytes == 0 || wc.apart != nullptr) return;
-    const std::byte* copy = copies_.get() + std::size_t{*slot} * receive_stride_;
-    fabric::prefetch(copy, std::min(wc.bytes, 256u));
-  }
   /// False: the session has failed.
   bool post_receives();
-  /// A receive has come in, or so many of its own have been flushed.
-  void take_receive(std::uint32_t slot, std::uint32_t count) {
-    if (shares()) {
-      shared_.shared_receives.came(*member_, number_, slot);
-    } else {
-      receives_posted_ -= count;
-    }
-  }
-  /// Returns the receive slot that a frame which has come in is to be read in, or nothing when there is no
-  /// slot for a copy. The frame must have been counted against the peer's credits: they are what bounds the
-  /// copies.
-  std::optional<std::uint32_t> readable(std::uint32_t receive, const fabric::Wc& wc);
   void begin_stall();
   void end_stall();
   std::string why_failed(const char* what, fabric::WcStatus status) const;
@@ -229,23 +170,13 @@ class Link {
   Segments segments_;
 
   // Destroyed from the bottom up: the queue pair goes before the memory that its receives lie in.
-  ReceivePool::Slab receive_memory_;
-  std::unique_ptr<std::byte[]> copies_;  ///< as long as that, or null
-  std::unique_ptr<Staging> staging_;     ///< client: in that mode; server: where READs may land nowhere else
+  Receives receives_;
+  std::unique_ptr<Staging> staging_;  ///< client: in that mode; server: where READs may land nowhere else
   std::unique_ptr<fabric::QueuePair> qp_;
   std::unique_ptr<Sealing> sealing_;
   std::unique_ptr<SendQueue> send_;
 
-  std::uint32_t receive_depth_, receive_stride_, receives_posted_ = 0;
-  std::uint32_t first_spill_ = 0;
-  std::optional<SharedReceives::Member> member_;  ///< none: its receives are its own
   const telemetry::Recorder recorder_;
-  std::vector<std::uint32_t> consumed_;
-  /// With copies_: its free slots, and the receives that the others are copies of. The slot that came free
-  /// last is taken first: receives take turns through all of their memory, copies stay in the cache.
-  fabric::FreeList<> copy_slots_, copied_;
-  std::uint32_t copy_slots_made_ = 0;  ///< of receive_depth_: the others have never been needed
-  fabric::FreeList<> spill_slots_;     ///< free slots behind the receives, see kSpillSlots
   SetBits sets_ = 0;
   bool drained_ = false, unposted_ = false;
   bool heard_ = false;          ///< a frame has come in
@@ -255,21 +186,8 @@ class Link {
   std::uint64_t received_bytes_ = 0, stalls_ = 0, stalled_ns_ = 0;
 
  private:
-  std::string open_receives();
   std::string open_staging();
   SendQueue::Tail spread(std::uint32_t slot, std::uint32_t call, std::uint32_t bytes);
-  std::byte* received_at() const {
-    return shares() ? shared_.shared_receives.data() : receive_memory_.data();
-  }
-  /// What has been received, as it is read. Where peers can go on writing to receives this is a copy.
-  std::byte* readable_at() const { return copies_ != nullptr ? copies_.get() : received_at(); }
-  std::size_t readable_bytes() const {
-    return copies_ != nullptr ? copies_bytes()
-           : shares()         ? shared_.shared_receives.size()
-                              : receive_memory_.size();
-  }
-  std::size_t copies_bytes() const { return std::size_t{receive_depth_ + kSpillSlots} * receive_stride_; }
-  bool post_shared();
   /// What has been copied out of the text room for one message.
   struct Text {
     memory::BlockId block = memory::kNoBlock;

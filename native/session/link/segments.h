@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "session/limits.h"
+#include "session/link/receive_slot.h"
 
 namespace rdma_rpc::session {
 
@@ -20,13 +21,12 @@ class Segments {
   std::uint32_t bytes() const { return bytes_; }
 
   /// The next one: `bytes` bytes at `data`, in that receive. Null, or which rule the peer has broken.
-  const char* add(std::uint32_t call, std::uint32_t receive_slot, const std::byte* data,
-                  std::uint32_t bytes) {
+  const char* add(std::uint32_t call, ReceiveSlot slot, const std::byte* data, std::uint32_t bytes) {
     if (!empty() && call != call_) return "segments of two messages in each other";
     if (parts_.size() == kSegmentsMax || bytes > kSegmentedBytesMax - bytes_) return kTooLong;
     call_ = call;
     bytes_ += bytes;
-    parts_.push_back({data, bytes, receive_slot});
+    parts_.push_back({data, bytes, slot});
     return nullptr;
   }
   void copy_to(std::byte* to) const {
@@ -35,10 +35,10 @@ class Segments {
       to += part.bytes;
     }
   }
-  /// Calls `f(receive_slot)` for each, and forgets them.
+  /// Calls `f(slot)` for each, and forgets them.
   template <class F>
   void clear(F&& f) {
-    for (const Part& part : parts_) f(part.receive_slot);
+    for (const Part& part : parts_) f(part.slot);
     parts_.clear();
     bytes_ = 0;
   }
@@ -48,7 +48,8 @@ class Segments {
  private:
   struct Part {
     const std::byte* data;
-    std::uint32_t bytes, receive_slot;
+    std::uint32_t bytes;
+    ReceiveSlot slot;
   };
   std::vector<Part> parts_;
   std::uint32_t call_ = 0, bytes_ = 0;

@@ -47,30 +47,30 @@ std::string ServerHalf::over_quota() const {
 /// for, and nothing would come through any more.
 void ServerHalf::spill_metadata(ServerBulk& bulk) {
   const std::byte* metadata =
-      link_.memory_of(static_cast<std::uint32_t>(bulk.held_receive)) + bulk.request.word[ev::metadata_offset];
+      link_.receives().memory_of(*bulk.held_receive) + bulk.request.word[ev::metadata_offset];
   bulk.metadata.assign(metadata, metadata + bulk.request.word[ev::metadata_bytes] + bulk.carried_bytes);
-  bulk.held_receive = -1;
+  bulk.held_receive.reset();
 }
 
 /// Its metadata goes where JS looks for it, into this slot behind the receives.
-void ServerHalf::restore_metadata(ServerBulk& bulk, std::uint32_t slot) {
-  const std::uint32_t offset = link_.offset_of(slot);
-  std::copy(bulk.metadata.begin(), bulk.metadata.end(), link_.memory_of(slot) + offset);
-  bulk.held_receive = static_cast<std::int32_t>(slot);
+void ServerHalf::restore_metadata(ServerBulk& bulk, ReceiveSlot slot) {
+  const std::uint32_t offset = link_.receives().offset_of(slot);
+  std::copy(bulk.metadata.begin(), bulk.metadata.end(), link_.receives().at(slot));
+  bulk.held_receive = slot;
   bulk.request.word[ev::metadata_offset] = static_cast<std::int32_t>(offset);
-  bulk.request.word[ev::receive_slot] = static_cast<std::int32_t>(slot + 1);
+  bulk.request.word[ev::receive_slot] = static_cast<std::int32_t>(slot.number() + 1);
 }
 
 /// False: no arena memory yet.
 bool ServerHalf::start_fetch(std::uint32_t slot, memory::Use use) {
   ServerCall& call = calls_[slot];
   ServerBulk& bulk = *call.bulk;
-  const bool spilled = bulk.held_receive < 0;
-  const std::optional<std::uint32_t> spill = spilled ? link_.take_spill_slot() : std::nullopt;
+  const bool spilled = !bulk.held_receive;
+  const std::optional<ReceiveSlot> spill = spilled ? link_.receives().take_spill() : std::nullopt;
   if (spilled && !spill) return false;
   bulk.block = shared_.arena.alloc(bulk.total, use, link_.owner());
   if (bulk.block == memory::kNoBlock) {
-    if (spill) link_.give_spill_slot_back(*spill);
+    if (spill) link_.receives().recycle(*spill);
     return false;
   }
   if (spill) restore_metadata(bulk, *spill);
@@ -88,7 +88,7 @@ bool ServerHalf::retry_memory(std::uint32_t word) {
 
 bool ServerHalf::lacks_arena(std::uint32_t word) {
   const ServerBulk& bulk = *calls_[wire::call_slot(word)].bulk;
-  return (bulk.held_receive >= 0 || link_.has_spill_slot()) &&
+  return (bulk.held_receive || link_.receives().has_spill()) &&
          !shared_.arena.beyond_share(bulk.total, memory::Use::fetch, link_.owner());
 }
 

@@ -16,7 +16,7 @@ constexpr std::uint32_t kResourceExhausted = 8;
 constexpr std::uint32_t kInternal = 13;
 }  // namespace
 
-void ServerHalf::on_request(const wire::Frame& frame, const std::byte* data, std::uint32_t receive_slot) {
+void ServerHalf::on_request(const wire::Frame& frame, const std::byte* data, ReceiveSlot receive_slot) {
   const wire::Header& header = frame.header;
   const std::uint32_t slot = wire::call_slot(header.call);
   ServerCall& call = calls_[slot];
@@ -56,13 +56,13 @@ void ServerHalf::on_request(const wire::Frame& frame, const std::byte* data, std
   event.word[ev::method] = static_cast<std::int32_t>(header.method);
   event.word[ev::timeout_us] = static_cast<std::int32_t>(header.timeout_us);
   event.word[ev::region] = boundary::kReceiveSlab;
-  const std::uint32_t base = link_.offset_of(receive_slot);
+  const std::uint32_t base = link_.receives().offset_of(receive_slot);
   event.word[ev::offset] = static_cast<std::int32_t>(base + frame.metadata_offset);
   event.word[ev::metadata_bytes] = static_cast<std::int32_t>(frame.metadata_bytes);
   event.word[ev::metadata_offset] = static_cast<std::int32_t>(base + frame.metadata_offset);
   event.word[ev::message_bytes] = static_cast<std::int32_t>(frame.message_bytes);
   event.word[ev::part] = (header.flags & wire::part) != 0 ? 1 : 0;
-  event.word[ev::receive_slot] = static_cast<std::int32_t>(receive_slot + 1);
+  event.word[ev::receive_slot] = static_cast<std::int32_t>(receive_slot.number() + 1);
   if ((header.flags & wire::has_pieces) == 0) {
     if (frame.message_bytes <= options_.max_message_bytes) {
       if (link_.put_together(event, frame)) shared_.events.emit(event);
@@ -78,11 +78,11 @@ void ServerHalf::on_request(const wire::Frame& frame, const std::byte* data, std
 }
 
 void ServerHalf::on_bulk_request(std::uint32_t slot, const wire::Frame& frame, const std::byte* data,
-                                 std::uint32_t receive_slot) {
+                                 ReceiveSlot receive_slot) {
   ServerCall& call = calls_[slot];
   ServerBulk& bulk = *call.bulk;
   bulk.image = (frame.header.flags & wire::image) != 0;
-  bulk.held_receive = static_cast<std::int32_t>(receive_slot);
+  bulk.held_receive = receive_slot;
   std::uint64_t sum = 0, carried = 0;
   std::uint32_t first_key = 0;
   bulk.remote.reserve(frame.piece_count);
@@ -167,7 +167,7 @@ bool ServerHalf::deliver(const Shared::Fetched& fetched, bool queue_was_empty) {
   // Where the queue is never found empty, since others fill it, the fabric may know that this session has
   // nothing there. Frames come in order, and no more of them can have lain there than there are receives.
   if (!queue_was_empty && link_.queue_pair().may_hold_messages() &&
-      link_.received() - fetched.received < link_.receive_depth())
+      link_.received() - fetched.received < link_.receives().depth())
     return false;
   deliver_fetched(slot);
   return true;
@@ -267,7 +267,7 @@ void ServerHalf::end_call(std::uint32_t slot, ServerCall& call) {
   if (call.bulk == nullptr) return;
   ServerBulk& bulk = *call.bulk;
   if (bulk.block != memory::kNoBlock) shared_.arena.release(bulk.block);
-  if (bulk.held_receive >= 0) link_.recycle(static_cast<std::uint32_t>(bulk.held_receive));
+  if (bulk.held_receive) link_.recycle(*bulk.held_receive);
   end_response(bulk);
   call.bulk.reset();
 }

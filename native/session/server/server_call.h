@@ -5,12 +5,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "session/boundary.h"
 #include "session/exposure.h"
 #include "session/fair_queue.h"
+#include "session/link/receive_slot.h"
 #include "session/wire.h"
 
 namespace rdma_rpc::session {
@@ -31,7 +33,7 @@ struct ServerBulk {
   memory::BlockId block = memory::kNoBlock;  ///< READ sink, one reference held until JS takes it
   std::uint32_t total = 0;                   ///< bytes that the message takes at the receiver, gaps included
   bool image = false;                        ///< each piece begins at its place
-  std::int32_t held_receive = -1;            ///< receive slot with the request's metadata
+  std::optional<ReceiveSlot> held_receive;   ///< with the request's metadata
   std::vector<std::byte> metadata;           ///< what is in it, while the request waits for memory
   std::uint32_t carried_bytes = 0;           ///< of pieces that lie behind the metadata
   std::uint32_t carried_taken = 0;           ///< of these: at their place

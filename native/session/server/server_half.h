@@ -40,7 +40,7 @@ class ServerHalf final : Half {
   }
 
   // --- from the peer
-  void on_request(const wire::Frame& frame, const std::byte* data, std::uint32_t receive_slot);
+  void on_request(const wire::Frame& frame, const std::byte* data, ReceiveSlot receive_slot);
   void on_cancel(const wire::Header& header);
   void on_sink(const wire::Frame& frame);
 
@@ -132,7 +132,7 @@ class ServerHalf final : Half {
 
   // requests.cc
   void on_bulk_request(std::uint32_t slot, const wire::Frame& frame, const std::byte* data,
-                       std::uint32_t receive_slot);
+                       ReceiveSlot receive_slot);
   void deliver_fetched(std::uint32_t slot);
   /// Answers without JS, or after it: a refusal, a cancel that must be confirmed. No answer where nobody
   /// waits for one.
@@ -145,7 +145,7 @@ class ServerHalf final : Half {
   void wait_to_fetch(std::uint32_t slot);
   std::string why_waiting(std::uint32_t slot) const;
   void spill_metadata(ServerBulk& bulk);
-  void restore_metadata(ServerBulk& bulk, std::uint32_t slot);
+  void restore_metadata(ServerBulk& bulk, ReceiveSlot slot);
   bool refused_by_system(std::uint32_t slot);
   /// What its session may have of the arena, by the server's own word, is what a request lacks.
   bool beyond_quota(std::uint32_t slot) const;

@@ -102,7 +102,7 @@ Moved ServerHalf::move_read(std::uint32_t slot, Turn& turn) {
 /// The next piece came in the frame, which lies in its receive until the request goes to JS.
 void ServerHalf::place_carried(ServerBulk& bulk, std::byte* message) {
   const std::uint32_t bytes = bulk.remote[bulk.piece].length;
-  const std::byte* carried = link_.memory_of(static_cast<std::uint32_t>(bulk.held_receive)) +
+  const std::byte* carried = link_.receives().memory_of(*bulk.held_receive) +
                              bulk.request.word[ev::metadata_offset] + bulk.request.word[ev::metadata_bytes];
   std::memcpy(message + bulk.moved, carried + bulk.carried_taken, bytes);
   bulk.carried_taken += bytes;

@@ -166,10 +166,10 @@ TEST(SharedReceives, AreNotForTheFirstSessionsOfAContext) {
   PairOptions options = sharing(64);
   options.context.shared_from = ContextOptions{}.shared_from;
   Crowd crowd(options, kSharedFrom);
-  EXPECT_FALSE(crowd.pair.at_server().shares());
+  EXPECT_FALSE(crowd.pair.at_server().receives().shares());
   std::uint32_t sharing = 0;
   for (const auto& [client, server] : crowd.others)
-    if (crowd.pair.server.session(server).shares()) ++sharing;
+    if (crowd.pair.server.session(server).receives().shares()) ++sharing;
   EXPECT_EQ(sharing, 1u);
   EXPECT_TRUE(crowd.pair.complete({}).answered());
   crowd.close_others();
@@ -186,8 +186,8 @@ TEST(SharedReceives, MayBeRefusedOrMissingAndASessionHasItsOwn) {
     if (!missing) pair.world.fail_nth(fabric::SimResource::receive_queue, 2);
     connect(pair.client, pair.client_session, pair.server, pair.server_session, options);
     pair.run();
-    EXPECT_EQ(pair.at_client().shares(), !missing);
-    EXPECT_FALSE(pair.at_server().shares());
+    EXPECT_EQ(pair.at_client().receives().shares(), !missing);
+    EXPECT_FALSE(pair.at_server().receives().shares());
     EXPECT_TRUE(pair.complete({}).answered());  // on iWARP the client speaks first
     EXPECT_GE(pair.at_client().send_credits() + 1, 64 + kControlReceives) << "but for what the call has cost";
     for (int i = 0; i < 64; ++i) ASSERT_NE(pair.start({}), 0u);

@@ -43,7 +43,7 @@ TEST_F(SharedReceivesOfADevice, CarryTheCallsOfManySessions) {
   for (std::uint32_t i = 0; i < sessions; ++i) {
     links.push_back(ends.connect(kInflight));
     ASSERT_FALSE(HasFailure()) << "at session " << i;
-    ASSERT_TRUE(ends.server.session(links.back().server).shares()) << "session " << i;
+    ASSERT_TRUE(ends.server.session(links.back().server).receives().shares()) << "session " << i;
   }
   const std::uint64_t stride = SendSlots::stride_for(small_context().slot_bytes);
   const std::uint64_t own = sessions * std::uint64_t{kInflight + kControlReceives + kSpillSlots} * stride;

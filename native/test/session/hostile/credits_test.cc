@@ -11,11 +11,11 @@
 namespace rdma_rpc::session::test {
 namespace {
 
-struct Receives {
+struct ReceiveMode {
   const char* name;
   bool shared, copied, sealed;
 };
-constexpr Receives kReceives[] = {
+constexpr ReceiveMode kReceives[] = {
     {"Own", false, false, false},        {"OwnCopied", false, true, false},
     {"OwnSealed", false, false, true},   {"OwnCopiedSealed", false, true, true},
     {"Shared", true, false, false},      {"SharedCopied", true, true, false},
@@ -24,7 +24,7 @@ constexpr Receives kReceives[] = {
 
 /// One session whose peer is scripted, beside an honest pair. The peer gives no credit back, and goes on.
 struct Greedy {
-  Greedy(const Receives& receives, bool victim_is_client)
+  Greedy(const ReceiveMode& receives, bool victim_is_client)
       : scene(victim_is_client, options_of(receives), receives.shared, seal_of(receives)) {
     if (!receives.sealed) return;
     SealOptions peers = *seal_of(receives);
@@ -33,14 +33,14 @@ struct Greedy {
     sealing = Sealing::open(peers, &why);
     EXPECT_NE(sealing, nullptr) << why;
   }
-  static PairOptions options_of(const Receives& receives) {
+  static PairOptions options_of(const ReceiveMode& receives) {
     PairOptions options = immediate();
     options.grants = receives.shared;
     options.sim.capabilities.max_srq_wr = receives.shared ? 2048 : 0;
     options.sim.capabilities.peers_keep_access = receives.copied;
     return options;
   }
-  static std::optional<SealOptions> seal_of(const Receives& receives) {
+  static std::optional<SealOptions> seal_of(const ReceiveMode& receives) {
     std::optional<SealOptions> seal;
     if (receives.sealed) seal.emplace().receive_frames.fill(std::byte{1});
     return seal;
@@ -62,12 +62,12 @@ struct Greedy {
   std::unique_ptr<Sealing> sealing;
 };
 
-class FrameBeyondTheCredits : public testing::TestWithParam<std::tuple<Receives, bool>> {
+class FrameBeyondTheCredits : public testing::TestWithParam<std::tuple<ReceiveMode, bool>> {
  protected:
   void SetUp() override {
     if (receives().sealed && seal::ciphers().empty()) GTEST_SKIP() << "not run: " << seal::why_no_cipher();
   }
-  Receives receives() const { return std::get<0>(GetParam()); }
+  ReceiveMode receives() const { return std::get<0>(GetParam()); }
   bool victim_is_client() const { return std::get<1>(GetParam()); }
 };
 INSTANTIATE_TEST_SUITE_P(Of, FrameBeyondTheCredits,
@@ -81,7 +81,7 @@ INSTANTIATE_TEST_SUITE_P(Of, FrameBeyondTheCredits,
 /// since the peer returns none.
 TEST_P(FrameBeyondTheCredits, EndsTheSessionWhenFramesAreReadAtOnce) {
   Greedy greedy(receives(), victim_is_client());
-  EXPECT_EQ(greedy.session().shares(), receives().shared);
+  EXPECT_EQ(greedy.session().receives().shares(), receives().shared);
   int sent = 0;
   for (; sent < 2000 && !greedy.is_down(); ++sent) {
     greedy.send(FrameBytes(header(FrameType::credit, 0, 0)));
@@ -97,7 +97,7 @@ TEST_P(FrameBeyondTheCredits, EndsTheSessionWhenFramesAreReadAtOnce) {
 TEST_P(FrameBeyondTheCredits, EndsTheSessionWhenFramesAreKept) {
   if (!receives().shared) return;
   Greedy greedy(receives(), victim_is_client());
-  ASSERT_TRUE(greedy.session().shares());
+  ASSERT_TRUE(greedy.session().receives().shares());
   for (std::uint32_t i = 0; i < kInflight + kControlReceives; ++i) {
     // Longer than what goes to the places for brief messages: the receive of such a one is posted at once.
     greedy.send(FrameBytes(header(FrameType::segment, 0, 0)).pad(BriefMessages::kBytesMax));
@@ -111,8 +111,8 @@ TEST_P(FrameBeyondTheCredits, EndsTheSessionWhenFramesAreKept) {
 TEST_P(FrameBeyondTheCredits, AndAReceiveThatNothingLiesInCannotBeGivenBack) {
   if (!receives().copied && !receives().sealed) return;  // nothing is taken in exchange
   Greedy greedy(receives(), victim_is_client());
-  greedy.session().recycle(0);
-  EXPECT_EQ(greedy.session().receives_kept(), 0u);
+  greedy.session().recycle(ReceiveSlot::copy(0));
+  EXPECT_EQ(greedy.session().receives().kept(), 0u);
   greedy.send(FrameBytes(header(FrameType::credit, 0, 0)));
   greedy.scene.expect_survives();
 }

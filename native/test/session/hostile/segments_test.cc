@@ -30,10 +30,10 @@ const Trick kClientTricks[] = {
          s.peer.send(segment(0, 20));
          s.run();
        }
-       EXPECT_EQ(s.victim.session(s.session).receives_kept(), 15u) << "of its own credits";
+       EXPECT_EQ(s.victim.session(s.session).receives().kept(), 15u) << "of its own credits";
        s.peer.request(0, 20);
        s.run();
-       EXPECT_EQ(s.victim.session(s.session).receives_kept(), 0u);
+       EXPECT_EQ(s.victim.session(s.session).receives().kept(), 0u);
      }},
     {"SegmentsOfTwoMessages", "segments of two messages",
      [](Scene& s) {
@@ -117,10 +117,11 @@ TEST_P(SegmentsOfAServer, HurtOnlyItsOwnSession) { play(GetParam(), true); }
 TEST(Segments, AreLimited) {
   const std::vector<std::byte> bytes(kSegmentedBytesMax);
   session::Segments many, long_ones;
-  for (std::uint32_t i = 0; i < kSegmentsMax; ++i) EXPECT_EQ(many.add(1, i, bytes.data(), 1), nullptr);
-  EXPECT_STREQ(many.add(1, 99, bytes.data(), 1), session::Segments::kTooLong);
-  EXPECT_EQ(long_ones.add(1, 0, bytes.data(), kSegmentedBytesMax - 1), nullptr);
-  EXPECT_STREQ(long_ones.add(1, 1, bytes.data(), 2), session::Segments::kTooLong);
+  for (std::uint32_t i = 0; i < kSegmentsMax; ++i)
+    EXPECT_EQ(many.add(1, ReceiveSlot::receive(i), bytes.data(), 1), nullptr);
+  EXPECT_STREQ(many.add(1, ReceiveSlot::receive(99), bytes.data(), 1), session::Segments::kTooLong);
+  EXPECT_EQ(long_ones.add(1, ReceiveSlot::receive(0), bytes.data(), kSegmentedBytesMax - 1), nullptr);
+  EXPECT_STREQ(long_ones.add(1, ReceiveSlot::receive(1), bytes.data(), 2), session::Segments::kTooLong);
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ void audit(Side& side, const std::string& name, const fabric::DeviceCounters& be
 void audit_receives(Side& side, std::uint32_t session, const std::string& name) {
   const Session* open = side.context->find(session);
   if (open == nullptr || side.is_down(session) || side.ledger.open() != 0 || side.unanswered() != 0) return;
-  if (const std::uint32_t kept = open->receives_kept(); kept != 0) {
+  if (const std::uint32_t kept = open->receives().kept(); kept != 0) {
     side.ledger.violation(name + ": receives not posted again " + std::to_string(kept) + ", not 0");
   }
 }

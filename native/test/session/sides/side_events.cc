@@ -20,7 +20,8 @@ constexpr std::size_t kKeptMax = 4;
 }  // namespace
 
 const std::byte* Side::receive_of(const std::int32_t* words) {
-  return session(u32(words[ev::session])).memory_of(u32(words[ev::receive_slot]) - 1);
+  const Receives& receives = session(u32(words[ev::session])).receives();
+  return receives.memory_of(receives.slot(u32(words[ev::receive_slot]) - 1));
 }
 
 std::span<const std::byte> Side::message_of(const std::int32_t* words) {

@@ -1,0 +1,143 @@
+// The receives of one session: their memory, own or shared with other sessions, the copies that are read
+// where peers can go on writing to receives, the slots behind them, and which of all these are free, posted or
+// with JS. It knows no frames and no credits. Owned by Link, on the context's thread.
+//
+//   posted ──a frame comes──► came() ──readable()──► with JS or a request ──recycle()──► consumed ──post()──► posted
+//
+// Where frames are copied, readable() gives a copy and keeps the receive aside; recycle() of the copy lets go
+// of one of those receives, whichever, since their bytes are not needed any more.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "fabric/fabric.h"
+#include "fabric/free_list.h"
+#include "fabric/prefetch.h"
+#include "session/link/receive_slot.h"
+#include "session/shared.h"
+
+namespace rdma_rpc::session {
+
+constexpr std::uint64_t wr_id_base(std::uint32_t session) { return std::uint64_t{session} << 32; }
+
+class Receives {
+ public:
+  Receives(Shared& shared, std::uint32_t session, std::uint32_t depth);
+  /// The queue pair is gone.
+  ~Receives();
+  Receives(const Receives&) = delete;
+  Receives& operator=(const Receives&) = delete;
+
+  struct Wanted {
+    bool may_share = false;       ///< the peer knows of grants
+    bool opens_in_place = false;  ///< sealed frames are opened where they are read, so that no peer sees that
+  };
+  /// Takes memory. Returns why the device refuses it, or "".
+  std::string open(const Wanted& wanted);
+  /// What the queue pair is to be made with.
+  void describe(fabric::QpOptions& queues) const;
+
+  // --- what it has
+  std::uint32_t depth() const { return depth_; }
+  /// They are shared with other sessions.
+  bool shares() const { return member_.has_value(); }
+  /// Its windows of memory, as JS has them, are the ones of all sessions that share receives.
+  bool windows_are_shared() const { return shares() && copies_ == nullptr; }
+  /// The memory of the window that a slot of that number is in (boundary::receive_window), for JS. Empty when
+  /// the session has no such slot.
+  std::span<std::byte> window(std::uint32_t number) const;
+  /// The slot that JS calls so.
+  ReceiveSlot slot(std::uint32_t number) const {
+    if (BriefMessages::has(number)) return ReceiveSlot::short_message(number);
+    if (number >= first_spill_) return ReceiveSlot::spill(number);
+    return copies_ != nullptr ? ReceiveSlot::copy(number) : ReceiveSlot::receive(number);
+  }
+  /// The memory that the bytes of a frame in that slot are in, as JS has it, and where in it.
+  std::byte* memory_of(ReceiveSlot slot) const {
+    return slot.is_short() ? shared_.brief.data()
+                           : readable_at() + std::size_t{boundary::window_start(slot.number())} * stride_;
+  }
+  std::uint32_t offset_of(ReceiveSlot slot) const {
+    return slot.is_short() ? BriefMessages::offset_of(slot.number())
+                           : (slot.number() - boundary::window_start(slot.number())) * stride_;
+  }
+  std::byte* at(ReceiveSlot slot) const { return memory_of(slot) + offset_of(slot); }
+
+  // --- a frame comes, and is read
+  /// The receive of that number has come in, or so many own ones have been flushed.
+  void came(std::uint32_t receive, std::uint32_t count) {
+    if (shares()) {
+      shared_.shared_receives.came(*member_, session_, receive);
+    } else {
+      posted_ -= count;
+    }
+  }
+  /// Where a frame that has come in is to be read, or nothing when there is no slot for a copy. The frame must
+  /// have been counted against the peer's credits: they are what bounds the copies.
+  std::optional<ReceiveSlot> readable(std::uint32_t receive, const fabric::Wc& wc);
+  /// Nobody needs the slot any more: what belongs to it is posted again with the next post().
+  void recycle(ReceiveSlot slot);
+  /// A slot behind the receives, or nothing when they are all taken.
+  std::optional<ReceiveSlot> take_spill() {
+    const std::optional<std::uint32_t> free = free_spills_.take();
+    if (!free) return std::nullopt;
+    return ReceiveSlot::spill(*free);
+  }
+  bool has_spill() const { return !free_spills_.empty(); }
+
+  // --- they are posted
+  bool has_consumed() const { return !consumed_.empty(); }
+  /// Own receives are with the queue pair, whose flush is to come.
+  bool has_posted() const { return posted_ != 0; }
+  /// Posts what was recycled. Returns how many more frames the peer may send for that, or nothing, and why,
+  /// when the device takes less than it must.
+  std::optional<std::uint32_t> post(fabric::QueuePair& qp, std::string* why);
+  /// Receives that are neither posted nor about to be: with JS, or with requests that wait.
+  std::uint32_t kept() const;
+
+  // --- what is about to happen: see Session::expect()
+  void expect_lists(const fabric::Wc& wc) const {
+    if (copies_ == nullptr) return;
+    fabric::prefetch(consumed_.data() + consumed_.size());
+    if (wc.apart != nullptr) return;
+    for (const fabric::FreeList<>* list : {&free_copies_, &copied_}) fabric::prefetch(list->end());
+  }
+  void expect_copy(const fabric::Wc& wc) const {
+    const std::uint32_t* slot = free_copies_.peek();
+    if (copies_ == nullptr || slot == nullptr || wc.bytes == 0 || wc.apart != nullptr) return;
+    fabric::prefetch(copies_.get() + std::size_t{*slot} * stride_, std::min(wc.bytes, 256u));
+  }
+
+ private:
+  std::byte* received_at() const { return shares() ? shared_.shared_receives.data() : memory_.data(); }
+  /// What has been received, as it is read. Where peers can go on writing to receives this is a copy.
+  std::byte* readable_at() const { return copies_ != nullptr ? copies_.get() : received_at(); }
+  std::size_t readable_bytes() const {
+    if (copies_ != nullptr) return own_bytes();
+    return shares() ? shared_.shared_receives.size() : memory_.size();
+  }
+  std::size_t own_bytes() const { return std::size_t{depth_ + kSpillSlots} * stride_; }
+
+  Shared& shared_;
+  const std::uint32_t session_, depth_, stride_;
+  ReceivePool::Slab memory_;
+  std::unique_ptr<std::byte[]> copies_;  ///< as long as that, or null
+  bool opens_in_place_ = false;
+  std::optional<SharedReceives::Member> member_;  ///< none: its receives are its own
+  std::uint32_t posted_ = 0;                      ///< of its own
+  std::uint32_t first_spill_ = 0;                 ///< slots with this number and later ones are no receives
+  std::vector<std::uint32_t> consumed_;           ///< receives to be posted again
+  /// With copies_: its free slots, and the receives that the others are copies of. The slot that came free
+  /// last is taken first: receives take turns through all of their memory, copies stay in the cache.
+  fabric::FreeList<> free_copies_, copied_;
+  std::uint32_t copies_made_ = 0;  ///< of depth_: the others have never been needed
+  fabric::FreeList<> free_spills_;
+};
+
+}  // namespace rdma_rpc::session
