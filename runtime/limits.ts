@@ -1,39 +1,59 @@
 /**
- * Every limit and default of the runtime, each with its reason. Options that a user may set take their default and
- * range from here (core/options.ts checks them); native/session/limits.h is the same file for the native layers.
+ * Every limit and default of the runtime, each with its reason. Options that a user may set take their
+ * default and range from here (core/options.ts checks them); native/session/limits.h is the same file for the
+ * native layers.
  */
 
 const KiB = 1024;
 const MiB = 1024 * KiB;
 const GiB = 1024 * MiB;
 
-/** Calls in flight per session; the smaller of both sides' wishes. 256 hides a round trip at any rate that JS can reach. The call slot has 12 bits on the wire. */
+/**
+ * Calls in flight per session; the smaller of both sides' wishes. 256 hides a round trip at any rate that JS
+ * can reach. The call slot has 12 bits on the wire.
+ */
 export const inflight = { default: 256, min: 1, max: 4096 } as const;
-/** Open streams per session; the smaller of both sides' wishes. More wait in the channel. Each may hold a large message in memory, and takes `slotsPerStream` of the call slots that unary calls leave. */
+/**
+ * Open streams per session; the smaller of both sides' wishes. More wait in the channel. Each may hold a
+ * large message in memory, and takes `slotsPerStream` of the call slots that unary calls leave.
+ */
 export const streams = { default: 64, min: 0, max: 512 } as const;
-/** Call slots per stream: itself, one part in each direction that is always its own, and one more for larger windows. */
+/**
+ * Call slots per stream: itself, one part in each direction that is always its own, and one more for larger
+ * windows.
+ */
 export const slotsPerStream = 4;
 /** Call slots of a session: 12 bits of the call word name one (native/session/limits.h). */
 export const callSlots = 4096;
-/** Calls that wait in a channel for a call slot, a send slot or the connection. Past it the caller is told, rather than memory growing. */
+/**
+ * Calls that wait in a channel for a call slot, a send slot or the connection. Past it the caller is told,
+ * rather than memory growing.
+ */
 export const queuedCalls = { default: 4096, min: 0, max: 1_000_000 } as const;
-/** Parts of a stream on their way or unread, per direction. A part of small messages holds some 8 KiB of them: eight hide a round trip at any rate that JS can reach. */
+/**
+ * Parts of a stream on their way or unread, per direction. A part of small messages holds some 8 KiB of them:
+ * eight hide a round trip at any rate that JS can reach.
+ */
 export const streamParts = 8;
-/** Of these: what a part of several messages has at most, or less where a slot holds less. Longer ones are more that a reader who stops leaves unread. */
+/**
+ * Of these: what a part of several messages has at most, or less where a slot holds less. Longer ones are
+ * more that a reader who stops leaves unread.
+ */
 export const streamPackedBytes = 8 * KiB;
-/** Bytes of large messages of a stream on their way or unread, per direction; one message may always go. A slow reader holds no more of the arena than this. */
+/**
+ * Bytes of large messages of a stream on their way or unread, per direction; one message may always go. A
+ * slow reader holds no more of the arena than this.
+ */
 export const streamBytes = 8 * MiB;
-/** Parts of a stream that was given up: the server answers them when it learns of that. If it does not for so long, they are given up one by one, and held until it does. */
+/**
+ * Parts of a stream that was given up: the server answers them when it learns of that. If it does not for so
+ * long, they are given up one by one, and held until it does.
+ */
 export const partLingerMs = 5_000;
-/** Calls of a server to one client that wait for their answers, and that run at the client. */
-export const reverseCalls = 256;
-/** Bytes of calls to one client that it has not begun to read, and of its answers that the server has not; one message may always wait. As much as the largest message by default. */
-export const reverseQueueBytes = 64 * MiB;
-/** A server that says for so long that another serves on this connection is believed. It may say so shortly after that one has ended. */
-export const reverseTakenMs = 5_000;
-/** From the end of the stream that a client serves by to its opening anew. The connection itself has a back-off of its own. */
-export const reverseRetryMs = 200;
-/** Largest message accepted. Generous, since a 4 MiB limit is the first error that gRPC users meet; lengths on the wire have 32 bits. */
+/**
+ * Largest message accepted. Generous, since a 4 MiB limit is the first error that gRPC users meet; lengths on
+ * the wire have 32 bits.
+ */
 export const messageBytes = { default: 64 * MiB, min: 1 * KiB, max: 4 * GiB - 1 } as const;
 
 /** Pauses of one attempt while the queue of a unix socket is full; they double. */
@@ -46,54 +66,32 @@ export const connectTimeoutMs = { default: 5_000, min: 1, max: 600_000 } as cons
  */
 export const backoffMs = { default: 50, min: 1, max: 600_000 } as const;
 export const backoffMaxMs = { default: 10_000, min: 1, max: 600_000 } as const;
-/** Pauses of connections from here on are 0 to twice as long: a server that was away for so long may have thousands of clients. */
-export const backoffAnyFromMs = 1000;
-/** Longest pause between attempts while somebody waits for a connection; chance makes it up to half as short. */
-export const awaitedPauseMs = 1000;
-/** Before a waiting call's deadline there is one more attempt, this long before it. */
-export const lastAttemptMs = 300;
-/** Least time between two attempts that are made because of deadlines. */
-export const attemptGapMs = 250;
-/** Tokens for calls that are made again: a failure costs one, a success brings a tenth, and there must be more than half. As gRPC suggests. */
-export const retryTokens = 10;
-export const retryTokenPerSuccess = 0.1;
-/** A connection without calls for so long is tried with a ping first. Firewalls and sleeping hosts forget connections after minutes. */
-export const verifyAfterMs = { default: 60_000, min: 0, max: 86_400_000 } as const;
-/** The answer to that ping. */
-export const verifyTimeoutMs = 2_000;
-/** Bad answers in a row before an address of several is left out for a while, 0: never; and the first such while. They grow by 1.6, too. As gRPC (A50). */
-export const badAnswersInRow = { default: 5, min: 0, max: 1_000_000 } as const;
-export const ejectionMs = { default: 30_000, min: 1, max: 300_000 } as const;
-export const ejectionMaxMs = 300_000;
-/** How often the shares of good answers are compared, 0: never; and how many answers an address must have given since, for its share to mean something. As gRPC (A50). */
-export const outlierIntervalMs = { default: 10_000, min: 0, max: 86_400_000 } as const;
-export const outlierAnswers = { default: 100, min: 1, max: 1_000_000 } as const;
-/** Addresses that must have so many answers, and standard deviations below their mean at which one is left out. As gRPC (A50). */
-export const outlierHostsMin = 5;
-export const outlierStdevs = 1.9;
-/** Share of the connected addresses that may be left out at once; one may always be, while there is another. As gRPC (A50). */
-export const ejectedShareMax = 0.1;
-/** How often a connection that could go over a better fabric looks whether that has come, 0: never. Each look is an attempt to connect. */
-export const fabricUpgradeMs = { default: 0, min: 0, max: 86_400_000 } as const;
-/** Between two questions to a resolver. Losses come in swarms when a server ends. */
-export const resolveMinMs = { default: 5_000, min: 0, max: 86_400_000 } as const;
-/** Addresses of one channel, each with a connection. */
-export const addressesMax = 256;
-/** From accepting a socket to its session being ready, on the server. Silence costs a socket for no longer. */
+/**
+ * From accepting a socket to its session being ready, on the server. Silence costs a socket for no longer.
+ */
 export const handshakeTimeoutMs = { default: 5_000, min: 1, max: 600_000 } as const;
-/** Sockets that have said nothing yet, and as many handshakes that are being made. More of those wait for their turn; more of the others push out the oldest. */
+/**
+ * Sockets that have said nothing yet, and as many handshakes that are being made. More of those wait for
+ * their turn; more of the others push out the oldest.
+ */
 export const handshakes = { default: 128, min: 1, max: 65_536 } as const;
-/** Attempts of one thread to connect to one address at once: fewer than make a crowd for a server, enough for what each waits for. */
-export const connectingMax = 32;
-/** What a connection has for its first words before it may be sent away for others: the longest round trip. */
+/**
+ * What a connection has for its first words before it may be sent away for others: the longest round trip.
+ */
 export const handshakeGraceMs = 250;
 /** The same for its next words, once it is being served: its process may have a crowd of its own. */
 export const handshakeStallMs = 500;
 /** So many times `handshakesMax` may be silent within that time, and may wait for their turn. */
 export const handshakesCrowd = 8;
-/** How long calls of a session that is lost wait for the server to say why, when it is not gone itself: its word is on its way then. */
+/**
+ * How long calls of a session that is lost wait for the server to say why, when it is not gone itself: its
+ * word is on its way then.
+ */
 export const lastWordsMs = 200;
-/** Nobody waits for longer than that; it is told when to come again. Less than `connectTimeoutMs`, which goes on meanwhile. */
+/**
+ * Nobody waits for longer than that; it is told when to come again. Less than `connectTimeoutMs`, which goes
+ * on meanwhile.
+ */
 export const handshakeWaitMs = 2_000;
 /** The latest appointment. 10,000 clients take some ten seconds. */
 export const comeAgainMsMax = 30_000;
@@ -112,7 +110,10 @@ export const socketMode = { default: undefined, min: 0, max: 0o777 } as const;
  * thread's context holds (native/session/limits.h).
  */
 export const sessions = { default: 1024, min: 1, max: 16_384 } as const;
-/** Connections of one network address, so that one client that goes wild leaves room for the others. A client process needs one. */
+/**
+ * Connections of one network address, so that one client that goes wild leaves room for the others. A client
+ * process needs one.
+ */
 export const sessionsPerPeer = { default: 64, min: 1, max: 65_536 } as const;
 /** Quotas of an identity; without: none. Rates are of a second, which is also what may come at once. */
 export const quotaSessions = { default: undefined, min: 1, max: 65_536 } as const;
@@ -122,24 +123,22 @@ export const quotaBytesPerSecond = { default: undefined, min: 1, max: 1024 * GiB
 export const quotaArenaBytes = { default: undefined, min: 64 * KiB, max: 1024 * GiB } as const;
 /** Identities without a session whose accounts are kept: coming back brings no new second's worth. */
 export const quotaAccountsClosed = 1_024;
-/** Asynchronous handlers that run at once in a server: 64 sessions with full windows. What comes on top is turned away before any work is done for it. */
+/**
+ * Asynchronous handlers that run at once in a server: 64 sessions with full windows. What comes on top is
+ * turned away before any work is done for it.
+ */
 export const handlers = { default: 16_384, min: 1, max: 1_000_000 } as const;
-/** Threads of serveWorkers(); without: one for each CPU. */
-export const workers = { default: undefined, min: 1, max: 256 } as const;
-/** From starting a worker to its listening. Loading an application can take seconds; one that never listens must not hang the start. */
-export const workerStartTimeoutMs = 30_000;
-/** Pause before a worker that ended is started again: it doubles from one early end to the next. */
-export const workerRestartMs = { first: 100, max: 10_000 } as const;
-/** A worker that has not said within this time that its thread is free is passed over for a new connection, and asked last for the next ones. An idle thread answers within a millisecond. */
-export const workerAnswerMs = 200;
-/** How long a new connection waits for a worker that answers, and how many may. Less than `connectTimeoutMs`, so that clients hear the reason. */
-export const workerWaitMs = 4_000;
-export const workerWaiting = 1_024;
-/** Limits that a server has for calls. Longer ones than the wire can carry (32 bits of microseconds) would be none. */
+/**
+ * Limits that a server has for calls. Longer ones than the wire can carry (32 bits of microseconds) would be
+ * none.
+ */
 export const serverTimeoutMs = { default: undefined, min: 1, max: 4_294_967 } as const;
 /** Grace of `shutdown()`. */
 export const graceMs = { default: 5_000, min: 0, max: 86_400_000 } as const;
-/** From telling a client to make no more calls to turning away those that it makes all the same. Longer than any round trip. */
+/**
+ * From telling a client to make no more calls to turning away those that it makes all the same. Longer than
+ * any round trip.
+ */
 export const goawayNoticeMs = 1_000;
 /** Age and idle time at which a server lets a client connect anew; without the options: never. */
 export const connectionAgeMaxMs = { default: undefined, min: 1, max: 1_000_000_000 } as const;
@@ -148,7 +147,10 @@ export const connectionIdleMaxMs = { default: undefined, min: 1, max: 1_000_000_
 export const connectionAgeGraceMs = { default: 60_000, min: 0, max: 86_400_000 } as const;
 /** Ages differ by that share either way, so that clients that came together do not come back together. */
 export const connectionAgeJitter = 0.1;
-/** How long `close()` waits for the native session to report its end, or a socket for its peer to take the last bytes, before it goes on without. */
+/**
+ * How long `close()` waits for the native session to report its end, or a socket for its peer to take the
+ * last bytes, before it goes on without.
+ */
 export const closeTimeoutMs = 2_000;
 
 /** A control frame. A hello is under 1 KiB; a peer cannot make us buffer more than this. */
@@ -163,36 +165,19 @@ export const bindingSecretBytes = 32;
 /** Fabrics named in a hello. */
 export const fabricsMax = 16;
 
-/** Connections of the health port that have sent no whole request yet; a request is answered at once. */
-export const healthHttpConnections = 64;
-export const healthHttpTimeoutMs = 5_000;
-export const tcpPort = { default: 0, min: 0, max: 65_535 } as const;
-
-/** Receives of a session besides those for calls: for control frames, and room for requests that wait; and bytes in front of each slot (native/session/limits.h). */
+/**
+ * Receives of a session besides those for calls: for control frames, and room for requests that wait; and
+ * bytes in front of each slot (native/session/limits.h).
+ */
 export const receivesBesides = 20;
 export const slotHeadBytes = 64;
 
-/** A port of an RDMA device, and an entry of its GID table: eight bits each in libibverbs. Without: chosen by address. */
-export const verbsPort = { default: undefined, min: 1, max: 255 } as const;
-export const verbsGidIndex = { default: undefined, min: 0, max: 255 } as const;
-/** Name of an RDMA device: IBV_SYSFS_NAME_MAX. */
-export const verbsDeviceBytes = 64;
 /** PATH_MAX. */
 export const traceFolderBytes = 4096;
 /** Trace files of a thread that are kept, since a peer that makes sessions fail must not fill a disk. */
 export const traceFilesMax = 16;
 /** Once there are that many: between two files with the same reason. */
 export const tracePauseMs = 1_000;
-/** One attempt to connect a queue pair by rdma_cm. Less than `connectTimeoutMs`, so that the next fabric gets its turn. */
-export const verbsConnectTimeoutMs = { default: 4_000, min: 1, max: 600_000 } as const;
-/** A packet is sent again when no answer came for 4.096 us * 2^n. 14: 67 ms, longer than any switch holds a packet. */
-export const verbsAckTimeout = { default: 14, min: 1, max: 31 } as const;
-/** That often, then the session is lost: with the above after half a second. 7 is endless on some devices. */
-export const verbsRetryCount = { default: 6, min: 0, max: 7 } as const;
-/** Codes of InfiniBand: 3 bits, of which 7 stands for endless; 4 bits; and bytes of IP's headers. */
-export const verbsRnrRetry = { default: undefined, min: 0, max: 7 } as const;
-export const verbsServiceLevel = { default: undefined, min: 0, max: 15 } as const;
-export const verbsTrafficClass = { default: undefined, min: 0, max: 255 } as const;
 /**
  * So long a context stays open when its last channel or server has closed: whoever opens one for each call
  * finds it there.
@@ -201,11 +186,17 @@ export const contextLingerMs = 1_000;
 /** How often a context that nobody uses any more looks whether its last lease has come back. */
 export const leaseCheckMs = 1_000;
 
-/** Idle time after which TCP looks whether the peer's host is still there. A dead process is noticed at once, without this. */
+/**
+ * Idle time after which TCP looks whether the peer's host is still there. A dead process is noticed at once,
+ * without this.
+ */
 export const tcpKeepAliveMs = 20_000;
 /** So long it is not asked again whether an RDMA device has come. */
 export const missingDeviceMs = 1_000;
-/** Log lines a second: warnings of all channels and servers together, a server's `log` for each peer address. A hostile peer must not fill a disk. */
+/**
+ * Log lines a second: warnings of all channels and servers together, a server's `log` for each peer address.
+ * A hostile peer must not fill a disk.
+ */
 export const logLinesPerSecond = 10;
 /** Addresses that have lines of their own within a second; the others share theirs. */
 export const logPeersMax = 1_024;
@@ -219,20 +210,30 @@ export const errorTextBytes = 1 * KiB;
 /** What a send or receive slot holds. 8 KiB: two pages, above which copying costs more than a READ. */
 export const slotBytes = { default: 8 * KiB, min: 1 * KiB, max: 64 * KiB } as const;
 /**
- * The same on shm where no slotBytes is given. There a slot is not pinned and takes the pages that messages touch, and one SEND costs three quarters of two,
- * which are to be put together. Values of 16 KiB fit, with what is around them. No longer: 272 slots of each session come into use one after the other.
+ * The same on shm where no slotBytes is given. There a slot is not pinned and takes the pages that messages
+ * touch, and one SEND costs three quarters of two, which are to be put together. Values of 16 KiB fit, with
+ * what is around them. No longer: 272 slots of each session come into use one after the other.
  */
 export const shmSlotBytes = 17 * KiB;
 /** Send slots of a thread's context, shared by its sessions: four sessions with full windows. */
 export const sendSlots = { default: 1024, min: 16, max: 65_536 } as const;
 /** Low bits of a session's number, which are its place among those alive. */
 export const sessionPlaces = 0x3fff;
-/** A session gets another send slot while it holds no more than so many times what is free; the last one in `reservedSlots` is for those that hold less than their part of them (native/session/limits.h). */
+/**
+ * A session gets another send slot while it holds no more than so many times what is free; the last one in
+ * `reservedSlots` is for those that hold less than their part of them (native/session/limits.h).
+ */
 export const slotShare = 3;
 export const reservedSlots = 16;
-/** How long a message waits for arena memory that it must be copied into, as native code does with what it reads. */
+/**
+ * How long a message waits for arena memory that it must be copied into, as native code does with what it
+ * reads.
+ */
 export const memoryWaitMs = 10_000;
-/** Of the time of its call, what a response that waits so leaves for telling the caller: a tenth, at most so much. */
+/**
+ * Of the time of its call, what a response that waits so leaves for telling the caller: a tenth, at most so
+ * much.
+ */
 export const tellingMsMax = 100;
 /** Arena for large messages and leases, reserved as it is needed. */
 export const arenaBytes = { default: 256 * MiB, min: 4 * MiB, max: 1024 * GiB } as const;
@@ -240,28 +241,47 @@ export const arenaBytes = { default: 256 * MiB, min: 4 * MiB, max: 1024 * GiB } 
 export const mrCacheBytes = { default: 256 * MiB, min: 0, max: 1024 * GiB } as const;
 export const mrCacheEntriesMax = { default: 1024, min: 0, max: 1_000_000 } as const;
 export const mrCacheIdleMs = { default: 10_000, min: 1, max: 86_400_000 } as const;
-/** Memory that a session's peer can touch where there are no windows; it grows to that. Messages are copied through it, so a larger one is refused. */
+/**
+ * Memory that a session's peer can touch where there are no windows; it grows to that. Messages are copied
+ * through it, so a larger one is refused.
+ */
 export const stagingBytes = { default: undefined, min: 256 * KiB, max: 1024 * GiB } as const;
 
-/** A `bytes` value of at least this size is not copied into a bulk message but sent from where it is. Below, a copy is cheaper than a registration. */
+/**
+ * A `bytes` value of at least this size is not copied into a bulk message but sent from where it is. Below, a
+ * copy is cheaper than a registration.
+ */
 export const gatherBytes = 16 * KiB;
 /**
- * A message of up to this size with a buffer that none before it had is copied where a device would have to register the buffer: by arithmetic,
- * to pin and unpin its 256 pages and to tell the device of them takes as long as the copy, and most such buffers never come again.
+ * A message of up to this size with a buffer that none before it had is copied where a device would have to
+ * register the buffer: by arithmetic, to pin and unpin its 256 pages and to tell the device of them takes as
+ * long as the copy, and most such buffers never come again.
  */
 export const newBufferBytes = 1 * MiB;
-/** Pieces of one bulk message; a message with more is copied into one (native/session/limits.h has the same number). */
+/**
+ * Pieces of one bulk message; a message with more is copied into one (native/session/limits.h has the same
+ * number).
+ */
 export const piecesMax = 30;
 /** What one piece takes in its frame. */
 export const pieceBytes = 16;
-/** A `bytes` field of at least this size in a bulk message is a view of leased memory; a smaller one is a copy, so that it does not hold the whole block. */
+/**
+ * A `bytes` field of at least this size in a bulk message is a view of leased memory; a smaller one is a
+ * copy, so that it does not hold the whole block.
+ */
 export const leaseBytes = 4 * KiB;
 /** Answers that an application keeps may hold this share of the arena. Further ones are copied out of it. */
 export const keptAnswersShare = 1 / 2;
-/** Requests of each method that tell the application when it reads them after their call. One that does so does it in the first or in none. */
+/**
+ * Requests of each method that tell the application when it reads them after their call. One that does so
+ * does it in the first or in none.
+ */
 export const watchedRequests = 8;
 
-/** What a buffer of allocBuffer() has besides the bytes asked for: for what is around a payload that a response brings, its other fields, table and gaps (docs/WIRE.md §2.4). */
+/**
+ * What a buffer of allocBuffer() has besides the bytes asked for: for what is around a payload that a
+ * response brings, its other fields, table and gaps (docs/WIRE.md §2.4).
+ */
 export const aroundBytes = 4 * KiB;
 /** What a sealed message takes besides: a tag for each chunk (docs/WIRE.md §1.5). */
 export const sealChunkBytes = 64 * KiB;
@@ -269,21 +289,30 @@ export const sealTagBytes = 16;
 
 /** Submissions staged before they are published: peers overlap best when they get 8 to 32 at a time. */
 export const flushEvery = 16;
-/** Resolution of deadlines, and slots of their wheel (a power of two): one turn of the wheel is four seconds. */
+/**
+ * Resolution of deadlines, and slots of their wheel (a power of two): one turn of the wheel is four seconds.
+ */
 export const wheelTickMs = 2;
 export const wheelSlots = 2048;
 /** Deadlines that may run at once in a thread. */
 export const deadlinesMax = 1 << 22;
-/** Between two garbage collections that look for dropped streams of connect-es while others wait: the shortest, and the longest when they find nothing. */
+/**
+ * Between two garbage collections that look for dropped streams of connect-es while others wait: the
+ * shortest, and the longest when they find nothing.
+ */
 export const collectPauseMs = { first: 100, max: 30_000 } as const;
-/** What a message in MessagePack may take in the heap when it is decoded; `messageMaxBytes` is what it may take on the wire. */
+/**
+ * What a message in MessagePack may take in the heap when it is decoded; `messageMaxBytes` is what it may
+ * take on the wire.
+ */
 export const decodedBytesMax = 256 * MiB;
 /** Longest delay of a JavaScript timer; a longer one would fire at once. */
 export const timerMaxMs = 0x7fff_ffff;
-/** How long interceptors of a client have to pass on what became of a call whose time is up, before its caller waits no longer. */
+/**
+ * How long interceptors of a client have to pass on what became of a call whose time is up, before its caller
+ * waits no longer.
+ */
 export const interceptorGraceMs = 100;
-/** How often a channel looks whether it still has calls in flight that must keep the process alive. */
-export const keepAliveCheckMs = 200;
 
 /** Requests and responses of each method that are looked at for properties which are no fields. */
 export const checkedMessages = 100;

@@ -6,6 +6,7 @@ import type { Interceptor } from '../core/interceptor.ts';
 import type { Log } from '../core/log.ts';
 import { type OptionRules, ownedBy } from '../core/options.ts';
 import * as limits from '../limits.ts';
+import * as connectionLimits from './connections/limits.ts';
 import type { OutlierDetection } from './connections/outliers.ts';
 import type { Credentials } from './credentials.ts';
 
@@ -72,10 +73,10 @@ export interface ChannelOptions extends FabricOptions {
 }
 
 export const outlierRules: OptionRules = {
-  badAnswersMax: { kind: 'integer', range: limits.badAnswersInRow },
-  ejectionMs: { kind: 'integer', range: limits.ejectionMs },
-  intervalMs: { kind: 'integer', range: limits.outlierIntervalMs },
-  answersMin: { kind: 'integer', range: limits.outlierAnswers },
+  badAnswersMax: { kind: 'integer', range: connectionLimits.badAnswersInRow },
+  ejectionMs: { kind: 'integer', range: connectionLimits.ejectionMs },
+  intervalMs: { kind: 'integer', range: connectionLimits.outlierIntervalMs },
+  answersMin: { kind: 'integer', range: connectionLimits.outlierAnswers },
 };
 
 const credentialsRules: OptionRules = {
@@ -92,11 +93,11 @@ export const channelRules: OptionRules = ownedBy('createChannel', {
   connectTimeoutMs: { kind: 'integer', range: limits.connectTimeoutMs },
   backoffMs: { kind: 'integer', range: limits.backoffMs },
   backoffMaxMs: { kind: 'integer', range: limits.backoffMaxMs },
-  verifyAfterMs: { kind: 'integer', range: limits.verifyAfterMs },
+  verifyAfterMs: { kind: 'integer', range: connectionLimits.verifyAfterMs },
   outlierDetection: { kind: 'options', rules: outlierRules },
   loadBalancing: { kind: 'choice', values: ['round-robin', 'pick-first'], default: 'round-robin' },
-  fabricUpgradeMs: { kind: 'integer', range: limits.fabricUpgradeMs },
-  resolveMinMs: { kind: 'integer', range: limits.resolveMinMs },
+  fabricUpgradeMs: { kind: 'integer', range: connectionLimits.fabricUpgradeMs },
+  resolveMinMs: { kind: 'integer', range: connectionLimits.resolveMinMs },
   timeoutMs: { kind: 'time' },
   tls: { kind: 'source' },
   security: { kind: 'options', rules: securityRules },

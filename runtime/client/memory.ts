@@ -27,7 +27,7 @@ export function allocBuffer(bytes: number, channel?: Channel): Lease {
   if (!Number.isInteger(bytes) || bytes < 1 || bytes > limits.messageBytes.max) {
     throw new RangeError(`allocBuffer: ${bytes} is not a size from 1 to ${limits.messageBytes.max} bytes`);
   }
-  return contextOf('allocBuffer', channel).allocBuffer(bytes);
+  return contextOf('allocBuffer', channel).leases.allocBuffer(bytes);
 }
 
 /**
@@ -43,5 +43,5 @@ export function registerBuffer(buffer: ArrayBuffer | Uint8Array, channel?: Chann
     throw new TypeError(
       'registerBuffer: this memory can be resized, so it is copied in each call; take one of fixed size',
     );
-  contextOf('registerBuffer', channel).registerBuffer(memory);
+  contextOf('registerBuffer', channel).leases.registerBuffer(memory);
 }

@@ -4,10 +4,10 @@
  */
 import { checkedValue, type OptionRule, type OptionRules } from '../core/options.ts';
 import { type Fabric, type FabricName, fabricNames, fabricRow } from '../fabrics.ts';
-import * as limits from '../limits.ts';
 import type { VerbsOptions } from '../native/native.ts';
 import type { LocalSide } from './handshake/session-setup.ts';
 import { whyNoVerbs } from './verbs-devices.ts';
+import * as verbsLimits from './verbs-limits.ts';
 
 export interface FabricOptions {
   /**
@@ -32,17 +32,17 @@ export interface FabricOptions {
 export type VerbsSettings = Omit<VerbsOptions, 'address'>;
 
 export const verbsRules = {
-  device: { kind: 'text', default: '', maxBytes: limits.verbsDeviceBytes },
-  port: { kind: 'integer', range: limits.verbsPort },
-  gidIndex: { kind: 'integer', range: limits.verbsGidIndex },
+  device: { kind: 'text', default: '', maxBytes: verbsLimits.verbsDeviceBytes },
+  port: { kind: 'integer', range: verbsLimits.verbsPort },
+  gidIndex: { kind: 'integer', range: verbsLimits.verbsGidIndex },
   connect: { kind: 'choice', values: ['auto', 'cm', 'sideband'], default: 'auto' },
-  connectTimeoutMs: { kind: 'integer', range: limits.verbsConnectTimeoutMs },
-  ackTimeout: { kind: 'integer', range: limits.verbsAckTimeout },
-  retryCount: { kind: 'integer', range: limits.verbsRetryCount },
-  rnrRetry: { kind: 'integer', range: limits.verbsRnrRetry },
-  trafficClass: { kind: 'integer', range: limits.verbsTrafficClass },
-  serviceLevel: { kind: 'integer', range: limits.verbsServiceLevel },
-  tos: { kind: 'integer', range: limits.verbsTrafficClass },
+  connectTimeoutMs: { kind: 'integer', range: verbsLimits.verbsConnectTimeoutMs },
+  ackTimeout: { kind: 'integer', range: verbsLimits.verbsAckTimeout },
+  retryCount: { kind: 'integer', range: verbsLimits.verbsRetryCount },
+  rnrRetry: { kind: 'integer', range: verbsLimits.verbsRnrRetry },
+  trafficClass: { kind: 'integer', range: verbsLimits.verbsTrafficClass },
+  serviceLevel: { kind: 'integer', range: verbsLimits.verbsServiceLevel },
+  tos: { kind: 'integer', range: verbsLimits.verbsTrafficClass },
 } as const satisfies OptionRules;
 
 export const fabricRules = {

@@ -17,10 +17,10 @@ import { textOf } from '../core/foreign.ts';
 import { decodeResponseMetadata, metadataFault } from '../core/metadata-wire.ts';
 import type { PeerInfo } from '../core/peer.ts';
 import type { CallOptions } from '../core/types.ts';
-import { reverseCalls, reverseQueueBytes } from '../limits.ts';
 import { Reason } from '../native/native.ts';
 import { onRefused, type Refusable, type Refused } from '../stream/refused.ts';
 import type { Answer, CallInit } from './gen/reverse.rdma.ts';
+import { reverseCalls, reverseQueueBytes } from './limits.ts';
 import { MessageQueue } from './message-queue.ts';
 import type { Peer } from './reverse-type.ts';
 

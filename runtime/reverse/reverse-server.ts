@@ -18,7 +18,6 @@ import { KnownPeer } from '../core/peer.ts';
 import { inRoot } from '../core/scopes.ts';
 import type { Client, Handlers } from '../core/types.ts';
 import { HandlerErrors } from '../core/warnings.ts';
-import { reverseCalls, reverseQueueBytes, reverseRetryMs, reverseTakenMs } from '../limits.ts';
 import { Reason } from '../native/native.ts';
 import {
   exhausted,
@@ -35,6 +34,7 @@ import { type CallOwner, ServerCall } from '../server/server-call.ts';
 import type { ServerMethod } from '../server/server-method.ts';
 import { onRefused, type Refusable, type Refused } from '../stream/refused.ts';
 import { type AnswerInit, type Call, ReverseDefinition } from './gen/reverse.rdma.ts';
+import { reverseCalls, reverseQueueBytes, reverseRetryMs, reverseTakenMs } from './limits.ts';
 import { MessageQueue } from './message-queue.ts';
 import type { ReverseOptions, ReverseServer } from './reverse-type.ts';
 

@@ -210,7 +210,7 @@ export class Responder {
 
   /** Answers a call whose response has waited too long: for memory, or for the registration of a buffer. */
   #giveUp(call: ServerCall): void {
-    const why = this.#context.whyShort(call.shortBytes);
+    const why = this.#context.shortage.why(call.shortBytes);
     // Nothing is exhausted while a buffer is registered: the time was too short for it.
     const isExhausted = call.shortBytes !== 0;
     const text = isExhausted

@@ -4,9 +4,10 @@
  * server, on its JS thread.
  */
 
-import type { FabricContext, SessionOwner } from '../boundary/fabric-context.ts';
+import type { FabricContext } from '../boundary/fabric-context.ts';
 import { Incoming } from '../boundary/incoming/incoming.ts';
 import type { Target } from '../boundary/outgoing/submission.ts';
+import type { SessionOwner } from '../boundary/sessions.ts';
 import type { RpcError } from '../core/errors/rpc-error.ts';
 import { promiseOf } from '../core/foreign.ts';
 import { blockLeaseOf } from '../core/lease.ts';
@@ -115,7 +116,7 @@ export class ServerSession implements SessionOwner, CallOwner {
     );
     this.#events = context.native.events;
     this.#incoming = new Incoming(context, target.session);
-    context.attach(this);
+    context.sessions.attach(this);
   }
 
   /** There are calls whose handlers have not answered yet. */
@@ -222,6 +223,10 @@ export class ServerSession implements SessionOwner, CallOwner {
 
   onLate(call: ServerCall, reason: RpcError): void {
     this.#responder.outOfTime(call, reason);
+  }
+
+  lost(): void {
+    this.target.gone = true;
   }
 
   onDown(reason: string): void {

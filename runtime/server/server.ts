@@ -312,7 +312,7 @@ export class RpcServer implements Server, ServerSessionListener {
       if (!this.#sessions.has(session)) return;
       // The client has been told that nothing of it was run: so it stays, whatever comes now.
       if (!connection.ready && !connection.used) session.turnAway(reason, 0);
-      context.closeSession(target.session, reason);
+      context.sessions.close(target.session, reason);
     };
   }
 

@@ -9,8 +9,8 @@ import { Silent } from '../control/handshake/silent.ts';
 import { disown } from '../core/foreign.ts';
 import { checkedOptions, type OptionRules } from '../core/options.ts';
 import { inRoot } from '../core/scopes.ts';
-import { healthHttpConnections, healthHttpTimeoutMs, tcpPort } from '../limits.ts';
 import type { HealthSource, ServingStatus } from './health-source.ts';
+import { healthHttpConnections, healthHttpTimeoutMs, tcpPort } from './limits.ts';
 
 export interface HealthHttpOptions {
   /** Default 0: any free one. */

@@ -7,6 +7,7 @@
  */
 import { contextOptions } from '../boundary/contexts.ts';
 import type { FabricContext } from '../boundary/fabric-context.ts';
+import type { Sessions } from '../boundary/sessions.ts';
 import type { NativeContext } from '../native/native.ts';
 
 /**
@@ -55,12 +56,12 @@ export class StreamMemory {
    */
   copiedBytes = 0;
 
-  readonly #context: Pick<FabricContext, 'native' | 'loops'>;
+  readonly #context: { readonly native: NativeContext; readonly sessions: Pick<Sessions, 'loops'> };
   readonly #arenaBytes: number;
   /** Bytes that may still come before the arena must be looked at. */
   #unwatched = 0;
 
-  constructor(context: Pick<FabricContext, 'native' | 'loops'>) {
+  constructor(context: { readonly native: NativeContext; readonly sessions: Pick<Sessions, 'loops'> }) {
     this.#context = context;
     this.#arenaBytes = contextOptions().arenaBytes;
   }
@@ -72,7 +73,8 @@ export class StreamMemory {
   copy(bytes: number): CopiedMessage | undefined {
     // A block may be larger than what is in it.
     this.#unwatched -= 2 * bytes;
-    const { native, loops } = this.#context;
+    const { native } = this.#context;
+    const { loops } = this.#context.sessions;
     if (this.#unwatched >= 0 && !loops) return undefined;
     const arena = this.#arenaBytes;
     // What the senders of this thread have copied waits for what is kept here, and takes as much as it may:

@@ -6,7 +6,7 @@
 import type { Socket } from 'node:net';
 import { Link } from '../control/link.ts';
 import { Status } from '../core/errors/status.ts';
-import { workerAnswerMs, workerWaiting, workerWaitMs } from '../limits.ts';
+import { workerAnswerMs, workerWaiting, workerWaitMs } from './limits.ts';
 
 /** A worker, as far as it matters here. */
 export interface Place {

@@ -17,6 +17,7 @@ import { inRoot } from '../core/scopes.ts';
 import { processWarning, type Warn } from '../core/warnings.ts';
 import * as limits from '../limits.ts';
 import { serverRules } from '../server/server-options.ts';
+import * as workerLimits from './limits.ts';
 import { Unplaced } from './unplaced.ts';
 import type { WorkerGroup, WorkerSummary, WorkersOptions } from './worker-group-type.ts';
 import { WorkerThread, type WorkerThreadOwner } from './worker-thread.ts';
@@ -24,7 +25,7 @@ import { WorkerThread, type WorkerThreadOwner } from './worker-thread.ts';
 const rules: OptionRules = {
   tls: { kind: 'source' },
   socket: { kind: 'options', rules: socketRules },
-  workers: { kind: 'integer', range: limits.workers },
+  workers: { kind: 'integer', range: workerLimits.workers },
   onWorkerError: { kind: 'function' },
   log: { kind: 'function' },
 };

@@ -7,6 +7,7 @@ import { createClient } from 'rdma-rpc';
 import { afterEach, expect, test, vi } from 'vitest';
 import { awaitedPause } from '../../runtime/client/connections/awaited-pause.ts';
 import { Backoff } from '../../runtime/client/connections/backoff.ts';
+import * as connectionLimits from '../../runtime/client/connections/limits.ts';
 import { replaceClock } from '../../runtime/clock.ts';
 import * as limits from '../../runtime/limits.ts';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
@@ -24,9 +25,16 @@ test.each<[string, number, number, number, number[], number]>([
   ['a long one is a second at most', 9000, 50, 0, [], 1000],
   ['chance makes it up to half as short', 9000, 50, 1, [], 500],
   ['no shorter than the first pause that the application wants', 9000, 3000, 0, [], 3000],
-  ['a deadline gets an attempt shortly before it', 9000, 50, 0, [900], 900 - limits.lastAttemptMs],
-  ['the earliest one that can', 9000, 50, 0, [2000, 800, 950], 800 - limits.lastAttemptMs],
-  ['but not at once', 9000, 50, 0, [limits.lastAttemptMs + limits.attemptGapMs - 1], 1000],
+  ['a deadline gets an attempt shortly before it', 9000, 50, 0, [900], 900 - connectionLimits.lastAttemptMs],
+  ['the earliest one that can', 9000, 50, 0, [2000, 800, 950], 800 - connectionLimits.lastAttemptMs],
+  [
+    'but not at once',
+    9000,
+    50,
+    0,
+    [connectionLimits.lastAttemptMs + connectionLimits.attemptGapMs - 1],
+    1000,
+  ],
   ['nor when it is over', 9000, 50, 0, [-5000, Infinity], 1000],
 ])('%s', (_, pauseMs, firstMs, random, deadlines, expected) => {
   const nowMs = 70_000;
@@ -40,7 +48,7 @@ function attempts(deadlineMs: number, random: () => number): number[] {
     limits.backoffMs.default,
     limits.backoffMaxMs.default,
     random,
-    limits.backoffAnyFromMs,
+    connectionLimits.backoffAnyFromMs,
   );
   const times: number[] = [];
   for (let at = 0; at < deadlineMs; ) {
@@ -57,8 +65,10 @@ test('the recipe of the guide, 10 s: each of 1,000 clients asks its server at le
   for (let client = 0; client < 1000; ++client) {
     const times = attempts(deadlineMs, random);
     const gaps = times.slice(1).map((ms, index) => ms - times[index]!);
-    expect(Math.max(...gaps)).toBeLessThanOrEqual(limits.awaitedPauseMs);
-    expect(times.at(-1)).toBeGreaterThanOrEqual(deadlineMs - limits.lastAttemptMs - limits.attemptGapMs);
+    expect(Math.max(...gaps)).toBeLessThanOrEqual(connectionLimits.awaitedPauseMs);
+    expect(times.at(-1)).toBeGreaterThanOrEqual(
+      deadlineMs - connectionLimits.lastAttemptMs - connectionLimits.attemptGapMs,
+    );
     // Six while the pauses are short, two a second, and the last one.
     expect(times.length).toBeLessThanOrEqual(28);
   }
@@ -85,7 +95,7 @@ test('a pause that has begun before anybody waited is not made shorter than the 
   await vi.advanceTimersByTimeAsync(50_000);
   expect(bed.dialled).toHaveLength(1);
   // The last one before its deadline.
-  await vi.advanceTimersByTimeAsync(10_000 - limits.lastAttemptMs);
+  await vi.advanceTimersByTimeAsync(10_000 - connectionLimits.lastAttemptMs);
   expect(bed.dialled).toHaveLength(2);
   vi.useRealTimers();
   await bed.close();

@@ -1,6 +1,7 @@
 /** Pauses between attempts: how they grow, and how much is chance. */
 import { expect, test } from 'vitest';
 import { Backoff } from '../../runtime/client/connections/backoff.ts';
+import * as connectionLimits from '../../runtime/client/connections/limits.ts';
 import * as limits from '../../runtime/limits.ts';
 import { Random } from '../states/random.ts';
 
@@ -42,7 +43,7 @@ function returns(clients: number, awayMs: number): number[] {
       limits.backoffMs.default,
       limits.backoffMaxMs.default,
       random,
-      limits.backoffAnyFromMs,
+      connectionLimits.backoffAnyFromMs,
     );
     let at = 0;
     while (at < awayMs) at += backoff.next();

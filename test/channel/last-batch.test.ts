@@ -35,9 +35,9 @@ beforeEach(async () => {
   context = acquireContext({ fabric: 'sim' });
   sessions = [];
   before = behind = () => undefined;
-  const { attach } = context;
-  context.attach = (owner) => {
-    attach.call(context, owner);
+  const { attach } = context.sessions;
+  context.sessions.attach = (owner) => {
+    attach.call(context.sessions, owner);
     if (!(owner instanceof ClientSession) || sessions.push(owner) > 1) return;
     const { onDown } = owner;
     owner.onDown = (reason) => {
@@ -49,7 +49,7 @@ beforeEach(async () => {
   const sessionError = native.sessionError.bind(native);
   // The last thing that is asked before the session is told of its end.
   const value = (session: number): string => {
-    if (session === sessions[0]?.target.session && context.has(session)) before();
+    if (session === sessions[0]?.target.session && context.sessions.has(session)) before();
     return sessionError(session);
   };
   Object.defineProperty(native, 'sessionError', { value, configurable: true });
@@ -129,7 +129,7 @@ describe.each(Object.keys(places))('a call that begins %s', (place) => {
         refused = true;
       });
     });
-    context.closeSession(sessions[0]!.target.session, 'lost by the test');
+    context.sessions.close(sessions[0]!.target.session, 'lost by the test');
     let over = false;
     await until(() => call !== undefined);
     void call!.finally(() => {

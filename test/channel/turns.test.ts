@@ -4,8 +4,8 @@
  */
 import { createClient } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { connectingMax } from '../../runtime/client/connections/limits.ts';
 import { Turns } from '../../runtime/client/connections/turns.ts';
-import { connectingMax } from '../../runtime/limits.ts';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
 import { Bed, caught, turn, until } from './bed.ts';
 

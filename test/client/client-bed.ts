@@ -59,7 +59,7 @@ export class ClientBed {
     this.native = new FakeNative({ slots });
     const context = new FabricContext('sim', this.native);
     this.context = context;
-    const session = context.createSession({
+    const session = context.sessions.create({
       role: 'client',
       inflightMax,
       messageMaxBytes: 1e6,

@@ -54,7 +54,7 @@ async function open(
     started: () => started,
     fail: () => {
       const { context, target } = connection!.prepared;
-      context.closeSession(target.session, why);
+      context.sessions.close(target.session, why);
     },
   };
 }

@@ -4,12 +4,15 @@
  */
 import { expect, test } from 'vitest';
 import { channelRules, outlierRules } from '../../runtime/client/channel-options.ts';
+import * as connectionLimits from '../../runtime/client/connections/limits.ts';
 import { runtimeRules } from '../../runtime/control/configure.ts';
 import { verbsRules } from '../../runtime/control/fabric-options.ts';
 import type { OptionRule, OptionRules } from '../../runtime/core/options.ts';
 import { Status, stats } from '../../runtime/index.ts';
 import * as limits from '../../runtime/limits.ts';
+import * as reverseLimits from '../../runtime/reverse/limits.ts';
 import { serverRules } from '../../runtime/server/server-options.ts';
+import * as workerLimits from '../../runtime/workers/limits.ts';
 import { projectFiles, read } from '../house/tree.ts';
 import { guide, namesIn, tableOf } from './document.ts';
 
@@ -127,22 +130,22 @@ test('fixed limits', () => {
     ['a server that does not let go of memory', shown('Ms', nativeLimit('kHoldLimitNs') / 1e6)],
     ['a peer that takes no further message', shown('Ms', nativeLimit('kNoCreditNs') / 1e6)],
     ['the same, while all `sendSlots` are taken', shown('Ms', nativeLimit('kNoCreditShortNs') / 1e6)],
-    ['calls of a server to one client that wait for their answers', shown('', limits.reverseCalls)],
-    ['bytes of those that the client has not begun to read', shown('Bytes', limits.reverseQueueBytes)],
+    ['calls of a server to one client that wait for their answers', shown('', reverseLimits.reverseCalls)],
+    ['bytes of those that the client has not begun to read', shown('Bytes', reverseLimits.reverseQueueBytes)],
     ['the answer of a function given as `authorize`', shown('Ms', limits.authorizeMs)],
     ['the answer of a function given as `credentials`', shown('Ms', limits.credentialsMs)],
     ['before credentials expire they are asked for again', shown('Ms', limits.credentialsMarginMs)],
-    ['addresses of a channel', shown('', limits.addressesMax)],
-    ['the answer to a ping', shown('Ms', limits.verifyTimeoutMs)],
-    ['an address left out because of bad answers', shown('Ms', limits.ejectionMaxMs)],
+    ['addresses of a channel', shown('', connectionLimits.addressesMax)],
+    ['the answer to a ping', shown('Ms', connectionLimits.verifyTimeoutMs)],
+    ['an address left out because of bad answers', shown('Ms', connectionLimits.ejectionMaxMs)],
     ['log lines a second, of a server for each peer address', shown('', limits.logLinesPerSecond)],
     ['peer addresses with log lines of their own, a second', shown('', limits.logPeersMax)],
     ['from telling a client to go to turning its requests away', shown('Ms', limits.goawayNoticeMs)],
-    ['from starting a worker to its listening', shown('Ms', limits.workerStartTimeoutMs)],
-    ['a worker that does not say that its thread is free', shown('Ms', limits.workerAnswerMs)],
-    ['a connection that no worker takes', shown('Ms', limits.workerWaitMs)],
-    ['attempts of one thread to connect to one address at once', shown('', limits.connectingMax)],
-    ['connections that wait for a worker', shown('', limits.workerWaiting)],
+    ['from starting a worker to its listening', shown('Ms', workerLimits.workerStartTimeoutMs)],
+    ['a worker that does not say that its thread is free', shown('Ms', workerLimits.workerAnswerMs)],
+    ['a connection that no worker takes', shown('Ms', workerLimits.workerWaitMs)],
+    ['attempts of one thread to connect to one address at once', shown('', connectionLimits.connectingMax)],
+    ['connections that wait for a worker', shown('', workerLimits.workerWaiting)],
     ['a peer that does not take the last bytes of its connection', shown('Ms', limits.closeTimeoutMs)],
   ];
   expect(tableOf(guide, 'limits').map((cells) => cells.slice(0, 2))).toEqual(expected);
@@ -161,10 +164,10 @@ test('numbers in the text', () => {
     `A server that does not answer for ${nativeLimit('kHoldLimitNs') / 1e9} seconds loses the connection`,
     `Up to ${shown('', nativeLimit('kMemoryWaitersMax'))} wait per thread`,
     `At most ${shown('Bytes', limits.errorTextBytes)} of it travels`,
-    `| option \`workers\` | ${limits.workers.min} to ${limits.workers.max}.`,
-    `does not answer within ${limits.workerAnswerMs} ms is passed over`,
-    `after ${shown('', limits.workerStartTimeoutMs)} ms without \`listenInWorker\``,
-    `${limits.workerRestartMs.first} ms, which doubles to ${limits.workerRestartMs.max / 1000} s`,
+    `| option \`workers\` | ${workerLimits.workers.min} to ${workerLimits.workers.max}.`,
+    `does not answer within ${workerLimits.workerAnswerMs} ms is passed over`,
+    `after ${shown('', workerLimits.workerStartTimeoutMs)} ms without \`listenInWorker\``,
+    `${workerLimits.workerRestartMs.first} ms, which doubles to ${workerLimits.workerRestartMs.max / 1000} s`,
   ]) {
     expect(guide).toContain(part);
   }

@@ -16,8 +16,6 @@ const LINES_MAX = 400;
 const COLUMNS_MAX = 110;
 /** Their comments in shorter lines would make them too long; they are to be split. */
 const WIDER: readonly string[] = [
-  'runtime/boundary/fabric-context.ts',
-  'runtime/limits.ts',
   'runtime/native/native.ts',
   'runtime/server/server.ts',
   'test/neighbours/fallback.test.ts',
@@ -68,6 +66,29 @@ test('the addon uses nothing that the libstdc++ of the package lacks (native/por
   const native = sources.filter((file) => /^native\/.*\.(h|cc)$/.test(file));
   expect(native.filter((file) => newer.test(code(file)))).toEqual([]);
   expect(native).not.toEqual([]);
+});
+
+test('limits stand in one file, or beside the feature that has them; each says its reason, and none has two names', () => {
+  const places = files.filter(
+    (file) => /^runtime\/.*limits\.ts$/.test(file) && file !== 'runtime/server/time-limits.ts',
+  );
+  expect(places.sort()).toEqual([
+    'runtime/client/connections/limits.ts',
+    'runtime/codec/limits.ts',
+    'runtime/control/verbs-limits.ts',
+    'runtime/limits.ts',
+    'runtime/reverse/limits.ts',
+    'runtime/services/limits.ts',
+    'runtime/workers/limits.ts',
+  ]);
+  const names = places.flatMap((file) =>
+    [...read(file).matchAll(/^export const (\w+)/gm)].map(([, name]) => name),
+  );
+  expect(new Set(names).size).toBe(names.length);
+  const bare = places.flatMap((file) =>
+    [...read(file).matchAll(/\n\nexport const (\w+)/g)].map(([, name]) => name),
+  );
+  expect(bare, 'limits without a reason').toEqual([]);
 });
 
 describe('layers', () => {

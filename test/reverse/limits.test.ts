@@ -16,8 +16,8 @@ import { type Peers, peersOf, type ReverseServer, serveReverse } from 'rdma-rpc/
 import { afterEach, expect, test, vi } from 'vitest';
 import { replaceClock } from '../../runtime/clock.ts';
 import { KnownPeer } from '../../runtime/core/peer.ts';
-import { reverseCalls, reverseQueueBytes, reverseTakenMs } from '../../runtime/limits.ts';
 import { ReverseDefinition } from '../../runtime/reverse/gen/reverse.rdma.ts';
+import { reverseCalls, reverseQueueBytes, reverseTakenMs } from '../../runtime/reverse/limits.ts';
 import { RpcPeer } from '../../runtime/reverse/peer.ts';
 import { RpcPeers } from '../../runtime/reverse/peers.ts';
 import { type EchoLog, echoHandlers } from '../runtime/echo-service.ts';

@@ -12,7 +12,7 @@ import {
 } from 'rdma-rpc';
 import { type Peer, type Peers, peersOf, type ReverseServer, serveReverse } from 'rdma-rpc/reverse';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { reverseCalls } from '../../runtime/limits.ts';
+import { reverseCalls } from '../../runtime/reverse/limits.ts';
 import { type EchoLog, echoHandlers } from '../runtime/echo-service.ts';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
 import { socketPath } from '../runtime/world.ts';

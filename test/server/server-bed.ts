@@ -32,7 +32,7 @@ export class ServerBed {
     const context = new FabricContext('sim', this.native);
     const registry = new HandlerTable();
     registry.add(EchoDefinition, handlers, interceptors);
-    const number = context.createSession({
+    const number = context.sessions.create({
       role: 'server',
       inflightMax: 8,
       messageMaxBytes: 1e6,

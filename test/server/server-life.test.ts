@@ -153,7 +153,7 @@ describe('a client that was told to go', () => {
       });
     end = () => {
       link.close('drained', { type: 'bye', reason: 'drained' });
-      connection.context.closeSession(connection.target.session, 'done');
+      connection.context.sessions.close(connection.target.session, 'done');
     };
   });
 

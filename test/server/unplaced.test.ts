@@ -4,7 +4,7 @@
  */
 import { Duplex } from 'node:stream';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { workerAnswerMs, workerWaiting, workerWaitMs } from '../../runtime/limits.ts';
+import { workerAnswerMs, workerWaiting, workerWaitMs } from '../../runtime/workers/limits.ts';
 import { type Place, Unplaced } from '../../runtime/workers/unplaced.ts';
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }));

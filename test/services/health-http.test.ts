@@ -3,7 +3,7 @@ import { connect, type Socket } from 'node:net';
 import { createServer, type Server } from 'rdma-rpc';
 import { type Health, type HealthHttp, healthOf, serveHealthHttp } from 'rdma-rpc/health';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { healthHttpConnections } from '../../runtime/limits.ts';
+import { healthHttpConnections } from '../../runtime/services/limits.ts';
 import { until } from '../outcomes.ts';
 
 let server: Server;

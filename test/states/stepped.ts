@@ -85,9 +85,9 @@ export class SteppedWorld {
       return sessionError(session);
     };
     Object.defineProperty(context.native, 'sessionError', { value: asked, configurable: true });
-    const attach = context.attach;
-    context.attach = (owner) => {
-      attach.call(context, owner);
+    const { attach } = context.sessions;
+    context.sessions.attach = (owner) => {
+      attach.call(context.sessions, owner);
       const { onDown, onFailed, target } = owner;
       owner.onFailed = (at) => {
         if (this.#losing.has(target.session)) this.#around();
@@ -98,9 +98,9 @@ export class SteppedWorld {
         if (this.#losing.delete(target.session)) this.#around();
       };
     };
-    const create = context.createSession;
-    context.createSession = (options) => {
-      const number = create.call(context, options);
+    const { create } = context.sessions;
+    context.sessions.create = (options) => {
+      const number = create.call(context.sessions, options);
       this.#sessions.push(number);
       return number;
     };

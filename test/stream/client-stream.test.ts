@@ -44,7 +44,7 @@ const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 function setUp({ inflightMax = 4, streamsMax = 2, slots = 64 } = {}): void {
   native = new FakeNative({ slots });
   const context = new FabricContext('sim', native);
-  const session = context.createSession({
+  const session = context.sessions.create({
     role: 'client',
     inflightMax,
     messageMaxBytes: 1e6,
@@ -77,7 +77,7 @@ function setUp({ inflightMax = 4, streamsMax = 2, slots = 64 } = {}): void {
     onStreamUnopened: () => void --opened,
     onStreamAnswer: () => undefined,
     onStreamDone: () => void ++done,
-    onSessionLost: () => undefined,
+    lost: () => undefined,
     onTurnedAway: () => undefined,
   });
   owner.parts = streams;

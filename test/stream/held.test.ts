@@ -117,7 +117,7 @@ test('what streams hold beside the arena has a bound, and comes back', () => {
   let arenaLeasedBytes = 0;
   const memory = new StreamMemory({
     native: { stats: () => ({ ...stats(), arenaLeasedBytes }) } as never,
-    loops: false,
+    sessions: { loops: false },
   });
   const size = arenaBytes / 8;
   arenaLeasedBytes = arenaBytes;

@@ -359,7 +359,7 @@ describe('messages of a part that arrives', () => {
   ] as const)('%s', (_, count, flags, message, expected) => {
     const native = new FakeNative();
     const context = new FabricContext('sim', native);
-    const session = context.createSession({
+    const session = context.sessions.create({
       role: 'server',
       inflightMax: 1,
       messageMaxBytes: 1e6,

@@ -61,7 +61,7 @@ export class StreamBed {
     const context = new FabricContext('sim', this.native);
     const handlers = new HandlerTable();
     handlers.add(StreamsDefinition, streamHandlers(this.log));
-    const number = context.createSession({
+    const number = context.sessions.create({
       role: 'server',
       inflightMax: 8,
       messageMaxBytes: 1e6,

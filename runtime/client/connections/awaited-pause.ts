@@ -4,7 +4,7 @@
  * one more attempt shortly before its deadline. The server is asked at most four times a second, and a server
  * that has said when to come again is asked then. Used by endpoints.
  */
-import { attemptGapMs, awaitedPauseMs, lastAttemptMs } from '../../limits.ts';
+import { attemptGapMs, awaitedPauseMs, lastAttemptMs } from './limits.ts';
 
 /** When the calls that wait end, ms on the clock of `clockMs()`. Infinity for those without a deadline. */
 export type Deadlines = Iterable<number>;

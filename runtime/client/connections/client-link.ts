@@ -37,8 +37,6 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
   readonly #waiting: { readonly size: number };
   #streams: ClientStreams | undefined;
   #draining = false;
-  /** It has begun to end. */
-  #lost = false;
   #down = false;
   #pongTimer: NodeJS.Timeout | undefined;
   /** What the server has said of the end. */
@@ -60,12 +58,12 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
     this.session.tally.strikesMax = strikesMax;
     link.onEnd = (reason) => {
       if (this.#down) return;
-      this.onSessionLost();
-      connection.context.closeSession(connection.target.session, reason);
+      this.lost();
+      connection.context.sessions.close(connection.target.session, reason);
       this.#heard();
     };
     link.deliver((frame) => this.#onFrame(frame));
-    if (link.ended !== undefined) connection.context.closeSession(connection.target.session, link.ended);
+    if (link.ended !== undefined) connection.context.sessions.close(connection.target.session, link.ended);
   }
 
   /** Made when the first stream comes, as most sessions have none. */
@@ -152,15 +150,12 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
     if (this.#draining && this.session.inFlight === 0) this.close('drained');
   }
 
-  /**
-   * The end of the connection, whichever part of it is noticed first. It takes no more calls before anybody
-   * is told.
-   */
+  /** The end of the connection, whichever part of it is noticed first. */
+  lost(): void {
+    this.session.lost();
+  }
+
   onSessionLost(): void {
-    const { target } = this.connection;
-    if (this.#lost) return;
-    this.#lost = true;
-    target.gone = true;
     this.#owner.onRetired(this);
   }
 

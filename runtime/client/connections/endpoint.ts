@@ -14,12 +14,13 @@ import { RpcError } from '../../core/errors/rpc-error.ts';
 import { Status } from '../../core/errors/status.ts';
 import { inRoot } from '../../core/scopes.ts';
 import type { FabricName } from '../../fabrics.ts';
-import { backoffAnyFromMs, closeTimeoutMs, ejectionMaxMs, verifyTimeoutMs } from '../../limits.ts';
+import { closeTimeoutMs } from '../../limits.ts';
 import type { CallQueue } from '../queue/call-queue.ts';
 import { awaitedPause, type Deadlines } from './awaited-pause.ts';
 import { Backoff } from './backoff.ts';
 import { ClientLink, type ClientLinkOwner } from './client-link.ts';
 import { FabricUpgrade } from './fabric-upgrade.ts';
+import { backoffAnyFromMs, ejectionMaxMs, verifyTimeoutMs } from './limits.ts';
 import type { OutlierDetection, Tally, Watched } from './outliers.ts';
 import type { Turns } from './turns.ts';
 

@@ -6,7 +6,7 @@
 
 import { clockMs } from '../../clock.ts';
 import { inRoot } from '../../core/scopes.ts';
-import { keepAliveCheckMs } from '../../limits.ts';
+import { keepAliveCheckMs } from './limits.ts';
 
 export class KeepAlive {
   readonly #busy: () => boolean;

@@ -4,7 +4,7 @@
  * while calls are made.
  */
 import { inRoot } from '../../core/scopes.ts';
-import { outlierHostsMin, outlierStdevs } from '../../limits.ts';
+import { outlierHostsMin, outlierStdevs } from './limits.ts';
 
 /** What an address has answered since the last look. */
 export interface Tally {

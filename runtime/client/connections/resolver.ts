@@ -5,7 +5,7 @@
 import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
 import { formatAddress, parseAddress } from '../../control/socket/address.ts';
-import { addressesMax } from '../../limits.ts';
+import { addressesMax } from './limits.ts';
 
 /** Tells a channel which addresses serve it now. */
 export interface Resolver {

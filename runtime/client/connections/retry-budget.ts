@@ -3,7 +3,7 @@
  * When most calls fail, making them again would only add load. One per channel; only calls that may be
  * repeated count.
  */
-import { retryTokenPerSuccess, retryTokens } from '../../limits.ts';
+import { retryTokenPerSuccess, retryTokens } from './limits.ts';
 
 export class RetryBudget {
   #tokens = retryTokens;

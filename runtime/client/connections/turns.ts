@@ -5,7 +5,7 @@
  * away that keep others waiting (control/handshake/places.ts), and each begins anew. Each address has turns
  * of its own: one that does not answer keeps nobody from another. Used by endpoints, on their JS thread.
  */
-import { connectingMax } from '../../limits.ts';
+import { connectingMax } from './limits.ts';
 
 class Queue {
   /** Attempts that have their turn. */

@@ -134,7 +134,7 @@ export class ShortCalls {
 
   #onLate(call: ShortCall): void {
     const passed = call.deadlineMs !== 0 && call.deadlineMs <= deadlines.now;
-    const why = call.context.whyShort(call.bytes);
+    const why = call.context.shortage.why(call.bytes);
     this.fail(call, failure(passed ? Reason.deadline : Reason.noMemory, call.method.path, 'no', why));
   }
 }

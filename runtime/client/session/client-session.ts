@@ -4,10 +4,11 @@
  * FAILED event empties it. Owned by a channel, on its JS thread.
  */
 
-import type { FabricContext, SessionOwner } from '../../boundary/fabric-context.ts';
+import type { FabricContext } from '../../boundary/fabric-context.ts';
 import { Incoming } from '../../boundary/incoming/incoming.ts';
 import { noSlot } from '../../boundary/outgoing/outgoing.ts';
 import { Submission, type Target } from '../../boundary/outgoing/submission.ts';
+import type { SessionOwner } from '../../boundary/sessions.ts';
 import { timeLeftUs } from '../../boundary/time/deadlines.ts';
 import { failCall, type Resolve, refuseCall, refuseRequest, unheard } from '../../core/errors/failing.ts';
 import {
@@ -45,7 +46,6 @@ export class ClientSession implements SessionOwner, CallPlace {
   parts: PartEvents | undefined;
   readonly tally: AnswerTally;
 
-  #lost = false;
   readonly #lastWords: LastWords;
   readonly #context: FabricContext;
   readonly #queue: CallQueue;
@@ -78,7 +78,7 @@ export class ClientSession implements SessionOwner, CallPlace {
     this.#incoming = new Incoming(context, target.session, context.answerMemory);
     this.#callsMax = inflightMax;
     this.#deadlines = new CallDeadlines(this.#rows, (row) => this.#giveUp(row, Reason.deadline));
-    context.attach(this);
+    context.sessions.attach(this);
   }
 
   get full(): boolean {
@@ -103,10 +103,10 @@ export class ClientSession implements SessionOwner, CallPlace {
     if (row === undefined) return false;
     const { call } = row;
     if (method.expectedResponseBytes !== 0)
-      this.#context.expectResponse(method.id, method.expectedResponseBytes);
+      this.#context.leases.expectResponse(method.id, method.expectedResponseBytes);
     let result: number;
     try {
-      const sink = extras?.into === undefined ? 0 : this.#context.blockOf(extras.into, method.path);
+      const sink = extras?.into === undefined ? 0 : this.#context.leases.blockOf(extras.into, method.path);
       const submission = this.#submission;
       submission.call = call;
       // As 32 bits with a sign: V8 keeps no other number in a property without memory of its own.
@@ -126,7 +126,7 @@ export class ClientSession implements SessionOwner, CallPlace {
       this.#releaseCallSlot(row, result);
       if (result === noSlot) return false;
       if (result === -Reason.sessionLost) {
-        this.#lose();
+        this.lost();
         return false;
       }
       const unsent = { method, request, deadlineMs, extras, resolve };
@@ -218,7 +218,7 @@ export class ClientSession implements SessionOwner, CallPlace {
     const held = this.#events[at + Ev.held]!;
     if (reason === Reason.sessionLost) {
       // Before anything that runs code of the application, which may begin a call.
-      this.#lose();
+      this.lost();
       if (this.#lastWords.defer(() => this.#failed(call, reason, processed, held))) return;
     }
     this.#failed(call, reason, processed, held);
@@ -267,8 +267,13 @@ export class ClientSession implements SessionOwner, CallPlace {
     }
   }
 
+  lost(): void {
+    if (this.target.gone === true) return;
+    this.target.gone = true;
+    this.#listener.onSessionLost();
+  }
+
   onDown(reason: string): void {
-    this.#lose();
     this.#lastWords.own = reason;
     const { batch } = this.#context;
     if (!this.#lastWords.defer(() => this.#ended(batch))) this.#ended(batch);
@@ -300,14 +305,6 @@ export class ClientSession implements SessionOwner, CallPlace {
   }
 
   onCancelled(): void {}
-
-  /** It takes no more calls. Comes first, since a listener of the end may begin one. Idempotent. */
-  #lose(): void {
-    if (this.#lost) return;
-    this.#lost = true;
-    this.target.gone = true;
-    this.#listener.onSessionLost();
-  }
 
   /** Undefined: each call slot has a call. */
   #takeRow(): CallRow | undefined {
@@ -366,7 +363,7 @@ export class ClientSession implements SessionOwner, CallPlace {
 
   /** Of a call that was given up, before its row is emptied. */
   #whyShort({ givenUp, awaitedBytes }: CallRow): string {
-    return givenUp && awaitedBytes !== 0 ? this.#context.whyShort(awaitedBytes) : '';
+    return givenUp && awaitedBytes !== 0 ? this.#context.shortage.why(awaitedBytes) : '';
   }
 
   #tell(at: number, extras: CallExtras): void {

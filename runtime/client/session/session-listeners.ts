@@ -7,8 +7,8 @@
 export interface ClientSessionListener {
   onCallDone(): void;
   /**
-   * The session is broken: it takes no more calls. Comes before any caller is told, since callers may begin
-   * another call at once. `onSessionDown` follows. May come more than once.
+   * The session is broken: it takes no more calls. Comes once, and before any caller is told, since callers
+   * may begin another call at once. `onSessionDown` follows.
    */
   onSessionLost(): void;
   onSessionDown(reason: string): void;

@@ -31,7 +31,8 @@ export interface ClientStreamsListener {
   onStreamAnswer(status: number): void;
   /** A stream has left: another may come, and send slots may be free. */
   onStreamDone(): void;
-  onSessionLost(): void;
+  /** As SessionOwner has it. */
+  lost(): void;
   /** The server takes no more calls on this session. */
   onTurnedAway(): void;
 }
@@ -151,7 +152,8 @@ export class ClientStreams implements PartEvents {
     // Taken before the message is encoded: a getter of that may open a stream itself.
     const call = this.#freeOpens.pop()!;
     const { id, expectedResponseBytes } = stream.method;
-    if (expectedResponseBytes !== 0) this.context.expectResponse(pullMethod(id), expectedResponseBytes);
+    if (expectedResponseBytes !== 0)
+      this.context.leases.expectResponse(pullMethod(id), expectedResponseBytes);
     const row = call - this.#base;
     const { outgoing } = this.context;
     let result = -1;
@@ -174,7 +176,7 @@ export class ClientStreams implements PartEvents {
       }
     }
     if (result === -Reason.sessionLost) {
-      this.#listener.onSessionLost();
+      this.#listener.lost();
       return notNow;
     }
     if (result < 0) return result;

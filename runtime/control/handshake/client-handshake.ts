@@ -198,7 +198,7 @@ export class ClientHandshake {
     const link = this.#link;
     const { context, target } = prepared;
     const { fabric } = context;
-    const client = context.clientAddress(target.session);
+    const client = context.sessions.addressOf(target.session);
     const proof = attempt?.attach(client);
     ++this.#attaches;
     link.send({ type: 'attach', fabric, address: client, ...(proof !== undefined && { proof }) });
@@ -209,7 +209,9 @@ export class ClientHandshake {
     const words = attempt?.firstWords('client', client, answer.address);
     link.awaits = `the control connection was made, but none for data (${fabric})`;
     const { through } = this.#side;
-    const why = await link.whileOpen(context.connect(target.session, answer.address, through, words));
+    const why = await link.whileOpen(
+      context.sessions.connect(target.session, answer.address, through, words),
+    );
     link.awaits = undefined;
     if (why === '') return '';
     // The server may have refused meanwhile, and its queue pair have gone with that: what it has said is read

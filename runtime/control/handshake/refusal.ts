@@ -1,4 +1,5 @@
 /** The frame by which a server turns a client away. */
+
 import { pushback } from '../../core/errors/pushback.ts';
 import type { RpcError } from '../../core/errors/rpc-error.ts';
 import { backoffMaxMs } from '../../limits.ts';

@@ -241,7 +241,11 @@ export class ServerHandshake {
     }
     const { context, target } = prepared;
     const server = context.native.sessionAddress(target.session);
-    const why = context.accept(target.session, client, attempt?.firstWords('server', client, server));
+    const why = context.sessions.accept(
+      target.session,
+      client,
+      attempt?.firstWords('server', client, server),
+    );
     if (why !== '') {
       discardSession(prepared, why);
       this.#skip(fabric, why, notReached(fabric));
@@ -255,7 +259,7 @@ export class ServerHandshake {
       throw error;
     }
     this.#state = 'trying';
-    context.onceUp(target.session, () => this.#link.progressed());
+    context.sessions.onceUp(target.session, () => this.#link.progressed());
     const own = attempt?.attached(client, server);
     this.#link.send({ type: 'attached', address: server, ...(own !== undefined && { proof: own }) });
     return prepared;
@@ -266,14 +270,14 @@ export class ServerHandshake {
     const { fabric } = context;
     const frame = await this.#link.receive(attachedRoundTrips);
     if (frame.type === 'ready') {
-      if (!context.has(session)) throw new Error(`${fabric}: the connection was lost at once`);
+      if (!context.sessions.has(session)) throw new Error(`${fabric}: the connection was lost at once`);
       return true;
     }
     // The session goes down with its client.
     if (frame.type === 'bye') throw new Error(frame.reason);
     const reason =
       frame.type === 'unreachable' ? frame.reason : `the client sent ${frame.type} instead of ready`;
-    context.closeSession(session, reason);
+    context.sessions.close(session, reason);
     if (frame.type !== 'unreachable') throw new Error(reason);
     this.#reasons.failed(fabric, reason);
     this.#told.failed(fabric, reason);

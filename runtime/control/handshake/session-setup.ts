@@ -11,8 +11,9 @@ import {
   slotBytesOf,
   slotBytesOn,
 } from '../../boundary/contexts.ts';
-import type { FabricContext, Through } from '../../boundary/fabric-context.ts';
+import type { FabricContext } from '../../boundary/fabric-context.ts';
 import type { Target } from '../../boundary/outgoing/submission.ts';
+import type { Through } from '../../boundary/sessions.ts';
 import { type FabricName, fabrics } from '../../fabrics.ts';
 import { newBufferBytes, slotsPerStream } from '../../limits.ts';
 import type { NativeContext, SessionOptions, VerbsOptions } from '../../native/native.ts';
@@ -131,7 +132,7 @@ export function prepareSession(
   const context = isAlone(side, fabric) ? acquireOwnContext(choice, callSlots) : acquireContext(choice);
   try {
     const arenaBytesMax = side.arenaBytesMax?.();
-    const session = context.createSession({
+    const session = context.sessions.create({
       role: side.role,
       inflightMax,
       callSlots,
@@ -166,6 +167,6 @@ export function prepareSession(
 
 /** Undoes `prepareSession` for a session that nobody has been attached to. */
 export function discardSession({ context, target }: Prepared, reason: string): void {
-  context.discard(target.session, reason);
+  context.sessions.discard(target.session, reason);
   releaseContext(context);
 }

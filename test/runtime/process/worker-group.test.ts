@@ -18,7 +18,8 @@ import {
 import { listenInWorker, serveWorkers, type WorkerGroup, type WorkersOptions } from 'rdma-rpc/workers';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { replaceClock } from '../../../runtime/clock.ts';
-import { handshakes, workerStartTimeoutMs } from '../../../runtime/limits.ts';
+import { handshakes } from '../../../runtime/limits.ts';
+import { workerStartTimeoutMs } from '../../../runtime/workers/limits.ts';
 import { caught, until } from '../../outcomes.ts';
 import { Authority } from '../../security/certificates.ts';
 import { EchoDefinition } from '../gen/echo.rdma.ts';

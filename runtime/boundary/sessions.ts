@@ -1,0 +1,174 @@
+/**
+ * The sessions of one context: made, connected by the fabric, and known by their numbers to the dispatch of
+ * events. Owned by a FabricContext, on its JS thread.
+ */
+import { RpcError } from '../core/errors/rpc-error.ts';
+import { Status } from '../core/errors/status.ts';
+import { fabrics } from '../fabrics.ts';
+import { sessionPlaces } from '../limits.ts';
+import type { NativeContext, NativeOptions, SessionOptions } from '../native/native.ts';
+import type { Outgoing } from './outgoing/outgoing.ts';
+import type { Target } from './outgoing/submission.ts';
+import { UnownedSessions } from './unowned-sessions.ts';
+
+/** A client or server session. `at` is where the event's words start. None of these may throw. */
+export interface SessionOwner {
+  readonly target: Target;
+  onRequest(at: number): void;
+  onSettled(at: number): void;
+  onFailed(at: number): void;
+  onCancelled(at: number): void;
+  onPartWaits(at: number): void;
+  onReleased(at: number): void;
+  /**
+   * The session takes nothing any more: sets `target.gone` before it tells anybody, since whoever hears of
+   * the end may begin a call at once, which no event would end. Whoever notices the end first calls it; the
+   * second time it does nothing.
+   */
+  lost(): void;
+  /** The last event, behind `lost()`. The session's number is free from now on. */
+  onDown(reason: string): void;
+}
+
+/** Where the server listens, as this host reaches it. */
+export type Through = { readonly host: string; readonly port: number } | { readonly path: string };
+
+const addressText = (address: Uint8Array): string => Buffer.from(address).toString('latin1');
+
+export class Sessions {
+  /** Sessions that have an owner. */
+  size = 0;
+
+  readonly #fabric: NativeOptions['fabric'];
+  readonly #native: NativeContext;
+  readonly #outgoing: Pick<Outgoing, 'flush'>;
+  /** By the low bits of their numbers, which are unique among the sessions alive. */
+  readonly #owners: (SessionOwner | undefined)[] = [];
+  readonly #unowned = new UnownedSessions();
+  /** Addresses of sessions of clients that are not connected yet, as texts. */
+  readonly #dialling = new Map<number, string>();
+  /**
+   * Sessions of servers whose client is in this context, too, where what a client sends is copied to the
+   * arena.
+   */
+  readonly #loops = new Set<number>();
+
+  constructor(fabric: NativeOptions['fabric'], native: NativeContext, outgoing: Pick<Outgoing, 'flush'>) {
+    this.#fabric = fabric;
+    this.#native = native;
+    this.#outgoing = outgoing;
+  }
+
+  /** Sessions without an owner that are looked after, for tests that count. */
+  get unowned(): number {
+    return this.#unowned.size;
+  }
+
+  /** Throws an RpcError that says which limit was hit. The session's events go to `attach`ed owner. */
+  create(options: SessionOptions): number {
+    try {
+      return this.#native.createSession(options);
+    } catch (cause) {
+      throw RpcError.from(cause, Status.RESOURCE_EXHAUSTED);
+    }
+  }
+
+  /**
+   * Both ends of a session share this arena, and a message on its way is in it twice: what its sender has
+   * copied, and what its receiver has fetched.
+   */
+  get loops(): boolean {
+    return this.#loops.size !== 0;
+  }
+
+  /** The address of a client's session, for its server. */
+  addressOf(session: number): Uint8Array {
+    const address = this.#native.sessionAddress(session);
+    if (this.#native.capabilities.copiesLate) this.#dialling.set(session, addressText(address));
+    return address;
+  }
+
+  /** A server's session with the client of that address. Returns '' or why they cannot be connected. */
+  accept(session: number, peerAddress: Uint8Array, words?: Uint8Array): string {
+    const why = this.#native.connectSession(session, peerAddress, undefined, undefined, words);
+    if (why === '' && this.#dialling.size !== 0) {
+      const text = addressText(peerAddress);
+      for (const each of this.#dialling.values()) if (each === text) this.#loops.add(session);
+    }
+    return why;
+  }
+
+  /**
+   * Resolves with '' when the session's queue pair is connected to the peer's, or with why it cannot be; the
+   * fabric has a time limit for it. `through`: for fabrics that dial by themselves; `words`: as native code
+   * takes them.
+   */
+  connect(session: number, peerAddress: Uint8Array, through?: Through, words?: Uint8Array): Promise<string> {
+    this.#dialling.delete(session);
+    const to = fabrics[this.#fabric].dials === 'nothing' ? undefined : through;
+    const [host, port] = to === undefined ? [] : 'path' in to ? [to.path] : [to.host, to.port];
+    const why = this.#native.connectSession(session, peerAddress, host, port, words);
+    if (why !== '') return Promise.resolve(why);
+    return this.#unowned.connected(session);
+  }
+
+  /**
+   * Calls `listener` when the queue pair of a server's session is connected to its client's, if it ever is.
+   */
+  onceUp(session: number, listener: () => void): void {
+    this.#unowned.onceUp(session, listener);
+  }
+
+  attach(owner: SessionOwner): void {
+    const { session } = owner.target;
+    this.#owners[session & sessionPlaces] = owner;
+    ++this.size;
+    const lost = this.#unowned.take(session);
+    if (lost !== undefined) setImmediate(() => this.down(session, lost));
+  }
+
+  /** Ends a session that will get no owner. */
+  discard(session: number, reason: string): void {
+    this.#dialling.delete(session);
+    this.#loops.delete(session);
+    this.#unowned.take(session);
+    this.#native.closeSession(session, reason);
+  }
+
+  /** The session has an owner and is not down. */
+  has(session: number): boolean {
+    return this.ownerOf(session) !== undefined;
+  }
+
+  /** Undefined when the session has none, or when its number is another's by now. */
+  ownerOf(session: number): SessionOwner | undefined {
+    const owner = this.#owners[session & sessionPlaces];
+    return owner !== undefined && owner.target.session === session ? owner : undefined;
+  }
+
+  /**
+   * Ends a session. Its calls fail, then `onDown` follows. What is staged is flushed first, so that native
+   * code knows every call.
+   */
+  close(session: number, reason: string): void {
+    this.#outgoing.flush();
+    this.#native.closeSession(session, reason);
+  }
+
+  /** The queue pair of a session is connected. */
+  up(session: number): void {
+    this.#unowned.up(session);
+  }
+
+  /** The session has ended. */
+  down(session: number, reason: string): void {
+    this.#loops.delete(session);
+    this.#unowned.down(session, reason);
+    const owner = this.ownerOf(session);
+    if (owner === undefined) return;
+    this.#owners[session & sessionPlaces] = undefined;
+    --this.size;
+    owner.lost();
+    owner.onDown(reason);
+  }
+}

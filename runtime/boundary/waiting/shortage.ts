@@ -1,0 +1,42 @@
+/**
+ * What the arena of one context has too little of, in words: for the errors of calls that have waited in
+ * vain, and for one warning. Owned by a FabricContext, on its JS thread.
+ */
+import { processWarning } from '../../core/warnings.ts';
+import type { NativeContext } from '../../native/native.ts';
+
+export class Shortage {
+  readonly #native: NativeContext;
+  #warned = false;
+
+  constructor(native: NativeContext) {
+    this.#native = native;
+  }
+
+  /**
+   * What a call waits for that has found no room for so many bytes in the arena, and what to do. 0: for a
+   * registration.
+   */
+  why(bytes: number): string {
+    if (bytes === 0) return 'it waited for a large buffer to be registered with the device';
+    this.warn();
+    const { arenaLeasedBlocks, arenaLeasedBytes } = this.#native.stats();
+    return (
+      `it waited for ${bytes} bytes of the arena, of whose ${this.#native.arenaBytes} bytes (arenaBytes) ${arenaLeasedBlocks} leases and ` +
+      `messages on their way hold ${arenaLeasedBytes}; give large messages back with leaseOf(message)?.release() and leases of ` +
+      'allocBuffer() with release(), or raise arenaBytes in configure()'
+    );
+  }
+
+  /** Once: an application that keeps messages may not know that it does. */
+  warn(): void {
+    if (this.#warned) return;
+    this.#warned = true;
+    const { arenaLeasedBlocks, arenaLeasedBytes } = this.#native.stats();
+    processWarning(
+      `calls wait for memory: ${arenaLeasedBlocks} leases and messages on their way hold ${arenaLeasedBytes} of the ` +
+        `${this.#native.arenaBytes} bytes of this thread's arena (arenaBytes). Large messages hold their memory until leaseOf(message)?.release() ` +
+        'or until they are collected; release() them earlier, or raise arenaBytes in configure(). This is said once.',
+    );
+  }
+}
