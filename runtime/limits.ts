@@ -71,6 +71,11 @@ export const backoffMaxMs = { default: 10_000, min: 1, max: 600_000 } as const;
  */
 export const handshakeTimeoutMs = { default: 5_000, min: 1, max: 600_000 } as const;
 /**
+ * Connections that the system keeps until this side accepts them (listen(2)); it takes no more than
+ * net.core.somaxconn. Past it a client's attempt takes one to several seconds, as its system asks again.
+ */
+export const listenBacklog = 1_024;
+/**
  * Sockets that have said nothing yet, and as many handshakes that are being made. More of those wait for
  * their turn; more of the others push out the oldest.
  */
@@ -81,7 +86,18 @@ export const handshakes = { default: 128, min: 1, max: 65_536 } as const;
 export const handshakeGraceMs = 250;
 /** The same for its next words, once it is being served: its process may have a crowd of its own. */
 export const handshakeStallMs = 500;
-/** So many times `handshakesMax` may be silent within that time, and may wait for their turn. */
+/** A handshake whose peer has been silent for that long leaves its place to one that waits, and goes on. */
+export const handshakeYieldMs = 250;
+/**
+ * How long an address of which a handshake came to nothing is served behind others, and how many such
+ * addresses a server remembers.
+ */
+export const suspectMs = 60_000;
+export const suspectsMax = 32_768;
+/**
+ * So many times `handshakesMax` may be silent within that time, may wait for their turn, and may go on
+ * without a place.
+ */
 export const handshakesCrowd = 8;
 /**
  * How long calls of a session that is lost wait for the server to say why, when it is not gone itself: its

@@ -248,7 +248,7 @@ export class ClientChannel
     if (this.#connections.current !== undefined) {
       this.#readyWaiters.resolveAll();
       this.queue.onConnected();
-    } else if (state === 'failing') {
+    } else if (this.failing) {
       const { lastError } = this.#connections;
       this.#readyWaiters.rejectUnlessWaitForReady(lastError ?? unavailable(`${this.address}: not connected`));
       this.queue.onUnconnected();
@@ -260,7 +260,7 @@ export class ClientChannel
   }
 
   get failing(): boolean {
-    return this.#state === 'failing';
+    return this.#state === 'failing' && !this.#connections.comesAgain;
   }
 
   /** A call or a stream begins. */

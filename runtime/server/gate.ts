@@ -51,8 +51,7 @@ export class Gate {
       return undefined;
     }
     // Looked at before the application is asked for nothing.
-    const full = this.#peers.full(peerAddress(link.duplex));
-    if (full !== undefined) throw full;
+    this.#checkRoom(peerAddress(link.duplex));
     const authenticate = this.#authenticate;
     const asked = inRoot(() => authenticated(authenticate, peer, hello));
     return this.#handshakes.whileAsked(link, asked).then((known) => {
@@ -66,9 +65,23 @@ export class Gate {
     this.#allowed.check(arrival.peer);
     // Whether the queue pair is bound is known when both sides have proved theirs.
     if (this.#required === 'peer') checkLevel('server', this.#required, arrival.peer.security);
-    const full = this.#peers.enter(peerAddress(duplex), duplex);
+    const address = peerAddress(duplex);
+    this.#checkRoom(address);
+    const full = this.#peers.enter(address, duplex);
     if (full !== undefined) throw full;
     arrival.account = this.#accounts?.enter(arrival.peer, duplex);
     this.#handshakes.admit(link);
+  }
+
+  /** Throws when its address has no room for another one, and none that a silent client keeps. */
+  #checkRoom(address: string): void {
+    const full = this.#peers.full(address);
+    if (full === undefined) return;
+    const peers = this.#peers;
+    const silent = this.#handshakes.sendAwaySilent(
+      (link, from) => from === address && peers.has(address, link.duplex),
+    );
+    if (silent === undefined) throw full;
+    peers.leave(address, silent.duplex);
   }
 }

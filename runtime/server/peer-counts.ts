@@ -5,7 +5,7 @@ import { Status } from '../core/errors/status.ts';
 
 export class PeerCounts {
   readonly #max: number;
-  readonly #counts = new Map<string, number>();
+  readonly #byAddress = new Map<string, Set<Duplex>>();
 
   constructor(max: number) {
     this.#max = max;
@@ -21,14 +21,16 @@ export class PeerCounts {
     if (duplex.closed) return new RpcError(Status.UNAVAILABLE, 'the connection was closed');
     const full = this.full(address);
     if (full !== undefined) return full;
-    this.#counts.set(address, (this.#counts.get(address) ?? 0) + 1);
-    duplex.once('close', () => this.#leave(address));
+    const known = this.#byAddress.get(address);
+    if (known === undefined) this.#byAddress.set(address, new Set([duplex]));
+    else known.add(duplex);
+    duplex.once('close', () => this.leave(address, duplex));
     return undefined;
   }
 
   /** Why there is no room for another one. */
   full(address: string): RpcError | undefined {
-    const count = this.#counts.get(address) ?? 0;
+    const count = this.#byAddress.get(address)?.size ?? 0;
     if (count < this.#max) return undefined;
     const text = `${address} has ${count} connections already (option sessionsPerPeerMax of the server)`;
     return new RpcError(Status.RESOURCE_EXHAUSTED, text);
@@ -36,12 +38,17 @@ export class PeerCounts {
 
   /** Addresses with connections. */
   get size(): number {
-    return this.#counts.size;
+    return this.#byAddress.size;
   }
 
-  #leave(address: string): void {
-    const left = this.#counts.get(address)! - 1;
-    if (left === 0) this.#counts.delete(address);
-    else this.#counts.set(address, left);
+  /** The connection is counted. */
+  has(address: string, duplex: Duplex): boolean {
+    return this.#byAddress.get(address)?.has(duplex) ?? false;
+  }
+
+  /** It is closed, or about to be. */
+  leave(address: string, duplex: Duplex): void {
+    const known = this.#byAddress.get(address);
+    if (known?.delete(duplex) === true && known.size === 0) this.#byAddress.delete(address);
   }
 }

@@ -66,6 +66,8 @@ export class RpcServer implements Server, ServerSessionListener {
   readonly #sessions = new Map<ServerSession, ServerConnection>();
   /** Of each link: one that its client could not reach may still be on its way out. */
   readonly #newest = new WeakMap<Link, ServerConnection>();
+  /** Of handshakes that have come to nothing: they are on their way out, and take no place of another. */
+  readonly #vain = new Set<ServerSession>();
   /** Kept open for the sessions to come. */
   readonly #contexts: FabricContext[] = [];
   /** The device of one of them was removed. */
@@ -177,6 +179,7 @@ export class RpcServer implements Server, ServerSessionListener {
 
   /** Takes a sideband connection; `address`: where it comes from, for people. */
   accept(duplex: Duplex, address: string): void {
+    const from = peerAddress(duplex);
     const link: Link = new Link(
       duplex,
       handoffOf(duplex, this.#tls, () => this.#handshakes.enter(link)),
@@ -188,13 +191,11 @@ export class RpcServer implements Server, ServerSessionListener {
       link.close(error.rawMessage, refusalOf(error));
       return;
     }
-    const from = peerAddress(duplex);
-    const full = this.#full();
     const limited = this.#log;
     const log: Log | undefined = limited && ((line) => limited.write(line, from));
     this.#handshakes.begin(link, from);
     const side = { ...this.#side(ownAddress(duplex), log), arenaBytesMax: () => arrival.arenaBytesMax };
-    this.#shakeHands(link, arrival, side, full)
+    this.#shakeHands(link, arrival, side)
       .then(
         () => arrival.accepted(),
         (error: unknown) => {
@@ -246,6 +247,7 @@ export class RpcServer implements Server, ServerSessionListener {
     const connection = this.#sessions.get(session);
     if (connection === undefined) return;
     this.#sessions.delete(session);
+    this.#vain.delete(session);
     connection.ended(reason);
     releaseContext(connection.prepared.context);
     if (this.#sessions.size === 0) this.#onLastSession?.();
@@ -285,17 +287,19 @@ export class RpcServer implements Server, ServerSessionListener {
     this.#releaseAll(kept);
   }
 
-  #full(): RpcError | undefined {
+  /** Throws when there is no room for another session, and none that a silent client keeps. */
+  #checkRoom(): void {
     const { sessionsMax } = this.#options;
-    if (this.#sessions.size < sessionsMax) return undefined;
+    if (this.#sessions.size - this.#vain.size < sessionsMax) return;
+    const isTrying = (link: Link): boolean => this.#connectionOf(link) !== undefined;
+    if (this.#handshakes.sendAwaySilent(isTrying) !== undefined) return;
     const text = `there are ${sessionsMax} sessions already (option sessionsMax of the server)`;
-    return new RpcError(Status.RESOURCE_EXHAUSTED, text);
+    throw new RpcError(Status.RESOURCE_EXHAUSTED, text);
   }
 
   #attach(link: Link, prepared: Prepared, arrival: Arrival): void {
     // Others may have come in while this one was shaking hands.
-    const full = this.#full();
-    if (full !== undefined) throw full;
+    this.#checkRoom();
     const { context, target } = prepared;
     const session = new ServerSession(context, target, arrival, this.#handlers, this.#load, this);
     session.leasesEnd = this.#options.requestMemory === 'call';
@@ -311,7 +315,10 @@ export class RpcServer implements Server, ServerSessionListener {
     link.onEnd = (reason) => {
       if (!this.#sessions.has(session)) return;
       // The client has been told that nothing of it was run: so it stays, whatever comes now.
-      if (!connection.ready && !connection.used) session.turnAway(reason, 0);
+      if (!connection.ready && !connection.used) {
+        session.turnAway(reason, 0);
+        this.#vain.add(session);
+      }
       context.sessions.close(target.session, reason);
     };
   }
@@ -329,18 +336,9 @@ export class RpcServer implements Server, ServerSessionListener {
     return address === undefined ? { role: 'server', ...side } : { role: 'server', ...side, address };
   }
 
-  async #shakeHands(
-    link: Link,
-    arrival: Arrival,
-    side: LocalSide,
-    full: RpcError | undefined,
-  ): Promise<void> {
-    if (full !== undefined) {
-      // Its first words: one that belongs to a session is none more.
-      await link.receive();
-      throw full;
-    }
+  async #shakeHands(link: Link, arrival: Arrival, side: LocalSide): Promise<void> {
     const admit = (hello: Hello): Promise<void> | undefined => {
+      this.#checkRoom();
       const gate = (): Promise<void> | undefined => this.#gate.admit(arrival, link, hello);
       const turn = this.#handshakes.enter(link);
       return turn === undefined ? gate() : turn.then(gate);
@@ -348,6 +346,7 @@ export class RpcServer implements Server, ServerSessionListener {
     const attach = (prepared: Prepared): void => this.#attach(link, prepared, arrival);
     const isOnly = (): boolean => this.#handshakes.size === 1;
     await new ServerHandshake(link, side, { admit, attach, isOnly }).run(arrival.address);
+    this.#handshakes.succeed(link);
     const connection = this.#connectionOf(link);
     connection?.begin(this.#options);
     link.deliver((frame) => {

@@ -1,5 +1,13 @@
 /** How many a server admits, and what both sides agree on of their limits. */
-import { type Channel, createChannel, createServer, RpcError, type ServerOptions, Status } from 'rdma-rpc';
+import {
+  type Channel,
+  createChannel,
+  createClient,
+  createServer,
+  RpcError,
+  type ServerOptions,
+  Status,
+} from 'rdma-rpc';
 import { afterEach, expect, test } from 'vitest';
 import { RpcServer } from '../../runtime/server/server.ts';
 import { comes, until } from '../outcomes.ts';
@@ -77,6 +85,48 @@ test('a refusal says when to come again, and the client keeps to it', async () =
   await ready;
   // (Timers of Node may be a millisecond early.)
   expect(performance.now() - begun).toBeGreaterThan(110);
+});
+
+/** A server that tells the first `times` clients to come again in `ms`. */
+async function busy(times: number, ms: number): Promise<string> {
+  let asked = 0;
+  const authenticate = (): string => {
+    if (asked++ >= times) return 'known';
+    throw new RpcError(Status.RESOURCE_EXHAUSTED, 'full', { trailer: { 'retry-pushback-ms': String(ms) } });
+  };
+  server = createServer({ authenticate, log: () => undefined }) as RpcServer;
+  server.add(EchoDefinition, { echo: (request) => request });
+  return server.listen('127.0.0.1:0');
+}
+
+test('a call that waits for no server waits for one that says when to come again, within the time of an attempt', async () => {
+  channel = createChannel(await busy(3, 20), { backoffMs: 1 });
+  const states: string[] = [];
+  channel.on('state', (state) => states.push(state));
+  const client = createClient(EchoDefinition, channel);
+  const first = client.echo({ number: 1 });
+  await until(() => states.includes('failing'));
+  // One that comes in the middle of a pause waits, too, and so does `ready()`.
+  const answers = await Promise.all([first, client.echo({ number: 2 }), channel.ready()]);
+  expect(answers.slice(0, 2)).toMatchObject([{ number: 1 }, { number: 2 }]);
+  expect(states.filter((state) => state === 'failing')).toHaveLength(3);
+});
+
+test.each([
+  ['one that says a later time', 1, 60_000],
+  ['the sum of many pauses', 1000, 40],
+])('it does not wait for longer: %s', async (_, times, ms) => {
+  channel = createChannel(await busy(times, ms), {
+    backoffMs: 1,
+    backoffMaxMs: 600_000,
+    connectTimeoutMs: 400,
+  });
+  const error = await createClient(EchoDefinition, channel)
+    .echo({})
+    .catch((e: RpcError) => e);
+  expect(error).toMatchObject({ code: Status.RESOURCE_EXHAUSTED, processed: 'no', message: /full/ });
+  // A call in that pause hears of it at once.
+  await expect(createClient(EchoDefinition, channel).echo({})).rejects.toThrow(/full/);
 });
 
 test.each<[string, ServerOptions, object, object]>([

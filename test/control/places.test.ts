@@ -17,6 +17,7 @@ import {
   handshakeStallMs,
   handshakesCrowd,
   handshakeWaitMs,
+  handshakeYieldMs,
 } from '../../runtime/limits.ts';
 import { turn } from '../outcomes.ts';
 
@@ -34,27 +35,34 @@ function places(max: number) {
   const gone: number[] = [];
   const stalled = new Set<number>();
   const steps = new Map<number, number>();
+  const ranks = new Map<number, number>();
   const all = new Places<number>(max, {
     awaitedMs: (one) => (stalled.has(one) ? Number.POSITIVE_INFINITY : 0),
     steps: (one) => steps.get(one) ?? 0,
+    rank: (one) => ranks.get(one) ?? 0,
     sendAway: (one) => {
       gone.push(one);
       all.leave(one);
     },
   });
   const served: number[] = [];
+  const pushedOut: number[] = [];
   /** What `enter` throws, or nothing. */
   const enter = (one: number): RpcError | undefined => {
     try {
       const turn = all.enter(one);
       if (turn === undefined) served.push(one);
-      else turn.then(() => served.push(one));
+      else
+        turn.then(
+          () => served.push(one),
+          () => pushedOut.push(one),
+        );
       return undefined;
     } catch (error) {
       return error as RpcError;
     }
   };
-  return { all, gone, stalled, steps, served, enter };
+  return { all, gone, stalled, steps, ranks, served, pushedOut, enter };
 }
 
 describe('places', () => {
@@ -78,77 +86,153 @@ describe('places', () => {
     expect([gone, served]).toEqual([[], [0, 1]]);
   });
 
-  test('are taken from those who are waited for in vain, the longest first, and after their time only', async () => {
-    const { gone, stalled, served, enter } = places(2);
+  test('go on to others when their peers have been silent for a moment, and nobody is sent away for it', async () => {
+    const { all, gone, stalled, served, enter } = places(2);
     stalled.add(0).add(1);
     enter(0);
     await vi.advanceTimersByTimeAsync(10);
     enter(1);
     await vi.advanceTimersByTimeAsync(10 * handshakeStallMs);
-    // Nobody has needed their places.
-    expect(gone).toEqual([]);
-    stalled.add(2);
     enter(2);
     await turn();
-    expect(gone).toEqual([0]);
-    // The one that has just come has its time, too, however long it has been waited for before.
     enter(3);
     await turn();
-    expect(gone).toEqual([0, 1]);
+    expect([gone, served]).toEqual([[], [0, 1, 2, 3]]);
+    // The next one waits until one of these has been silent for a moment, too, or is done.
+    stalled.add(2);
     enter(4);
-    await vi.advanceTimersByTimeAsync(handshakeStallMs - 1);
+    await vi.advanceTimersByTimeAsync(handshakeYieldMs - 1);
     await turn();
-    expect(gone).toEqual([0, 1]);
+    expect(served).toHaveLength(4);
     await vi.advanceTimersByTimeAsync(1);
     await turn();
-    expect(gone).toEqual([0, 1, 2]);
-    expect(served).toEqual([0, 1, 2, 3, 4]);
+    expect([gone, served]).toEqual([[], [0, 1, 2, 3, 4]]);
+    // Those without a place are still served, and leave no place when they are done.
+    expect(enter(0)).toBeUndefined();
+    enter(5);
+    for (const one of [0, 1, 2]) all.leave(one);
+    await turn();
+    expect([all.size, served.filter((one) => one === 5)]).toEqual([3, []]);
   });
 
-  test('are taken from those who have got least far, however long others have been waited for', async () => {
-    const { gone, stalled, steps, enter } = places(4);
-    for (const one of [0, 1, 2, 3]) {
-      stalled.add(one);
-      enter(one);
-      await vi.advanceTimersByTimeAsync(10);
-    }
-    steps.set(0, 3).set(1, 2).set(2, 1).set(3, 1);
-    await vi.advanceTimersByTimeAsync(handshakeStallMs);
-    for (const one of [4, 5, 6, 7]) {
-      enter(one);
+  /** Peers that have all gone silent, as many as go on without a place; and one that wants a place then. */
+  async function crowded(max: number, steps: (one: number) => number) {
+    const all = places(max);
+    const count = max * (1 + handshakesCrowd);
+    for (let one = 0; one < count; ++one) {
+      all.stalled.add(one);
+      all.steps.set(one, steps(one));
+      all.enter(one);
+      await vi.advanceTimersByTimeAsync(one < max ? 0 : handshakeYieldMs);
       await turn();
     }
-    expect(gone).toEqual([2, 3, 1, 0]);
+    expect([all.gone, all.served]).toEqual([[], Array.from({ length: count }, (_, one) => one)]);
+    return { ...all, count };
+  }
+
+  test('send away the longest silent when many go on without a place, and after its time only', async () => {
+    const { gone, stalled, served, enter, count } = await crowded(1, () => 0);
+    enter(count);
+    await vi.advanceTimersByTimeAsync(handshakeYieldMs);
+    await turn();
+    expect([gone, served.at(-1)]).toEqual([[0], count]);
+    stalled.add(count);
+    enter(count + 1);
+    await vi.advanceTimersByTimeAsync(handshakeYieldMs);
+    await turn();
+    expect([gone, served.at(-1)]).toEqual([[0, 1], count + 1]);
   });
 
-  test('are taken from those who have got far, too, when nobody else has stalled', async () => {
-    const { gone, stalled, steps, enter } = places(2);
-    enter(0);
-    stalled.add(0);
-    steps.set(0, 9);
-    await vi.advanceTimersByTimeAsync(handshakeStallMs);
-    // One who has come only now has got less far, and has its time all the same.
-    stalled.add(1);
-    enter(1);
-    enter(2);
+  test('send away those who have got least far, however long others have been waited for', async () => {
+    const { gone, enter, count } = await crowded(1, (one) => (one === 3 ? 1 : 2));
+    enter(count);
+    await vi.advanceTimersByTimeAsync(handshakeYieldMs);
     await turn();
-    expect(gone).toEqual([0]);
+    enter(count + 1);
+    await vi.advanceTimersByTimeAsync(handshakeStallMs);
+    await turn();
+    expect(gone).toEqual([3]);
+  });
+
+  test('send away nobody who has been silent for less than a round trip may take', async () => {
+    const { all, gone, stalled, served, enter } = places(1);
+    let next = 0;
+    // So many at once that none has been silent for long when the last one comes.
+    stalled.add(next);
+    enter(next++);
+    await vi.advanceTimersByTimeAsync(handshakeYieldMs);
+    while (all.size < 1 + handshakesCrowd) {
+      stalled.add(next);
+      enter(next++);
+    }
+    await vi.advanceTimersByTimeAsync(handshakeYieldMs - 1);
+    await turn();
+    expect(gone).toEqual([]);
+    expect(served.length).toBeLessThan(next);
   });
 
   test('stay with those whose answers have come while this side was at work', async () => {
     const { gone, stalled, served, enter } = places(2);
     stalled.add(0).add(1);
-    for (const one of [0, 1, 2]) enter(one);
-    // All of this in one turn: neither answer has been read when the timer fires.
+    for (const one of [0, 1, 2, 3]) enter(one);
+    // All of this in one turn: the answer has not been read when the timer fires.
     vi.advanceTimersByTime(2 * handshakeStallMs);
     stalled.delete(0);
     await turn();
-    expect([gone, served]).toEqual([[1], [0, 1, 2]]);
-    stalled.delete(2);
-    enter(3);
-    vi.advanceTimersByTime(2 * handshakeStallMs);
+    expect([gone, served]).toEqual([[], [0, 1, 2]]);
+  });
+
+  test('go to suspects after the others, one of four all the same, and only after their time', async () => {
+    const { all, ranks, served, enter } = places(1);
+    for (let one = 0; one <= 8; ++one) {
+      ranks.set(one, one > 4 ? 0 : 3);
+      enter(one);
+    }
+    for (let left = 0; left < 8; ++left) {
+      all.leave(served.at(-1)!);
+      await turn();
+    }
+    expect(served).toEqual([0, 5, 6, 7, 1, 8, 2, 3, 4]);
+  });
+
+  test('are not left in a hurry for suspects', async () => {
+    const { stalled, ranks, served, enter } = places(1);
+    stalled.add(0);
+    ranks.set(1, 1);
+    enter(0);
+    enter(1);
+    await vi.advanceTimersByTimeAsync(handshakeStallMs - 1);
     await turn();
-    expect(gone).toEqual([1]);
+    expect(served).toEqual([0]);
+    await vi.advanceTimersByTimeAsync(1);
+    await turn();
+    expect(served).toEqual([0, 1]);
+  });
+
+  test('have a queue in which suspects make room for others', async () => {
+    const { ranks, pushedOut, enter } = places(4);
+    let told = 0;
+    for (let one = 0; one < 100; ++one) {
+      ranks.set(one, 2);
+      if (enter(one) !== undefined) ++told;
+    }
+    expect(told).toBe(100 - 4 - 4 * handshakesCrowd);
+    // Whoever is new waits, in the place of the suspect that has waited for longest.
+    expect(enter(100)).toBeUndefined();
+    expect(enter(101)).toBeUndefined();
+    await turn();
+    expect(pushedOut).toEqual([4, 5]);
+  });
+
+  test('come free where one that has been silent for a moment is sent away for another', () => {
+    const { all, gone, stalled, enter } = places(2);
+    for (const one of [0, 1]) enter(one);
+    stalled.add(1);
+    vi.advanceTimersByTime(handshakeYieldMs - 1);
+    expect(all.sendAwaySilent(() => true)).toBeUndefined();
+    vi.advanceTimersByTime(1);
+    expect(all.sendAwaySilent((one) => one === 0)).toBeUndefined();
+    expect([all.sendAwaySilent(() => true), gone]).toEqual([1, [1]]);
   });
 
   test('of a crowd are few: the rest is told when to come again, one after the other', () => {

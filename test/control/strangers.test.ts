@@ -4,6 +4,7 @@ import { duplexPair } from 'node:stream';
 import type { ServerOptions } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';
 import { ownFeatures } from '../../runtime/control/frames.ts';
+import { ClientHandshake, type Connection } from '../../runtime/control/handshake/client-handshake.ts';
 import { discardSession, prepareSession } from '../../runtime/control/handshake/session-setup.ts';
 import { hostIdentity } from '../../runtime/control/host.ts';
 import { encodeFrame, Link } from '../../runtime/control/link.ts';
@@ -118,12 +119,31 @@ describe('a client that', () => {
     discardSession(own, 'done');
   });
 
-  test('makes room for others when all have spoken and none goes on: the oldest goes', async () => {
+  test('has spoken and does not go on leaves its place to others, and stays while there are few of its kind', async () => {
     const dial = open({ handshakesMax: 4 });
-    const links = await welcomed(dial, 4);
+    const links = await welcomed(dial, 8);
     expect(links.filter(({ ended }) => ended !== undefined)).toEqual([]);
-    links.push(...(await welcomed(dial, 1)));
-    await until(() => links[0]!.ended !== undefined);
-    expect(links.slice(1).filter(({ ended }) => ended !== undefined)).toEqual([]);
+  });
+
+  test('attaches and goes no further keeps nobody out: neither by sessions nor by places', async () => {
+    const dial = open({ handshakesMax: 2, sessionsMax: 2 });
+    const own = [1, 2, 3].map(() =>
+      prepareSession(side, 'sim', limits, limits, ownFeatures, { guard: 'none' }),
+    );
+    const links = await welcomed(dial, 3);
+    for (const [i, link] of links.entries()) {
+      const address = own[i]!.context.native.sessionAddress(own[i]!.target.session);
+      link.send({ type: 'attach', fabric: 'sim', address });
+      const answer = await link.receive();
+      // Until one of the others has been silent for a moment there is no room.
+      if (i < 2) expect(answer).toMatchObject({ type: 'attached' });
+      else expect(answer).toMatchObject({ type: 'refusal', message: /sessionsMax/ });
+    }
+    let connection: Connection | undefined;
+    while (connection === undefined)
+      connection = await new ClientHandshake(dial(), side, 'a server').run().catch(() => undefined);
+    expect(links[0]!.ended ?? links[1]!.ended).toBeDefined();
+    discardSession(connection, 'done');
+    for (const each of own) discardSession(each, 'done');
   });
 });

@@ -20,18 +20,28 @@ export const controlBugs = [
   {
     name: 'a handshake that leaves the line still gets a place, which nobody gives back',
     file: 'places.ts',
-    from: '  leave(one: T): void {\n    this.#waiting.delete(one);\n',
-    to: '  leave(one: T): void {\n',
+    from: '    for (const queue of this.#waiting) queue.delete(one);\n',
+    to: '',
     caughtBy: ['test/control/places.test.ts', 'are given in order, as they come free'],
   },
   {
     name: 'of those who have stalled the longest goes first, however far it has got',
     file: 'places.ts',
-    from: 'if (steps > fewest || (steps === fewest && ms <= oneMs)) continue;',
-    to: 'if (ms <= oneMs) continue;',
+    from: 'steps(a) - steps(b) || b.ms - a.ms',
+    to: 'b.ms - a.ms',
     caughtBy: [
       'test/control/places.test.ts',
-      'are taken from those who have got least far, however long others have been waited for',
+      'send away those who have got least far, however long others have been waited for',
+    ],
+  },
+  {
+    name: 'a new client waits behind strangers who come again and again',
+    file: 'handshakes.ts',
+    from: "      rank: (link) => this.#suspects.rank(this.#open.get(link)?.address ?? ''),\n",
+    to: '',
+    caughtBy: [
+      'test/tcp/far.test.ts',
+      'strangers who come again from many addresses, up to an attach, keep out no new client',
     ],
   },
   {

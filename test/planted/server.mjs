@@ -50,9 +50,8 @@ export const serverBugs = [
   {
     name: 'a connection that closes takes the others of its address out of the count',
     file: 'peer-counts.ts',
-    from: `    if (left === 0) this.#counts.delete(address);
-    else this.#counts.set(address, left);`,
-    to: '    this.#counts.delete(address);',
+    from: 'if (known?.delete(duplex) === true && known.size === 0) this',
+    to: 'if (known?.delete(duplex) === true) this',
     caughtBy: [
       'test/server/peer-counts.test.ts',
       'one that closes makes room for one, and leaves the others counted',

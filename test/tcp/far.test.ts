@@ -4,13 +4,14 @@
  * stop at.
  */
 import { connect, type Socket } from 'node:net';
-import { createChannel, createServer, type Server } from 'rdma-rpc';
-import { afterEach, test } from 'vitest';
+import { createChannel, createClient, createServer, type Server, type ServerOptions } from 'rdma-rpc';
+import { afterEach, expect, test } from 'vitest';
 import { discardSession, prepareSession } from '../../runtime/control/handshake/session-setup.ts';
 import { hostIdentity } from '../../runtime/control/host.ts';
 import { encodeFrame, Link } from '../../runtime/control/link.ts';
 import { hello, limits, side } from '../control/by-hand.ts';
 import { until } from '../outcomes.ts';
+import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
 import { portOf, Relay } from './proxy.ts';
 
 /**
@@ -25,9 +26,14 @@ afterEach(async () => {
   for (const close of closing.splice(0).reverse()) await close();
 });
 
-async function serve(): Promise<{ server: Server; address: string }> {
-  // All of them come from one address here.
-  const server = createServer({ fabric: 'tcp', sessionsPerPeerMax: 1000, log: () => undefined });
+async function serve(options: ServerOptions = {}): Promise<{ server: Server; address: string }> {
+  // Nearly all of them come from one address here.
+  const server = createServer({
+    fabric: 'tcp',
+    sessionsPerPeerMax: 1000,
+    log: () => undefined,
+    ...options,
+  }).add(EchoDefinition, { echo: (request) => request });
   closing.push(() => server.shutdown({ graceMs: 0 }));
   return { server, address: await server.listen('127.0.0.1:0') };
 }
@@ -36,19 +42,23 @@ async function serve(): Promise<{ server: Server; address: string }> {
  * Strangers who come again whenever they are sent away, and go as far as `talk` does. Resolves when some have
  * been sent away.
  */
-async function surround(address: string, talk: (socket: Socket) => void): Promise<void> {
+async function surround(
+  address: string,
+  talk: (socket: Socket) => void,
+  from: (number: number) => string = () => '127.0.0.1',
+): Promise<void> {
   let over = false;
   let sentAway = 0;
   const open = new Set<Socket>();
-  const come = (): void => {
+  const come = (number: number): void => {
     if (over) return;
-    const socket = connect(portOf(address), '127.0.0.1');
+    const socket = connect({ port: portOf(address), host: '127.0.0.1', localAddress: from(number) });
     open.add(socket);
     socket.on('error', () => undefined);
     socket.on('close', () => {
       open.delete(socket);
       ++sentAway;
-      setImmediate(come);
+      setImmediate(() => come(number));
     });
     talk(socket);
   };
@@ -56,7 +66,7 @@ async function surround(address: string, talk: (socket: Socket) => void): Promis
     over = true;
     for (const socket of open) socket.destroy();
   });
-  for (let i = 0; i < strangers; ++i) come();
+  for (let i = 0; i < strangers; ++i) come(i);
   await until(() => sentAway > strangers / 2);
 }
 
@@ -78,18 +88,35 @@ test('strangers who say hello and no more keep out nobody who is far away', asyn
   await Promise.all([getsIn(address), getsIn(address), getsIn(address)]);
 });
 
-test('nor do strangers who attach and never make their connection for data', async () => {
-  const { address } = await serve();
+/** A stranger attaches and never makes its connection for data. */
+function attaching(): (socket: Socket) => void {
   const own = prepareSession({ ...side, fabrics: ['tcp'] }, 'tcp', limits, limits, 0, { guard: 'none' });
   closing.push(() => discardSession(own, 'done'));
   const blob = own.context.native.sessionAddress(own.target.session);
-  await surround(address, (socket) => {
+  return (socket) => {
     const link = new Link(socket);
     link.send(hello({ fabrics }));
     link
       .receive()
       .then(() => link.send({ type: 'attach', fabric: 'tcp', address: blob }))
       .catch(() => undefined);
-  });
+  };
+}
+
+test('nor do strangers who attach and never make their connection for data', async () => {
+  const { address } = await serve();
+  await surround(address, attaching());
   await Promise.all([getsIn(address), getsIn(address), getsIn(address)]);
+});
+
+test('strangers who come again from many addresses, up to an attach, keep out no new client', async () => {
+  // More than have places, go on without one and wait.
+  const { address } = await serve({ handshakesMax: 4, sessionsMax: 32 });
+  await surround(address, attaching(), (number) => `127.0.1.${1 + number}`);
+  for (let number = 0; number < 3; ++number) {
+    const channel = createChannel(address, { fabric: 'tcp' });
+    closing.push(() => channel.close());
+    // It does not wait for a server: a refusal would be its end.
+    expect(await createClient(EchoDefinition, channel).echo({ number })).toMatchObject({ number });
+  }
 });

@@ -99,6 +99,11 @@ export class Connections implements EndpointOwner, ResolutionOwner {
     return order.find((state) => this.#endpoints.some((each) => each.state === state)) ?? 'failing';
   }
 
+  /** While it is `failing`: a server has said when to come again, and that is soon. */
+  get comesAgain(): boolean {
+    return this.#endpoints.some((each) => each.comesAgain);
+  }
+
   get summary(): readonly AddressSummary[] {
     return this.#endpoints.map(({ address, state, error }) => ({ address, state, error }));
   }

@@ -77,6 +77,8 @@ export class Endpoint implements ClientLinkOwner, Watched {
   /** When the pause is over, and whether the server has asked for it. */
   #pauseEndMs = 0;
   #asked = false;
+  /** When the attempts began after each of which the server has asked for a pause. */
+  #askedSinceMs: number | undefined;
   /** When the last ejection was over. */
   #pardonedMs = 0;
   /**
@@ -107,6 +109,15 @@ export class Endpoint implements ClientLinkOwner, Watched {
     return false;
   }
 
+  /**
+   * The server has said when to come again, and that is within the time of an attempt: it is about to be
+   * connected all the same.
+   */
+  get comesAgain(): boolean {
+    if (this.state !== 'failing' || this.#askedSinceMs === undefined) return false;
+    return this.#pauseEndMs < this.#askedSinceMs + this.#owner.settings.connectTimeoutMs;
+  }
+
   /** The pause after a failed attempt is over. */
   forgive(): void {
     if (this.state !== 'failing') return;
@@ -128,6 +139,7 @@ export class Endpoint implements ClientLinkOwner, Watched {
   connect(): void {
     if (this.#gone !== undefined || this.#attempt !== undefined || this.link !== undefined) return;
     clearTimeout(this.#timer);
+    this.#askedSinceMs ??= clockMs();
     // Not at once: what goes wrong before the first wait must not end the attempt before it is stored.
     // In the root: the connection, with all that it hears and all its timers, serves other callers, too.
     this.#attempt = inRoot(() => Promise.resolve().then(() => this.#connect()));
@@ -298,6 +310,7 @@ export class Endpoint implements ClientLinkOwner, Watched {
   #attempted(error: RpcError | undefined): void {
     this.error = error;
     if (error === undefined) {
+      this.#askedSinceMs = undefined;
       this.#backoff.reset();
       this.#set(this.link === undefined ? 'idle' : 'ready');
       return;
@@ -305,8 +318,10 @@ export class Endpoint implements ClientLinkOwner, Watched {
     // A server that has too many at once says when to come again: it will not be kept waiting by chance.
     const asked = pushback(error);
     this.#asked = typeof asked === 'number';
+    if (!this.#asked) this.#askedSinceMs = undefined;
     this.#pause(typeof asked === 'number' ? this.#backoff.asked(asked) : this.#backoff.next());
     this.#set('failing');
+    if (!this.comesAgain) this.#askedSinceMs = undefined;
     // Calls that do not outlast a failed attempt have gone by now.
     if (this.#owner.wanted) this.hurry(this.#owner.deadlines);
   }
@@ -316,7 +331,10 @@ export class Endpoint implements ClientLinkOwner, Watched {
     this.#pauseEndMs = clockMs() + ms;
     const over = (): void => {
       if (this.#owner.wanted) this.connect();
-      else this.#set('idle');
+      else {
+        this.#askedSinceMs = undefined;
+        this.#set('idle');
+      }
     };
     this.#timer = inRoot(() => setTimeout(over, ms).unref());
   }

@@ -4,11 +4,14 @@
  * is asked about takes no place meanwhile, and goes on at a place that no stranger can have: a slow answer
  * about strangers delays nobody else. Used by a server.
  */
+import { pushback } from '../../core/errors/pushback.ts';
+import { RpcError } from '../../core/errors/rpc-error.ts';
 import { Status } from '../../core/errors/status.ts';
-import { handshakeStallMs, handshakeWaitMs } from '../../limits.ts';
+import { handshakeGraceMs, handshakeStallMs, handshakeWaitMs } from '../../limits.ts';
 import type { Link } from '../link.ts';
 import { Places, type PlacesOwner } from './places.ts';
 import { Silent } from './silent.ts';
+import { Suspects } from './suspects.ts';
 import { Unproved } from './unproved.ts';
 
 export interface HandshakeLimits {
@@ -21,6 +24,8 @@ interface Handshake {
   readonly timer: NodeJS.Timeout;
   /** Where it comes from; '' for a unix socket. */
   readonly address: string;
+  /** It has had a place. */
+  wasServed: boolean;
 }
 
 export class Handshakes {
@@ -34,6 +39,7 @@ export class Handshakes {
   readonly #places: Places<Link>;
   /** Of those that `authenticate` has let in. */
   readonly #provedPlaces: Places<Link>;
+  readonly #suspects = new Suspects();
 
   /**
    * `inUse`: the session behind the link has had a request, which counts as the `ready` that may still be on
@@ -44,23 +50,29 @@ export class Handshakes {
     const option = '(option handshakesMax of the server)';
     this.#limits = limits;
     this.#inUse = inUse;
-    this.#unproved = new Unproved(sessionsPerPeerMax, (link, why) => this.#refuse(link, why));
+    // Another attempt may get further soon.
+    const crowdOut = (link: Link, why: string): void =>
+      this.#refuse(link, why, Status.RESOURCE_EXHAUSTED, handshakeGraceMs);
+    this.#unproved = new Unproved(sessionsPerPeerMax, crowdOut);
     this.#silent = new Silent(handshakesMax, (link) =>
-      this.#refuse(link, `more than ${handshakesMax} unfinished handshakes ${option}`),
+      crowdOut(link, `more than ${handshakesMax} unfinished handshakes ${option}`),
     );
     this.#asked = new Silent(
       handshakesMax,
-      (link) =>
-        this.#refuse(link, `more than ${handshakesMax} connections wait for \`authenticate\` ${option}`),
+      (link) => crowdOut(link, `more than ${handshakesMax} connections wait for \`authenticate\` ${option}`),
       handshakeWaitMs,
     );
     const owner: PlacesOwner<Link> = {
       awaitedMs: (link) => link.awaitedMs,
       steps: (link) => link.steps,
+      rank: () => 0,
       sendAway: (link) =>
-        this.#refuse(link, `nothing came for ${handshakeStallMs} ms, and other handshakes wait ${option}`),
+        crowdOut(link, `nothing came for ${handshakeStallMs} ms, and other handshakes wait ${option}`),
     };
-    this.#places = new Places(handshakesMax, owner);
+    this.#places = new Places(handshakesMax, {
+      ...owner,
+      rank: (link) => this.#suspects.rank(this.#open.get(link)?.address ?? ''),
+    });
     this.#provedPlaces = new Places(handshakesMax, owner);
   }
 
@@ -79,7 +91,7 @@ export class Handshakes {
         ),
       handshakeTimeoutMs,
     );
-    this.#open.set(link, { timer, address });
+    this.#open.set(link, { timer, address, wasServed: false });
     this.#silent.add(link);
     this.#unproved.begin(address, link);
   }
@@ -114,7 +126,21 @@ export class Handshakes {
     return known;
   }
 
+  /** The client says that its session is up. */
+  succeed(link: Link): void {
+    const handshake = this.#open.get(link);
+    if (handshake !== undefined) this.#suspects.succeeded(handshake.address);
+    this.#forget(link);
+  }
+
+  /** It is over; unless it has succeeded before, it has come to nothing. */
   end(link: Link): void {
+    const handshake = this.#open.get(link);
+    if (handshake?.wasServed === true && !this.#inUse(link)) this.#suspects.failed(handshake.address);
+    this.#forget(link);
+  }
+
+  #forget(link: Link): void {
     const handshake = this.#open.get(link);
     if (handshake === undefined) return;
     this.#open.delete(link);
@@ -132,23 +158,52 @@ export class Handshakes {
     if (handshake !== undefined) this.#unproved.leave(handshake.address, link);
   }
 
+  /**
+   * Sends away a handshake that `of` picks and whose peer has been silent for a moment, since it has what
+   * another one needs, and returns it. Returns undefined when there is none.
+   */
+  sendAwaySilent(of: (link: Link, address: string) => boolean): Link | undefined {
+    const picks = (link: Link): boolean =>
+      !this.#inUse(link) && of(link, this.#open.get(link)?.address ?? '');
+    return this.#places.sendAwaySilent(picks) ?? this.#provedPlaces.sendAwaySilent(picks);
+  }
+
   /** Ends those that `of` picks. */
   closeAll(reason: string, of: (link: Link) => boolean): void {
     for (const link of [...this.#open.keys()]) if (of(link)) this.#refuse(link, reason, Status.UNAVAILABLE);
   }
 
   #turn(places: Places<Link>, link: Link): Promise<void> | undefined {
-    const turn = places.enter(link);
-    if (turn === undefined) return undefined;
-    link.awaits = 'no turn among other handshakes';
-    return turn.then(() => {
+    const handshake = this.#open.get(link);
+    const address = handshake?.address ?? '';
+    if (handshake?.wasServed !== true) this.#suspects.came(address);
+    const served = (): void => {
       link.awaits = undefined;
-    });
+      if (handshake !== undefined) handshake.wasServed = true;
+    };
+    const refused = (error: unknown): never => {
+      const retryMs = error instanceof RpcError ? pushback(error) : undefined;
+      if (typeof retryMs === 'number') this.#suspects.told(address, retryMs);
+      throw error;
+    };
+    let turn: Promise<void> | undefined;
+    try {
+      turn = places.enter(link);
+    } catch (error) {
+      return refused(error);
+    }
+    if (turn === undefined) {
+      served();
+      return undefined;
+    }
+    link.awaits = 'no turn among other handshakes';
+    return turn.then(served, refused);
   }
 
-  #refuse(link: Link, message: string, code: number = Status.RESOURCE_EXHAUSTED): void {
+  /** `retryMs`: when to come again, for one of a crowd. */
+  #refuse(link: Link, message: string, code: number = Status.RESOURCE_EXHAUSTED, retryMs?: number): void {
     this.end(link);
     if (this.#inUse(link)) return;
-    link.close(message, { type: 'refusal', code, message });
+    link.close(message, { type: 'refusal', code, message, ...(retryMs !== undefined && { retryMs }) });
   }
 }

@@ -1,15 +1,24 @@
 /**
- * Limits concurrent handshakes. Others queue in order. A handshake that makes progress is never evicted; one
- * that stalls is, when others wait, and among those that stall the ones that have got least far go first: a
- * client far away is not taken for one of many strangers who have said hello and no more. Whoever would wait
- * too long is told when to come again: such appointments are as far apart as places have come free of late,
- * so that a crowd comes back as it can be served. Used by servers and worker groups.
+ * Limits concurrent handshakes. Others queue in order. When others wait, a handshake whose peer has been
+ * silent for a moment gives its place to the next one. It goes on beside it, and is evicted only when there
+ * are many of its kind and its peer has been silent for long; those that have got least far go first, so a
+ * client far away is not taken for one of many strangers who have said hello and no more. Those of
+ * suspect addresses (suspects.ts) wait behind the others. A client that would wait too long is told when to
+ * come again: such appointments are as far apart as places have come free of late, so that a crowd comes back
+ * as it can be served. Used by servers and worker groups.
  */
 import { clockMs } from '../../clock.ts';
 import { comeAgainIn } from '../../core/errors/pushback.ts';
 import { RpcError } from '../../core/errors/rpc-error.ts';
 import { Status } from '../../core/errors/status.ts';
-import { comeAgainMsMax, handshakeStallMs, handshakesCrowd, handshakeWaitMs } from '../../limits.ts';
+import {
+  comeAgainMsMax,
+  handshakeStallMs,
+  handshakesCrowd,
+  handshakeWaitMs,
+  handshakeYieldMs,
+} from '../../limits.ts';
+import { suspectRanks } from './suspects.ts';
 
 /**
  * More appointments than are likely to be kept, so that a server which has become faster has enough to do.
@@ -24,9 +33,14 @@ export interface PlacesOwner<T> {
   awaitedMs(one: T): number;
   /** Messages that have come from it. */
   steps(one: T): number;
+  /** Those with a higher one wait behind it: 0 to `suspectRanks - 1`. */
+  rank(one: T): number;
   /** It has kept others waiting. Calls `leave`. */
   sendAway(one: T): void;
 }
+
+/** One place of so many goes to the last rank that waits: an address may be shared with strangers. */
+const lastRankEvery = 4;
 
 /** How fast places come free while others wait for them. */
 class Pace {
@@ -46,17 +60,38 @@ class Pace {
   }
 }
 
+/** One, and for how long it has been waited for. */
+interface Silent<T> {
+  readonly one: T;
+  readonly ms: number;
+}
+
+/** In how many ms the first of these will have been silent for `ms`. */
+function untilAny<T>(those: readonly Silent<T>[], ms: number): number {
+  return Math.max(1, ms - those.reduce((longest, each) => Math.max(longest, each.ms), 0));
+}
+
+interface Waiter {
+  resolve(): void;
+  reject(error: RpcError): void;
+}
+
 export class Places<T> {
   readonly #max: number;
   readonly #owner: PlacesOwner<T>;
   /** When each has got its place. */
   readonly #served = new Map<T, number>();
-  readonly #waiting = new Map<T, () => void>();
+  /** Those that have given their place to another and go on without one; when they got it. */
+  readonly #yielded = new Map<T, number>();
+  /** By rank. */
+  readonly #waiting = Array.from({ length: suspectRanks }, () => new Map<T, Waiter>());
   readonly #pace = new Pace();
   #timer: NodeJS.Timeout | undefined;
   #reading = false;
-  /** The last appointment. */
-  #appointmentMs = 0;
+  /** Places that others waited for. */
+  #given = 0;
+  /** The last appointment of each rank. */
+  readonly #appointmentMs = Array.from({ length: suspectRanks }, () => 0);
 
   constructor(max: number, owner: PlacesOwner<T>) {
     this.#max = max;
@@ -64,51 +99,101 @@ export class Places<T> {
   }
 
   get size(): number {
-    return this.#served.size + this.#waiting.size;
+    return this.#served.size + this.#yielded.size + this.#waits();
+  }
+
+  /** Those that wait, up to this rank. */
+  #waits(rank = suspectRanks): number {
+    let waits = 0;
+    for (const queue of this.#waiting.slice(0, rank + 1)) waits += queue.size;
+    return waits;
   }
 
   /**
-   * Resolves when it has a place; undefined: it has one. Never when it leaves before. Throws when too many
-   * wait.
+   * Resolves when it has a place; undefined: it has one. Never when it leaves before. Throws or rejects when
+   * too many wait.
    */
   enter(one: T): Promise<void> | undefined {
-    if (this.#served.has(one)) return undefined;
+    if (this.#served.has(one) || this.#yielded.has(one)) return undefined;
     if (this.#served.size < this.#max) {
       this.#served.set(one, clockMs());
       return undefined;
     }
-    this.#checkCrowd();
-    return new Promise((resolve) => {
-      this.#waiting.set(one, resolve);
-      if (this.#timer === undefined && !this.#reading) this.#makeRoom(false);
+    const rank = this.#owner.rank(one);
+    const ahead = this.#waits(rank);
+    if (this.#isCrowd(ahead)) throw this.#comeAgain(ahead, rank);
+    return new Promise((resolve, reject) => {
+      this.#waiting[rank]!.set(one, { resolve, reject });
+      this.#trimLast();
+      // For this one there may be room sooner.
+      if (rank === 0) clearTimeout(this.#timer);
+      if ((rank === 0 || this.#timer === undefined) && !this.#reading) this.#makeRoom(false);
     });
   }
 
   /** It is done, or has gone. */
   leave(one: T): void {
-    this.#waiting.delete(one);
-    if (!this.#served.delete(one)) return;
-    this.#pace.freed(this.#waiting.size > 0);
-    for (const [next, resolve] of this.#waiting) {
-      this.#waiting.delete(next);
-      this.#served.set(next, clockMs());
-      resolve();
-      return;
-    }
+    for (const queue of this.#waiting) queue.delete(one);
+    this.#yielded.delete(one);
+    if (this.#served.delete(one)) this.#giveNext();
   }
 
-  #checkCrowd(): void {
-    const { perMs } = this.#pace;
-    const waitMs = this.#waiting.size / perMs;
-    if (waitMs < handshakeWaitMs && this.#waiting.size < this.#max * handshakesCrowd) return;
+  /**
+   * Sends away one that `of` picks and whose peer has been silent for a moment, and returns it: one of those
+   * that have come first. Returns undefined when there is none.
+   */
+  sendAwaySilent(of: (one: T) => boolean): T | undefined {
     const nowMs = clockMs();
-    const nextMs = Math.max(this.#appointmentMs, nowMs + waitMs) + 1 / (hurry * perMs);
+    for (const those of [this.#yielded, this.#served]) {
+      for (const [one, sinceMs] of those) {
+        const ms = Math.min(nowMs - sinceMs, this.#owner.awaitedMs(one));
+        if (ms < handshakeYieldMs || !of(one)) continue;
+        this.#owner.sendAway(one);
+        return one;
+      }
+    }
+    return undefined;
+  }
+
+  /** A place has come free. */
+  #giveNext(): void {
+    const waits = this.#waits() > 0;
+    this.#pace.freed(waits);
+    if (!waits) return;
+    const queues = this.#waiting.filter((queue) => queue.size > 0);
+    const queue = ++this.#given % lastRankEvery === 0 ? queues.at(-1)! : queues[0]!;
+    const [[next, { resolve }]] = queue as unknown as [[T, Waiter]];
+    queue.delete(next);
+    this.#served.set(next, clockMs());
+    resolve();
+  }
+
+  #isCrowd(ahead: number): boolean {
+    return ahead / this.#pace.perMs >= handshakeWaitMs || ahead >= this.#max * handshakesCrowd;
+  }
+
+  /** The last rank is the first to be too many. */
+  #trimLast(): void {
+    const waits = this.#waits();
+    if (waits <= this.#max * handshakesCrowd) return;
+    const rank = this.#waiting.findLastIndex((queue) => queue.size > 0);
+    const queue = this.#waiting[rank]!;
+    const [[last, { reject }]] = queue as unknown as [[T, Waiter]];
+    queue.delete(last);
+    reject(this.#comeAgain(waits, rank));
+  }
+
+  #comeAgain(ahead: number, rank: number): RpcError {
+    const { perMs } = this.#pace;
+    const waitMs = ahead / perMs;
+    const nowMs = clockMs();
+    const nextMs = Math.max(this.#appointmentMs[rank]!, nowMs + waitMs) + 1 / (hurry * perMs);
     // Past the longest they begin anew: those who never come must not send the others into the far future.
-    this.#appointmentMs = nextMs - nowMs > comeAgainMsMax ? nowMs : nextMs;
+    this.#appointmentMs[rank] = nextMs - nowMs > comeAgainMsMax ? nowMs : nextMs;
     const retryMs = Math.ceil(Math.min(nextMs - nowMs, comeAgainMsMax));
-    throw new RpcError(
+    return new RpcError(
       Status.RESOURCE_EXHAUSTED,
-      `${this.#waiting.size} handshakes wait for their turn (option handshakesMax of the server); come again in ${retryMs} ms`,
+      `${ahead} handshakes wait for their turn (option handshakesMax of the server); come again in ${retryMs} ms`,
       { processed: 'no', trailer: comeAgainIn(retryMs) },
     );
   }
@@ -116,16 +201,12 @@ export class Places<T> {
   /** `read`: what has come by now has been read. */
   #makeRoom(read: boolean): void {
     this.#timer = undefined;
-    while (this.#waiting.size > 0) {
-      const { one, longestMs } = this.#stalled();
-      if (one === undefined) {
-        this.#timer = setTimeout(
-          () => this.#makeRoom(false),
-          Math.ceil(handshakeStallMs - longestMs),
-        ).unref();
-        return;
-      }
-      if (!read) {
+    while (this.#waits() > 0) {
+      // Suspects are worth no hurry: most of them come to nothing, and each costs the others time.
+      const yieldMs = this.#waits(0) > 0 ? handshakeYieldMs : handshakeStallMs;
+      const quiet = this.#silent([this.#served]);
+      const ripe = quiet.filter(({ ms }) => ms >= yieldMs);
+      if (ripe.length > 0 && !read) {
         // This side may have been at work all that time, and the answer be there already. Timers come before
         // sockets.
         this.#reading = true;
@@ -135,30 +216,55 @@ export class Places<T> {
         });
         return;
       }
-      this.#owner.sendAway(one);
+      const leftMs = ripe.length === 0 ? untilAny(quiet, yieldMs) : this.#yield(ripe);
+      if (leftMs > 0) {
+        this.#timer = setTimeout(() => this.#makeRoom(false), Math.ceil(leftMs)).unref();
+        return;
+      }
     }
   }
 
   /**
-   * The one that has got least far of those that have stalled, and the longest of several; and how long the
-   * longest of all has been waited for.
+   * Takes as many places as are needed from `ripe`. Returns 0, or in how many ms there may be room for their
+   * handshakes when there is none now.
    */
-  #stalled(): { one: T | undefined; longestMs: number } {
-    let one: T | undefined;
-    let fewest = Number.POSITIVE_INFINITY;
-    let oneMs = 0;
-    let longestMs = 0;
-    const nowMs = clockMs();
-    for (const [each, sinceMs] of this.#served) {
-      const ms = Math.min(nowMs - sinceMs, this.#owner.awaitedMs(each));
-      longestMs = Math.max(longestMs, ms);
-      if (ms < handshakeStallMs) continue;
-      const steps = this.#owner.steps(each);
-      if (steps > fewest || (steps === fewest && ms <= oneMs)) continue;
-      one = each;
-      fewest = steps;
-      oneMs = ms;
+  #yield(ripe: Silent<T>[]): number {
+    const needed = Math.min(ripe.length, this.#waits(0) > 0 ? this.#waits(0) : this.#waits());
+    const room = this.#max * handshakesCrowd - this.#yielded.size;
+    const evicted = room < needed ? this.#evict(needed - room) : [];
+    ripe.sort((a, b) => b.ms - a.ms);
+    const places = Math.min(needed, room + evicted.length);
+    const going = ripe.filter(({ one }) => this.#served.has(one)).slice(0, places);
+    if (evicted.length === 0 && going.length === 0)
+      return untilAny(this.#silent([this.#served, this.#yielded]), handshakeStallMs);
+    for (const { one } of going) {
+      this.#yielded.set(one, this.#served.get(one)!);
+      this.#served.delete(one);
+      this.#giveNext();
     }
-    return { one, longestMs };
+    return 0;
+  }
+
+  /**
+   * Sends away this number of those that have been silent for long: the ones that have got least far, and of
+   * several the longest. Returns those that it has found.
+   */
+  #evict(count: number): Silent<T>[] {
+    const stalled = this.#silent([this.#served, this.#yielded]).filter(({ ms }) => ms >= handshakeStallMs);
+    const steps = ({ one }: Silent<T>): number => this.#owner.steps(one);
+    const going = stalled.sort((a, b) => steps(a) - steps(b) || b.ms - a.ms).slice(0, count);
+    for (const { one } of going) this.#owner.sendAway(one);
+    return going;
+  }
+
+  /** For how long each of `those` has been waited for. */
+  #silent(those: readonly ReadonlyMap<T, number>[]): Silent<T>[] {
+    const nowMs = clockMs();
+    const all: Silent<T>[] = [];
+    for (const each of those) {
+      for (const [one, sinceMs] of each)
+        all.push({ one, ms: Math.min(nowMs - sinceMs, this.#owner.awaitedMs(one)) });
+    }
+    return all;
   }
 }

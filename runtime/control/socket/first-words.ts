@@ -30,6 +30,7 @@ export class FirstWords {
   readonly #securing = new Places<Socket>(handshakes.default, {
     awaitedMs: () => Number.POSITIVE_INFINITY,
     steps: () => 0,
+    rank: () => 0,
     sendAway: (socket) => {
       this.#securing.leave(socket);
       socket.destroy();

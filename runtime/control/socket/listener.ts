@@ -5,7 +5,7 @@
 
 import { createServer, type Server, type Socket } from 'node:net';
 import { inRoot } from '../../core/scopes.ts';
-import { tcpKeepAliveMs } from '../../limits.ts';
+import { listenBacklog, tcpKeepAliveMs } from '../../limits.ts';
 import { type Address, boundAddress, formatAddress, parseAddress } from './address.ts';
 import { type SocketFile, UnixPath } from './unix-path.ts';
 import { guardListener, mustRelay, relayed } from './unix-socket.ts';
@@ -90,10 +90,10 @@ export class Listener {
 
   async #bind(server: Server, address: Address): Promise<void> {
     if (address.kind === 'tcp') {
-      await listenOn(server, { host: address.host, port: address.port });
+      await listenOn(server, { host: address.host, port: address.port, backlog: listenBacklog });
     } else {
       const listenAt = async (path: string): Promise<void> => {
-        await listenOn(server, { path });
+        await listenOn(server, { path, backlog: listenBacklog });
         // Before the path has the name that others know.
         guardListener(path);
       };

@@ -1,0 +1,68 @@
+/** Addresses of which handshakes come to nothing: what they are remembered for, and for how long. */
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { replaceClock } from '../../runtime/clock.ts';
+import { Suspects, suspectRanks } from '../../runtime/control/handshake/suspects.ts';
+import { suspectMs, suspectsMax } from '../../runtime/limits.ts';
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['performance'] });
+  replaceClock(() => performance.now());
+});
+afterEach(() => {
+  replaceClock(undefined);
+  vi.useRealTimers();
+});
+
+test('the more handshakes of an address have failed, the higher its rank; one that succeeds ends that', () => {
+  const suspects = new Suspects();
+  const ranks: number[] = [];
+  for (let failed = 0; failed <= 100; ++failed) {
+    ranks.push(suspects.rank('a'));
+    suspects.failed('a');
+  }
+  expect(ranks.slice(0, 9)).toEqual([0, 1, 2, 2, 3, 3, 3, 3, 4]);
+  expect(ranks.at(-1)).toBe(suspectRanks - 1);
+  expect(suspects.rank('b')).toBe(0);
+  suspects.succeeded('a');
+  expect(suspects.rank('a')).toBe(0);
+});
+
+test('an address that comes before the time that it was told is suspect, one that keeps to it is not', () => {
+  const suspects = new Suspects();
+  for (const address of ['early', 'punctual']) suspects.told(address, 100);
+  vi.advanceTimersByTime(99);
+  suspects.came('early');
+  vi.advanceTimersByTime(1);
+  suspects.came('punctual');
+  expect([suspects.rank('early'), suspects.rank('punctual')]).toEqual([1, 0]);
+});
+
+test('it is forgotten after its time, counted from the last time', () => {
+  const suspects = new Suspects();
+  suspects.failed('a');
+  vi.advanceTimersByTime(suspectMs - 1);
+  suspects.failed('a');
+  vi.advanceTimersByTime(suspectMs - 1);
+  expect(suspects.rank('a')).toBe(2);
+  vi.advanceTimersByTime(1);
+  expect(suspects.rank('a')).toBe(0);
+});
+
+test('there are never more than so many: the longest unheard of goes', () => {
+  const suspects = new Suspects();
+  for (let i = 0; i <= suspectsMax; ++i) {
+    suspects.failed(`address ${i}`);
+    if (i > 0) suspects.failed('address 1');
+  }
+  expect(suspects.rank('address 0')).toBe(0);
+  expect(suspects.rank('address 1')).toBe(suspectRanks - 1);
+  expect(suspects.rank('address 3')).toBe(1);
+});
+
+test('unix sockets have no address to be suspect by', () => {
+  const suspects = new Suspects();
+  suspects.told('', 1000);
+  suspects.came('');
+  suspects.failed('');
+  expect(suspects.rank('')).toBe(0);
+});
