@@ -40,9 +40,9 @@ export const sessionBugs = [
     name: 'the receives of a late answer in segments are never posted again',
     file: 'session/session.cc',
     from: `      client_->on_response(frame, receive_slot, invalidated_rkey);
-      return segments_.clear([this](std::uint32_t part) { recycle(part); });`,
+      return segments_.clear([this](ReceiveSlot part) { recycle(part); });`,
     to: `      client_->on_response(frame, receive_slot, invalidated_rkey);
-      return segments_.clear([](std::uint32_t) {});`,
+      return segments_.clear([](ReceiveSlot) {});`,
     program,
     caughtBy: 'Tries/SegmentsOfAServer.HurtOnlyItsOwnSession/AnswerInSegmentsToACallGivenUp',
   },
@@ -156,9 +156,7 @@ export const sessionBugs = [
   {
     name: 'the receive of an answer that comes while its call is told of its end is not posted again',
     file: 'session/client/revocation.cc',
-    from: `    if (result.word[ev::receive_slot] != 0)
-      link_.recycle(static_cast<std::uint32_t>(result.word[ev::receive_slot] - 1));
-`,
+    from: '    link_.recycle_of(result);\n',
     to: '',
     program,
     caughtBy: 'Held.WhileTheDeviceIsSlowToInvalidate',
@@ -273,8 +271,8 @@ export const sessionBugs = [
   {
     name: 'frames of a peer are not counted against its credits',
     file: 'session/session.cc',
-    from: 'send_->count_received() ? readable(slot, wc) : std::nullopt;',
-    to: 'readable(slot, wc);',
+    from: 'send_->count_received() ? receives_.readable(slot, wc) : std::nullopt;',
+    to: 'receives_.readable(slot, wc);',
     program,
     caughtBy: 'Of/FrameBeyondTheCredits.EndsTheSessionWhenFramesAreReadAtOnce/AClientOnSharedSealed',
   },
