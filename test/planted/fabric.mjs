@@ -6,6 +6,14 @@ const program = 'fabric_test';
 
 export const fabricBugs = [
   {
+    name: 'messages that wait for more are forgotten when their user goes to sleep',
+    file: 'fabric/tcp/queue/posting.cc',
+    from: '  gathered_ = messages;\n  wants_turn();',
+    to: '  gathered_ = messages;',
+    program,
+    caughtBy: 'Shapes/TcpModel.NoAnswerWaitsForASleeperAndEveryMessageWakesOne/SomeAtOnce',
+  },
+  {
     name: 'a refusal that cannot be sent any more is waited for',
     file: 'fabric/tcp/queue/queue_pair.h',
     sources: ['fabric/tcp/queue/queue_pair.cc', 'fabric/tcp/queue/receiving.cc'],
