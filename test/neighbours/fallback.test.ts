@@ -1,6 +1,7 @@
 /**
- * gRPC as the drop-in fallback. One application, written against the generated client, runs over a channel of ours and over grpc-js with the same outcome; what keeps
- * to what all clients have runs with those of nice-grpc and connect-es too.
+ * gRPC as the drop-in fallback. One application, written against the generated client, runs over a channel of
+ * ours and over grpc-js with the same outcome; what keeps to what all clients have runs with those of
+ * nice-grpc and connect-es too.
  */
 import { create, createFileRegistry, fromBinary, type Message } from '@bufbuild/protobuf';
 import type { GenMessage, GenService } from '@bufbuild/protobuf/codegenv2';
@@ -35,7 +36,10 @@ import { type ItemInit, StreamsDefinition } from '../stream/gen/stream.rdma.ts';
 
 type Streams = Client<typeof StreamsDefinition>;
 
-/** What the requests of `hold` were told when nobody took them any more, and the signals of handlers that have fired. */
+/**
+ * What the requests of `hold` were told when nobody took them any more, and the signals of handlers that have
+ * fired.
+ */
 let heard: string[] = [];
 let failures = 0;
 const handlers: Partial<Handlers<typeof StreamsDefinition>> = {
