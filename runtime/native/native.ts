@@ -10,15 +10,16 @@
  */
 
 import { clockMs } from '../clock.ts';
-import type { FabricName } from '../fabrics.ts';
 import { addonPath, namedAddon } from './addon-path.ts';
 import { collectYoung } from './collector.ts';
-import { contextNeeds, type RuntimeNeeds } from './js-runtime.ts';
+import { contextNeeds } from './js-runtime.ts';
+import type { NativeOptions, SessionInfo, SessionOptions } from './options.ts';
 import { glibcVersion, whyNoAddon, whyNotNamed } from './remedy.ts';
 import type { NativeSockets } from './sockets.ts';
 import type { Stats } from './stats.ts';
 import type { VerbsCapabilities, VerbsReport } from './verbs-report.ts';
 
+export type { NativeOptions, Polling, SessionInfo, SessionOptions, VerbsOptions } from './options.ts';
 export type { FileLock } from './sockets.ts';
 export { addStats, type Stats } from './stats.ts';
 export type { VerbsCapabilities, VerbsDevice, VerbsGid, VerbsPort, VerbsReport } from './verbs-report.ts';
@@ -45,125 +46,28 @@ export {
   wholeMessage,
 } from './words.ts';
 
-export type Polling = 'adaptive' | 'busy' | 'event';
-
-/** How the verbs fabric chooses its device and connects. */
-export interface VerbsOptions {
-  /** Such as `mlx5_0`. Without: the one that has `address`, else the first that can be used. */
-  device?: string;
-  /** Default: the one with `address`, else the first active one. */
-  port?: number;
-  /** Default: RoCE v2 on IPv4 before IPv6 before RoCE v1. */
-  gidIndex?: number;
-  /** IP address that is being served or dialled from; a hint. */
-  address?: string;
-  /** `auto`: rdma_cm where both sides have it, otherwise addresses travel over the sideband. */
-  connect?: 'auto' | 'cm' | 'sideband';
-  connectTimeoutMs?: number;
-  /** A packet is sent again when no answer came for 4.096 us * 2^ackTimeout. Default 14: 67 ms. */
-  ackTimeout?: number;
-  /** That often, then the session is lost. Default 6: about half a second with the default ackTimeout. */
-  retryCount?: number;
-  /** How often a peer is asked again that answers that it is not ready (RNR); 7 is endless. Default: 7 where the peer pages (`onDemand`), else 0. */
-  rnrRetry?: number;
-  /** Of the packets' global header; on RoCE v2 the byte with DSCP. Default: `tos`. */
-  trafficClass?: number;
-  /** InfiniBand's service level, on RoCE the priority. Default: as rdma_cm says, else 0. */
-  serviceLevel?: number;
-  /** The type of service that rdma_cm is told, and iWARP's TCP gets. Default: none. */
-  tos?: number;
-}
-
-export interface NativeOptions extends RuntimeNeeds {
-  fabric: FabricName;
-  verbs?: VerbsOptions;
-  polling: Polling;
-  /** Other processes of this user may read the counters page. Default: no. */
-  countersPage?: boolean;
-  /** Message bytes a send slot or receive slot holds at most, metadata included (eager limit). */
-  slotBytes: number;
-  /** Send slots of this context. */
-  sendSlots: number;
-  arenaBytes: number;
-  mrCacheBytes: number;
-  mrCacheEntriesMax: number;
-  mrCacheIdleMs: number;
-  /**
-   * How peers get at memory. `auto` (default): by windows, by copies in staging memory where the device has none. `staging`: by copies anyway.
-   * `shared`: with the keys of all that is registered, for peers that are trusted.
-   */
-  exposure?: 'auto' | 'staging' | 'shared';
-  /** Staging memory of each session at most. */
-  stagingBytes?: number;
-  /** Application buffers are registered on demand where the device can (explicit ODP): nothing of them is pinned. */
-  onDemand?: boolean;
-  /** Collects V8's young objects, when messages have been lent that may have been dropped. Default: collector.ts. */
-  collectYoung?: () => void;
-  /** The clock of JS, whose time the context's `clock` has. Default: that of clock.ts. */
-  clock?: () => number;
-  /** sim only: seed of its scheduler. */
-  seed?: number;
-  /** sim only: nothing happens by itself, only in `stepSim()`. For tests that do something at each step of a call. */
-  stepped?: boolean;
-}
-
-export interface SessionOptions {
-  role: 'client' | 'server';
-  /** Calls in flight at once, equal on both sides (negotiated in the hello), at most 4096. So many receives are posted, and a few more. */
-  inflightMax: number;
-  /** Calls open at once, those of streams included: at least `inflightMax`, at most 4096. Default `inflightMax`; equal on both sides. */
-  callSlots?: number;
-  /**
-   * The peer does so too: both begin with few credits and take more as they come, so receives may be shared
-   * with other sessions.
-   */
-  grants?: boolean;
-  /** Largest message accepted here, bytes. */
-  messageMaxBytes: number;
-  /** Largest message that the peer accepts, bytes. */
-  peerMessageMaxBytes: number;
-  /** What its receives hold; without: as much as this side's. */
-  peerSlotBytes?: number;
-  /** It puts messages together that come in segments (docs/WIRE.md §2.5). */
-  peerTakesSegments?: boolean;
-  /** It takes short pieces of a large request that come in its frame. */
-  peerTakesCarried?: boolean;
-  /** Of a server: arena memory that large requests of this session may hold at once, and as much again for large answers. Default: as much as its share. */
-  arenaBytesMax?: number;
-  /** Of a server, microseconds: the deadline of calls whose clients set none, and the latest one that there may be. Default: none. */
-  timeLimits?: { readonly defaultUs?: number; readonly maxUs?: number };
-  /** Seals all that leaves the session. `keys`, 32 bytes each: of frames sent, frames received, bulk sent, bulk received; for this session alone. */
-  seal?: { readonly cipher: string; readonly keys: Uint8Array };
-}
-
-export interface SessionInfo {
-  /** Name of the device, that of the fabric where it has only one. */
-  device: string;
-  /** Of the device; 0 where there are none. */
-  port: number;
-  state: 'connecting' | 'ready' | 'down';
-  /** The peer has ended it, or the network, and not this side: the peer may know why. */
-  endedThere: boolean;
-  callsInFlight: number;
-  sendCredits: number;
-  security: 'window' | 'staging' | 'shared';
-}
-
 export interface NativeContext {
   readonly control: Int32Array;
   readonly submissions: Int32Array;
   readonly events: Int32Array;
   readonly freeSlots: Int32Array;
   readonly sessionSlots: Int32Array;
-  /** Pieces of a bulk submission, as many as one may have, when all of them lie in the arena or the text room. */
+  /**
+   * Pieces of a bulk submission, as many as one may have, when all of them lie in the arena or the text room.
+   */
   readonly pieces: Int32Array;
-  /** What is encoded of a large message besides its large values, when that is short. Copied when it is submitted. */
+  /**
+   * What is encoded of a large message besides its large values, when that is short. Copied when it is
+   * submitted.
+   */
   readonly textRoom: ArrayBuffer;
   /** No block of the arena is larger. */
   readonly arenaBytes: number;
   /** [0]: the time on the clock of JS (clock.ts) as of the current turn. */
   readonly clock: Float64Array;
-  /** All send slots: slot i starts at i * slotStride, its payload at + slotPayloadOffset, room for slotBytes. */
+  /**
+   * All send slots: slot i starts at i * slotStride, its payload at + slotPayloadOffset, room for slotBytes.
+   */
   readonly sendSlab: ArrayBuffer;
   readonly slotStride: number;
   readonly slotPayloadOffset: number;
@@ -176,16 +80,25 @@ export interface NativeContext {
   readonly wholeMessages: ArrayBuffer;
   /** For events with a receive slot from `briefSlots` on, of whatever session: short messages. */
   readonly briefMessages: ArrayBuffer;
-  /** The peers of this fabric can write, at any time, to memory of large messages that they have once had a right to. */
+  /**
+   * The peers of this fabric can write, at any time, to memory of large messages that they have once had a
+   * right to.
+   */
   readonly peersKeepAccess: boolean;
   /** Submissions that fit before a flush is due. */
   readonly submissionsMax: number;
   /** Of the device. */
   readonly capabilities: VerbsCapabilities;
-  /** verbs: device, port and addresses that it is reached by. Two contexts with the same one are for the same peers. */
+  /**
+   * verbs: device, port and addresses that it is reached by. Two contexts with the same one are for the same
+   * peers.
+   */
   readonly path: string;
 
-  /** Posts everything staged and wakes the pump. Cheap (no allocation): call it after about 16 staged entries, and once per turn. */
+  /**
+   * Posts everything staged and wakes the pump. Cheap (no allocation): call it after about 16 staged entries,
+   * and once per turn.
+   */
   flush(): void;
 
   /**
@@ -196,9 +109,12 @@ export interface NativeContext {
   createSession(options: SessionOptions): number;
   sessionAddress(session: number): Uint8Array;
   /**
-   * Connects to the peer's address blob. Empty string: connected, or on the way, and a sessionUp or sessionDown event will tell; calls may be submitted
-   * meanwhile. Otherwise why not (the session is then useless: close it). tcp: `host`, in numbers, and `port` say where the passive side's server listens; shm-fd: `host` is the path of its unix socket.
-   * `words`: own and peer's, 16 bytes each: in the first message between the queue pairs, where there is one, this side says its own and takes nobody but who says the peer's.
+   * Connects to the peer's address blob. Empty string: connected, or on the way, and a sessionUp or
+   * sessionDown event will tell; calls may be submitted meanwhile. Otherwise why not (the session is then
+   * useless: close it). tcp: `host`, in numbers, and `port` say where the passive side's server listens;
+   * shm-fd: `host` is the path of its unix socket. `words`: own and peer's, 16 bytes each: in the first
+   * message between the queue pairs, where there is one, this side says its own and takes nobody but who says
+   * the peer's.
    */
   connectSession(
     session: number,
@@ -208,11 +124,15 @@ export interface NativeContext {
     words?: Uint8Array,
   ): string;
   /**
-   * The window of a session's receives that a slot is in (`receiveWindow`), for events with another receive slot: their offsets count from its start.
-   * V8 counts its bytes as external memory, so it is asked for when it is needed. Detached after the session is closed.
+   * The window of a session's receives that a slot is in (`receiveWindow`), for events with another receive
+   * slot: their offsets count from its start. V8 counts its bytes as external memory, so it is asked for when
+   * it is needed. Detached after the session is closed.
    */
   receiveWindow(session: number, slot: number): ArrayBuffer;
-  /** Ends the session: queue pair to ERR, every call gets its FAILED event, then SESSION_DOWN. The number is free for reuse after that event. */
+  /**
+   * Ends the session: queue pair to ERR, every call gets its FAILED event, then SESSION_DOWN. The number is
+   * free for reuse after that event.
+   */
   closeSession(session: number, reason: string): void;
   sessionError(session: number): string;
   sessionInfo(session: number): SessionInfo;
@@ -232,19 +152,21 @@ export interface NativeContext {
   releaseLongSlot(slot: number): void;
 
   /**
-   * Submits a request or response that does not fit a slot, or a request that carries a buffer for its answer.
+   * Submits a request or response that does not fit a slot, or a request that carries a buffer for its
+   * answer.
    *
-   * `pieces` make up the message, in order. Each lies in the text room, in an arena block or in an ArrayBuffer;
-   * `keys[i]` is the identity of that ArrayBuffer, 0 for the arena, `leasedMemory` for arena memory that the
-   * application has leased, and `copiedMemory` when the whole message is to be copied to the arena now. When `pieces` is a number, so many of them are in the context's `pieces`, and `keys` is 0,
-   * or a block whose reference JS gives up with the submission.
-   * `slot` holds the metadata, at most slotBytes - 512 bytes of it, and is -1 without metadata. `sink` is the arena
-   * block that the response is to be received in, or 0; the caller keeps its reference. `use` says for what the arena
-   * gives a block (Use) when the pieces have to be copied into one. `flags`: submitImage, submitSinkOnly.
+   * `pieces` make up the message, in order. Each lies in the text room, in an arena block or in an
+   * ArrayBuffer; `keys[i]` is the identity of that ArrayBuffer, 0 for the arena, `leasedMemory` for arena
+   * memory that the application has leased, and `copiedMemory` when the whole message is to be copied to the
+   * arena now. When `pieces` is a number, so many of them are in the context's `pieces`, and `keys` is 0, or
+   * a block whose reference JS gives up with the submission. `slot` holds the metadata, at most slotBytes -
+   * 512 bytes of it, and is -1 without metadata. `sink` is the arena block that the response is to be
+   * received in, or 0; the caller keeps its reference. `use` says for what the arena gives a block (Use) when
+   * the pieces have to be copied into one. `flags`: submitImage, submitSinkOnly.
    *
-   * Returns a token > 0. A SENT event carries it when the pieces are no longer in use: before or with the end of the
-   * call, for a call that is held with its RELEASED event. Returns a negative Reason when refused: then slot, call and
-   * references stay with JS, and no event follows.
+   * Returns a token > 0. A SENT event carries it when the pieces are no longer in use: before or with the end
+   * of the call, for a call that is held with its RELEASED event. Returns a negative Reason when refused:
+   * then slot, call and references stay with JS, and no event follows.
    */
   submitBulk(
     op: number,
@@ -262,28 +184,46 @@ export interface NativeContext {
   ): number;
 
   /**
-   * Client: gives a call up (reason: Reason.cancelled or Reason.deadline). Its FAILED or SETTLED event follows: within the next batch for a call that
-   * exposed no memory, otherwise when the peer has let go of it or after kSettleGraceNs (10 ms), and then its call slot and memory are held until RELEASED.
-   * Returns how many bytes of this side's arena the call was waiting for, for its response; 0: it was not.
+   * Client: gives a call up (reason: Reason.cancelled or Reason.deadline). Its FAILED or SETTLED event
+   * follows: within the next batch for a call that exposed no memory, otherwise when the peer has let go of
+   * it or after kSettleGraceNs (10 ms), and then its call slot and memory are held until RELEASED. Returns
+   * how many bytes of this side's arena the call was waiting for, for its response; 0: it was not.
    */
   cancel(session: number, call: number, reason: number): number;
 
-  /** The application waits for the message that a partWaits event told of. Nothing happens when its call is over. */
+  /**
+   * The application waits for the message that a partWaits event told of. Nothing happens when its call is
+   * over.
+   */
   want(session: number, call: number): void;
 
   /** Why the system refused what the last call that found no memory wanted; empty: it was a limit of ours. */
   refusal(): string;
-  /** Arena block of at least that size, one reference; 0 when the budget, or the share of this use or session, has no room. Without a session it counts for nobody. */
+  /**
+   * Arena block of at least that size, one reference; 0 when the budget, or the share of this use or session,
+   * has no room. Without a session it counts for nobody.
+   */
   allocBlock(bytes: number, use: number, session?: number): number;
   /** The same, but gives the block's memory, undefined for none. */
   allocBuffer(bytes: number, use: number, session?: number): ArrayBuffer | undefined;
-  /** The block's memory. The same ArrayBuffer every time while the block lives. Collected: the block is released. */
+  /**
+   * The block's memory. The same ArrayBuffer every time while the block lives. Collected: the block is
+   * released.
+   */
   blockBuffer(block: number): ArrayBuffer;
-  /** Gives back a block whose ArrayBuffer only the runtime has seen. The next lease of the block has the same ArrayBuffer. */
+  /**
+   * Gives back a block whose ArrayBuffer only the runtime has seen. The next lease of the block has the same
+   * ArrayBuffer.
+   */
   releaseBlock(block: number): void;
-  /** The same for a block that nothing has come of: nobody who waits for memory is told of it (`memoryFree`). */
+  /**
+   * The same for a block that nothing has come of: nobody who waits for memory is told of it (`memoryFree`).
+   */
   discardBlock(block: number): void;
-  /** The same, and detaches the block's ArrayBuffer: views that the application has of it are empty from now on. */
+  /**
+   * The same, and detaches the block's ArrayBuffer: views that the application has of it are empty from now
+   * on.
+   */
   takeBlock(block: number): void;
   /** The block that this ArrayBuffer belongs to, 0 none. */
   blockOf(buffer: ArrayBuffer): number;
@@ -304,11 +244,16 @@ export interface NativeContext {
   nameMethod(method: number, name: string): void;
   /** Batches of events go to this function, which must not throw. */
   onEvents(callback: (count: number) => void): void;
-  /** A stepped simulation carries out its next event, in the order of the seed; what comes of it is delivered in the next turn of the event loop. False: there is none, and its clock, by which sessions go, has moved on by 5 ms. */
+  /**
+   * A stepped simulation carries out its next event, in the order of the seed; what comes of it is delivered
+   * in the next turn of the event loop. False: there is none, and its clock, by which sessions go, has moved
+   * on by 5 ms.
+   */
   stepSim(): boolean;
   /**
-   * After deviceGone, when the last session is down: closes the device, which the system is waiting for. Leased blocks stay as they are; nothing else works
-   * from then on but giving them back and close(). No callback after it returns.
+   * After deviceGone, when the last session is down: closes the device, which the system is waiting for.
+   * Leased blocks stay as they are; nothing else works from then on but giving them back and close(). No
+   * callback after it returns.
    */
   leaveDevice(): void;
   /** Closes everything. No callback after it returns. */
@@ -325,13 +270,21 @@ export interface NativeModule extends NativeSockets {
   readonly whyUnusable: string;
   /** Where the memory of a buffer begins. A double holds it: addresses have 48 bits, or 57. */
   address(buffer: ArrayBuffer): number;
-  /** From now on the process keeps up to 48 MiB that it has freed, unless its malloc has been told otherwise (native/binding/freed_memory.h). */
+  /**
+   * From now on the process keeps up to 48 MiB that it has freed, unless its malloc has been told otherwise
+   * (native/binding/freed_memory.h).
+   */
   keepFreedMemory(): void;
-  /** How long V8 is not to be made to collect in this thread: all that make it do so share a tenth of the thread's time. 0: it may be. */
+  /**
+   * How long V8 is not to be made to collect in this thread: all that make it do so share a tenth of the
+   * thread's time. 0: it may be.
+   */
   collectionWaitMs(): number;
   /** It has been made to collect, which took so long. */
   collectionDone(ms: number): void;
-  /** Calls `fn` in the root async context, in which no AsyncLocalStorage has a store, and gives what it gives. */
+  /**
+   * Calls `fn` in the root async context, in which no AsyncLocalStorage has a store, and gives what it gives.
+   */
   runInRoot<T>(fn: () => T): T;
   /** The constants as the addon was compiled with, for the test that compares them. */
   boundary(): Record<string, Record<string, number>>;

@@ -5,15 +5,14 @@
 
 import type { Duplex } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
-import { acquireContext, releaseContext } from '../boundary/contexts.ts';
-import type { FabricContext } from '../boundary/fabric-context.ts';
+import { releaseContext } from '../boundary/contexts.ts';
 import type { ServiceDefinition } from '../codec/types.ts';
 import { type FabricPlan, fabricPlan, offers } from '../control/fabric-options.ts';
 import { controlText, type Hello } from '../control/frames.ts';
 import { Handshakes } from '../control/handshake/handshakes.ts';
 import { refusalOf } from '../control/handshake/refusal.ts';
 import { NotConnected, ServerHandshake } from '../control/handshake/server-handshake.ts';
-import { choiceOf, isAlone, type LocalSide, type Prepared } from '../control/handshake/session-setup.ts';
+import type { LocalSide, Prepared } from '../control/handshake/session-setup.ts';
 import { Link } from '../control/link.ts';
 import { levelNumber, levelOf } from '../control/security-level.ts';
 import { type SessionSummary, summaryOf } from '../control/session-summary.ts';
@@ -29,7 +28,7 @@ import { fabricLog, LimitedLog, type Log, logged } from '../core/log.ts';
 import { checkCallSlots, checkedOptions, checkedTimeMs, checkNames } from '../core/options.ts';
 import type { Handlers } from '../core/types.ts';
 import { HandlerErrors, processWarning, type Warn } from '../core/warnings.ts';
-import { type FabricName, opensInListen } from '../fabrics.ts';
+import type { FabricName } from '../fabrics.ts';
 import * as limits from '../limits.ts';
 import { loadNative } from '../native/native.ts';
 import { reasonOf } from './allowed.ts';
@@ -38,6 +37,7 @@ import { Authorization } from './authorize.ts';
 import { denialsTo } from './denials.ts';
 import { Gate } from './gate.ts';
 import { HandlerTable } from './handlers.ts';
+import { KeptContexts } from './kept-contexts.ts';
 import { Load } from './load.ts';
 import { whyNobody } from './nobody.ts';
 import { PeerCounts } from './peer-counts.ts';
@@ -68,10 +68,7 @@ export class RpcServer implements Server, ServerSessionListener {
   readonly #newest = new WeakMap<Link, ServerConnection>();
   /** Of handshakes that have come to nothing: they are on their way out, and take no place of another. */
   readonly #vain = new Set<ServerSession>();
-  /** Kept open for the sessions to come. */
-  readonly #contexts: FabricContext[] = [];
-  /** The device of one of them was removed. */
-  #lostDevice = false;
+  readonly #contexts: KeptContexts;
   readonly #services: ServiceDefinition[] = [];
   readonly #checkServices: () => void;
   readonly #shutdownListeners: (() => void)[] = [];
@@ -97,6 +94,7 @@ export class RpcServer implements Server, ServerSessionListener {
     this.#whyNobody = (address) =>
       whyNobody(address, options, this.#options, { tls: this.#tls, ciphers: loadNative().ciphers });
     this.#handshakes = new Handshakes(this.#options, (link) => this.#connectionOf(link)?.used ?? false);
+    this.#contexts = new KeptContexts(() => this.#side(undefined, undefined), this.#plan.auto);
     this.#gate = new Gate(options, this.#options, new PeerCounts(sessionsPerPeerMax), this.#handshakes);
   }
 
@@ -221,22 +219,7 @@ export class RpcServer implements Server, ServerSessionListener {
   /** So that a missing addon or fabric is an error of listen(), not of the first client. */
   open(): void {
     this.#checkServices();
-    if (this.#contexts.length > 0) return;
-    const side = this.#side(undefined, undefined);
-    const errors: unknown[] = [];
-    for (const fabric of side.fabrics) {
-      if (this.#plan.auto && !opensInListen(fabric, this.#contexts.length === 0)) continue;
-      try {
-        this.#keep(acquireContext(choiceOf(side, fabric)));
-      } catch (error) {
-        errors.push(error);
-      }
-    }
-    if (errors.length > 0 && this.#contexts.length === 0) throw errors[0];
-    // Each session will open one of its own.
-    const kept = this.#contexts.splice(0);
-    this.#releaseAll(kept.filter(({ fabric }) => isAlone(side, fabric)));
-    this.#contexts.push(...kept.filter(({ fabric }) => !isAlone(side, fabric)));
+    this.#contexts.open();
   }
 
   onHandlerError(error: unknown, method: string): void {
@@ -257,34 +240,6 @@ export class RpcServer implements Server, ServerSessionListener {
   #addWith(inner: readonly Interceptor[], definition: ServiceDefinition, handlers: object): void {
     this.#handlers.add(definition, handlers, [...this.#interceptors, ...inner]);
     this.#services.push(definition);
-  }
-
-  readonly #onDeviceGone = (): void => {
-    this.#lostDevice = true;
-    const lost = this.#contexts.filter(({ deviceGone }) => deviceGone);
-    this.#contexts.splice(0, Infinity, ...this.#contexts.filter(({ deviceGone }) => !deviceGone));
-    this.#releaseAll(lost);
-  };
-
-  #keep(context: FabricContext): void {
-    this.#contexts.push(context);
-    context.onDeviceGone(this.#onDeviceGone);
-  }
-
-  #releaseAll(contexts: readonly FabricContext[]): void {
-    for (const context of contexts) {
-      context.offDeviceGone(this.#onDeviceGone);
-      releaseContext(context);
-    }
-  }
-
-  /** A session has found the device again: it is kept open as before. */
-  #keepAgain(): void {
-    if (!this.#lostDevice) return;
-    this.#lostDevice = false;
-    const kept = this.#contexts.splice(0);
-    this.open();
-    this.#releaseAll(kept);
   }
 
   /** Throws when there is no room for another session, and none that a silent client keeps. */
@@ -311,7 +266,7 @@ export class RpcServer implements Server, ServerSessionListener {
     this.#newest.set(link, connection);
     const level = levelNumber(levelOf(arrival.peer.security, prepared.guard));
     context.native.nameSession(target.session, String(arrival.peer), level);
-    this.#keepAgain();
+    this.#contexts.reopen();
     link.onEnd = (reason) => {
       if (!this.#sessions.has(session)) return;
       // The client has been told that nothing of it was run: so it stays, whatever comes now.
@@ -368,7 +323,7 @@ export class RpcServer implements Server, ServerSessionListener {
     await this.#sessionsGone(limits.closeTimeoutMs);
     for (const { session } of [...this.#sessions.values()])
       this.onSessionDown(session, 'the server was shut down');
-    this.#releaseAll(this.#contexts.splice(0));
+    this.#contexts.close();
     this.#errors.sum();
     // Contexts that nobody uses any more are closed by then.
     await setImmediate();
@@ -386,13 +341,19 @@ export class RpcServer implements Server, ServerSessionListener {
   }
 }
 
-/** The class behind a server that an application gives. Throws a TypeError for anything else, servers of another copy of this package among it. */
+/**
+ * The class behind a server that an application gives. Throws a TypeError for anything else, servers of
+ * another copy of this package among it.
+ */
 export function rpcServer(what: string, server: Server): RpcServer {
   if (server instanceof RpcServer) return server;
   throw new TypeError(`${what}: takes a server, of createServer() of the same rdma-rpc`);
 }
 
-/** A server without handlers that listens nowhere yet: `createServer().add(...)`, then `listen(...)`. Throws for unknown options or values out of range. */
+/**
+ * A server without handlers that listens nowhere yet: `createServer().add(...)`, then `listen(...)`. Throws
+ * for unknown options or values out of range.
+ */
 export function createServer(options?: ServerOptions): Server {
   return new RpcServer(options);
 }

@@ -60,7 +60,7 @@ beforeEach(async () => {
 
 afterEach(async () => {
   await world.close();
-  Reflect.deleteProperty(context, 'attach');
+  Reflect.deleteProperty(context.sessions, 'attach');
   Reflect.deleteProperty(context.native, 'sessionError');
   releaseContext(context);
 });

@@ -1,6 +1,7 @@
 /**
- * gRPC as the drop-in fallback. One application, written against the generated client, runs over a channel of ours and over grpc-js with the same outcome; what keeps
- * to what all clients have runs with those of nice-grpc and connect-es too.
+ * gRPC as the drop-in fallback. One application, written against the generated client, runs over a channel of
+ * ours and over grpc-js with the same outcome; what keeps to what all clients have runs with those of
+ * nice-grpc and connect-es too.
  */
 import { create, createFileRegistry, fromBinary, type Message } from '@bufbuild/protobuf';
 import type { GenMessage, GenService } from '@bufbuild/protobuf/codegenv2';
@@ -18,7 +19,6 @@ import {
   type ClientDefaults,
   createClient,
   createInProcessChannel,
-  type Handlers,
   type Interceptor,
   type Metadata,
   type PortableClient,
@@ -26,65 +26,15 @@ import {
   Status,
 } from 'rdma-rpc';
 import { createConnectTransport } from 'rdma-rpc/connect';
-import { BadRequest, detail } from 'rdma-rpc/details';
+import { BadRequest } from 'rdma-rpc/details';
 import { toGrpcJsHandlers } from 'rdma-rpc/grpc';
 import { createGrpcClient } from 'rdma-rpc/grpc-client';
 import { afterAll, beforeAll, describe, expect, expectTypeOf, test } from 'vitest';
 import type { FileDescriptor } from '../../runtime/codec/file-descriptor.ts';
 import { type ItemInit, StreamsDefinition } from '../stream/gen/stream.rdma.ts';
+import { handlers, witnessed } from './fallback-handlers.ts';
 
 type Streams = Client<typeof StreamsDefinition>;
-
-/** What the requests of `hold` were told when nobody took them any more, and the signals of handlers that have fired. */
-let heard: string[] = [];
-let failures = 0;
-const handlers: Partial<Handlers<typeof StreamsDefinition>> = {
-  async unary({ text, payload, count }, context) {
-    const { metadata, header, trailer, signal } = context;
-    header.set('x-header', 'ahead');
-    header.set('x-bytes-bin', Uint8Array.of(0, 255));
-    const seen = [...metadata]
-      .filter(([key]) => key.startsWith('x-'))
-      .map(([key, value]) => `${key}=${value.length}`);
-    trailer.set('x-trailer', seen.sort().join(' '));
-    if (text === 'limit') return { number: (context.timeoutMs() ?? -1) > 0 ? 1 : 0 };
-    if (text === 'flaky' && ++failures <= count) throw new RpcError(Status.UNAVAILABLE, 'not yet');
-    if (text === 'hang') {
-      await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
-      heard.push('hang');
-      await new Promise(() => undefined);
-    }
-    if (text === 'missing')
-      throw new RpcError(Status.NOT_FOUND, 'no such thing', {
-        trailer: undefined,
-        details: [detail(BadRequest, { fieldViolations: [{ field: 'text', description: 'gone' }] })],
-      });
-    return { text, payload };
-  },
-  async *count({ count, text }, { header, trailer, signal }) {
-    header.set('x-header', 'ahead');
-    trailer.set('x-trailer', 'behind');
-    signal.addEventListener('abort', () => heard.push('count'));
-    for (let number = 0; number < count; ++number) {
-      yield { number };
-      if (text === 'slow') await new Promise((resolve) => setImmediate(resolve));
-    }
-    if (text === 'fail') throw new RpcError(Status.DATA_LOSS, 'half of it is gone');
-  },
-  async sum(items) {
-    let number = 0;
-    for await (const item of items) number += item.number;
-    return { number };
-  },
-  async *echo(items) {
-    yield* items;
-  },
-  async hold(_, { signal }) {
-    await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
-    return {};
-  },
-  note: ({ text }) => void heard.push(`note ${text}`),
-};
 
 async function* items(...numbers: number[]): AsyncGenerator<ItemInit> {
   for (const number of numbers) yield { number };
@@ -145,8 +95,8 @@ afterAll(async () => {
 
 /** An application: all kinds of calls, all options, what it hears, how it fails. */
 async function application(make: Make): Promise<unknown> {
-  heard = [];
-  failures = 0;
+  witnessed.heard = [];
+  witnessed.failures = 0;
   const client = make();
   const told: string[] = [];
   const listeners = (): CallOptions => ({
@@ -167,7 +117,7 @@ async function application(make: Make): Promise<unknown> {
   for await (const { number } of client.echo(items(1, 2, 3))) echoed.push(number);
   results.push(`echoed ${echoed}`);
   for await (const { number } of client.count({ count: 1_000_000, text: 'slow' })) if (number === 3) break;
-  await expect.poll(() => heard).toContain('count');
+  await expect.poll(() => witnessed.heard).toContain('count');
 
   results.push(await outcome(client.unary({ text: 'missing' }, listeners())));
   results.push(await outcome(client.count({ count: 2, text: 'fail' })));
@@ -180,7 +130,7 @@ async function application(make: Make): Promise<unknown> {
   const hanging = outcome(client.unary({ text: 'hang' }, { signal: controller.signal }));
   setTimeout(() => controller.abort(new Error('enough')), 30);
   results.push(await hanging);
-  await expect.poll(() => heard.filter((each) => each === 'hang').length).toBe(2);
+  await expect.poll(() => witnessed.heard.filter((each) => each === 'hang').length).toBe(2);
 
   results.push(await outcome(client.unary({ text: 5 as never })));
   results.push(await outcome(client.sum([{ number: 'x' as never }])));
@@ -202,7 +152,7 @@ async function application(make: Make): Promise<unknown> {
   for await (const { number } of client.echo(endless())) if (number === 2) break;
   await expect.poll(() => ended).toBe(true);
   results.push(String(await client.note({ text: 'x' })));
-  await expect.poll(() => heard).toContain('note x');
+  await expect.poll(() => witnessed.heard).toContain('note x');
 
   const seen: string[] = [];
   const watch: Interceptor = (next) => async (request) => {
@@ -276,12 +226,12 @@ describe('the same application over rdma-rpc and over gRPC', () => {
       { ...StreamsDefinition, methods: { unary: idempotent } },
       client,
     );
-    failures = 0;
+    witnessed.failures = 0;
     const retry = { attemptsMax: 3, backoffMs: 1 };
     expect((await call({ text: 'flaky', count: 2 }, { retry })).text).toBe('flaky');
-    failures = 0;
+    witnessed.failures = 0;
     expect(await outcome(call({ text: 'flaky', count: 9 }, { retry }))).toMatch(/^UNAVAILABLE/);
-    expect(failures).toBe(3);
+    expect(witnessed.failures).toBe(3);
     client.close();
   });
 
@@ -321,7 +271,7 @@ describe('the same application over rdma-rpc and over gRPC', () => {
   });
 });
 
-// --- what all clients have ------------------------------------------------------------------------------------------------
+// --- what all clients have
 
 type EsOrder = Message<'test.stream.Order'> & {
   count: number;

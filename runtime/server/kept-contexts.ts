@@ -1,0 +1,76 @@
+/**
+ * The contexts that a server keeps open for sessions to come, so that the first client finds its fabrics
+ * there. One whose device is removed is let go at once, since the system waits for that, and the device is
+ * kept open again when a session has found it. Owned by a server, on its JS thread.
+ */
+import { acquireContext, releaseContext } from '../boundary/contexts.ts';
+import type { FabricContext } from '../boundary/fabric-context.ts';
+import { choiceOf, isAlone, type LocalSide } from '../control/handshake/session-setup.ts';
+import { opensInListen } from '../fabrics.ts';
+
+export class KeptContexts {
+  /** What the server offers, as it is now. */
+  readonly #side: () => LocalSide;
+  /** The fabrics were chosen for it: only those are opened that cost little, and the first. */
+  readonly #isAuto: boolean;
+  readonly #contexts: FabricContext[] = [];
+  /** The device of one of them was removed. */
+  #lostDevice = false;
+
+  constructor(side: () => LocalSide, isAuto: boolean) {
+    this.#side = side;
+    this.#isAuto = isAuto;
+  }
+
+  /** Throws why no fabric can be opened. */
+  open(): void {
+    if (this.#contexts.length > 0) return;
+    const side = this.#side();
+    const errors: unknown[] = [];
+    for (const fabric of side.fabrics) {
+      if (this.#isAuto && !opensInListen(fabric, this.#contexts.length === 0)) continue;
+      try {
+        this.#keep(acquireContext(choiceOf(side, fabric)));
+      } catch (error) {
+        errors.push(error);
+      }
+    }
+    if (errors.length > 0 && this.#contexts.length === 0) throw errors[0];
+    // Each session will open one of its own.
+    const kept = this.#contexts.splice(0);
+    this.#release(kept.filter(({ fabric }) => isAlone(side, fabric)));
+    this.#contexts.push(...kept.filter(({ fabric }) => !isAlone(side, fabric)));
+  }
+
+  /** A session may have found a device again that was removed: it is kept open as before. */
+  reopen(): void {
+    if (!this.#lostDevice) return;
+    this.#lostDevice = false;
+    const kept = this.#contexts.splice(0);
+    this.open();
+    this.#release(kept);
+  }
+
+  close(): void {
+    this.#release(this.#contexts.splice(0));
+  }
+
+  readonly #onDeviceGone = (): void => {
+    this.#lostDevice = true;
+    const lost = this.#contexts.filter(({ deviceGone }) => deviceGone);
+    this.#contexts.splice(0, Infinity, ...this.#contexts.filter(({ deviceGone }) => !deviceGone));
+    this.#release(lost);
+  };
+
+  #keep(context: FabricContext): void {
+    this.#contexts.push(context);
+    context.onDeviceGone(this.#onDeviceGone);
+  }
+
+  #release(contexts: readonly FabricContext[]): void {
+    for (const context of contexts) {
+      context.offDeviceGone(this.#onDeviceGone);
+      releaseContext(context);
+    }
+  }
+}
