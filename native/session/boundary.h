@@ -4,6 +4,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <type_traits>
 
 namespace rdma_rpc::session::boundary {
 
@@ -146,6 +147,20 @@ inline constexpr std::int32_t kWholeMessage = -2;
 
 struct Event {
   std::int32_t word[ev::words] = {};
+
+  static Event of(EvKind kind, std::uint32_t session = 0, std::uint32_t call = 0) {
+    Event event;
+    event.set(ev::kind, kind).set(ev::session, session).set(ev::call, call);
+    return event;
+  }
+  /// `at`: one of ev. A number, a flag or an enumerator; whichever it is, JS sees its 32 bits.
+  template <class T>
+  Event& set(int at, T value) {
+    static_assert(std::is_integral_v<T> || std::is_enum_v<T>);
+    word[at] = static_cast<std::int32_t>(value);
+    return *this;
+  }
+  bool is(EvKind kind) const { return word[ev::kind] == static_cast<std::int32_t>(kind); }
 };
 static_assert(sizeof(Event) == 48);
 

@@ -34,10 +34,7 @@ void Session::check_connected() {
   if (now != fabric::QpState::rts) return;
   leave_connecting(SessionState::ready);
   let_send();
-  Event event;
-  event.word[ev::kind] = static_cast<std::int32_t>(EvKind::session_up);
-  event.word[ev::session] = static_cast<std::int32_t>(number_);
-  shared_.events.emit(event);
+  shared_.events.emit(Event::of(EvKind::session_up, number_));
 }
 
 void Session::receive_failed(fabric::WcStatus status) {

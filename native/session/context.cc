@@ -177,10 +177,9 @@ memory::BlockId Context::alloc(std::size_t bytes, memory::Use use, memory::Owner
 }
 
 void Context::emit_evicted(std::uint64_t key) {
-  Event event;
-  event.word[ev::kind] = static_cast<std::int32_t>(EvKind::evicted);
-  event.word[ev::key_low] = static_cast<std::int32_t>(key & 0xffffffff);
-  event.word[ev::key_high] = static_cast<std::int32_t>(key >> 32);
+  Event event = Event::of(EvKind::evicted);
+  event.set(ev::key_low, key & 0xffffffff);
+  event.set(ev::key_high, key >> 32);
   events_->emit(event);
 }
 
@@ -203,9 +202,7 @@ std::uint32_t Context::progress(std::uint64_t now_ns) {
   }
   if (device_->is_gone() && !told_of_device_) {
     told_of_device_ = true;
-    Event event;
-    event.word[ev::kind] = static_cast<std::int32_t>(EvKind::device_gone);
-    events_->emit(event);
+    events_->emit(Event::of(EvKind::device_gone));
   }
   events_->fill();
   // A completion makes at most two events that must be in this batch (the end of a bulk and its memory), and
@@ -349,9 +346,7 @@ void Context::tell_slots_free() {
   if (named && !any) return;
   for (std::uint32_t place = 0; place < places_.size(); ++place) slots_->take_wanted(place);
   control_[ctl::want_slots] = 0;
-  Event event;
-  event.word[ev::kind] = static_cast<std::int32_t>(EvKind::slots_free);
-  events_->emit(event);
+  events_->emit(Event::of(EvKind::slots_free));
 }
 
 void Context::consume_submissions() {
@@ -367,11 +362,8 @@ void Context::consume_submissions() {
     }
     slots_->release(static_cast<std::uint32_t>(words[sub::slot]));
     if (words[sub::op] == static_cast<std::int32_t>(boundary::SubOp::response)) continue;
-    Event event;
-    event.word[ev::kind] = static_cast<std::int32_t>(EvKind::failed);
-    event.word[ev::session] = words[sub::session];
-    event.word[ev::call] = words[sub::call];
-    event.word[ev::reason] = static_cast<std::int32_t>(boundary::Reason::session_lost);
+    Event event = Event::of(EvKind::failed, number, static_cast<std::uint32_t>(words[sub::call]));
+    event.set(ev::reason, boundary::Reason::session_lost);
     events_->emit(event);
   }
 }

@@ -50,9 +50,7 @@ void Context::tell_memory_free() {
   if (std::exchange(memory_changes_, changes) == changes) return;
   control_[ctl::want_memory] = 0;
   told_refusals_ = arena_->counters().refused_for_peers;
-  Event event;
-  event.word[ev::kind] = static_cast<std::int32_t>(EvKind::memory_free);
-  events_->emit(event);
+  events_->emit(Event::of(EvKind::memory_free));
 }
 
 /// When calls wait for memory that is kept for peers: the arena's refusals of it before those of these calls.
@@ -94,9 +92,7 @@ void Context::give_memory_up() {
 
 void Context::tell_memory_short() {
   if (std::exchange(told_short_, true)) return;
-  Event event;
-  event.word[ev::kind] = static_cast<std::int32_t>(EvKind::memory_short);
-  events_->emit(event);
+  events_->emit(Event::of(EvKind::memory_short));
 }
 
 }  // namespace rdma_rpc::session

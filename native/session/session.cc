@@ -79,10 +79,7 @@ void Session::maybe_down() {
   recorder_.state(static_cast<std::uint8_t>(state_));
   if (client_ != nullptr) client_->end_all();
   if (server_ != nullptr) server_->end_all();
-  Event event;
-  event.word[ev::kind] = static_cast<std::int32_t>(EvKind::session_down);
-  event.word[ev::session] = static_cast<std::int32_t>(number_);
-  shared_.events.emit(event);
+  shared_.events.emit(Event::of(EvKind::session_down, number_));
 }
 
 // --- completions
@@ -353,12 +350,9 @@ void Session::submit(const std::int32_t* words) {
   }
   if (client_ != nullptr) return client_->submit(words, op == boundary::SubOp::part);
   shared_.slots.release(slot);
-  Event event;
-  event.word[ev::kind] = static_cast<std::int32_t>(EvKind::failed);
-  event.word[ev::session] = static_cast<std::int32_t>(number_);
-  event.word[ev::call] = words[sub::call];
-  event.word[ev::reason] = static_cast<std::int32_t>(Reason::session_lost);
-  event.word[ev::processed] = static_cast<std::int32_t>(Processed::no);
+  Event event = Event::of(EvKind::failed, number_, static_cast<std::uint32_t>(words[sub::call]));
+  event.set(ev::reason, Reason::session_lost);
+  event.set(ev::processed, Processed::no);
   shared_.events.emit(event);
 }
 

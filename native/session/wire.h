@@ -54,6 +54,12 @@ struct Header {
   std::uint32_t call;        ///< slot | generation << 12; 0 in credit frames
   std::uint32_t method;      ///< request: method id; response: status; cancel: status; sink_request: bytes
   std::uint32_t timeout_us;  ///< request: time left, 0 none; else 0
+
+  /// Without credits, which the send queue adds. `flags`: of Flag.
+  static Header of(FrameType type, std::uint32_t call = 0, std::uint32_t method = 0, int flags = 0,
+                   std::uint32_t timeout_us = 0) {
+    return {static_cast<std::uint8_t>(type), static_cast<std::uint8_t>(flags), 0, call, method, timeout_us};
+  }
 };
 static_assert(sizeof(Header) == 16 && alignof(Header) == 4);
 

@@ -58,12 +58,9 @@ void ClientHalf::submit(const std::int32_t* words, bool part) {
     defer(slot);
     return;
   }
-  const wire::Header header{static_cast<std::uint8_t>(wire::FrameType::request),
-                            part ? std::uint8_t{wire::part} : std::uint8_t{0},
-                            0,
-                            wire::call_word(slot, call.generation),
-                            call.method,
-                            timeout_us};
+  const wire::Header header =
+      wire::Header::of(wire::FrameType::request, wire::call_word(slot, call.generation), call.method,
+                       part ? wire::part : 0, timeout_us);
   link_.send_message(send_slot, header, nullptr, metadata_bytes, metadata_bytes + message_bytes, 0, {});
 }
 
@@ -134,12 +131,8 @@ bool ClientHalf::start_bulk_request(std::uint32_t slot) {
   const auto exposed =
       static_cast<std::uint32_t>(bulk.pieces.size()) - static_cast<std::uint32_t>(std::popcount(carried));
   if (!send_.can_bind(exposed + 1)) return false;
-  wire::Header header{static_cast<std::uint8_t>(wire::FrameType::request),
-                      call.part ? std::uint8_t{wire::part} : std::uint8_t{0},
-                      0,
-                      wire::call_word(slot, call.generation),
-                      call.method,
-                      bulk.timeout_us};
+  wire::Header header = wire::Header::of(wire::FrameType::request, wire::call_word(slot, call.generation),
+                                         call.method, call.part ? wire::part : 0, bulk.timeout_us);
   wire::Piece wire_pieces[kPiecesMax];
   wire::PiecesHead head{0, static_cast<std::uint32_t>(bulk.pieces.size())};
   for (std::uint32_t i = 0; i < head.count; ++i) {
@@ -243,20 +236,16 @@ void ClientHalf::on_response(const wire::Frame& frame, ReceiveSlot receive_slot,
   if (call.bulk != nullptr && call.bulk->deferred)
     return link_.protocol_error("response to a request that was not sent");
   const bool in_sink = (header.flags & wire::written) != 0;
-  Event event;
-  event.word[ev::kind] = static_cast<std::int32_t>(EvKind::settled);
-  event.word[ev::session] = static_cast<std::int32_t>(number_);
-  event.word[ev::call] = static_cast<std::int32_t>(slot);
-  event.word[ev::status] = static_cast<std::int32_t>(header.method);
-  event.word[ev::metadata_bytes] = static_cast<std::int32_t>(frame.metadata_bytes);
+  Event event = Event::of(EvKind::settled, number_, slot);
+  event.set(ev::status, header.method);
+  event.set(ev::metadata_bytes, frame.metadata_bytes);
   const std::uint32_t base = link_.receives().offset_of(receive_slot);
-  event.word[ev::metadata_offset] = static_cast<std::int32_t>(base + frame.metadata_offset);
-  event.word[ev::region] = boundary::kReceiveSlab;
-  event.word[ev::offset] = static_cast<std::int32_t>(base + frame.metadata_offset);
-  event.word[ev::message_bytes] = static_cast<std::int32_t>(in_sink ? frame.total : frame.message_bytes);
-  event.word[ev::processed] =
-      static_cast<std::int32_t>((header.flags & wire::not_run) != 0 ? Processed::no : Processed::yes);
-  event.word[ev::receive_slot] = static_cast<std::int32_t>(receive_slot.number() + 1);
+  event.set(ev::metadata_offset, base + frame.metadata_offset);
+  event.set(ev::region, boundary::kReceiveSlab);
+  event.set(ev::offset, base + frame.metadata_offset);
+  event.set(ev::message_bytes, in_sink ? frame.total : frame.message_bytes);
+  event.set(ev::processed, (header.flags & wire::not_run) != 0 ? Processed::no : Processed::yes);
+  event.set(ev::receive_slot, receive_slot.number() + 1);
   if (header.method == 0 && !in_sink && frame.message_bytes > options_.max_message_bytes) {
     link_.recycle(receive_slot);
     event = failed_event(slot, Reason::too_large, Processed::yes);
@@ -271,7 +260,7 @@ void ClientHalf::on_response(const wire::Frame& frame, ReceiveSlot receive_slot,
   if (call.bulk == nullptr) {
     if (in_sink || invalidated_rkey != 0)
       return link_.protocol_error("response used a sink that it was not given");
-    const bool settles = event.word[ev::kind] == static_cast<std::int32_t>(EvKind::settled);
+    const bool settles = event.is(EvKind::settled);
     if (settles && !link_.put_together(event, frame)) return;
     shared_.predictor.learn(call.method, RequestSize::small, frame.message_bytes, false);
     call.state = ClientState::idle;
@@ -295,8 +284,8 @@ void ClientHalf::on_response(const wire::Frame& frame, ReceiveSlot receive_slot,
       std::memcpy(shared_.arena.at(bulk.sink).data, staging_->at(bulk.staged_sink).data, frame.total);
     }
     if (link_.sealing() != nullptr) bulk.answer = frame.bulk_number;
-    event.word[ev::region] = static_cast<std::int32_t>(bulk.sink);
-    event.word[ev::image] = (header.flags & wire::image) != 0 ? 1 : 0;
+    event.set(ev::region, bulk.sink);
+    event.set(ev::image, (header.flags & wire::image) != 0 ? 1 : 0);
     if (!bulk.told && !vanished) bulk.sink = memory::kNoBlock;  // its reference goes to JS with the event
   }
   if (invalidated_rkey != 0) {
@@ -317,9 +306,9 @@ void ClientHalf::on_response(const wire::Frame& frame, ReceiveSlot receive_slot,
     link_.recycle_of(event);
     event = failed_event(slot, Reason::detached, static_cast<Processed>(event.word[ev::processed]));
   }
-  if (event.word[ev::kind] == static_cast<std::int32_t>(EvKind::settled)) {  // a FAILED has its reason there
+  if (event.is(EvKind::settled)) {  // a FAILED has its reason there
     if (!link_.put_together(event, frame)) return;
-    event.word[ev::beyond_sink] = static_cast<std::int32_t>(bulk.beyond_sink);
+    event.set(ev::beyond_sink, bulk.beyond_sink);
   }
   shared_.predictor.learn(call.method, bulk.request_size, in_sink ? frame.total : frame.message_bytes,
                           in_sink);

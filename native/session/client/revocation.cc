@@ -53,7 +53,7 @@ void ClientHalf::settle(std::uint32_t slot, bool windows_intact) {
   count_out(call);
   // The bug that native/test/session/canary plants, to see that the oracle finds it: calls end while exposed.
 #ifdef RDMA_RPC_CANARY
-  if (result.word[ev::kind] != static_cast<std::int32_t>(EvKind::settled)) return;
+  if (!result.is(EvKind::settled)) return;
 #endif
   shared_.events.emit(result);
   if (forged) link_.protocol_error("a large message that it has not sealed");
@@ -62,13 +62,12 @@ void ClientHalf::settle(std::uint32_t slot, bool windows_intact) {
 /// Opens what a sealed answer has left in its sink. False: the peer has not sealed it, and the event has
 /// nothing any more.
 bool ClientHalf::open_answer(Event& event, std::uint64_t number) {
-  if (event.word[ev::kind] != static_cast<std::int32_t>(EvKind::settled) || event.word[ev::region] <= 0)
-    return true;
+  if (!event.is(EvKind::settled) || event.word[ev::region] <= 0) return true;
   const auto block = static_cast<memory::BlockId>(event.word[ev::region]);
   const auto on_wire = static_cast<std::uint32_t>(event.word[ev::message_bytes]);
   const bool shared = capabilities_.peers_keep_access && staging_ == nullptr;
   const std::uint32_t bytes = link_.open_bulk(shared_.arena.at(block).data, on_wire, number, shared);
-  event.word[ev::message_bytes] = static_cast<std::int32_t>(bytes);
+  event.set(ev::message_bytes, bytes);
   if (bytes != 0) return true;
   shared_.arena.release(block);
   link_.recycle_of(event);
@@ -96,20 +95,14 @@ void ClientHalf::end_bulk(ClientCall& call, bool windows_intact) {
 }
 
 Event ClientHalf::failed_event(std::uint32_t slot, Reason reason, Processed processed) const {
-  Event event;
-  event.word[ev::kind] = static_cast<std::int32_t>(EvKind::failed);
-  event.word[ev::session] = static_cast<std::int32_t>(number_);
-  event.word[ev::call] = static_cast<std::int32_t>(slot);
-  event.word[ev::reason] = static_cast<std::int32_t>(reason);
-  event.word[ev::processed] = static_cast<std::int32_t>(processed);
+  Event event = Event::of(EvKind::failed, number_, slot);
+  event.set(ev::reason, reason);
+  event.set(ev::processed, processed);
   return event;
 }
 
 Event ClientHalf::released_event(std::uint32_t slot) const {
-  Event event;
-  event.word[ev::kind] = static_cast<std::int32_t>(EvKind::released);
-  event.word[ev::session] = static_cast<std::int32_t>(number_);
-  event.word[ev::call] = static_cast<std::int32_t>(slot);
+  Event event = Event::of(EvKind::released, number_, slot);
   return event;
 }
 
@@ -204,7 +197,7 @@ void ClientHalf::tell(std::uint32_t slot) {
   ++shared_.stats.calls_held;
   ++shared_.stats.held_now;
   Event event = failed_event(slot, call.reason, processed);
-  event.word[ev::held] = boundary::held_slot | (bulk.lends_sink ? boundary::held_sink : 0);
+  event.set(ev::held, boundary::held_slot | (bulk.lends_sink ? boundary::held_sink : 0));
   shared_.events.emit(event);
 }
 

@@ -92,10 +92,7 @@ void ClientHalf::want_sink(std::uint32_t slot) {
 }
 
 Event ClientHalf::part_waits(std::uint32_t call) const {
-  Event event;
-  event.word[ev::kind] = static_cast<std::int32_t>(EvKind::part_waits);
-  event.word[ev::session] = static_cast<std::int32_t>(number_);
-  event.word[ev::call] = static_cast<std::int32_t>(call);
+  Event event = Event::of(EvKind::part_waits, number_, call);
   return event;
 }
 

@@ -144,7 +144,7 @@ void Link::control(wire::FrameType type, std::uint32_t call, std::uint32_t metho
                    SendQueue::Done done) {
   std::uint8_t flags = sink != nullptr ? wire::has_sink : 0;
   if (sink != nullptr && shared_.exposure != Exposure::window) flags |= wire::lasting;
-  const wire::Header header{static_cast<std::uint8_t>(type), flags, 0, call, method, 0};
+  const wire::Header header = wire::Header::of(type, call, method, flags);
   if (!send_->send_control(header, sink, done)) {
     protocol_error("control frames pile up: the peer returns no credits");
   }
@@ -156,7 +156,7 @@ SendQueue::Tail Link::spread(std::uint32_t slot, std::uint32_t call, std::uint32
   const std::uint32_t each = frame_room();
   if (bytes <= each) return {};
   std::byte* payload = shared_.slots.payload(slot);
-  const wire::Header header{static_cast<std::uint8_t>(wire::FrameType::segment), 0, 0, call, 0, 0};
+  const wire::Header header = wire::Header::of(wire::FrameType::segment, call);
   // From the back: each part moves to where the one behind it has been.
   for (std::uint32_t part = (bytes - 1) / each; part > 0; --part) {
     const std::uint32_t from = part * each;
@@ -179,8 +179,8 @@ bool Link::put_together(Event& event, const wire::Frame& frame) {
   const ReceiveSlot slot = receives_.slot(static_cast<std::uint32_t>(event.word[ev::receive_slot] - 1));
   std::memcpy(shared_.whole.data() + offset, receives_.at(slot) + frame.message_offset, first);
   segments_.copy_to(shared_.whole.data() + offset + first);
-  event.word[ev::region] = boundary::kWholeMessage;
-  event.word[ev::offset] = static_cast<std::int32_t>(offset);
+  event.set(ev::region, boundary::kWholeMessage);
+  event.set(ev::offset, offset);
   return true;
 }
 
@@ -213,10 +213,8 @@ void Link::send_message(std::uint32_t slot, wire::Header header, const wire::Sin
 
 void Link::emit_sent(std::uint32_t& token) {
   if (token == 0) return;
-  Event event;
-  event.word[ev::kind] = static_cast<std::int32_t>(EvKind::sent);
-  event.word[ev::session] = static_cast<std::int32_t>(number_);
-  event.word[ev::token] = static_cast<std::int32_t>(token);
+  Event event = Event::of(EvKind::sent, number_);
+  event.set(ev::token, token);
   shared_.events.emit(event);
   token = 0;
 }

@@ -239,8 +239,7 @@ void SendQueue::move_up() {
 bool SendQueue::post() {
   if (waiting()) move_up();
   if (credits_due() && may_send(0)) {
-    prepare_control(
-        {wire::Header{static_cast<std::uint8_t>(wire::FrameType::credit), 0, 0, 0, 0, 0}, {}, false, {}});
+    prepare_control({wire::Header::of(wire::FrameType::credit), {}, false, {}});
     ++stats_.credit_frames;
   }
   if (prepared_ != 0) post_prepared();

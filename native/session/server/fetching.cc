@@ -57,8 +57,8 @@ void ServerHalf::restore_metadata(ServerBulk& bulk, ReceiveSlot slot) {
   const std::uint32_t offset = link_.receives().offset_of(slot);
   std::copy(bulk.metadata.begin(), bulk.metadata.end(), link_.receives().at(slot));
   bulk.held_receive = slot;
-  bulk.request.word[ev::metadata_offset] = static_cast<std::int32_t>(offset);
-  bulk.request.word[ev::receive_slot] = static_cast<std::int32_t>(slot.number() + 1);
+  bulk.request.set(ev::metadata_offset, offset);
+  bulk.request.set(ev::receive_slot, slot.number() + 1);
 }
 
 /// False: no arena memory yet.

@@ -49,20 +49,17 @@ void ServerHalf::on_request(const wire::Frame& frame, const std::byte* data, Rec
     ++parts_under_way_;
   }
 
-  Event event;
-  event.word[ev::kind] = static_cast<std::int32_t>(EvKind::request);
-  event.word[ev::session] = static_cast<std::int32_t>(number_);
-  event.word[ev::call] = static_cast<std::int32_t>(header.call);
-  event.word[ev::method] = static_cast<std::int32_t>(header.method);
-  event.word[ev::timeout_us] = static_cast<std::int32_t>(header.timeout_us);
-  event.word[ev::region] = boundary::kReceiveSlab;
+  Event event = Event::of(EvKind::request, number_, header.call);
+  event.set(ev::method, header.method);
+  event.set(ev::timeout_us, header.timeout_us);
+  event.set(ev::region, boundary::kReceiveSlab);
   const std::uint32_t base = link_.receives().offset_of(receive_slot);
-  event.word[ev::offset] = static_cast<std::int32_t>(base + frame.metadata_offset);
-  event.word[ev::metadata_bytes] = static_cast<std::int32_t>(frame.metadata_bytes);
-  event.word[ev::metadata_offset] = static_cast<std::int32_t>(base + frame.metadata_offset);
-  event.word[ev::message_bytes] = static_cast<std::int32_t>(frame.message_bytes);
-  event.word[ev::part] = (header.flags & wire::part) != 0 ? 1 : 0;
-  event.word[ev::receive_slot] = static_cast<std::int32_t>(receive_slot.number() + 1);
+  event.set(ev::offset, base + frame.metadata_offset);
+  event.set(ev::metadata_bytes, frame.metadata_bytes);
+  event.set(ev::metadata_offset, base + frame.metadata_offset);
+  event.set(ev::message_bytes, frame.message_bytes);
+  event.set(ev::part, (header.flags & wire::part) != 0 ? 1 : 0);
+  event.set(ev::receive_slot, receive_slot.number() + 1);
   if ((header.flags & wire::has_pieces) == 0) {
     if (frame.message_bytes <= options_.max_message_bytes) {
       if (link_.put_together(event, frame)) shared_.events.emit(event);
@@ -138,8 +135,8 @@ void ServerHalf::on_bulk_request(std::uint32_t slot, const wire::Frame& frame, c
   }
   bulk.held_back = true;
   Event event = bulk.request;  // which carries the receive
-  event.word[ev::kind] = static_cast<std::int32_t>(EvKind::part_waits);
-  event.word[ev::message_bytes] = 0;
+  event.set(ev::kind, EvKind::part_waits);
+  event.set(ev::message_bytes, 0);
   shared_.events.emit(event);
 }
 
@@ -182,17 +179,16 @@ void ServerHalf::deliver_fetched(std::uint32_t slot) {
     const std::uint64_t waited_us = (shared_.now_ns - call.arrived_ns) / 1000;
     if (waited_us >= call.timeout_us)
       return refuse(slot, kDeadlineExceeded, false, "deadline passed while the request was fetched");
-    event.word[ev::timeout_us] =
-        static_cast<std::int32_t>(call.timeout_us - static_cast<std::uint32_t>(waited_us));
+    event.set(ev::timeout_us, call.timeout_us - static_cast<std::uint32_t>(waited_us));
   }
-  event.word[ev::region] = static_cast<std::int32_t>(bulk.block);
-  event.word[ev::image] = bulk.image ? 1 : 0;
+  event.set(ev::region, bulk.block);
+  event.set(ev::image, bulk.image ? 1 : 0);
   std::uint32_t message_bytes = bulk.total;
   if (link_.sealing() != nullptr) {
     message_bytes = link_.open_bulk(shared_.arena.at(bulk.block).data, bulk.total, bulk.number, false);
     if (message_bytes == 0) return link_.protocol_error("a large message that it has not sealed");
   }
-  event.word[ev::message_bytes] = static_cast<std::int32_t>(message_bytes);
+  event.set(ev::message_bytes, message_bytes);
   enter(call, ServerState::running);
   call.bulk.reset();  // block and receive slot now belong to the event
   shared_.events.emit(event);
@@ -216,11 +212,8 @@ void ServerHalf::on_cancel(const wire::Header& header) {
     case ServerState::asking:
       return refuse(slot, header.method, true, "");
     case ServerState::running: {
-      Event event;
-      event.word[ev::kind] = static_cast<std::int32_t>(EvKind::cancelled);
-      event.word[ev::session] = static_cast<std::int32_t>(number_);
-      event.word[ev::call] = static_cast<std::int32_t>(header.call);
-      event.word[ev::status] = static_cast<std::int32_t>(header.method);
+      Event event = Event::of(EvKind::cancelled, number_, header.call);
+      event.set(ev::status, header.method);
       shared_.events.emit(event);
       return refuse(slot, header.method, true, "");
     }
@@ -235,12 +228,8 @@ void ServerHalf::refuse(std::uint32_t slot, std::uint32_t status, bool ran, cons
   end_call(slot, call);
   if (cancel && !call.exposed) return;
   const std::uint8_t flags = ran ? 0 : wire::not_run;
-  const wire::Header header{static_cast<std::uint8_t>(wire::FrameType::response),
-                            flags,
-                            0,
-                            wire::call_word(slot, call.generation),
-                            status,
-                            0};
+  const wire::Header header =
+      wire::Header::of(wire::FrameType::response, wire::call_word(slot, call.generation), status, flags);
   const std::int32_t send_slot = shared_.slots.within_share(link_.place()) ? shared_.slots.take() : -1;
   if (send_slot < 0) {  // none is left for this session: the status alone, the client invalidates by itself
     if (!send_.send_control(header, nullptr, {}))

@@ -31,12 +31,8 @@ void ServerHalf::submit(const std::int32_t* words) {
   shared_.flow.count_small(!call.exposed);
   const std::int32_t status = words[sub::status];
   const std::uint8_t flags = (status & boundary::kNotRun) != 0 ? wire::not_run : 0;
-  const wire::Header header{static_cast<std::uint8_t>(wire::FrameType::response),
-                            flags,
-                            0,
-                            word,
-                            static_cast<std::uint32_t>(status & 0xff),
-                            0};
+  const wire::Header header =
+      wire::Header::of(wire::FrameType::response, word, static_cast<std::uint32_t>(status & 0xff), flags);
   const auto metadata_bytes = static_cast<std::uint32_t>(words[sub::metadata_bytes]);
   count_messages(call, send_slot, metadata_bytes, header.method);
   // Idle before the frame is on the wire: the client's next request on this slot may come before our
@@ -67,12 +63,8 @@ std::int32_t ServerHalf::submit_bulk(const BulkSubmission& submission) {
       extent_of(bulk->pieces, bulk->image, [](const Piece& piece) { return piece.length; }));
   if (bulk->total == 0) {  // nothing to write: the frame is all there is
     link_.emit_sent(token);
-    const wire::Header header{static_cast<std::uint8_t>(wire::FrameType::response),
-                              0,
-                              0,
-                              submission.call,
-                              submission.method & 0xff,
-                              0};
+    const wire::Header header =
+        wire::Header::of(wire::FrameType::response, submission.call, submission.method & 0xff);
     set_idle(slot, call, (submission.method & 0xff) == 0);
     link_.send_message(submission.slot, header, nullptr, submission.metadata_bytes, submission.metadata_bytes,
                        call.invalidate_rkey, {});
@@ -123,12 +115,9 @@ void ServerHalf::send_written_response(std::uint32_t slot) {
   const wire::Written written{bulk.total, 0};
   std::memmove(payload + sizeof written, payload, bulk.metadata_bytes);
   std::memcpy(payload, &written, sizeof written);
-  const wire::Header header{static_cast<std::uint8_t>(wire::FrameType::response),
-                            static_cast<std::uint8_t>(wire::written | (bulk.image ? wire::image : 0)),
-                            0,
-                            wire::call_word(slot, call.generation),
-                            bulk.status,
-                            0};
+  const wire::Header header =
+      wire::Header::of(wire::FrameType::response, wire::call_word(slot, call.generation), bulk.status,
+                       wire::written | (bulk.image ? wire::image : 0));
   const std::uint32_t metadata_bytes = bulk.metadata_bytes;
   auto payload_bytes = static_cast<std::uint32_t>(sizeof written) + metadata_bytes;
   payload_bytes += link_.add_number(send_slot, payload_bytes, bulk.pieces.front().sealed_number);

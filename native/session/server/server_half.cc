@@ -19,11 +19,8 @@ void ServerHalf::end_unposted() {
   writing_.leave();
   calls_.for_each([this](std::uint32_t slot, ServerCall& call) {
     if (call.state == ServerState::running) {
-      Event event;
-      event.word[ev::kind] = static_cast<std::int32_t>(EvKind::cancelled);
-      event.word[ev::session] = static_cast<std::int32_t>(number_);
-      event.word[ev::call] = static_cast<std::int32_t>(wire::call_word(slot, call.generation));
-      event.word[ev::status] = 1;
+      Event event = Event::of(EvKind::cancelled, number_, wire::call_word(slot, call.generation));
+      event.set(ev::status, 1);
       shared_.events.emit(event);
     }
     if (call.state == ServerState::running || call.state == ServerState::asking) end_call(slot, call);

@@ -202,12 +202,8 @@ void ServerHalf::stop_writing(std::uint32_t slot, std::uint32_t status, const st
   ServerCall& call = calls_[slot];
   if (call.bulk->moved == 0) return refuse(slot, status, true, text);
   call.bulk->turn.leave();
-  const wire::Header header{static_cast<std::uint8_t>(wire::FrameType::response),
-                            0,
-                            0,
-                            wire::call_word(slot, call.generation),
-                            status,
-                            0};
+  const wire::Header header =
+      wire::Header::of(wire::FrameType::response, wire::call_word(slot, call.generation), status);
   const auto send_slot = static_cast<std::uint32_t>(std::exchange(call.bulk->slot, -1));
   const auto bytes = static_cast<std::uint32_t>(std::min<std::size_t>(text.size(), shared_.slot_bytes));
   std::memcpy(shared_.slots.payload(send_slot), text.data(), bytes);
