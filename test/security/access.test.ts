@@ -40,6 +40,7 @@ describe('authenticate', () => {
     expect((await client.echo({})).text).toBe('user:abc');
     await client.echo({});
     expect(asked).toEqual([[own, 'abc']]);
+    await until(() => ends.servers[0]!.sessions.length > 0);
     expect(ends.servers[0]!.sessions[0]).toMatchObject({ identity: 'user:abc', security: 'bound' });
   });
 

@@ -3,7 +3,7 @@ import { inspect } from 'node:util';
 import { type ChannelOptions, Status } from 'rdma-rpc';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { KeptCredentials } from '../../runtime/client/credentials.ts';
-import { caught } from '../outcomes.ts';
+import { caught, until } from '../outcomes.ts';
 import { Authority } from './certificates.ts';
 import { reach as reached, serveWho as serve } from './ends.ts';
 
@@ -32,6 +32,7 @@ describe('credentials of a session', () => {
     await reach(address, { credentials: { session, unsealed: true } }).echo({});
     expect(tokens).toEqual(['secret']);
     // Who is there was told over a wire that anybody could have written to.
+    await until(() => server.sessions.length > 0);
     expect(server.sessions[0]!.security).toBe('none');
   });
 

@@ -58,6 +58,8 @@ describe('with the secret', () => {
       credentials: { session: () => ({ metadata: { token: 'abc' } }) },
     });
     await client.echo({});
+    // A session counts from when it is ready, and the answer may come first.
+    await until(() => ends.servers[0]!.sessions.length > 0);
     expect(ends.servers[0]!.sessions[0]!.identity).toBe('abc');
   });
 

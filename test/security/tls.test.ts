@@ -18,6 +18,7 @@ describe.each(['shm', 'tcp'] as const)('over %s', (fabric) => {
     expect(seen[0]).toMatchObject({ identity: spiffe, claims: 'liar', uid: undefined });
     expect(seen[0]?.certificate?.fingerprint256).toBe(web.certificate.fingerprint256);
     expect(channel.session).toMatchObject({ fabric, security: 'bound', identity: 'dns:localhost' });
+    await until(() => server.sessions.length > 0);
     expect(server.sessions[0]).toMatchObject({ fabric, security: 'bound', identity: spiffe });
   });
 });
@@ -49,6 +50,7 @@ test('without `ca` the server is known, and clients are not', async () => {
   const { channel, client } = reach(address, { tls: { ca, ...pems(web) } });
   await client.echo({});
   expect(seen[0]).toMatchObject({ identity: undefined, certificate: undefined });
+  await until(() => server.sessions.length > 0);
   expect([channel.session?.security, server.sessions[0]?.security]).toEqual(['bound', 'bound']);
 });
 
