@@ -122,3 +122,39 @@ describe('the target js', { timeout: 120_000 }, () => {
     );
   });
 });
+
+describe('the import extension none', () => {
+  test('leaves the extension of each import out and nothing else, and a bundler finds all of them', async () => {
+    const directory = workspace({
+      'a.proto': proto3('import "b.proto";\nimport "deep/c.ts.proto";\nmessage A { B b = 1; C c = 2; }'),
+      'b.proto': proto3('import public "deep/d.proto";\nmessage B { D d = 1; }'),
+      'deep/c.ts.proto': proto3('import "b.proto";\nmessage C { B b = 1; }'),
+      'deep/d.proto': proto3('message D {}'),
+    });
+    const files = ['a.proto', 'b.proto', 'deep/c.ts.proto', 'deep/d.proto'].map((file) =>
+      join(directory, file),
+    );
+    const made = async (importExtension: 'ts' | 'none') =>
+      (await generate({ files, include: [directory], importExtension })).outputs;
+    const [withTs, without] = await Promise.all([made('ts'), made('none')]);
+    const relative = /from '(\.[^']+)'/g;
+    const known = new Set(without.map(({ path }) => join('/out', path)));
+    let imports = 0;
+    for (const [i, { path, text }] of without.entries()) {
+      expect(text).toBe(
+        withTs[i]!.text.replace(relative, (_, name: string) => `from '${name.replace(/\.ts$/, '')}'`),
+      );
+      for (const [, name] of text.matchAll(relative)) {
+        ++imports;
+        const { resolvedModule } = ts.resolveModuleName(
+          name!,
+          join('/out', path),
+          { moduleResolution: ts.ModuleResolutionKind.Bundler, module: ts.ModuleKind.ESNext },
+          { fileExists: (file) => known.has(file), readFile: () => undefined },
+        );
+        expect(known).toContain(resolvedModule?.resolvedFileName);
+      }
+    }
+    expect(imports).toBeGreaterThan(4);
+  });
+});
