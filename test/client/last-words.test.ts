@@ -93,7 +93,7 @@ test('a refusal that comes behind the end of the queue pair: from the second one
     await until(() => started() === times);
     const { link, prepared } = await take();
     const changes = states.length;
-    prepared.context.closeSession(prepared.target.session, why);
+    prepared.context.sessions.close(prepared.target.session, why);
     await until(() => states.length > changes);
     link.send({ type: 'refusal', code: Status.RESOURCE_EXHAUSTED, message: why });
   }
