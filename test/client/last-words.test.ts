@@ -20,13 +20,9 @@ afterEach(async () => {
 const why = 'the peer has taken too little';
 
 /** A channel to a server that fails its session natively, as for a client that moves nothing. */
-async function open(fabric: 'tcp' | 'shm'): Promise<{
-  channel: Channel;
-  fail: () => void;
-  started: () => number;
-  /** The server's end of the last connection, once. */
-  take: () => Promise<ServerConnection>;
-}> {
+async function open(
+  fabric: 'tcp' | 'shm',
+): Promise<{ channel: Channel; fail: () => void; started: () => number }> {
   let started = 0;
   let connection: ServerConnection | undefined;
   const { begin } = ServerConnection.prototype;
@@ -49,7 +45,7 @@ async function open(fabric: 'tcp' | 'shm'): Promise<{
     });
   const address = await server.listen('127.0.0.1:0');
   closing.push(() => server.shutdown({ graceMs: 0 }));
-  const channel = createChannel(address, { fabric, backoffMs: 1 });
+  const channel = createChannel(address, { fabric });
   closing.push(() => channel.close());
   await channel.ready();
   await until(() => connection !== undefined);
@@ -59,12 +55,6 @@ async function open(fabric: 'tcp' | 'shm'): Promise<{
     fail: () => {
       const { context, target } = connection!.prepared;
       context.sessions.close(target.session, why);
-    },
-    take: async () => {
-      await until(() => connection !== undefined);
-      const taken = connection!;
-      connection = undefined;
-      return taken;
     },
   };
 }
@@ -79,29 +69,6 @@ test.each(['tcp', 'shm'] as const)('calls and streams over %s', async (fabric) =
     expect(error).toMatchObject({ code: Status.UNAVAILABLE, processed: 'maybe' });
     expect(error.message).toContain(why);
   }
-});
-
-test('a refusal that comes behind the end of the queue pair: from the second one on with a pause', async () => {
-  const { channel, started, take } = await open('tcp');
-  // The test says the server's last words itself.
-  vi.spyOn(ServerConnection.prototype, 'ended').mockImplementation(() => undefined);
-  const states: string[] = [];
-  channel.on('state', (state) => states.push(state));
-  const client = createClient(EchoDefinition, channel, { '*': { waitForReady: true } });
-  const ended = caught(client.behave({}));
-  for (let times = 1; times <= 4; ++times) {
-    await until(() => started() === times);
-    const { link, prepared } = await take();
-    const changes = states.length;
-    prepared.context.sessions.close(prepared.target.session, why);
-    await until(() => states.length > changes);
-    link.send({ type: 'refusal', code: Status.RESOURCE_EXHAUSTED, message: why });
-  }
-  await until(() => started() === 5);
-  expect(states.filter((state) => state === 'failing')).toHaveLength(3);
-  vi.restoreAllMocks();
-  await channel.close();
-  await ended;
 });
 
 describe('the end of a session', () => {

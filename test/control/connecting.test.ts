@@ -128,7 +128,7 @@ describe('a session', () => {
     const { client } = await connecting('verbs');
     // As one that has too many of them: its queue pair goes with the connection.
     const message = 'nothing came for 500 ms, and other handshakes wait';
-    serverEnd.end(encodeFrame({ type: 'refusal', code: Status.RESOURCE_EXHAUSTED, message, retryMs: 70 }));
+    serverEnd.end(encodeFrame({ type: 'refusal', code: Status.RESOURCE_EXHAUSTED, message }));
     native('verbs').sessionErrorText = 'cannot open /proc/1/fd/5: No such file or directory';
     native('verbs').deliver(down(client));
     await expect(ready).rejects.toMatchObject({

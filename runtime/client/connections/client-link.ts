@@ -101,15 +101,6 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
     return this.session.unserved;
   }
 
-  /**
-   * The server has refused it behind its handshake. Or it has ended without an answer and without a word:
-   * the word may be on its way, behind the end of the queue pair.
-   */
-  get inVain(): boolean {
-    const { calls, inFlight } = this.session;
-    return this.unserved || (this.ended === undefined && calls === inFlight);
-  }
-
   /** It takes no more calls. */
   get draining(): boolean {
     return this.#draining;

@@ -86,8 +86,8 @@ export class Endpoint implements ClientLinkOwner, Watched {
    * made without a pause. Once.
    */
   #leftAtOnce = false;
-  /** The last connection has ended before any answer. */
-  #inVain = false;
+  /** The server has refused the last connection behind its handshake. */
+  #turnedAway = false;
   #gone: string | undefined;
   #onLastLink: (() => void) | undefined;
 
@@ -181,13 +181,13 @@ export class Endpoint implements ClientLinkOwner, Watched {
     this.link = undefined;
     this.#upgrade.stop('the connection that it was to replace has gone');
     clearTimeout(this.#timer);
-    const again = this.#inVain && link.inVain;
-    this.#inVain = link.inVain;
+    const again = this.#turnedAway && link.unserved;
+    this.#turnedAway = link.unserved;
     if (this.#gone !== undefined) return;
     // Connections that are refused one after the other, behind their handshakes, are failed attempts like
     // others: with pauses between them.
     if (again)
-      this.#attempted(this.#failed(unavailable(link.ended ?? 'the connection was lost before any answer')));
+      this.#attempted(this.#failed(unavailable(link.ended ?? 'the server has refused the connection')));
     else this.#set('idle');
   }
 
