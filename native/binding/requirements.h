@@ -7,7 +7,7 @@
 
 namespace rdma_rpc::binding {
 
-/// Empty: all of it is there. Otherwise what is missing and what to do, for runtime/native/native.ts to throw.
+/// Returns what is missing and what to do, for runtime/native/native.ts to throw, or "" when all is there.
 std::string why_unusable(Napi::Env env);
 
 }  // namespace rdma_rpc::binding

@@ -328,7 +328,7 @@ test('nobody is lost, starves or outlasts its deadline, whatever the others do w
       }
       for (const name of world.late) expect(all.get(name)!.endMs).toBeLessThanOrEqual(deadlines.now);
       if (each.do !== 'give') continue;
-      // Nobody is left behind who could have gone: the first of each session finds too little.
+      // The first entry of each session finds too little, so none that could be sent is left behind.
       for (const queue of sessions) {
         const first = living().find((known) => known.queue === queue);
         if (first?.threw !== true) expect(first?.bytes ?? Infinity).toBeGreaterThan(world.free);

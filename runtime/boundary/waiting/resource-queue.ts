@@ -100,7 +100,7 @@ export class ResourceQueue<Entry extends object> implements ResourceWaiter {
     return true;
   }
 
-  /** Nobody waits any longer. Returns those who have. */
+  /** Takes all entries out of the queue, and returns them. */
   clear(): Entry[] {
     const entries = [...this.#places.keys()];
     for (const place of this.#places.values()) this.#remove(place);

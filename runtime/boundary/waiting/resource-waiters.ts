@@ -1,6 +1,6 @@
 /**
- * Who waits for what a context has too little of. Each waiter is told once when there may be some again, and
- * asks anew when it finds none. Owned by a FabricContext, on its JS thread.
+ * The queues that wait for a resource that a context has too little of. Each waiter is told once when there
+ * may be some again, and asks anew when it finds none. Owned by a FabricContext, on its JS thread.
  *
  * Waiters take turns: each tries one thing and goes behind the others while it has more to try, and a waiter
  * that has found nothing comes before one that has found something the next time. So no session keeps another

@@ -27,7 +27,7 @@ class ShortCall implements Unsent, CallPlace, TurnListener {
   /** What it was refused by last, and how many bytes there were too few. */
   context: FabricContext;
   bytes: number;
-  /** Of the request, when it came. */
+  /** The lengths of the request's buffers at the time of the call. */
   readonly lengths: Lengths | undefined;
   /**
    * While it is tried, its request may do anything: it has found too little again, and what it was ended

@@ -14,7 +14,7 @@ export interface TableStream {
 export interface StreamTable {
   readonly session: Shared;
   readonly incoming: IncomingParts;
-  /** Of parts with messages. */
+  /** What goes out with a part that has messages. */
   readonly submission: Submission;
   /** The credit for a PUSH. */
   answerPush(handle: number): void;
