@@ -27,7 +27,7 @@ test('a file that is named as the addon and is none: the error names the variabl
   const folder = mkdtempSync(join(tmpdir(), 'rdma-rpc-loading-'));
   const addon = join(folder, 'rdma_rpc.node');
   writeFileSync(addon, 'no shared object');
-  const script = `import { createChannel } from 'rdma-rpc'; import { loadNative } from '${root}dist/runtime/native.js'; loadNative();`;
+  const script = `import { createChannel } from 'rdma-rpc'; import { loadNative } from '${root}dist/runtime/native/native.js'; loadNative();`;
   const { status, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', script], {
     cwd: root,
     env: { ...process.env, RDMA_RPC_ADDON: addon },
@@ -49,7 +49,8 @@ test.each([
   { flags: [permission, '--allow-fs-read=*'], says: /Node runs with --permission.*--allow-addons/ },
   { flags: [permission, '--allow-fs-read=*', '--allow-addons'], says: /^fine$/m },
 ])('under $flags', ({ flags, says }) => {
-  const script = "import { loadNative } from './dist/runtime/native.js'; loadNative(); console.log('fine');";
+  const script =
+    "import { loadNative } from './dist/runtime/native/native.js'; loadNative(); console.log('fine');";
   const { stdout, stderr } = spawnSync(process.execPath, [...flags, '--input-type=module', '-e', script], {
     cwd: root,
     encoding: 'utf8',
@@ -59,7 +60,7 @@ test.each([
 });
 
 test('RDMA_RPC_ADDON may be a bare name in the working directory', () => {
-  const script = `import { addonPath } from '${root}dist/runtime/addon-path.js'; console.log(addonPath());`;
+  const script = `import { addonPath } from '${root}dist/runtime/native/addon-path.js'; console.log(addonPath());`;
   const { stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', script], {
     cwd: root,
     env: { ...process.env, RDMA_RPC_ADDON: 'package.json' },
