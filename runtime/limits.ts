@@ -36,7 +36,7 @@ export const queuedCalls = { default: 4096, min: 0, max: 1_000_000 } as const;
  */
 export const streamParts = 8;
 /**
- * Of these: what a part of several messages has at most, or less where a slot holds less. Longer ones are
+ * Most bytes of a part that has several messages, or less where a slot holds less. Longer ones are
  * more that a reader who stops leaves unread.
  */
 export const streamPackedBytes = 8 * KiB;
@@ -81,7 +81,7 @@ export const listenBacklog = 1_024;
  */
 export const handshakes = { default: 128, min: 1, max: 65_536 } as const;
 /**
- * What a connection has for its first words before it may be sent away for others: the longest round trip.
+ * Time for the first frame of a connection, before it may be evicted for others: the longest round trip.
  */
 export const handshakeGraceMs = 250;
 /** The same for its next words, once it is being served: its process may have a crowd of its own. */
@@ -105,8 +105,8 @@ export const handshakesCrowd = 8;
  */
 export const lastWordsMs = 200;
 /**
- * Nobody waits for longer than that; it is told when to come again. Less than `connectTimeoutMs`, which goes
- * on meanwhile.
+ * Longest wait for a place; then the client is told when to come again. Less than `connectTimeoutMs`, which
+ * goes on meanwhile.
  */
 export const handshakeWaitMs = 2_000;
 /** The latest appointment. 10,000 clients take some ten seconds. */
@@ -247,8 +247,8 @@ export const reservedSlots = 16;
  */
 export const memoryWaitMs = 10_000;
 /**
- * Of the time of its call, what a response that waits so leaves for telling the caller: a tenth, at most so
- * much.
+ * Longest part of a call's time that a response which waits for memory leaves for telling the caller; a tenth
+ * of that time where that is less.
  */
 export const tellingMsMax = 100;
 /** Arena for large messages and leases, reserved as it is needed. */

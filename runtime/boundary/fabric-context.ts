@@ -79,7 +79,7 @@ export class FabricContext {
     return this.outgoing.bulk.shortBytes === 0 ? 'registration' : 'memory';
   }
 
-  /** Who and what is kept: all of it comes back when calls are over. For tests that count. */
+  /** Waiters and memory that are kept, all of which come back when calls are over. For tests that count. */
   get kept(): Readonly<Record<string, number>> {
     const { sending, registered } = this.outgoing.bulk.kept;
     return {

@@ -21,9 +21,9 @@ export interface SessionOwner {
   onPartWaits(at: number): void;
   onReleased(at: number): void;
   /**
-   * The session takes nothing any more: sets `target.gone` before it tells anybody, since whoever hears of
-   * the end may begin a call at once, which no event would end. Whoever notices the end first calls it; the
-   * second time it does nothing.
+   * From now on the session takes no calls. Sets `target.gone` before it tells anybody, since a listener may
+   * begin a call at once, which no event would end. Called by the first part that notices the end; a second
+   * call does nothing.
    */
   lost(): void;
   /** The last event, behind `lost()`. The session's number is free from now on. */
@@ -42,7 +42,7 @@ export class Sessions {
   readonly #fabric: NativeOptions['fabric'];
   readonly #native: NativeContext;
   readonly #outgoing: Pick<Outgoing, 'flush'>;
-  /** By the low bits of their numbers, which are unique among the sessions alive. */
+  /** Sessions by the low bits of their numbers, which are unique among the sessions alive. */
   readonly #owners: (SessionOwner | undefined)[] = [];
   readonly #unowned = new UnownedSessions();
   /** Addresses of sessions of clients that are not connected yet, as texts. */

@@ -145,8 +145,9 @@ export interface NativeContext {
   /** Metadata and message that may be staged together in a long slot, of this session; 0: none may. */
   segmentedBytes(session: number): number;
   /**
-   * A long slot, for a request or (`call`: the handle) a response: it is staged as any other, or given back
-   * by `releaseLongSlot`. -1: there is none, or a message that does not fit a slot has to go by submitBulk.
+   * Takes a long slot for a request, or for the response to the handle `call`. It is staged as other slots
+   * are, or given back by `releaseLongSlot`. Returns -1 when there is none, or when a message that does not
+   * fit a slot has to go by submitBulk.
    */
   takeLongSlot(session: number, call?: number): number;
   releaseLongSlot(slot: number): void;

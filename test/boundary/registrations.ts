@@ -10,7 +10,7 @@ import { keptOn, nothingKept } from '../runtime/kept.ts';
 import { socketPath } from '../runtime/world.ts';
 
 const bytes = 256 * 1024;
-/** Of requests: shorter ones are copied. */
+/** Of requests that are not copied into the arena: shorter ones are. */
 const requestBytes = 5 * 1024 * 1024;
 const calls = 24;
 
@@ -20,8 +20,11 @@ const registered = (): readonly number[] => peekContext({ fabric: 'shm' }).outgo
 export type End = 'answered' | 'deadline' | 'cancelled' | 'connection lost';
 export const ends: readonly End[] = ['answered', 'deadline', 'cancelled', 'connection lost'];
 
-/** `registeredMost`: buffers that the options let native code keep registered. */
-export function nothingStays(registeredMost: number): void {
+/**
+ * `registeredMost`: buffers that the options let native code keep registered. `payloadBytes`: of each
+ * request.
+ */
+export function nothingStays(registeredMost: number, payloadBytes = requestBytes): void {
   test.each(ends)('large messages of calls that end by: %s', async (end) => {
     let answer: () => void = () => undefined;
     const wait = new Promise<void>((resolve) => {
@@ -56,7 +59,7 @@ export function nothingStays(registeredMost: number): void {
         const call =
           i % 2 === 0
             ? client.fetch({}, options)
-            : client.behave({ payload: new Uint8Array(requestBytes) }, options);
+            : client.behave({ payload: new Uint8Array(payloadBytes) }, options);
         leaseOf(await call)?.release();
       }),
     );

@@ -91,7 +91,7 @@ void Receives::recycle(ReceiveSlot slot) {
     case ReceiveSlot::Kind::receive:
       return consumed_.push_back(slot.number());
     case ReceiveSlot::Kind::copy:
-      // None is left when no copy is in use: then this slot is free already.
+      // When no copy is in use there is no receive to let go of, and the slot is free already.
       if (const std::optional<std::uint32_t> receive = copied_.take()) {
         free_copies_.give(slot.number());
         consumed_.push_back(*receive);

@@ -81,7 +81,7 @@ class Receives {
   /// Where a frame that has come in is to be read, or nothing when there is no slot for a copy. The frame must
   /// have been counted against the peer's credits: they are what bounds the copies.
   std::optional<ReceiveSlot> readable(std::uint32_t receive, const fabric::Wc& wc);
-  /// Nobody needs the slot any more: what belongs to it is posted again with the next post().
+  /// Gives the slot back. The receive that belongs to it is posted again with the next post().
   void recycle(ReceiveSlot slot);
   /// A slot behind the receives, or nothing when they are all taken.
   std::optional<ReceiveSlot> take_spill() {

@@ -83,7 +83,7 @@ export class Places<T> {
   readonly #served = new Map<T, number>();
   /** Those that have given their place to another and go on without one; when they got it. */
   readonly #yielded = new Map<T, number>();
-  /** By rank. */
+  /** The handshakes that wait for a place, by the rank of their address. */
   readonly #waiting = Array.from({ length: suspectRanks }, () => new Map<T, Waiter>());
   readonly #pace = new Pace();
   #timer: NodeJS.Timeout | undefined;
