@@ -126,6 +126,7 @@ Engine* Engine::open(Napi::Env env, const EngineOptions& options, std::string* e
   // What an idle program has dropped comes back, too, and one whose messages have become small.
   engine->pump_->on_rest([engine] {
     const Napi::HandleScope scope(engine->env_);
+    engine->blocks_->rest();
     if (engine->blocks_->young().rests()) engine->collect_young(monotonic_ns());
   });
   engine->describe();

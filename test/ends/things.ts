@@ -57,6 +57,12 @@ export const things: Readonly<Record<string, (to: Addresses) => Promise<Finish>>
     await calls(open(port));
     return undefined;
   },
+  'a channel whose large answers were dropped': async ({ port }) => {
+    const { echo } = createClient(EchoDefinition, open(port));
+    const payload = new Uint8Array(1 << 20);
+    for (let i = 0; i < 12; i += 1) await Promise.all(Array.from({ length: 4 }, () => echo({ payload })));
+    return undefined;
+  },
   'a channel that connects': async ({ port }) => {
     const ready = open(port).ready();
     ready.catch(() => undefined);

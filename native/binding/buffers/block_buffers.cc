@@ -11,7 +11,8 @@ BlockBuffers::BlockBuffers(Napi::Env env, memory::Arena& arena, Collected collec
       arena_(arena),
       told_(collected),
       self_(std::make_shared<BlockBuffers*>(this)),
-      young_(arena.largest()) {
+      young_(arena.largest()),
+      counted_(arena.largest()) {
   // Where only the object is heard of, its end would be taken for that of the memory.
   if (told_ == Collected::object) return;
   const Napi::Value transfer =
@@ -59,8 +60,9 @@ void BlockBuffers::forget_weak(memory::BlockId block, Entry& entry) {
 
 Napi::Value BlockBuffers::make(memory::BlockId block, Entry& entry) {
   const memory::Block& memory = arena_.at(block);
-  auto link = std::make_unique<Link>(Link{self_, block, 0, nullptr});
   const bool of_memory = told_ == Collected::memory;
+  // Where only the object is heard of, nothing says when its memory is no longer counted.
+  auto link = std::make_unique<Link>(Link{self_, block, of_memory ? memory.capacity : 0, 0, nullptr});
   napi_value value = nullptr;
   if (napi_create_external_arraybuffer(env_, memory.data, memory.capacity,
                                        of_memory ? &BlockBuffers::finalize : nullptr, link.get(),
@@ -69,6 +71,7 @@ Napi::Value BlockBuffers::make(memory::BlockId block, Entry& entry) {
   }
   if (!of_memory) napi_add_finalizer(env_, value, nullptr, &BlockBuffers::finalize, link.get(), nullptr);
   napi_create_reference(env_, value, 0, &entry.buffer);
+  if (link->counted != 0) count(counted_.made(link->counted));
   entry.link = link.release();
   entry.weak = true;
   young_.lent(memory.capacity);
@@ -167,6 +170,7 @@ void BlockBuffers::finalize(napi_env, void*, void* hint) {
 }
 
 void BlockBuffers::collected(Link& link) {
+  uncount(link);
   if (strays_.erase(&link) != 0) {
     // Where only the object is heard of, its memory may live on in the buffer that it was transferred to.
     if (told_ == Collected::object) return;
@@ -195,11 +199,20 @@ bool BlockBuffers::collectable() const {
 
 /// Detaches the buffer; its finalizer has nothing to give back.
 void BlockBuffers::drop(Entry& entry) {
-  entry.link = nullptr;
+  Link* link = std::exchange(entry.link, nullptr);
   if (entry.buffer == nullptr) return;
   const Napi::HandleScope scope(env_);
-  if (const napi_value value = value_of(entry); value != nullptr) napi_detach_arraybuffer(env_, value);
+  if (const napi_value value = value_of(entry); value != nullptr) {
+    napi_detach_arraybuffer(env_, value);
+    uncount(*link);
+  }
   napi_delete_reference(env_, std::exchange(entry.buffer, nullptr));
+}
+
+/// V8 counts so much more external memory, or less.
+void BlockBuffers::count(std::int64_t change) {
+  std::int64_t now = 0;
+  if (change != 0) napi_adjust_external_memory(env_, change, &now);
 }
 
 void BlockBuffers::retire(memory::BlockId block) {
@@ -239,6 +252,8 @@ void BlockBuffers::close(bool thread_ends) {
     if (thread_ends || told_ == Collected::object) new std::shared_ptr<const void>(stray->pages);
   }
   strays_.clear();
+  // An environment that ends has nothing to count for.
+  if (const std::int64_t change = counted_.close(); !thread_ends) count(change);
 }
 
 }  // namespace rdma_rpc::binding

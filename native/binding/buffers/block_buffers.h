@@ -18,7 +18,9 @@
 #include <memory>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
+#include "binding/buffers/counted_memory.h"
 #include "binding/buffers/young_buffers.h"
 #include "memory/arena.h"
 
@@ -56,12 +58,15 @@ class BlockBuffers {
   void on_collected(std::function<void()> callback) { on_collected_ = std::move(callback); }
   /// JS holds buffers that it may have forgotten, and how many bytes that is.
   YoungBuffers& young() { return young_; }
+  /// Called now and then: V8 counts no memory of an idle program that is not lent (CountedMemory).
+  void rest() { count(counted_.rest()); }
 
  private:
   /// Of one buffer, for its finalizer, which may run long after this object is gone and deletes it.
   struct Link {
     std::weak_ptr<BlockBuffers*> owner;
     memory::BlockId block;
+    std::size_t counted = 0;            ///< bytes of it that CountedMemory knows of
     std::uint32_t references = 0;       ///< of a stray: to its block
     std::shared_ptr<const void> pages;  ///< of a stray whose block is gone
   };
@@ -87,6 +92,8 @@ class BlockBuffers {
   void make_weak(memory::BlockId block, Entry& entry);
   void give_back(memory::BlockId block, Entry& entry);
   void forget_weak(memory::BlockId block, Entry& entry);
+  void count(std::int64_t change);
+  void uncount(Link& link) { count(counted_.freed(std::exchange(link.counted, 0))); }
   static void finalize(napi_env env, void* data, void* hint);
 
   Napi::Env env_;
@@ -98,6 +105,7 @@ class BlockBuffers {
   std::function<void()> on_collected_;
   Napi::FunctionReference transfer_;  ///< ArrayBuffer.prototype.transfer; empty before Node 22
   YoungBuffers young_;
+  CountedMemory counted_;
 };
 
 }  // namespace rdma_rpc::binding
