@@ -120,6 +120,9 @@ inline constexpr std::uint64_t kGiveUpNs = 3'000'000'000;
 inline constexpr std::uint64_t kGiveUpBytes = 128 * 1024;
 /// How long calls must have waited for memory before somebody loses some.
 inline constexpr std::uint64_t kGiveUpWaitNs = 1'000'000'000;
+/// How long a stream may keep large messages that its reader does not come to, while other calls wait for
+/// memory. Each message that is read gives it this time again.
+inline constexpr std::uint64_t kUnreadStreamNs = 30'000'000'000;
 /// How long a client may take to grant memory for an answer, where the call has no deadline. One whose thread
 /// is blocked or stopped for less is only slow.
 inline constexpr std::uint64_t kSinkWaitNs = 120'000'000'000;

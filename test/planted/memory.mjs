@@ -58,6 +58,22 @@ export const memoryBugs = [
     caughtBy: 'GiveUp.RequestsOfStoppedClientsEndTheirSessionsForOthersWhereADeviceReads',
   },
   {
+    name: 'a stream that nobody reads keeps memory that other calls wait for',
+    file: 'session/server/late.cc',
+    from: '  return longest.ns >= kUnreadStreamNs ? longest : UnreadStreams::Longest{};\n',
+    to: '  return longest.ns == UINT64_MAX ? longest : UnreadStreams::Longest{};\n',
+    program: waiting,
+    caughtBy: 'GiveUp.MessagesOfAStreamThatIsNotReadMakeRoomForOthersInTheEnd',
+  },
+  {
+    name: 'a stream loses its messages although its reader takes one after the other',
+    file: 'session/server/responses.cc',
+    from: '  if (call.part) unread_.granted(call.bulk->stream, shared_.awake_ns);\n',
+    to: '',
+    program: waiting,
+    caughtBy: 'GiveUp.EachMessageThatIsReadGivesItsStreamTimeAgain',
+  },
+  {
     name: 'chunks go back to the system as soon as nobody has a lease of them',
     file: 'memory/arena.cc',
     from: 'if (chunk->leased != 0 || chunk->idle_since > idle_marks_[0]) continue;',

@@ -24,7 +24,8 @@ std::string while_others_waited() {
 
 std::uint64_t ServerHalf::late_ns() {
   const std::uint64_t credits_ns = keeps_finished() ? link_.no_credit_ns() : 0;
-  return std::max({requests_late_ns(), asked_ns(), answers_.late_ns(shared_.awake_ns), credits_ns});
+  return std::max(
+      {requests_late_ns(), asked_ns(), unread().ns, answers_.late_ns(shared_.awake_ns), credits_ns});
 }
 
 /// Requests whose memory has been taken back may still have READs under way.
@@ -47,6 +48,12 @@ std::uint64_t ServerHalf::asked_ns() {
   return longest;
 }
 
+/// The stream that has gone without a grant for longest, if that is too long while others wait for memory.
+UnreadStreams::Longest ServerHalf::unread() const {
+  const UnreadStreams::Longest longest = unread_.longest(shared_.awake_ns);
+  return longest.ns >= kUnreadStreamNs ? longest : UnreadStreams::Longest{};
+}
+
 /// Answers that have been written and whose last frame has not gone: it waits for a credit.
 bool ServerHalf::keeps_finished() const {
   return std::any_of(finishing_.begin(), finishing_.end(), [](const auto& bulk) { return bulk != nullptr; });
@@ -57,6 +64,8 @@ void ServerHalf::give_memory_up() {
   if (!link_.is_open()) return;
   // What costs calls goes before what costs the session.
   if (asked_ns() >= kGiveUpNs) return refuse_late_answers();
+  if (const UnreadStreams::Longest longest = unread(); longest.ns != 0)
+    return refuse_messages_of(longest.stream);
   const bool late = answers_.late_ns(shared_.awake_ns) >= kGiveUpNs;
   if (late || (keeps_finished() && link_.no_credit_ns() >= kGiveUpNs))
     link_.fail("the peer has taken " + less_than("its answers") + "," + while_others_waited());
@@ -88,6 +97,19 @@ void ServerHalf::refuse_late_answers() {
     refuse(slot, kResourceExhausted, true,
            "the client granted no memory for a response of " + std::to_string(call.bulk->total) + " bytes" +
                while_others_waited());
+  });
+}
+
+/// The client ends the stream when it hears of this.
+void ServerHalf::refuse_messages_of(std::uint32_t stream) {
+  calls_.for_each([this, stream](std::uint32_t slot, ServerCall& call) {
+    if (!link_.is_open() || !call.waits_for_reader() || call.bulk->stream != stream) return;
+    refuse(slot, kResourceExhausted, true,
+           "the client has read no message of this stream for " +
+               std::to_string(kUnreadStreamNs / 1'000'000'000) + " s, and other calls waited for the " +
+               std::to_string(call.bulk->total) +
+               " bytes that its next one keeps; read the stream faster, leave it, or raise the server's "
+               "arenaBytes");
   });
 }
 

@@ -26,6 +26,7 @@ void ServerHalf::count_in(const ServerCall& call) {
   next_end_ns_ = std::min(next_end_ns_, end_ns(call));
   if (call.state == ServerState::fetching) fetching_bytes_ += call.bulk->total;
   if (call.state == ServerState::writing) answers_.began(call.bulk->total);
+  if (call.waits_for_reader()) unread_.asked(call.bulk->stream, shared_.awake_ns);
 }
 
 void ServerHalf::count_out(const ServerCall& call) {
@@ -33,6 +34,7 @@ void ServerHalf::count_out(const ServerCall& call) {
   const ServerBulk& bulk = *call.bulk;
   if (call.state == ServerState::fetching) fetching_bytes_ -= bulk.total;
   if (call.state == ServerState::writing) answers_.ended(bulk.total, bulk.total - bulk.moved);
+  if (call.waits_for_reader()) unread_.ended(bulk.stream);
 }
 
 /// When the call is over, by what its client said and the server allows.
@@ -50,7 +52,8 @@ std::uint64_t ServerHalf::end_ns(const ServerCall& call) const {
   // It ends with its READs.
   if (call.state == ServerState::fetching && call.cancelled) return UINT64_MAX;
   const std::uint64_t deadline = deadline_ns(call);
-  if (call.state != ServerState::asking) return deadline;
+  // The reader of a stream may take its time while nobody else needs the memory (late.cc).
+  if (call.state != ServerState::asking || call.part) return deadline;
   // The awake clock is never ahead of the other one.
   const std::uint64_t waited = shared_.awake_ns - call.bulk->asked_ns;
   return std::min(deadline, shared_.now_ns + kSinkWaitNs - std::min(waited, kSinkWaitNs));

@@ -79,6 +79,10 @@ std::int32_t ServerHalf::submit_bulk(const BulkSubmission& submission) {
     start_writing(slot);
   } else {
     call.bulk->asked_ns = shared_.awake_ns;
+    if (call.part) {
+      const std::byte* metadata = shared_.slots.payload(submission.slot);
+      call.bulk->stream = wire::part_header(metadata, submission.metadata_bytes).stream;
+    }
     enter(call, ServerState::asking);
     link_.control(wire::FrameType::sink_request, submission.call, call.bulk->total);
   }
@@ -101,6 +105,7 @@ void ServerHalf::on_sink(const wire::Frame& frame) {
   if (frame.sink.length < call.bulk->total) return link_.protocol_error("sink shorter than asked for");
   call.has_sink = call.exposed = true;
   call.sink = frame.sink;
+  if (call.part) unread_.granted(call.bulk->stream, shared_.awake_ns);
   const bool lasting = (frame.header.flags & wire::lasting) != 0;
   if (call.invalidate_rkey == 0 && capabilities_.windows && !lasting) call.invalidate_rkey = frame.sink.rkey;
   start_writing(slot);

@@ -48,6 +48,7 @@ struct ServerBulk {
   std::int32_t slot = -1;  ///< send slot with the response's metadata, -1: already sent
   std::uint32_t status = 0, metadata_bytes = 0;
   std::uint64_t asked_ns = 0;  ///< on the awake clock: when the client was asked for memory
+  std::uint32_t stream = 0;    ///< of a part: which one
   // progress of whichever transfer is under way
   std::uint32_t piece = 0, piece_offset = 0;
   std::uint32_t moved = 0;  ///< where the next byte goes
@@ -72,12 +73,12 @@ struct ServerCall {
 
   /// What counts as a call, and is timed.
   bool is_call() const { return !part || opens; }
-  /// It holds memory for as long as its peer likes, unless somebody looks at the clock: check_bulk(). (The
-  /// answer to a part waits for the reader of the stream, within the share of such parts.)
+  /// It holds memory for as long as its peer likes, unless somebody looks at the clock: check_bulk().
   bool waits_for_peer() const {
-    return state == ServerState::fetching || state == ServerState::writing ||
-           (state == ServerState::asking && !part);
+    return state == ServerState::fetching || state == ServerState::writing || state == ServerState::asking;
   }
+  /// The answer to a part waits until the reader of the stream has come to it.
+  bool waits_for_reader() const { return state == ServerState::asking && part; }
 };
 
 }  // namespace rdma_rpc::session

@@ -16,6 +16,7 @@
 #include "session/server/answers_under_way.h"
 #include "session/server/reads_under_way.h"
 #include "session/server/server_call.h"
+#include "session/server/unread_streams.h"
 
 namespace rdma_rpc::session {
 
@@ -120,15 +121,17 @@ class ServerHalf final : Half {
   std::uint64_t end_ns(const ServerCall& call) const;
   void count_in(const ServerCall& call);
   void count_out(const ServerCall& call);
+  void end_overdue();
+  void end_late(std::uint32_t slot, ServerCall& call);
 
   // late.cc
   std::uint64_t requests_late_ns();
   std::uint64_t asked_ns();
+  UnreadStreams::Longest unread() const;
   bool keeps_finished() const;
   void stop_late_requests();
   void refuse_late_answers();
-  void end_overdue();
-  void end_late(std::uint32_t slot, ServerCall& call);
+  void refuse_messages_of(std::uint32_t stream);
 
   // requests.cc
   void on_bulk_request(std::uint32_t slot, const wire::Frame& frame, const std::byte* data,
@@ -190,6 +193,7 @@ class ServerHalf final : Half {
   std::uint64_t next_end_ns_ = UINT64_MAX;  ///< none of them is overdue before
   std::uint64_t fetching_bytes_ = 0;        ///< of requests that are READ: their memory
   AnswersUnderWay answers_;
+  UnreadStreams unread_;
   /// READs under way into staging memory, in order: they complete in order, and are copied from there.
   struct Landing {
     memory::BlockId block;

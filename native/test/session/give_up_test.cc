@@ -2,6 +2,7 @@
 // from the peer that has stood still for longest, and nobody loses anything while there is enough.
 #include <gtest/gtest.h>
 
+#include "session/server/unread_streams.h"
 #include "session/sides/crowd.h"
 
 namespace rdma_rpc::session::test {
@@ -239,8 +240,68 @@ TEST(GiveUp, RequestsOfStoppedClientsEndTheirSessionsForOthersWhereADeviceReads)
   EXPECT_EQ(crowd.finish(), Violations{});
 }
 
-/// The reader of a stream may take its time: its messages wait in the share of memory that parts have.
-TEST(GiveUp, MessagesOfStreamsWaitForTheirReadersAllTheSame) {
+// --- messages of streams, whose readers may take their time
+
+/// One stream whose reader does nothing, with this number of large messages sent.
+struct Unread : GiveUp {
+  explicit Unread(std::size_t messages = 1) : GiveUp(1) {
+    clients[0].reads = false;
+    for (std::size_t i = 0; i < messages; ++i) {
+      ids.push_back(start(
+          0, {.response_bytes = kMessage, .response_in_arena = true, .answer = Answer::later, .part = true}));
+      EXPECT_TRUE(until([&] { return server.unanswered() != 0; }));
+      EXPECT_TRUE(server.answer());
+      run();
+    }
+    EXPECT_EQ(held(), messages);
+    EXPECT_EQ(clients[0].held_back.size(), messages);
+  }
+  /// More than a client has for what is sent ahead of a reader.
+  static constexpr std::size_t kMessage = 9 << 20;
+  static_assert(kMessage > kArenaBytes / 8);
+  bool others_wait() { return waits(kArenaBytes / 8 * 7 - kMessage / 2); }
+};
+
+TEST(GiveUp, MessagesOfAStreamThatIsNotReadMakeRoomForOthersInTheEnd) {
+  Unread crowd;
+  ASSERT_TRUE(crowd.others_wait());
+  crowd.let_pass(kUnreadStreamNs - 2 * kTickNs);
+  EXPECT_EQ(crowd.held(), 1u);
+  crowd.let_pass(4 * kTickNs);
+  EXPECT_EQ(crowd.held(), 0u);
+  crowd.run();
+  EXPECT_EQ(crowd.ended(kResourceExhausted), 1u);
+  EXPECT_EQ(crowd.down(), 0u);
+  EXPECT_EQ(crowd.finish(), Violations{});
+}
+
+TEST(GiveUp, MessagesOfAStreamThatIsNotReadStayWhileNobodyElseWaits) {
+  Unread crowd;
+  crowd.let_pass(10 * kUnreadStreamNs);
+  EXPECT_EQ(crowd.held(), 1u);
+  crowd.clients[0].want_parts();
+  crowd.run();
+  EXPECT_EQ(crowd.ended(0), 1u);
+  EXPECT_EQ(crowd.finish(), Violations{});
+}
+
+TEST(GiveUp, EachMessageThatIsReadGivesItsStreamTimeAgain) {
+  Unread crowd(3);
+  for (std::size_t left = 3; left > 0; --left) {
+    ASSERT_TRUE(crowd.others_wait());
+    crowd.let_pass(kUnreadStreamNs - 2 * kTickNs);
+    ASSERT_EQ(crowd.held(), left);
+    const auto [session, call] = crowd.clients[0].held_back.front();
+    crowd.clients[0].held_back.erase(crowd.clients[0].held_back.begin());
+    crowd.clients[0].context->find(session)->want(call);
+    crowd.run();
+  }
+  EXPECT_EQ(crowd.ended(0), 3u);
+  EXPECT_EQ(crowd.finish(), Violations{});
+}
+
+/// A stopped client grants nothing, and its stream looks like one that is not read.
+TEST(GiveUp, MessagesOfStreamsWhoseClientIsStoppedMakeRoomForOthersInTheEnd) {
   GiveUp crowd(1);
   crowd.ids.push_back(crowd.start(
       0, {.response_bytes = kBytes, .response_in_arena = true, .answer = Answer::later, .part = true}));
@@ -248,11 +309,35 @@ TEST(GiveUp, MessagesOfStreamsWaitForTheirReadersAllTheSame) {
   crowd.stop(0);
   ASSERT_TRUE(crowd.server.answer());
   ASSERT_TRUE(crowd.waits(kArenaBytes / 8 * 7));
-  crowd.let_pass(10 * kGiveUpNs);
+  crowd.let_pass(kUnreadStreamNs - 2 * kTickNs);
   EXPECT_EQ(crowd.held(), 1u);
+  crowd.let_pass(4 * kTickNs);
+  EXPECT_EQ(crowd.held(), 0u);
   crowd.resume_all();
-  EXPECT_EQ(crowd.ended(0), 1u);
+  EXPECT_EQ(crowd.ended(kResourceExhausted), 1u);
   EXPECT_EQ(crowd.finish(), Violations{});
+}
+
+TEST(UnreadStreams, AreJudgedEachByItsOwnLastGrant) {
+  UnreadStreams streams;
+  EXPECT_EQ(streams.longest(5).ns, 0u);
+  streams.asked(1, 10);
+  streams.asked(2, 20);
+  streams.asked(1, 30);
+  EXPECT_EQ(streams.longest(40).stream, 1u);
+  EXPECT_EQ(streams.longest(40).ns, 30u);
+  streams.granted(1, 50);
+  streams.ended(1);
+  EXPECT_EQ(streams.longest(60).stream, 2u);
+  EXPECT_EQ(streams.longest(60).ns, 40u);
+  streams.ended(2);
+  EXPECT_EQ(streams.longest(60).stream, 1u);
+  EXPECT_EQ(streams.longest(60).ns, 10u);
+  streams.ended(1);
+  EXPECT_EQ(streams.longest(1'000).ns, 0u);
+  // A stream that waits anew has not waited before.
+  streams.asked(1, 1'000);
+  EXPECT_EQ(streams.longest(1'001).ns, 1u);
 }
 
 }  // namespace

@@ -179,7 +179,7 @@ TEST(OverdueAnswer, ThatItsClientGrantsNoMemoryForEndsInTheEndWithoutADeadline) 
   crowd.expect_ends_with(kResourceExhausted);
 }
 
-/// The reader of a stream may take its time: its messages wait in the share of memory that parts have.
+/// The reader of a stream may take its time while nobody else waits for memory (give_up_test.cc).
 TEST(OverdueAnswer, OfAPartWaitsForItsReader) {
   Overdue crowd;
   crowd.stop_asking({.part = true});
