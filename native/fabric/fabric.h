@@ -288,15 +288,22 @@ class QueuePair {
   /// Bytes that READs have brought so far, counting on, those of READs under way included. A device tells
   /// only of READs that are over, by their completions: then it is 0.
   virtual std::uint64_t read_bytes_arrived() const { return 0; }
-  /// Whether messages of the peer may lie here that no poll has brought, although they came before something
-  /// that a poll has brought. Returns false where that is certain not to be so: completions come in the order
-  /// of what they are of, or the queue pair has been looked at and has none. A device cannot tell.
-  virtual bool may_hold_messages() const { return true; }
-  /// Takes the memory behind a window of this queue pair away from the peer's READs, at once and without the
-  /// peer: when this returns no byte of it is read any more. READs that come, or are under way, complete at
-  /// the peer as Wc::vanished, and the queue pair goes on; the window is bound until it is invalidated.
-  /// False: a device or the peer reads by itself, and nothing has changed. Only fabrics with
-  /// Capabilities::reads_memory_late can.
+  /// Whether messages of the peer may lie here that no poll has brought, although they were here when `mark` was
+  /// made (message_mark()). Returns false where that is certain not to be so: completions come in the order of
+  /// what they are of, the queue pair has been looked at and has none, or as many completions as the queue can
+  /// hold have been taken out of it since.
+  virtual bool may_hold_messages(std::uint64_t mark) const {
+    static_cast<void>(mark);
+    return true;
+  }
+  /// Stands for everything that lies in the completion queue now, for may_hold_messages().
+  virtual std::uint64_t message_mark() const { return 0; }
+  /// Takes the memory behind a window of this queue pair away from the peer, at once and without it: when this
+  /// returns true, no byte is read or written there through the window any more, and the memory and its region
+  /// may go. READs that come, or are under way, complete at the peer as Wc::vanished. WRITEs complete as ever,
+  /// and what they bring is thrown away. The queue pair goes on, and the window is bound until it is
+  /// invalidated. Returns false where a device or the peer moves the bytes by itself; nothing has changed then.
+  /// Only fabrics with Capabilities::reads_memory_late can.
   virtual bool withdraw(std::uint32_t rkey) {
     static_cast<void>(rkey);
     return false;

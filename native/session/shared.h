@@ -74,9 +74,11 @@ struct Shared {
   BriefMessages brief{};
   ReceivePool receive_pool{device};
   SharedReceives shared_receives{device, cq, SendSlots::stride_for(slot_bytes)};
-  /// Requests whose READs are over, on their way to JS. `received`: frames of the session until then.
+  /// Requests whose READs are over, on their way to JS. `received`: frames of the session until then; `mark`:
+  /// of what lay in the completion queue then (QueuePair::message_mark()).
   struct Fetched {
     std::uint32_t session, call, received;
+    std::uint64_t mark;
   };
   std::vector<Fetched> fetched{};
   /// Only while they are posted, see Link::post_receives().

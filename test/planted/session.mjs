@@ -123,7 +123,7 @@ export const sessionBugs = [
   {
     name: 'a fetched request is handed over before the frames that came before its last READ are looked at',
     file: 'session/server/requests.cc',
-    from: '  if (!queue_was_empty && link_.queue_pair().may_hold_messages() &&\n',
+    from: '  if (!queue_was_empty && link_.queue_pair().may_hold_messages(fetched.mark) &&\n',
     to: '  if (false && !queue_was_empty &&\n',
     program,
     caughtBy: 'LateCancel.IsSeenBeforeTheRequestThatItEndsIsHandedOver',
@@ -379,7 +379,7 @@ export const sessionBugs = [
   {
     name: 'large requests wait for the frames of another session',
     file: 'session/server/requests.cc',
-    from: '!queue_was_empty && link_.queue_pair().may_hold_messages() &&',
+    from: '!queue_was_empty && link_.queue_pair().may_hold_messages(fetched.mark) &&',
     to: '!queue_was_empty &&',
     program,
     caughtBy: 'FullQueue.KeepsNoLargeRequestOfAnotherSessionFromItsHandler',

@@ -33,6 +33,8 @@ void SimCompletionQueue::conclude_connections() {
 std::size_t SimCompletionQueue::poll(std::span<Wc> out) {
   if (!connecting_.empty()) conclude_connections();
   const std::size_t count = ring_.take(out);
+  taken_.took(count);
+  if (count < out.size()) taken_.found_empty(entries_);
   apart_.clear();
   for (Wc& wc : out.first(count)) {
     if (wc.apart != nullptr) take_apart(wc);

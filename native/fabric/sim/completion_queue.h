@@ -7,6 +7,7 @@
 
 #include "fabric/completion_ring.h"
 #include "fabric/fabric.h"
+#include "fabric/taken_completions.h"
 
 namespace rdma_rpc::fabric {
 
@@ -36,6 +37,9 @@ class SimCompletionQueue final : public CompletionQueue {
   /// Of a queue pair that is being destroyed.
   void forget(const SimQueuePair& qp, std::uint32_t requests);
 
+  std::uint64_t mark() const { return taken_.mark(entries_); }
+  bool has_passed(std::uint64_t mark) const { return taken_.has_passed(mark); }
+
   bool shares_receives = false;  ///< there is a shared receive queue for it
 
  private:
@@ -46,6 +50,7 @@ class SimCompletionQueue final : public CompletionQueue {
   const std::uint32_t entries_;
   const int event_fd_;
   CompletionRing<SimQueuePair> ring_;
+  TakenCompletions taken_;
   std::vector<SimQueuePair*> connecting_;
   std::vector<std::vector<std::byte>> apart_;  ///< messages for Wc::apart, until the next poll()
   bool armed_ = false, readable_ = false;

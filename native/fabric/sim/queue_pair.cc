@@ -336,6 +336,10 @@ void SimQueuePair::push(const Cqe& cqe) {
   }
 }
 
+bool SimQueuePair::may_hold_messages(std::uint64_t mark) const {
+  return holding_ || (world_.options().hides_completions && !cq_.has_passed(mark));
+}
+
 void SimQueuePair::release_completions() {
   holding_ = false;
   for (const Cqe& cqe : held_) cq_.push(cqe);

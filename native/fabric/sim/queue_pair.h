@@ -53,7 +53,8 @@ class SimQueuePair final : public QueuePair {
   void delay(std::uint64_t extra_ns) { extra_delay_ns_ = extra_ns; }
   void hold_completions() { holding_ = true; }
   /// Completions stand in one ring, in the order of the events of the world.
-  bool may_hold_messages() const override { return holding_; }
+  bool may_hold_messages(std::uint64_t mark) const override;
+  std::uint64_t message_mark() const override { return cq_.mark(); }
   void release_completions();
 
  private:

@@ -33,6 +33,8 @@ struct SimOptions {
   Capabilities capabilities = sim_capabilities();
   /// connect() returns while the queue pair is still in RTR; a poll() after one latency moves it on.
   bool connects_late = false;
+  /// As on a device, nothing is known of what lies in a completion queue but what has been taken out.
+  bool hides_completions = false;
   std::uint64_t registered_bytes_max = 0;  ///< per device, as RLIMIT_MEMLOCK would; 0: no limit
   // The latency model, scheduled mode only. One way; drawn evenly from [min, max].
   std::uint64_t latency_min_ns = 1'000;

@@ -152,7 +152,8 @@ void ServerHalf::on_chunk_read(ReadRef read, bool vanished) {
   if (--bulk.reads_outstanding != 0) return;
   if (call.cancelled) return deliver_fetched(slot);
   if (bulk.moved == bulk.total)
-    shared_.fetched.push_back({number_, wire::call_word(slot, call.generation), link_.received()});
+    shared_.fetched.push_back({number_, wire::call_word(slot, call.generation), link_.received(),
+                               link_.queue_pair().message_mark()});
 }
 
 bool ServerHalf::deliver(const Shared::Fetched& fetched, bool queue_was_empty) {
@@ -163,7 +164,7 @@ bool ServerHalf::deliver(const Shared::Fetched& fetched, bool queue_was_empty) {
     return true;
   // Where the queue is never found empty, since others fill it, the fabric may know that this session has
   // nothing there. Frames come in order, and no more of them can have lain there than there are receives.
-  if (!queue_was_empty && link_.queue_pair().may_hold_messages() &&
+  if (!queue_was_empty && link_.queue_pair().may_hold_messages(fetched.mark) &&
       link_.received() - fetched.received < link_.receives().depth())
     return false;
   deliver_fetched(slot);

@@ -18,7 +18,7 @@ PairOptions many_calls() {
 
 /// One client makes as many small calls as it may, all the time.
 struct Flood : Crowd {
-  Flood() : Crowd(2, many_calls()) { pour(); }
+  explicit Flood(const PairOptions& options = many_calls()) : Crowd(2, options) { pour(); }
   void pour() {
     while (clients[0].start(at_client[0], {}) != 0) {
     }
@@ -40,6 +40,16 @@ TEST(FullQueue, KeepsNoLargeRequestOfAnotherSessionFromItsHandler) {
   Flood crowd;
   EXPECT_LT(crowd.turns_of({.request_bytes = 4 << 20}), 50);
   EXPECT_LT(crowd.turns_of({.request_bytes = 100'000, .response_bytes = 100'000}), 50);
+  EXPECT_EQ(crowd.finish(), Violations{});
+}
+
+/// On such a device it waits until as many completions have been taken as the queue can hold.
+TEST(FullQueue, KeepsNoLargeRequestOfAnotherSessionForLongWhereTheDeviceSaysNothing) {
+  PairOptions options = many_calls();
+  options.sim.hides_completions = true;
+  Flood crowd(options);
+  EXPECT_LT(crowd.turns_of({.request_bytes = 4 << 20}), 500);
+  EXPECT_LT(crowd.turns_of({.request_bytes = 100'000, .response_bytes = 100'000}), 500);
   EXPECT_EQ(crowd.finish(), Violations{});
 }
 

@@ -31,7 +31,7 @@ class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
   void set_first_words(const FirstWords& words) override { words_ = words; }
   std::string error() const override { return error_; }
   std::string reach(std::uint32_t rkey, std::uint64_t addr, std::uint64_t bytes) override;
-  bool may_hold_messages() const override;
+  bool may_hold_messages(std::uint64_t) const override;
   std::size_t post_send(std::span<const SendWr> requests) override;
   std::size_t post_recv(std::span<const RecvWr> requests) override;
   void expect_posts() const override;

@@ -109,7 +109,7 @@ std::size_t QueuePair::poll_receives(std::span<Wc> out) {
   return count;
 }
 
-bool QueuePair::may_hold_messages() const {
+bool QueuePair::may_hold_messages(std::uint64_t) const {
   std::uint64_t lap = lap_read_;
   CellHeader header;
   return peer_ != nullptr && !ring_closed_ && find_message(std::memory_order_acquire, &lap, &header);

@@ -62,7 +62,7 @@ class QueuePair final : public fabric::QueuePair {
   std::uint64_t unsent_write_bytes() const override { return sends_.unsent_write_bytes(); }
   std::uint64_t read_bytes_arrived() const override { return read_bytes_arrived_; }
   /// One stream of bytes, and one ring of completions for what has come.
-  bool may_hold_messages() const override { return false; }
+  bool may_hold_messages(std::uint64_t) const override { return false; }
   void to_error() override;
 
   const Token& token() const { return address_.token; }

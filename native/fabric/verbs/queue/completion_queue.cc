@@ -196,7 +196,10 @@ std::size_t CompletionQueue::poll(DeviceCq& device_cq, std::span<Wc> out) {
     const int asked = std::min(kBatch, static_cast<int>(out.size() - count));
     const int got = ibv_poll_cq(device_cq.cq.get(), asked, batch);
     for (int i = 0; i < got; ++i) count += translate(batch[i], out[count]) ? 1u : 0u;
+    if (got < 0) break;
+    device_cq.taken.took(static_cast<std::uint64_t>(got));
     if (got == asked) continue;
+    device_cq.taken.found_empty(device_cq.entries);
     // Seen empty: nothing of a queue pair that is gone is left in it.
     device_cq.used -= device_cq.retired;
     device_cq.retired = 0;

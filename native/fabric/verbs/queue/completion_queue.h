@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "fabric/taken_completions.h"
 #include "fabric/verbs/device.h"
 
 namespace rdma_rpc::fabric::verbs {
@@ -21,6 +22,7 @@ class CompletionQueue final : public fabric::CompletionQueue {
     std::uint32_t retired = 0;  ///< of `used`: by queue pairs that are gone, but may have left completions
     unsigned events = 0;        ///< not yet acknowledged to the library
     bool failed = false;        ///< the device said so: nothing new is put on it
+    TakenCompletions taken;
   };
 
   CompletionQueue(Device& device, ChannelPtr channel, std::uint32_t entries, std::uint32_t entries_max);

@@ -35,6 +35,8 @@ class QueuePair final : public fabric::QueuePair {
   std::string error() const override { return error_; }
   std::size_t post_send(std::span<const SendWr> requests) override;
   std::size_t post_recv(std::span<const RecvWr> requests) override;
+  bool may_hold_messages(std::uint64_t mark) const override { return !device_cq_.taken.has_passed(mark); }
+  std::uint64_t message_mark() const override { return device_cq_.taken.mark(device_cq_.entries); }
   void to_error() override;
 
   // For the connection, and for what the device tells about it.

@@ -23,14 +23,14 @@ TEST(WaitingMessages, AreThereUntilAPollHasBroughtTheLastOne) {
   ShmEnd from, to;
   ASSERT_EQ(from.qp->connect(to.qp->local_address()), "");
   ASSERT_EQ(to.qp->connect(from.qp->local_address()), "");
-  EXPECT_FALSE(to.qp->may_hold_messages());
+  EXPECT_FALSE(to.qp->may_hold_messages(to.qp->message_mark()));
   send(from);
   send(from);
-  EXPECT_TRUE(to.qp->may_hold_messages());
+  EXPECT_TRUE(to.qp->may_hold_messages(to.qp->message_mark()));
   EXPECT_TRUE(brings_one(to));
-  EXPECT_TRUE(to.qp->may_hold_messages());
+  EXPECT_TRUE(to.qp->may_hold_messages(to.qp->message_mark()));
   EXPECT_TRUE(brings_one(to));
-  EXPECT_FALSE(to.qp->may_hold_messages());
+  EXPECT_FALSE(to.qp->may_hold_messages(to.qp->message_mark()));
   EXPECT_FALSE(brings_one(to));
 }
 
