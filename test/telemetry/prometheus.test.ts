@@ -2,7 +2,7 @@
 import { Registry } from 'prom-client';
 import { createClient, RpcError, Status, stats } from 'rdma-rpc';
 import { collectNativeStats, prometheus } from 'rdma-rpc/prometheus';
-import { afterEach, expect, test } from 'vitest';
+import { afterEach, expect, test, vi } from 'vitest';
 import { replaceClock } from '../../runtime/clock.ts';
 import { openPair, type Pair } from '../runtime/pair.ts';
 import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
@@ -88,14 +88,17 @@ test('native counters of a process by its number are those of now, however often
   let aheadMs = 0;
   const now = performance.now.bind(performance);
   replaceClock(() => now() + aheadMs);
+  const read = async () => {
+    // A reading is kept for a scrape, and no longer.
+    aheadMs += 1000;
+    const [line] = await lines(registry, 'rdma_rpc_native_sessions ');
+    return Number(line?.split(' ')[1]);
+  };
   const sessions: number[] = [];
   try {
-    for (let round = 0; round < 3; ++round) {
-      // A reading is kept for a scrape, and no longer.
-      aheadMs += 1000;
-      const [line] = await lines(registry, 'rdma_rpc_native_sessions ');
-      sessions.push(Number(line?.split(' ')[1]));
-    }
+    // A thread writes its page ten times a second at most, perhaps just before this session was there.
+    await vi.waitFor(async () => expect(await read()).toBeGreaterThan(0), { timeout: 10_000 });
+    for (let round = 0; round < 3; ++round) sessions.push(await read());
   } finally {
     replaceClock(undefined);
   }

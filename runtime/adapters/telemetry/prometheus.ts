@@ -129,8 +129,9 @@ function statsOf(pid: number): () => Stats {
 
 /**
  * The counters of the native layers as gauges `rdma_rpc_native_…`, read when the registry is. Of this thread
- * (`stats()`), or, where a pid is given, of that process with all its threads, by its counters pages; of one
- * that has ended they are 0.
+ * (`stats()`), or, where a pid is given, of that process with all its threads, by its counters pages. A
+ * thread writes its page at most every 100 ms, so these may be that old. Of a process that has ended they are
+ * 0.
  */
 export function collectNativeStats(registry: Registry = register, pid?: number): void {
   const read = pid === undefined ? stats : statsOf(pid);
