@@ -247,6 +247,24 @@ describe('places', () => {
     expect(new Set(told).size).toBeGreaterThan(told.length / 2);
   });
 
+  test('of a crowd whose appointments are not kept are soon to be had', () => {
+    const { all, enter } = places(4);
+    const told = (one: number): number => pushback(enter(one)!) as number;
+    for (let one = 0; one < 4 + 4 * handshakesCrowd; ++one) enter(one);
+    const first = told(-1);
+    let last = 0;
+    for (let one = 1000; one < 11_000; ++one) last = told(one);
+    expect(last).toBeGreaterThan(100 * first);
+    // All but two come again at once, and so nobody waits for them then.
+    for (let one = 1000; one < 10_998; ++one) all.lapse(0);
+    const next = told(-2);
+    expect(next).toBeGreaterThanOrEqual(first);
+    expect(next).toBeLessThan(2 * first);
+    // However many more do: those who wait are ahead.
+    for (let i = 0; i < 1000; ++i) all.lapse(0);
+    expect(told(-3)).toBeGreaterThanOrEqual(first);
+  });
+
   test('that come free slowly are waited for by few, and by nobody for longer than that', async () => {
     const { all, served, enter } = places(100);
     let next = 0;

@@ -37,6 +37,18 @@ test('an address that comes before the time that it was told is suspect, one tha
   expect([suspects.rank('early'), suspects.rank('punctual')]).toEqual([1, 0]);
 });
 
+test('an appointment that is not kept is told of once', () => {
+  const suspects = new Suspects();
+  expect(suspects.came('a')).toBe(false);
+  for (let round = 0; round < 2; ++round) {
+    suspects.told('a', 100);
+    vi.advanceTimersByTime(99);
+    expect([suspects.came('a'), suspects.came('a')]).toEqual([true, false]);
+    vi.advanceTimersByTime(1);
+    expect(suspects.came('a')).toBe(false);
+  }
+});
+
 test('it is forgotten after its time, counted from the last time', () => {
   const suspects = new Suspects();
   suspects.failed('a');

@@ -45,6 +45,16 @@ export const controlBugs = [
     ],
   },
   {
+    name: 'strangers who come again at once keep the appointments that they do not want',
+    file: 'handshakes.ts',
+    from: 'if (this.#suspects.came(address)) this.#places.lapse(rank);',
+    to: 'this.#suspects.came(address);',
+    caughtBy: [
+      'test/control/appointments.test.ts',
+      'strangers who come again at once leave their appointments to a new client',
+    ],
+  },
+  {
     name: 'what takes a client several round trips has the time of one',
     file: 'link.ts',
     from: '    this.#roundTrips = roundTrips;',

@@ -176,7 +176,10 @@ export class Handshakes {
   #turn(places: Places<Link>, link: Link): Promise<void> | undefined {
     const handshake = this.#open.get(link);
     const address = handshake?.address ?? '';
-    if (handshake?.wasServed !== true) this.#suspects.came(address);
+    if (handshake?.wasServed !== true) {
+      const rank = this.#suspects.rank(address);
+      if (this.#suspects.came(address)) this.#places.lapse(rank);
+    }
     const served = (): void => {
       link.awaits = undefined;
       if (handshake !== undefined) handshake.wasServed = true;

@@ -17,22 +17,33 @@ interface Suspect {
   endMs: number;
   /** When it was told to come again; 0: it was not. */
   appointmentMs: number;
+  /** Nobody has come before that time. */
+  isExpected: boolean;
 }
 
 export class Suspects {
   /** In the order in which they are forgotten. */
   readonly #suspects = new Map<string, Suspect>();
 
-  /** A connection of this address wants a place. Unix sockets ('') are never suspect. */
-  came(address: string): void {
+  /**
+   * A connection of this address wants a place. Unix sockets ('') are never suspect. Returns whether this is
+   * the first one before the time that the address was told: it does not keep its appointment then.
+   */
+  came(address: string): boolean {
     const known = this.#suspects.get(address);
-    if (known !== undefined && clockMs() < known.appointmentMs) this.failed(address);
+    if (known === undefined || clockMs() >= known.appointmentMs) return false;
+    this.failed(address);
+    const isFirst = known.isExpected;
+    known.isExpected = false;
+    return isFirst;
   }
 
   /** It was told to come again in `ms`. */
   told(address: string, ms: number): void {
     const known = this.#touch(address);
-    if (known !== undefined) known.appointmentMs = clockMs() + ms;
+    if (known === undefined) return;
+    known.appointmentMs = clockMs() + ms;
+    known.isExpected = true;
   }
 
   /** A handshake of this address has had a place, and has come to nothing. */
@@ -57,7 +68,12 @@ export class Suspects {
 
   #touch(address: string): Suspect | undefined {
     if (address === '') return undefined;
-    const known = this.#suspects.get(address) ?? { count: 0, endMs: 0, appointmentMs: 0 };
+    const known = this.#suspects.get(address) ?? {
+      count: 0,
+      endMs: 0,
+      appointmentMs: 0,
+      isExpected: false,
+    };
     known.endMs = clockMs() + suspectMs;
     this.#suspects.delete(address);
     this.#suspects.set(address, known);
