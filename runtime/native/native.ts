@@ -166,8 +166,8 @@ export interface NativeContext {
    * the pieces have to be copied into one. `flags`: submitImage, submitSinkOnly.
    *
    * Returns a token > 0. A SENT event carries it when the pieces are no longer in use: before or with the end
-   * of the call, for a call that is held with its RELEASED event. Returns a negative Reason when refused:
-   * then slot, call and references stay with JS, and no event follows.
+   * of the call, for a call that is held with its RELEASED event at the latest. Returns a negative Reason
+   * when refused: then slot, call and references stay with JS, and no event follows.
    */
   submitBulk(
     op: number,
@@ -187,7 +187,8 @@ export interface NativeContext {
   /**
    * Client: gives a call up (reason: Reason.cancelled or Reason.deadline). Its FAILED or SETTLED event
    * follows: within the next batch for a call that exposed no memory, otherwise when the peer has let go of
-   * it or after kSettleGraceNs (10 ms), and then its call slot and memory are held until RELEASED. Returns
+   * it or after kSettleGraceNs (10 ms), and then its call slot and memory are held until RELEASED (the
+   * slot alone where the fabric can take the memory away from the peer). Returns
    * how many bytes of this side's arena the call was waiting for, for its response; 0: it was not.
    */
   cancel(session: number, call: number, reason: number): number;

@@ -107,10 +107,18 @@ export const sessionBugs = [
   {
     name: 'a caller is told that its call has ended before the CANCEL has arrived',
     file: 'session/client/revocation.cc',
-    from: '    if (answered || call.bulk->cancel_arrived || !call.bulk->lends_request || withdraw_request(*call.bulk))\n',
-    to: '    if (answered || slot < kCallSlotsMax)\n',
+    from: '    if (withdrawn || answered || call.bulk->cancel_arrived || !call.bulk->lends_request)\n',
+    to: '    if (withdrawn || answered || slot < kCallSlotsMax)\n',
     program,
     caughtBy: 'LateCancel.NobodyIsToldBeforeTheCancelHasArrived',
+  },
+  {
+    name: 'memory for the answer of a stopped server is held though it was withdrawn',
+    file: 'session/client/revocation.cc',
+    from: '  if (bulk.withdrawn) give_memory_back(bulk);\n',
+    to: '',
+    program,
+    caughtBy: 'TcpStopped.MemoryForAnswersIsFreeAtTheDeadline',
   },
   {
     name: 'a wire that stands still is waited for until the device gives up',

@@ -155,7 +155,7 @@ WcStatus SimQueuePair::write_to_peer(const SendSlot& slot) {
   if (with_imm && fault == WcStatus::success && peer.receives_.is_empty()) {
     return WcStatus::rnr_retry_exc_err;
   }
-  gather(slot, wr.remote_addr);
+  if (!peer.device_.protection.keys.is_withdrawn(wr.rkey)) gather(slot, wr.remote_addr);
   if (with_imm && fault == WcStatus::success) {
     peer.complete_receive({.wr_id = peer.receives_.oldest().wr_id,
                            .opcode = Opcode::recv_rdma_with_imm,

@@ -62,9 +62,9 @@ bool KeyTable::remote_ok(std::uint32_t key, std::uint32_t qp_num, std::uint64_t 
                          std::uint32_t access) {
   const KeyEntry* entry = find(key);
   if (entry == nullptr) return false;
-  if (entry->kind == KeyEntry::Kind::window &&
-      (entry->qp_num != qp_num || find(entry->region_key) == nullptr)) {
-    return false;
+  if (entry->kind == KeyEntry::Kind::window) {
+    if (entry->qp_num != qp_num) return false;
+    if (!entry->withdrawn && find(entry->region_key) == nullptr) return false;
   }
   return (entry->access & access) == access && entry->contains(addr, bytes);
 }
@@ -92,10 +92,11 @@ bool KeyTable::present(std::uint32_t key) {
 WcStatus KeyTable::bind(const BindRequest& request, std::uint32_t qp_num) {
   KeyEntry* entry = find(request.key);  // null: the window has been freed since
   const KeyEntry* region = entry == nullptr ? nullptr : find(request.region_key);
-  const bool allowed = region != nullptr && region->kind == KeyEntry::Kind::region &&
-                       entry->window->bound_key == 0 &&
+  const bool covered = region != nullptr && region->kind == KeyEntry::Kind::region &&
                        may_bind(request.access, request.length, region->access) &&
                        region->contains(request.addr, request.length);
+  // One that was withdrawn before opens nothing, and its region may have gone.
+  const bool allowed = entry != nullptr && entry->window->bound_key == 0 && (covered || entry->withdrawn);
   if (!allowed) {
     if (entry != nullptr) remove(request.key);
     return WcStatus::mw_bind_err;

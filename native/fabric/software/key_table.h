@@ -23,7 +23,7 @@ struct KeyEntry {
   std::uint32_t region_key = 0;          ///< window: the region beneath
   Window* window = nullptr;              ///< window: its object
   const MemoryRegion* region = nullptr;  ///< region: its object
-  bool withdrawn = false;                ///< window, bound or about to be: a READ gets no byte
+  bool withdrawn = false;                ///< window, bound or about to be: its memory may have gone
   std::uint32_t next_free = 0;
 
   /// Written so that no sum can wrap.
@@ -58,7 +58,8 @@ class KeyTable {
 
   /// Whether a local entry may be used; `access` is 0 to read it.
   bool local_ok(const Sge& sge, std::uint32_t access);
-  /// Whether the peer of that queue pair may do this.
+  /// Whether the peer of that queue pair may do this. Through a window that is_withdrawn() nothing is to be
+  /// moved all the same.
   bool remote_ok(std::uint32_t key, std::uint32_t qp_num, std::uint64_t addr, std::uint64_t bytes,
                  std::uint32_t access);
 

@@ -44,6 +44,7 @@ struct ClientBulk {
   memory::BlockId staged_request = memory::kNoBlock, staged_sink = memory::kNoBlock;
   bool lends_request = false;   ///< the peer has a key to memory that the application may change
   bool lends_sink = false;      ///< the peer has a key to write to memory of the application
+  bool withdrawn = false;       ///< its windows are valid and open nothing any more: their memory may go
   bool reserve = false;         ///< a credit is left for its CANCEL
   bool cancel_arrived = false;  ///< leaving: the CANCEL lies in the peer's receive queue
   bool told = false;  ///< leaving, revoking: JS has its FAILED; slot and memory follow with RELEASED

@@ -126,7 +126,8 @@ class ClientHalf final : Half {
   boundary::Event released_event(std::uint32_t slot) const;
   void start_timeout(ClientCall& call, boundary::Reason reason);
   void give_up(ClientCall& call);
-  bool withdraw_request(const ClientBulk& bulk);
+  bool withdraw(ClientBulk& bulk);
+  void give_memory_back(ClientBulk& bulk);
   void tell(std::uint32_t slot);
   bool wire_is_stuck();
 

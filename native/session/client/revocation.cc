@@ -170,16 +170,26 @@ void ClientHalf::on_cancel_arrived(std::uint32_t word) {
   call.bulk->cancel_arrived = true;
 }
 
-/// Nothing that the call has lent is read any more, though the peer has not answered. False: that takes the
-/// peer here, or (without windows) other calls are read by the same keys.
-bool ClientHalf::withdraw_request(const ClientBulk& bulk) {
-  return !bulk.windows.empty() &&
-         std::all_of(bulk.windows.begin(), bulk.windows.end(),
-                     [&](const auto& window) { return link_.queue_pair().withdraw(window->rkey()); });
+/// Nothing that the call has exposed is read or written any more, though the peer has not answered. Returns
+/// false where that takes the peer, or where (without windows) other calls are served by the same keys.
+bool ClientHalf::withdraw(ClientBulk& bulk) {
+  bulk.withdrawn =
+      !bulk.windows.empty() && std::all_of(bulk.windows.begin(), bulk.windows.end(), [&](const auto& window) {
+        return link_.queue_pair().withdraw(window->rkey());
+      });
+  return bulk.withdrawn;
 }
 
-/// The caller learns that its call has ended; everything of it stays as it is until the peer has answered and
-/// no window is valid any more.
+/// The peer cannot touch it: others can have it although the call is held.
+void ClientHalf::give_memory_back(ClientBulk& bulk) {
+  link_.release_pieces(bulk.pieces);
+  if (bulk.sink != memory::kNoBlock) shared_.arena.release(std::exchange(bulk.sink, memory::kNoBlock));
+  bulk.lends_sink = false;
+  link_.emit_sent(bulk.token);
+}
+
+/// The caller learns that its call has ended. Its slot and its windows stay as they are until the peer has
+/// answered and no window is valid any more, and so does its memory, unless that was withdrawn.
 void ClientHalf::tell(std::uint32_t slot) {
   ClientCall& call = calls_[slot];
   ClientBulk& bulk = *call.bulk;
@@ -190,6 +200,7 @@ void ClientHalf::tell(std::uint32_t slot) {
     link_.recycle_of(result);
     if (result.word[ev::region] > 0) bulk.sink = static_cast<memory::BlockId>(result.word[ev::region]);
   }
+  if (bulk.withdrawn) give_memory_back(bulk);
   bulk.told = true;
   bulk.give_up_ns = 0;
   --timeouts_pending_;
@@ -212,8 +223,9 @@ void ClientHalf::check_timeouts() {
       return;
     // Until the CANCEL has arrived, what the application writes to its buffers could still reach a handler,
     // where the fabric cannot keep the peer from reading it.
+    const bool withdrawn = withdraw(*call.bulk);
     const bool answered = call.state == ClientState::revoking;
-    if (answered || call.bulk->cancel_arrived || !call.bulk->lends_request || withdraw_request(*call.bulk))
+    if (withdrawn || answered || call.bulk->cancel_arrived || !call.bulk->lends_request)
       tell(slot);
     else
       waits = true;

@@ -68,6 +68,36 @@ TEST_F(TcpStopped, CallersThatHaveLentTheirRequestLearnOfTheirDeadlineAtOnce) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
+/// Memory that the server may write an answer to: before it has begun, and in the middle of a WRITE. What it
+/// sends when it goes on reaches nobody: the ledger watches the memory that the application has again.
+TEST_F(TcpStopped, MemoryForAnswersIsFreeAtTheDeadline) {
+  const Link link = pair.connect();
+  constexpr std::size_t kBytes = 4 << 20;
+  std::vector<std::uint64_t> asked;
+  const auto blocks = [&] { return pair.client.context->arena().counters().blocks_leased; };
+  const std::uint64_t given =
+      pair.start(link, {.response_bytes = kBytes, .given_sink = kBytes, .answer = Answer::later});
+  for (int i = 0; i < 3; ++i)
+    asked.push_back(pair.start(link, {.response_bytes = kBytes, .answer = Answer::later}));
+  pair.until([&] { return pair.server.unanswered() == 4; }, "the requests");
+  while (pair.server.unanswered() > 1) ASSERT_TRUE(pair.server.answer(1));
+  pair.until([&] { return blocks() == 4; }, "memory for each answer");
+  pair.until([&] { return pair.server.context->stats().bulk_writes != 0; }, "a WRITE");
+  now_ns = real_now_ns();
+  pair.client.cancel(given, Reason::deadline);
+  for (const std::uint64_t id : asked) pair.client.cancel(id, Reason::deadline);
+  without_server(kSettleGraceNs + 5'000'000);
+  EXPECT_EQ(pair.call(given).reason, Reason::deadline);
+  EXPECT_EQ(pair.call(given).held, boundary::held_slot) << "the application keeps its buffer";
+  for (const std::uint64_t id : asked) EXPECT_EQ(pair.call(id).reason, Reason::deadline) << id;
+  EXPECT_EQ(blocks(), 1u) << "the application's own";
+  EXPECT_EQ(pair.client.context->stats().held_now, 4u);
+  go_on();
+  EXPECT_EQ(pair.why_down(link), "");
+  pair.expect_works(link);
+  EXPECT_EQ(pair.finish(), Violations{});
+}
+
 /// What waits for a credit has windows, too, though it was never sent: their invalidation completes behind
 /// all that the server has not acknowledged.
 TEST_F(TcpStopped, MoreLargeRequestsThanCreditsEndAtOnce) {

@@ -119,6 +119,10 @@ std::size_t QueuePair::landing(iovec* to) {
         refuse(handled_, WcStatus::rem_access_err);
         return 0;
       }
+      if (device_.keys().is_withdrawn(header_.key)) {
+        to[0] = {device_.scrap().data(), left_};
+        return 1;
+      }
       to[0] = {reinterpret_cast<void*>(header_.addr + done), left_};
       return 1;
   }

@@ -72,6 +72,77 @@ TEST_P(FabricSuite, NoByteIsReadBehindTheWithdrawalThoughReadsAreUnderWay) {
   expect_quiet();
 }
 
+TEST_P(FabricSuite, AWindowWhoseMemoryIsWithdrawnTakesWritesThatTouchNothing) {
+  RDMA_RPC_NEEDS(reads_memory_late);
+  connect();
+  Memory& exposed = memory(client_, kBytes, kBindable);
+  Memory& local = memory(server_, kBytes, kLocal);
+  MemoryWindow& mw = window(client_);
+  local.paint(0x5a);
+  for (int polls = 0; polls < 40; ++polls) {
+    SCOPED_TRACE(polls);
+    bind(client_, mw, exposed, 0, kBytes, access_remote_write);
+    const Sge sges[] = {local.sge(0, kBytes / 2), local.sge(kBytes / 2, kBytes / 2)};
+    post(server_, request(Opcode::rdma_write, 1, {&sges[0], 1}, exposed.addr(), mw.rkey()));
+    post(server_, request(Opcode::rdma_write, 2, {&sges[1], 1}, exposed.addr(kBytes / 2), mw.rkey()));
+    Wc wc;
+    for (int i = 0; i < polls; ++i) {
+      settle_without_polling();
+      EXPECT_EQ(client_.cq->poll({&wc, 1}), 0u);
+    }
+    ASSERT_TRUE(client_.qp->withdraw(mw.rkey()));
+    exposed.paint(0xee);
+    for (const std::uint64_t id : {1u, 2u}) expect(server_, id);
+    EXPECT_TRUE(exposed.untouched(0xee));
+    SendWr invalidate = request(Opcode::local_inv, 3, {});
+    invalidate.invalidate_rkey = mw.rkey();
+    post(client_, invalidate);
+    expect(client_, 3);
+  }
+  // A key that was not withdrawn is as good as ever, and one with a range that is too long is still refused.
+  bind(client_, mw, exposed, 0, kBytes, access_remote_write);
+  const Sge all = local.sge(0, kBytes);
+  post(server_, request(Opcode::rdma_write, 4, {&all, 1}, exposed.addr(), mw.rkey()));
+  expect(server_, 4);
+  EXPECT_TRUE(exposed.all(0, kBytes, 0x5a));
+  expect_quiet();
+}
+
+TEST_P(FabricSuite, TheMemoryOfAWindowThatIsWithdrawnMayGo) {
+  RDMA_RPC_NEEDS(reads_memory_late);
+  connect();
+  auto lent = client_.device->alloc_memory(kBytes, "test");
+  ASSERT_NE(lent, nullptr);
+  std::string error;
+  auto region = client_.device->reg_mr(lent->data(), kBytes, kBindable, &error);
+  ASSERT_NE(region, nullptr) << error;
+  const auto addr = reinterpret_cast<std::uint64_t>(lent->data());
+  Memory& local = memory(server_, kBytes, kLocal);
+  MemoryWindow &read = window(client_), &written = window(client_), &unbound = window(client_);
+  post(client_, bind_wr(read, *region, addr, kBytes, access_remote_read));
+  post(client_, bind_wr(written, *region, addr, kBytes, access_remote_write));
+  next(client_), next(client_);
+  post(client_, bind_wr(unbound, *region, addr, kBytes, access_remote_write));
+  for (MemoryWindow* each : {&read, &written, &unbound}) ASSERT_TRUE(client_.qp->withdraw(each->rkey()));
+  region.reset();
+  lent.reset();
+  next(client_);
+  const Sge sge = local.sge(0, kBytes);
+  post(server_, request(Opcode::rdma_read, 1, {&sge, 1}, addr, read.rkey()));
+  EXPECT_TRUE(expect(server_, 1).vanished);
+  post(server_, request(Opcode::rdma_write, 2, {&sge, 1}, addr, written.rkey()));
+  expect(server_, 2);
+  post(server_, request(Opcode::rdma_write, 3, {&sge, 1}, addr, unbound.rkey()));
+  expect(server_, 3);
+  for (MemoryWindow* each : {&read, &written, &unbound}) {
+    SendWr invalidate = request(Opcode::local_inv, 4, {});
+    invalidate.invalidate_rkey = each->rkey();
+    post(client_, invalidate);
+    expect(client_, 4);
+  }
+  expect_quiet();
+}
+
 TEST_P(FabricSuite, AWindowMayBeWithdrawnBeforeItsBindIsCarriedOut) {
   RDMA_RPC_NEEDS(reads_memory_late);
   connect();
