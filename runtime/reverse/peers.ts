@@ -14,6 +14,7 @@ import { checkedInterceptors, type Interceptor } from '../core/interceptor.ts';
 import { leaseOf } from '../core/lease.ts';
 import { warn } from '../core/log.ts';
 import { checkedTimeMs, checkNames } from '../core/options.ts';
+import { inRoot } from '../core/scopes.ts';
 import { ServerCall } from '../server/server-call.ts';
 import type { Server } from '../server/server-type.ts';
 import { type Answer, type CallInit, ReverseDefinition } from './gen/reverse.rdma.ts';
@@ -91,10 +92,13 @@ export class RpcPeers extends EventEmitter<PeerEvents> implements Peers {
     }
   }
 
-  /** A listener that fails ends neither the stream nor the process. */
+  /**
+   * A listener that fails ends neither the stream nor the process. It hears of all clients, so it runs
+   * without what interceptors have entered for the stream of one.
+   */
   #tell(event: keyof PeerEvents, peer: Peer): void {
     try {
-      this.emit(event, peer);
+      inRoot(this.emit, this, event, peer);
     } catch (error) {
       this.#onFault(error, event);
     }

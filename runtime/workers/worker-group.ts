@@ -11,6 +11,7 @@ import { FirstWords } from '../control/socket/first-words.ts';
 import { Listener } from '../control/socket/listener.ts';
 import { socketRules } from '../control/socket/unix-path.ts';
 import { TlsAcceptor } from '../control/tls/tls-server.ts';
+import { promiseOf, textOf } from '../core/foreign.ts';
 import { LimitedLog, type Log, logged, warn } from '../core/log.ts';
 import { checkedOptions, checkedTimeMs, checkNames, type OptionRules } from '../core/options.ts';
 import { inRoot } from '../core/scopes.ts';
@@ -139,13 +140,18 @@ class RpcWorkerGroup implements WorkerGroup, WorkerThreadOwner {
 
   onWorkerError(error: Error): void {
     const text = `serveWorkers: a worker ended and is started again: ${error.message}`;
+    const onError = this.#onError;
+    if (onError === undefined) {
+      this.#warn(text);
+      return;
+    }
+    // It is called where nobody would catch what it throws, or hear of what it rejects with.
+    const failed = (fault: unknown): void =>
+      this.#warn(`${text}; and onWorkerError has failed: ${textOf(fault)}`);
     try {
-      const onError = this.#onError;
-      if (onError === undefined) this.#warn(text);
-      else inRoot(() => onError(error));
+      promiseOf(inRoot(() => onError(error)))?.catch(failed);
     } catch (fault) {
-      // It is called where nobody would catch it.
-      this.#warn(`${text}; and onWorkerError has failed: ${String(fault)}`);
+      failed(fault);
     }
   }
 

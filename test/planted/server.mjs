@@ -141,11 +141,41 @@ export const serverBugs = [
   {
     name: 'onWorkerError sees the store of the code that started the group',
     file: 'worker-group.ts',
-    from: 'else inRoot(() => onError(error));',
-    to: 'else onError(error);',
+    from: 'promiseOf(inRoot(() => onError(error)))',
+    to: 'promiseOf(onError(error))',
     caughtBy: [
       'test/runtime/process/worker-errors.test.ts',
       'onWorkerError sees no store of the code that started the group',
+    ],
+  },
+  {
+    name: 'an onWorkerError that rejects ends the process',
+    file: 'worker-group.ts',
+    from: 'promiseOf(inRoot(() => onError(error)))?.catch(failed);',
+    to: 'promiseOf(inRoot(() => onError(error)));',
+    caughtBy: [
+      'test/runtime/process/worker-group.test.ts',
+      'nor does an onWorkerError that rejects end the process',
+    ],
+  },
+  {
+    name: 'listeners that hear of all clients see what was entered for the stream of one',
+    file: 'peers.ts',
+    from: 'inRoot(this.emit, this, event, peer);',
+    to: 'this.emit(event, peer);',
+    caughtBy: [
+      'test/runtime/async-context-shared.test.ts',
+      'functions around calls of a server to its clients',
+    ],
+  },
+  {
+    name: 'callbacks of a call over grpc-js run where its connection was made',
+    file: 'client-call.ts',
+    from: 'this.#scope.run(callback, undefined, metadata);',
+    to: 'callback(metadata);',
+    caughtBy: [
+      'test/runtime/async-context-shared.test.ts',
+      "functions of a call over grpc-js are its caller's, whoever has made the connection",
     ],
   },
 ];

@@ -31,11 +31,13 @@ export const clients = (channel: Channel) => ({
 
 export interface Site {
   /** Whom it must see: the caller, or nobody (default). */
-  readonly sees?: 'bob';
+  readonly sees?: 'bob' | 'bob or nobody';
   /** Other calls of the channel run it, too. */
   readonly alone?: boolean;
   readonly server?: (look: Look) => ServerOptions;
   readonly use?: (look: Look) => Interceptor;
+  /** The same around the handlers of `EchoDefinition` alone. */
+  readonly with?: (look: Look) => Interceptor;
   readonly handlers?: (look: Look) => Partial<Handlers<typeof EchoDefinition>>;
   readonly streams?: (look: Look) => Partial<Handlers<typeof StreamsDefinition>>;
   readonly channel?: (look: Look) => ChannelOptions;
@@ -160,6 +162,14 @@ export const sites: Readonly<Record<string, Site>> = {
     server: (look) => ({ onHandlerError: () => look() }),
     bob: (look, calls) => behave(look, calls),
   },
+  onSession: {
+    server: (look) => ({ onSession: () => look() }),
+    bob: async (_, _calls, address) => {
+      const channel = createChannel(address);
+      await createClient(EchoDefinition, channel).echo({});
+      await channel.close();
+    },
+  },
   'log of a server': {
     ...failing,
     server: (look) => ({ log: () => look() }),
@@ -225,6 +235,18 @@ export const sites: Readonly<Record<string, Site>> = {
   'credentials of calls': {
     // Calls share what it gives, so it is nobody's.
     channel: (look) => ({ credentials: { call: () => look({ metadata: { token: 't' } }) } }),
+  },
+  'onHeader of a call that has waited for its connection': {
+    sees: 'bob',
+    bob: async (look, _calls, address) => {
+      const channel = user.run('alice', () => createChannel(address));
+      const echo = createClient(EchoDefinition, channel);
+      await Promise.all([
+        user.run('alice', () => echo.echo({})),
+        echo.echo({}, { onHeader: () => look(), onTrailer: () => look() }),
+      ]);
+      await user.run('alice', () => channel.close());
+    },
   },
   "a listener of channel.on('state')": {
     watch: (look, channel) => void channel.on('state', () => look()),

@@ -11,6 +11,7 @@ import { Status } from '../../core/errors/status.ts';
 import { asyncIterable } from '../../core/intercepted-messages.ts';
 import type { MessageCheck } from '../../core/message-check.ts';
 import type { Metadata } from '../../core/metadata.ts';
+import { Scope } from '../../core/scopes.ts';
 import type { CallOptions } from '../../core/types.ts';
 import { errorOf, fromGrpc, toGrpc } from './client-metadata.ts';
 
@@ -35,6 +36,8 @@ const same = (bytes: Buffer): Buffer => bytes;
 class GrpcClientCall {
   readonly #method: MethodDefinition;
   readonly #options: CallOptions;
+  /** The caller's async context: grpc-js has events of a call in that of whoever made its connection. */
+  readonly #scope = new Scope();
   readonly #stream: Stream;
   /** Why it was given up on this side: what the caller gets. */
   #gaveUp: { readonly error: unknown } | undefined;
@@ -91,7 +94,7 @@ class GrpcClientCall {
   #tell(callback: ((metadata: Metadata) => void) | undefined, metadata: Metadata): void {
     if (callback === undefined || metadata.size === 0) return;
     try {
-      callback(metadata);
+      this.#scope.run(callback, undefined, metadata);
     } catch (error) {
       // Also behind the end, where a trailer is told.
       this.#gaveUp ??= { error: responseFault(this.#method.fullName, error) };
@@ -108,8 +111,10 @@ class GrpcClientCall {
     this.#wake?.();
     const requests = this.#requests;
     this.#requests = undefined;
+    if (requests?.return === undefined) return;
+    const { return: leave } = requests;
     Promise.resolve()
-      .then(() => requests?.return?.())
+      .then(() => this.#scope.run(leave, requests))
       .catch(() => undefined);
   }
 

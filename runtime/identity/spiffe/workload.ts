@@ -11,6 +11,7 @@ import type { ChannelTls, ServerTls } from '../../control/tls/tls-options.ts';
 import { textOf } from '../../core/foreign.ts';
 import { logged, warn } from '../../core/log.ts';
 import { checkedOptions, type OptionRules } from '../../core/options.ts';
+import { inRoot } from '../../core/scopes.ts';
 import type { Warn } from '../../core/warnings.ts';
 import { SpiffeWorkloadAPIDefinition, type X509SVIDResponse } from './gen/workload.rdma.ts';
 import { type Svid, svidOf } from './svid.ts';
@@ -58,7 +59,8 @@ class AgentWorkload implements Workload {
     );
     this.#id = id;
     this.#log = logged(log ?? warn);
-    this.#running = this.#run();
+    // For as long as the process lives, so it keeps no store of the code that has made it.
+    this.#running = inRoot(this.#run, this);
   }
 
   get identity(): string | undefined {

@@ -221,16 +221,22 @@ describe('a worker that cannot be started again', () => {
     expect(pauses.slice(0, 4)).toEqual([0, 100, 200, 400]);
   });
 
-  test('nor does an onWorkerError that throws end the process', async () => {
+  test.each([
+    [
+      'throws',
+      () => {
+        throw new Error('a mistake');
+      },
+    ],
+    ['rejects', () => Promise.reject(new Error('a mistake'))],
+  ])('nor does an onWorkerError that %s end the process', async (_, fails) => {
     const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
-    const onWorkerError = vi.fn(() => {
-      throw new Error('a mistake');
-    });
+    const onWorkerError = vi.fn(fails);
     const group = await start({ workers: 1, onWorkerError });
     await caught(reach(group).client.behave({ text: 'crash' }));
     await until(() => onWorkerError.mock.calls.length > 0 && group.workers.every(({ up }) => up));
     expect(warned.mock.calls.map(([text]) => String(text))).toContainEqual(
-      expect.stringMatching(/as planned; and onWorkerError has failed: Error: a mistake/),
+      expect.stringMatching(/as planned; and onWorkerError has failed: a mistake/),
     );
     warned.mockRestore();
   });
