@@ -7,13 +7,13 @@
 import type { FabricContext } from '../../boundary/fabric-context.ts';
 import { noSlot } from '../../boundary/outgoing/outgoing.ts';
 import { Submission, type Target } from '../../boundary/outgoing/submission.ts';
-import { ResourceQueue } from '../../boundary/waiting/resource-queue.ts';
 import { Sink } from '../../codec/memory/sink.ts';
 import type { MessageType } from '../../codec/types.ts';
 import { slotsPerStream } from '../../limits.ts';
 import { Held, Reason, SubOp } from '../../native/native.ts';
 import { IncomingParts } from '../../stream/incoming-parts.ts';
 import { PartKind, partHeader, pullMethod, pushMethod } from '../../stream/part-header.ts';
+import { StalledStreams } from '../../stream/stalled-streams.ts';
 import type { PartEvents } from '../session/session-listeners.ts';
 import type { StreamRow } from './stream-row.ts';
 
@@ -51,6 +51,7 @@ export class ClientStreams implements PartEvents {
   readonly context: FabricContext;
   readonly target: Target;
   readonly incoming: IncomingParts;
+  readonly stalled: StalledStreams;
 
   readonly #submission: Submission;
   readonly #listener: ClientStreamsListener;
@@ -72,9 +73,6 @@ export class ClientStreams implements PartEvents {
   /** Of large messages on their way. */
   readonly #bytes: Float64Array;
   readonly #open = new Map<number, StreamRow>();
-  /** Streams that have found no slot for a part, and no memory for its message. */
-  readonly #slotless: ResourceQueue<StreamRow>;
-  readonly #short: ResourceQueue<StreamRow>;
   #number = 0;
 
   constructor(
@@ -89,9 +87,7 @@ export class ClientStreams implements PartEvents {
     this.target = target;
     this.incoming = new IncomingParts(context, target.session, 'client');
     this.#submission = new Submission(SubOp.part, target);
-    const retry = (stream: StreamRow): void => stream.retry();
-    this.#slotless = new ResourceQueue({ retry });
-    this.#short = new ResourceQueue({ retry });
+    this.stalled = new StalledStreams(context);
     this.#listener = listener;
     this.#base = inflightMax;
     this.#streamsMax = streamsMax;
@@ -207,7 +203,7 @@ export class ClientStreams implements PartEvents {
     const call = this.#freeParts.pop();
     if (call === undefined) {
       // Parts that were given up, and that the server has not let go of, have all of them.
-      this.#slotless.add(stream, this.context.waiters, 'callSlot');
+      this.stalled.awaitSlot(stream, 'callSlot');
       return notNow;
     }
     if (!first) --this.#spare;
@@ -228,7 +224,7 @@ export class ClientStreams implements PartEvents {
       }
     }
     if (result < 0) {
-      if (result === noSlot) this.#slotless.add(stream, this.context.waiters, 'slot');
+      if (result === noSlot) this.stalled.awaitSlot(stream, 'slot');
       // Its OPEN is under way, and fails with the session.
       return result === -Reason.sessionLost ? notNow : result;
     }
@@ -244,8 +240,7 @@ export class ClientStreams implements PartEvents {
     } else {
       ++stream.pulls;
     }
-    this.#slotless.moved(stream);
-    this.#short.moved(stream);
+    this.stalled.moved(stream);
     return 0;
   }
 
@@ -277,8 +272,7 @@ export class ClientStreams implements PartEvents {
   /** The stream is over, or to be made anew, and nothing of it is on its way. */
   leave(stream: StreamRow): void {
     this.#open.delete(stream.number);
-    this.#slotless.delete(stream);
-    this.#short.delete(stream);
+    this.stalled.delete(stream);
     this.#freeOpens.push(stream.call);
     this.#listener.onStreamDone();
   }
@@ -319,7 +313,7 @@ export class ClientStreams implements PartEvents {
 
   onReleased(call: number): void {
     this.#freeParts.push(call);
-    this.#slotless.retryAll();
+    this.stalled.retrySlots();
   }
 
   onPartWaits(call: number): void {
@@ -328,8 +322,7 @@ export class ClientStreams implements PartEvents {
   }
 
   onDown(reason: string, batch: number): void {
-    this.#slotless.clear();
-    this.#short.clear();
+    this.stalled.clear();
     // As in ClientSession: what was begun since this batch was made is staged, and is not sent any more.
     for (const [row, stream] of this.#stream.entries()) {
       if (stream === undefined) continue;
@@ -338,12 +331,6 @@ export class ClientStreams implements PartEvents {
       if (this.#free(row, stream) === PartKind.open) stream.onOpenFailed(Reason.sessionLost, sent, reason);
       else stream.onPartFailed(Reason.sessionLost, reason);
     }
-  }
-
-  /** The stream is tried again when memory is back. Returns false when none will come by itself. */
-  awaitMemory(stream: StreamRow): boolean {
-    const { waiters, lacking } = this.context;
-    return this.#short.add(stream, waiters, lacking === 'memory' ? 'sent' : lacking);
   }
 
   /**

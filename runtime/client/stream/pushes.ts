@@ -43,7 +43,7 @@ export class Pushes {
     const result = streams.sendPart(stream, PartKind.push, sequence, count, flags, type, message, use);
     if (result === 0) this.#awaited = false;
     if (result !== -Reason.noMemory) return result;
-    if (this.#awaited) return streams.awaitMemory(stream) ? notNow : result;
+    if (this.#awaited) return streams.stalled.awaitMemory(stream) ? notNow : result;
     const empty = streams.sendPart(stream, PartKind.push, sequence, 0, 0, noMessage, undefined);
     this.#asked = empty === 0;
     return empty === 0 ? skipped : empty;

@@ -137,7 +137,7 @@ export class ServerStream implements PartPort, PushesOwner, ProducerOwner, Deadl
     const result = outgoing.submit(submission, type, message);
     if (result === -Reason.noMemory && this.#waitsForMemory(sequence)) return false;
     if (result === noSlot) {
-      this.#streams.awaitSlot(this);
+      this.#streams.stalled.awaitSlot(this, 'slot');
       return false;
     }
     if (result < 0) {
@@ -148,7 +148,7 @@ export class ServerStream implements PartPort, PushesOwner, ProducerOwner, Deadl
       return false;
     }
     responder.sent();
-    this.#streams.partSent(this);
+    this.#streams.stalled.moved(this);
     if (sequence === 0) this.call.takeHeader();
     this.#pulls.done(sequence);
     return true;
@@ -159,7 +159,7 @@ export class ServerStream implements PartPort, PushesOwner, ProducerOwner, Deadl
    * does.
    */
   #waitsForMemory(sequence: number): boolean {
-    if (this.#pulls.isAwaited(sequence)) return this.#streams.awaitMemory(this);
+    if (this.#pulls.isAwaited(sequence)) return this.#streams.stalled.awaitMemory(this);
     for (let next = sequence; ; next = (next + 1) >>> 0) {
       const handle = this.#pulls.handleOf(next);
       if (handle === undefined) return true;

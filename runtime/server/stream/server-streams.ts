@@ -4,11 +4,11 @@
  */
 
 import { Submission } from '../../boundary/outgoing/submission.ts';
-import { ResourceQueue } from '../../boundary/waiting/resource-queue.ts';
 import { Status } from '../../core/errors/status.ts';
 import { Ev, SubOp } from '../../native/native.ts';
 import { IncomingParts } from '../../stream/incoming-parts.ts';
 import { PartFlag, PartKind, partHeader } from '../../stream/part-header.ts';
+import { StalledStreams } from '../../stream/stalled-streams.ts';
 import {
   broken,
   connectionLost,
@@ -29,22 +29,18 @@ export class ServerStreams implements ServerParts, StreamTable {
   readonly session: Shared;
   readonly incoming: IncomingParts;
   readonly submission: Submission;
+  readonly stalled: StalledStreams;
 
   readonly #streamsMax: number;
   readonly #events: Int32Array;
   readonly #open = new Map<number, ServerStream>();
-  /** Streams that have found no send slot for a part, and no memory for its message. */
-  readonly #slotless: ResourceQueue<TableStream>;
-  readonly #short: ResourceQueue<TableStream>;
 
   constructor(session: Shared, streamsMax: number) {
     this.session = session;
     this.incoming = new IncomingParts(session.context, session.target.session, 'server');
     this.submission = new Submission(SubOp.response, session.target);
     this.submission.method = Status.OK;
-    const retry = (stream: TableStream): void => stream.retry();
-    this.#slotless = new ResourceQueue({ retry });
-    this.#short = new ResourceQueue({ retry });
+    this.stalled = new StalledStreams(session.context);
     this.#streamsMax = streamsMax;
     this.#events = session.context.native.events;
   }
@@ -115,35 +111,19 @@ export class ServerStreams implements ServerParts, StreamTable {
   }
 
   onDown(reason: string): void {
-    this.#slotless.clear();
-    this.#short.clear();
+    this.stalled.clear();
     for (const stream of [...this.#open.values()]) stream.cancel(connectionLost(stream.call.method, reason));
   }
 
   /** The stream is over. */
   leave(stream: TableStream): void {
     this.#open.delete(stream.number);
-    this.#slotless.delete(stream);
-    this.#short.delete(stream);
+    this.stalled.delete(stream);
   }
 
   /** A stream is over, and its handler has come to its end. */
   onHandlerDone(): void {
     --this.session.load.running;
-  }
-
-  awaitSlot(stream: TableStream): void {
-    this.#slotless.add(stream, this.session.context.waiters, 'slot');
-  }
-
-  awaitMemory(stream: TableStream): boolean {
-    const { waiters, lacking } = this.session.context;
-    return this.#short.add(stream, waiters, lacking === 'memory' ? 'sent' : lacking);
-  }
-
-  partSent(stream: TableStream): void {
-    this.#slotless.moved(stream);
-    this.#short.moved(stream);
   }
 
   /** The credit for a PUSH. */

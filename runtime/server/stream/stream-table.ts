@@ -2,13 +2,12 @@
 
 import type { Submission } from '../../boundary/outgoing/submission.ts';
 import type { IncomingParts } from '../../stream/incoming-parts.ts';
+import type { StalledStream, StalledStreams } from '../../stream/stalled-streams.ts';
 import type { Shared } from '../server-session.ts';
 
 /** A stream as the table has it. */
-export interface TableStream {
+export interface TableStream extends StalledStream {
   readonly number: number;
-  /** There may be a send slot, or memory, for what found none. */
-  retry(): void;
 }
 
 export interface StreamTable {
@@ -16,16 +15,12 @@ export interface StreamTable {
   readonly incoming: IncomingParts;
   /** What goes out with a part that has messages. */
   readonly submission: Submission;
+  /** Streams whose parts found no send slot, or no memory. */
+  readonly stalled: StalledStreams;
   /** The credit for a PUSH. */
   answerPush(handle: number): void;
   /** Nothing comes for this PULL: nothing at all, or (flags 0) not yet. */
   answerPull(handle: number, stream: number, sequence: number, flags?: number): void;
-  /** The stream found no send slot, and is tried again when there is one. */
-  awaitSlot(stream: TableStream): void;
-  /** The stream is tried again when memory is back. Returns false when none will come by itself. */
-  awaitMemory(stream: TableStream): boolean;
-  /** A part of the stream has been sent. */
-  partSent(stream: TableStream): void;
   /** The stream is over. */
   leave(stream: TableStream): void;
   /** A stream is over, and its handler has come to its end. */
