@@ -20,6 +20,7 @@ const packr = new Packr(plain);
 const unpackr = new Unpackr(plain);
 /** One for all: it is read by nobody, and a server has one for each session of the tcp fabric. */
 const handedOver = new Error('a connection of a session');
+const passedOn = 'a connection that is passed on';
 
 /** For the client: why the server does not take it. */
 export function refused(refusal: Refusal): RpcError {
@@ -195,7 +196,7 @@ export class Link {
     this.#pending = this.#pending.byteLength === 0 ? chunk : Buffer.concat([this.#pending, chunk]);
     while (this.#pending.byteLength >= prefixBytes && this.#ended === undefined) {
       const bodyBytes = this.#pending.readUInt32LE(0);
-      if (!this.#spoke && this.#handoff !== undefined && this.#noFrame(bodyBytes, this.#handoff)) return;
+      if (!this.#spoke && this.#handoff !== undefined && this.#isNotRead(bodyBytes, this.#handoff)) return;
       if (bodyBytes === 0 || bodyBytes > controlFrameBytes) {
         this.#refuse(
           `a frame of ${bodyBytes} bytes, allowed are 1 to ${controlFrameBytes}: not an rdma-rpc peer?`,
@@ -241,40 +242,47 @@ export class Link {
     }
   }
 
-  /** Whether the first bytes are for somebody else, or come where others only are taken. */
-  #noFrame(bodyBytes: number, handoff: Handoff): boolean {
+  /**
+   * Whether the first frame is not for this link to read as it came: it is no frame, or is passed on, or
+   * comes where only others are taken. `bodyBytes`: its length, if it is a frame.
+   */
+  #isNotRead(bodyBytes: number, handoff: Handoff): boolean {
     if (bodyBytes === greetingMagic) {
       if (this.#pending.byteLength >= greetingBytes) this.#give(handoff);
     } else if (isTls(bodyBytes)) {
       if (handoff.secure === undefined) this.#refuse(tlsRefused);
-      else this.#secure(handoff.secure);
+      else this.#secure(handoff.secure, handoff.passOn);
     } else if (handoff.secure !== undefined) {
       this.#handoff = undefined;
       this.close(plainRefused, { type: 'refusal', code: Status.UNAUTHENTICATED, message: plainRefused });
+    } else if (handoff.passOn !== undefined) {
+      const { duplex } = this;
+      this.#release(duplex);
+      this.#passOn(duplex, handoff.passOn);
     } else return false;
     return true;
   }
 
   /** Goes on within TLS, where neither a greeting nor TLS again may come. */
-  #secure(secure: NonNullable<Handoff['secure']>): void {
+  #secure(secure: NonNullable<Handoff['secure']>, passOn: Handoff['passOn']): void {
     const { duplex } = this;
     this.#securing = true;
     this.#awaitedSinceMs = clockMs();
     this.#roundTrips = 1;
     this.#handoff = undefined;
-    duplex.off('data', this.#onData).off('end', this.#onFinish).pause();
-    duplex.unshift(this.#pending);
-    this.#pending = Buffer.alloc(0);
+    this.#release(duplex);
     secure(duplex).then(
       (secured) => {
         this.#securing = false;
         this.progressed();
         if (this.#ended !== undefined) {
           secured.destroy();
-          return;
+        } else if (passOn !== undefined) {
+          this.#passOn(secured, passOn);
+        } else {
+          this.duplex = secured;
+          this.#listen();
         }
-        this.duplex = secured;
-        this.#listen();
       },
       (error: Error) => {
         const known = error instanceof RpcError ? error : undefined;
@@ -282,6 +290,20 @@ export class Link {
         this.#end(`TLS: ${known?.rawMessage ?? error.message}`);
       },
     );
+  }
+
+  /** Reads no more, and puts back what has been read. */
+  #release(duplex: Duplex): void {
+    duplex.off('data', this.#onData).off('end', this.#onFinish).pause();
+    duplex.unshift(this.#pending);
+    this.#pending = Buffer.alloc(0);
+  }
+
+  /** The link ends without a word: the connection goes on without it. */
+  #passOn(duplex: Duplex, passOn: NonNullable<Handoff['passOn']>): void {
+    this.#ended = passedOn;
+    this.#handoff = undefined;
+    passOn(duplex);
   }
 
   /** Nothing may be said here, nor the connection be ended: it is another's. */

@@ -53,7 +53,8 @@ export interface NativeContext {
   readonly freeSlots: Int32Array;
   readonly sessionSlots: Int32Array;
   /**
-   * Pieces of a bulk submission, as many as one may have, when all of them lie in the arena or the text room.
+   * The segments (gather entries) of a bulk submission, when all of them lie in the arena or the encode
+   * scratch buffer. It has room for as many as one submission may have.
    */
   readonly pieces: Int32Array;
   /**
@@ -156,17 +157,18 @@ export interface NativeContext {
    * Submits a request or response that does not fit a slot, or a request that carries a buffer for its
    * answer.
    *
-   * `pieces` make up the message, in order. Each lies in the text room, in an arena block or in an
-   * ArrayBuffer; `keys[i]` is the identity of that ArrayBuffer, 0 for the arena, `leasedMemory` for arena
-   * memory that the application has leased, and `copiedMemory` when the whole message is to be copied to the
-   * arena now. When `pieces` is a number, so many of them are in the context's `pieces`, and `keys` is 0, or
-   * a block whose reference JS gives up with the submission. `slot` holds the metadata, at most slotBytes -
-   * 512 bytes of it, and is -1 without metadata. `sink` is the arena block that the response is to be
-   * received in, or 0; the caller keeps its reference. `use` says for what the arena gives a block (Use) when
-   * the pieces have to be copied into one. `flags`: submitImage, submitSinkOnly.
+   * `pieces` are the segments (gather entries) that make up the message, in order. Each lies in the encode
+   * scratch buffer, in an arena block or in an ArrayBuffer; `keys[i]` is the identity of that ArrayBuffer, 0
+   * for the arena, `leasedMemory` for arena memory that the application has leased, and `copiedMemory` when
+   * the whole message is to be copied to the arena now. When `pieces` is a number, the context's `pieces`
+   * hold this number of segments, and `keys` is 0, or a block whose reference JS gives up with the
+   * submission. `slot` holds the metadata, at most slotBytes - 512 bytes of it, and is -1 without metadata.
+   * `sink` is the arena block that the response is to be received in, or 0; the caller keeps its reference.
+   * `use` says for what the arena gives a block (Use) when the segments have to be copied into one. `flags`:
+   * submitImage, submitSinkOnly.
    *
-   * Returns a token > 0. A SENT event carries it when the pieces are no longer in use: before or with the end
-   * of the call, for a call that is held with its RELEASED event at the latest. Returns a negative Reason
+   * Returns a token > 0. A SENT event carries it when the segments are no longer in use: before or with the
+   * end of the call, for a call that is held with its RELEASED event at the latest. Returns a negative Reason
    * when refused: then slot, call and references stay with JS, and no event follows.
    */
   submitBulk(

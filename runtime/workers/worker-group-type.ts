@@ -14,8 +14,8 @@ export interface WorkersOptions {
   /** As for `createServer`; the workers' servers have none of their own. */
   tls?: TlsSource<ServerTls>;
   /**
-   * Gets a line of each connection that ends before a worker has it for want of TLS, as the log of a server
-   * does, and those about files of `tls`. Default: nothing, and process warnings for the files.
+   * Gets a line of each connection that ends before a worker has it, as the log of a server does, and those
+   * about files of `tls`. Default: nothing, and process warnings for the files.
    */
   log?: (line: string) => void;
   /** As for `createServer`: the file of a unix socket. */

@@ -6,8 +6,8 @@
 
 import type { Socket } from 'node:net';
 import { availableParallelism } from 'node:os';
+import { UnidentifiedSockets } from '../control/handshake/unidentified-sockets.ts';
 import { parseAddress } from '../control/socket/address.ts';
-import { FirstWords } from '../control/socket/first-words.ts';
 import { Listener } from '../control/socket/listener.ts';
 import { socketRules } from '../control/socket/unix-path.ts';
 import { TlsAcceptor } from '../control/tls/tls-server.ts';
@@ -59,7 +59,7 @@ class RpcWorkerGroup implements WorkerGroup, WorkerThreadOwner {
   readonly #onError: ((error: Error) => void) | undefined;
   readonly #warn: Log = warn;
   readonly #listener: Listener;
-  readonly #firstWords: FirstWords;
+  readonly #unidentified: UnidentifiedSockets;
   readonly #tls: TlsAcceptor | undefined;
   readonly #tellOfTls: Warn;
   readonly #unplaced: Unplaced;
@@ -89,12 +89,15 @@ class RpcWorkerGroup implements WorkerGroup, WorkerThreadOwner {
     this.#tellOfTls = log === undefined ? processWarning : logged(log);
     this.#tls = tls === undefined ? undefined : new TlsAcceptor('serveWorkers', tls, this.#tellOfTls);
     const limited = log && new LimitedLog(log);
-    this.#firstWords = new FirstWords(
-      (connection) => this.#accept(connection),
+    this.#unidentified = new UnidentifiedSockets(
+      (connection, peer) => this.#unplaced.add(connection, peer),
       this.#tls,
       (line, from) => limited?.write(line, from),
     );
-    this.#listener = new Listener((connection) => this.#firstWords.add(connection), socket);
+    this.#listener = new Listener(
+      (connection) => this.#unidentified.add(connection, this.#nameOf(connection)),
+      socket,
+    );
   }
 
   get address(): string {
@@ -163,17 +166,14 @@ class RpcWorkerGroup implements WorkerGroup, WorkerThreadOwner {
     this.#unplaced.changed(thread);
   }
 
-  #accept(socket: Socket): void {
-    const { remoteAddress, remotePort } = socket;
-    this.#unplaced.add(
-      socket,
-      remoteAddress === undefined ? this.#address : `${remoteAddress}:${remotePort}`,
-    );
+  /** A client of a unix socket has no address of its own. */
+  #nameOf({ remoteAddress, remotePort }: Socket): string {
+    return remoteAddress === undefined ? this.#address : `${remoteAddress}:${remotePort}`;
   }
 
   async #end(graceMs: number): Promise<void> {
     this.#listener.close();
-    this.#firstWords.close();
+    this.#unidentified.close();
     this.#unplaced.refuseAll('the server is shutting down');
     await Promise.all(this.#threads.map((thread) => thread.end(graceMs)));
   }

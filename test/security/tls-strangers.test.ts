@@ -7,7 +7,7 @@ import { duplexPair } from 'node:stream';
 import { connect as secureConnect, type TLSSocket } from 'node:tls';
 import { createServer, type Server } from 'rdma-rpc';
 import { afterEach, expect, test } from 'vitest';
-import { FirstWords } from '../../runtime/control/socket/first-words.ts';
+import { UnidentifiedSockets } from '../../runtime/control/handshake/unidentified-sockets.ts';
 import { TlsAcceptor } from '../../runtime/control/tls/tls-server.ts';
 import { handshakes, handshakesCrowd } from '../../runtime/limits.ts';
 import { until } from '../outcomes.ts';
@@ -96,11 +96,14 @@ test.each<[string, (port: number) => void]>([
 
 test('of a worker group', async () => {
   const taken: Socket[] = [];
-  const words = new FirstWords((socket) => taken.push(socket), new TlsAcceptor('test', tls, () => undefined));
+  const unidentified = new UnidentifiedSockets(
+    (socket) => taken.push(socket),
+    new TlsAcceptor('test', tls, () => undefined),
+  );
   let most = 0;
   listener = listen((socket) => {
-    words.add(socket);
-    most = Math.max(most, words.count);
+    unidentified.add(socket, 'a client');
+    most = Math.max(most, unidentified.count);
   });
   const { port } = await new Promise<{ port: number }>((resolve) => {
     listener!.listen(0, '127.0.0.1', () => resolve(listener!.address() as { port: number }));
@@ -108,11 +111,11 @@ test('of a worker group', async () => {
   const client = await halfway(port);
   const max = handshakes.default;
   await silent(port, 4 * max, 3 * max);
-  await until(() => words.count === max + 1);
+  await until(() => unidentified.count === max + 1);
   client.goOn();
   await until(() => taken.length > 0);
   expect(most).toBeLessThanOrEqual(max * handshakesCrowd);
   taken[0]?.destroy();
-  words.close();
-  await until(() => words.count === 0);
+  unidentified.close();
+  await until(() => unidentified.count === 0);
 });

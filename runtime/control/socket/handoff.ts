@@ -46,12 +46,17 @@ export function handoffRefusals(duplex: Duplex): HandoffRefusals {
     : { nothing: '', hostPort: noDescriptor, path: onlyUnix };
 }
 
-/** Ways in for what is no frame. */
+/** Where a link's connection goes by its first bytes, when the link does not read all of it. */
 export interface Handoff {
   /** As `handOff`. */
   handOff(duplex: Duplex, greeting: Uint8Array): string;
   /** With it connections must come by TLS, or be for a session. Rejects with why there is none. */
   secure?(duplex: Duplex): Promise<Duplex>;
+  /**
+   * Takes a connection that begins with a frame, or that TLS has begun with, with nothing of it read. Without
+   * it the link reads the frames itself.
+   */
+  passOn?(duplex: Duplex): void;
 }
 
 /**

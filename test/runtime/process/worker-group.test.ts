@@ -89,10 +89,9 @@ describe('a group of three workers', () => {
     let closed = 0;
     const silent = Array.from({ length: 200 }, () =>
       connect(port, '127.0.0.1')
+        .resume()
         .on('error', () => undefined)
-        .on('close', () => {
-          ++closed;
-        }),
+        .on('close', () => void ++closed),
     );
     try {
       await until(() => closed === silent.length - handshakes.default);
