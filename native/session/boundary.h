@@ -153,6 +153,10 @@ struct Event {
     event.set(ev::kind, kind).set(ev::session, session).set(ev::call, call);
     return event;
   }
+  /// The end of a call without an answer.
+  static Event failed(std::uint32_t session, std::uint32_t call, Reason reason, Processed processed) {
+    return of(EvKind::failed, session, call).set(ev::reason, reason).set(ev::processed, processed);
+  }
   /// `at`: one of ev. A number, a flag or an enumerator; whichever it is, JS sees its 32 bits.
   template <class T>
   Event& set(int at, T value) {

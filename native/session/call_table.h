@@ -1,6 +1,6 @@
-// The calls of one half of a session, by call slot. There is room for all that may be open at once; it is
+// The calls of one session, by call slot. There is room for all that may be open at once; it is
 // made in pieces, each when one of its slots is first used, so that a session takes memory for the calls that
-// it has had at once. Owned by a half, on the context's thread.
+// it has had at once. Owned by an endpoint, on the context's thread.
 #pragma once
 
 #include <cstddef>
@@ -23,10 +23,10 @@ class CallTable {
     const std::unique_ptr<Piece>& piece = pieces_[slot / kPieceSlots];
     return (piece != nullptr ? *piece : make(slot)).calls[slot % kPieceSlots];
   }
-  /// This slot will be looked at (if there is one of that number, which may be anything): fetches into the
-  /// cache first what leads to it, then the slot.
-  void expect_piece(std::uint32_t slot) const { fabric::prefetch(pieces_.data() + slot / kPieceSlots); }
-  void expect(std::uint32_t slot) const {
+  /// This slot will be looked at (if there is one of that number, which may be anything): see
+  /// Endpoint::expect_call().
+  void expect(int step, std::uint32_t slot) const {
+    if (step == 2) return fabric::prefetch(pieces_.data() + slot / kPieceSlots);
     if (slot / kPieceSlots >= pieces_.size()) return;
     if (const Piece* piece = pieces_[slot / kPieceSlots].get()) {
       fabric::prefetch(&piece->calls[slot % kPieceSlots], sizeof(Call));

@@ -2,6 +2,9 @@
 #include "session/context.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "session/batch_prefetch.h"
 
 namespace rdma_rpc::session {
 
@@ -12,219 +15,153 @@ using boundary::Event;
 using boundary::EvKind;
 
 namespace {
-// A session number is a place and the count of sessions that have been there, so that a late answer of JS to
-// a dead session cannot reach the one that took its place. 31 bits, as both live in Int32 words.
-constexpr std::uint32_t kPlaceBits = 14;
-constexpr std::uint32_t kPlaces = kSessionPlaces;
-static_assert(kPlaces == 1u << kPlaceBits);
-constexpr std::uint32_t kEpochMask = (1u << (31 - kPlaceBits)) - 1;
 constexpr std::uint32_t kCqEntries = 4096;
+
+/// The same, with nothing left to be chosen.
+ContextOptions with_defaults(ContextOptions options, const fabric::Capabilities& can) {
+  if (options.exposure == Exposure::automatic)
+    options.exposure = can.windows ? Exposure::window : Exposure::staging;
+  if (!options.segmented_bytes) options.segmented_bytes = can.segmented_bytes;
+  // A chunk is of one size of block: few large ones would leave a small arena without memory for other sizes.
+  options.arena.chunk_bytes =
+      std::min(options.arena.chunk_bytes, options.arena.budget_bytes / kArenaChunksMin);
+  if (options.exposure == Exposure::shared) {
+    options.arena.remote_access = fabric::access_remote_read | fabric::access_remote_write;
+    options.mr_cache.remote_access = fabric::access_remote_read;
+  }
+  return options;
+}
+
+/// Why a device cannot do what these options say. Empty when it can.
+std::string why_refused(const ContextOptions& options, const fabric::Capabilities& can) {
+  if (options.exposure == Exposure::window && !can.windows)
+    return " has no type-2 memory windows (option exposure: leave it out, or choose staging)";
+  if (options.mr_cache.on_demand && can.pins_memory && !can.on_demand)
+    return " has no on-demand paging (option registration: leave it out, or choose pinned)";
+  const std::string unfit = Session::why_unfit(can);
+  return unfit.empty() ? "" : " cannot be used: " + unfit;
+}
+
+/// Asks device and system for all that they may refuse. Returns why they do, or "".
+std::string take(const ContextOptions& options, Resources& resources) {
+  fabric::Device& device = *resources.device;
+  resources.cq = device.create_cq(kCqEntries);
+  if (resources.cq == nullptr) return "no completion queue: " + device.refusal();
+  const std::uint32_t stride = SendSlots::send_stride_for(options.slot_bytes);
+  const std::uint32_t long_slots = SendSlots::long_count_for(*options.segmented_bytes);
+  resources.slot_memory =
+      device.alloc_memory(SendSlots::bytes_for(options.send_slots, stride, long_slots), "send slots");
+  if (resources.slot_memory == nullptr) {
+    return "no memory for " + std::to_string(options.send_slots) +
+           " send slots (option sendSlots): " + device.refusal();
+  }
+  std::string why;
+  resources.slot_region = device.reg_mr(resources.slot_memory->data(), resources.slot_memory->size(),
+                                        fabric::access_local_write, &why);
+  if (resources.slot_region == nullptr) return why;
+  resources.page = telemetry::CountersPage::open(options.publish_counters);
+  return resources.page == nullptr ? "no memory for counters" : "";
+}
 }  // namespace
 
 std::unique_ptr<Context> Context::open(std::shared_ptr<fabric::Device> device, const ContextOptions& options,
                                        std::string* error) {
-  std::unique_ptr<Context> context(new Context());
-  context->device_ = std::move(device);
-  fabric::Device& dev = *context->device_;
-  Exposure exposure = options.exposure;
-  if (exposure == Exposure::automatic) {
-    exposure = dev.capabilities().windows ? Exposure::window : Exposure::staging;
-  }
-  if (exposure == Exposure::window && !dev.capabilities().windows) {
-    *error = "fabric " + dev.capabilities().name +
-             " has no type-2 memory windows (option exposure: leave it out, or choose staging)";
+  const fabric::Capabilities& can = device->capabilities();
+  const ContextOptions chosen = with_defaults(options, can);
+  Resources resources{};
+  resources.device = std::move(device);
+  if (const std::string why = why_refused(chosen, can); !why.empty()) {
+    *error = "fabric " + can.name + why;
     return nullptr;
   }
-  if (options.mr_cache.on_demand && dev.capabilities().pins_memory && !dev.capabilities().on_demand) {
-    *error = "fabric " + dev.capabilities().name +
-             " has no on-demand paging (option registration: leave it out, or choose pinned)";
+  if (std::string why = take(chosen, resources); !why.empty()) {
+    *error = std::move(why);
     return nullptr;
   }
-  if (std::string unfit = Session::why_unfit(dev.capabilities()); !unfit.empty()) {
-    *error = "fabric " + dev.capabilities().name + " cannot be used: " + unfit;
-    return nullptr;
-  }
-  context->cq_ = dev.create_cq(kCqEntries);
-  if (context->cq_ == nullptr) {
-    *error = "no completion queue: " + dev.refusal();
-    return nullptr;
-  }
-  const std::uint32_t stride = SendSlots::send_stride_for(options.slot_bytes);
-  const std::uint32_t segmented = options.segmented_bytes.value_or(dev.capabilities().segmented_bytes);
-  const std::uint32_t long_slots = segmented == 0 ? 0 : kLongSlots;
-  auto memory = dev.alloc_memory(SendSlots::bytes_for(options.send_slots, stride, long_slots), "send slots");
-  if (memory == nullptr) {
-    *error = "no memory for " + std::to_string(options.send_slots) +
-             " send slots (option sendSlots): " + dev.refusal();
-    return nullptr;
-  }
-  auto region = dev.reg_mr(memory->data(), memory->size(), fabric::access_local_write, error);
-  if (region == nullptr) return nullptr;
-  memory::ArenaOptions arena = options.arena;
-  // A chunk is of one size of block: few large ones would leave a small arena without memory for other sizes.
-  arena.chunk_bytes = std::min(arena.chunk_bytes, arena.budget_bytes / kArenaChunksMin);
-  memory::MrCacheOptions mr_cache = options.mr_cache;
-  if (exposure == Exposure::shared) {
-    arena.remote_access = fabric::access_remote_read | fabric::access_remote_write;
-    mr_cache.remote_access = fabric::access_remote_read;
-  }
-  context->arena_ = std::make_unique<memory::Arena>(dev, arena);
-  context->mr_cache_ = std::make_unique<memory::MrCache>(dev, mr_cache);
-  context->windows_ = std::make_unique<WindowPool>(dev);
-  context->control_.resize(ctl::words);
-  context->submissions_.resize(std::size_t{kSubmissionsMax} * sub::words);
-  context->event_words_.resize(std::size_t{kEventsMax} * ev::words);
-  context->free_slots_.resize(options.send_slots);
-  context->session_slots_.resize(std::size_t{kSessionPlaces} * boundary::slots::words);
-  context->slots_ = std::make_unique<SendSlots>(std::move(memory), std::move(region), options.send_slots,
-                                                stride, long_slots, context->control_.data(),
-                                                context->free_slots_.data(), context->session_slots_.data());
-  context->events_ = std::make_unique<EventQueue>(context->event_words_.data());
-  context->page_ = telemetry::CountersPage::open(options.publish_counters);
-  if (context->page_ == nullptr) {
-    *error = "no memory for counters";
-    return nullptr;
-  }
-  context->shared_.reset(new Shared{dev,
-                                    *context->cq_,
-                                    *context->arena_,
-                                    *context->mr_cache_,
-                                    *context->windows_,
-                                    *context->slots_,
-                                    *context->events_,
-                                    context->predictor_,
-                                    context->stats_,
-                                    context->page_->latencies(),
-                                    context->page_->events(),
-                                    exposure,
-                                    options.slot_bytes,
-                                    segmented,
-                                    options.counters_start,
-                                    options.shared_from,
-                                    context->control_[ctl::short_bytes],
-                                    {dev.capabilities(), options.read_bytes_max}});
-  if (context->shared_->whole.data() == nullptr) {
+  std::unique_ptr<Context> context(new Context(std::move(resources), chosen));
+  if (context->shared_.whole.data() == nullptr) {
     *error = "no " + std::to_string(WholeMessages::bytes()) +
              " bytes of addresses for messages that come in several SENDs (ulimit -v)";
     return nullptr;
   }
-  Context* self = context.get();
-  context->mr_cache_->on_evict([self](std::uint64_t key) { self->emit_evicted(key); });
   return context;
 }
 
-Context::~Context() {
-  if (mr_cache_ != nullptr) mr_cache_->on_evict(nullptr);
-  for (Place& place : places_) place.session.reset();
-  if (windows_ != nullptr) windows_->clear();
-}
+Context::Context(Resources resources, const ContextOptions& options)
+    : shared_(std::move(resources), options),
+      rows_(*shared_.page),
+      active_(shared_, sessions_),
+      shortage_(shared_, sessions_) {}
 
 void Context::leave_device() {
-  for (Place& place : places_) place.session.reset();
-  session_count_ = 0;
-  windows_->clear();
-  mr_cache_->clear();
-  slots_->leave_device();
-  arena_->leave_device();
-  shared_->shared_receives.leave_device();
-  cq_.reset();
-  device_.reset();
-}
-
-const Session* Context::at_place(std::uint32_t number) const {
-  const std::uint32_t index = number & (kPlaces - 1);
-  return index < places_.size() ? places_[index].session.get() : nullptr;
-}
-
-Session* Context::find(std::uint32_t number) {
-  const std::uint32_t index = number & (kPlaces - 1);
-  if (index >= places_.size()) return nullptr;
-  const Place& place = places_[index];
-  return place.session != nullptr && place.session->number() == number ? place.session.get() : nullptr;
+  sessions_.close_all();
+  shared_.leave_device();
 }
 
 std::int64_t Context::create_session(const SessionOptions& options, std::string* error) {
-  const bool fresh = free_places_.empty();
-  const auto index = fresh ? static_cast<std::uint32_t>(places_.size()) : free_places_.front();
-  if (index == kPlaces) {
-    *error = "a context has at most " + std::to_string(kPlaces) + " sessions";
-    return -1;
-  }
-  if (fresh) {
-    places_.emplace_back();
-    free_places_.push_back(index);
-    for (SessionSet* set :
-         {&shared_->sets.touched, &shared_->sets.timed, &shared_->sets.holding, &shared_->sets.connecting}) {
-      set->reserve(places_.capacity());
-    }
-  }
-  Place& place = places_[index];
-  place.epoch = (place.epoch + 1) & kEpochMask;
-  if ((place.epoch << kPlaceBits | index) == kAllSessions) place.epoch = 0;
-  const std::uint32_t number = place.epoch << kPlaceBits | index;
-  place.session = Session::open(*shared_, number, options, error);
-  if (place.session == nullptr) return -1;
-  free_places_.pop_front();
-  take_row(index);
-  control_[ctl::sessions] = static_cast<std::int32_t>(++session_count_);
-  return number;
+  const Session* session = sessions_.open(shared_, options, error);
+  if (session == nullptr) return -1;
+  shared_.sets.reserve(sessions_.capacity());
+  rows_.opened(SessionTable::index_of(session->number()));
+  shared_.arrays.control[ctl::sessions] = static_cast<std::int32_t>(sessions_.size());
+  return session->number();
+}
+
+void Context::name_session(std::uint32_t number, std::string_view peer, std::uint32_t security) {
+  if (find(number) != nullptr) rows_.name(SessionTable::index_of(number), peer, security);
 }
 
 memory::BlockId Context::alloc(std::size_t bytes, memory::Use use, memory::OwnerId owner) {
-  const memory::BlockId block = arena_->alloc(bytes, use, owner);
-  if (block == memory::kNoBlock) shared_->refusal = arena_->refusal();
+  const memory::BlockId block = shared_.arena.alloc(bytes, use, owner);
+  if (block == memory::kNoBlock) shared_.refusal = shared_.arena.refusal();
   return block;
 }
 
-void Context::emit_evicted(std::uint64_t key) {
-  Event event = Event::of(EvKind::evicted);
-  event.set(ev::key_low, key & 0xffffffff);
-  event.set(ev::key_high, key >> 32);
-  events_->emit(event);
-}
-
 void Context::set_time(std::uint64_t now_ns) {
-  shared_->now_ns = now_ns;
+  shared_.now_ns = now_ns;
   if (now_ns <= turn_ns_) return;  // a turn may go by a time that was read before JS ran
-  shared_->awake_ns += std::min(now_ns - std::exchange(turn_ns_, now_ns), kAwakeStepNs);
+  shared_.awake_ns += std::min(now_ns - std::exchange(turn_ns_, now_ns), kAwakeStepNs);
 }
 
 std::uint32_t Context::progress(std::uint64_t now_ns) {
   set_time(now_ns);
   // First, so that a call on a session which is about to end fails before its SESSION_DOWN.
-  if (control_[ctl::staged] != 0) {
+  if (shared_.arrays.control[ctl::staged] != 0) {
     unfinished_ = true;
     consume_submissions();
   }
-  if (shared_->memory_waiters.size() != 0) {
+  if (shared_.memory_waiters.size() != 0) {
     unfinished_ = true;
-    retry_memory();
+    if (shared_.memory_waiters.retry(sessions_, shared_.now_ns)) shortage_.tell_short();
   }
-  if (device_->is_gone() && !told_of_device_) {
+  if (shared_.device->is_gone() && !told_of_device_) {
     told_of_device_ = true;
-    events_->emit(Event::of(EvKind::device_gone));
+    shared_.events.emit(Event::of(EvKind::device_gone));
   }
-  events_->fill();
+  shared_.events.fill();
   // A completion makes at most two events that must be in this batch (the end of a bulk and its memory), and
   // only what is in it may refer to a receive slot.
   // A session that has just connected says so first. Each may bring the last segment of a message.
-  const std::uint32_t most = events_->room() / (shared_->connecting != 0 ? 3 : 2);
-  const std::size_t room = std::min(most, shared_->whole.free());
+  const std::uint32_t most = shared_.events.room() / (shared_.connecting != 0 ? 3 : 2);
+  const std::size_t room = std::min(most, shared_.whole.free());
   const std::size_t count = room == 0 ? 0 : poll(room);
-  if (!shared_->fetched.empty()) deliver_fetched(count < room);
+  if (!shared_.fetched.empty()) deliver_fetched(count < room);
   // By the sets, not by how many are in them for good reason: a visit also takes out those that have ended.
-  if (!shared_->sets.connecting.empty()) check_connecting();
-  if (timeouts_pending_) check_timeouts();
+  if (!shared_.sets.connecting.empty()) active_.check_connecting();
+  if (active_.timeouts_pending()) {
+    unfinished_ = true;
+    active_.check_timeouts();
+  }
   // What is late waits for its peer, or for credits.
-  if (!shared_->sets.holding.empty() || !shared_->sets.timed.empty()) check_held();
-  return events_->count();
+  if (!shared_.sets.holding.empty() || !shared_.sets.timed.empty()) check_held();
+  return shared_.events.count();
 }
 
 std::size_t Context::poll(std::size_t most) {
-  const std::size_t count = cq_->poll({completions_.data(), most});
+  const std::size_t count = shared_.cq->poll({completions_.data(), most});
   if (count != 0) unfinished_ = true;
-  stats_.completions += count;
-  if (count > 1) expect_completions(count);
+  shared_.stats.completions += count;
+  if (count > 1) prefetch_completions(sessions_, {completions_.data(), count});
   for (std::size_t i = 0; i < count; ++i) {
     const fabric::Wc& wc = completions_[i];
     const auto number = static_cast<std::uint32_t>((wc.wr_id & ~kReceiveBit) >> 32);
@@ -232,7 +169,7 @@ std::size_t Context::poll(std::size_t most) {
     Session* session = find(shared ? wc.tag : number);
     if (session == nullptr) {
       if (shared && wc.wr_id != fabric::kNoReceive)
-        shared_->shared_receives.came_for_nobody(static_cast<std::uint32_t>(wc.wr_id));
+        shared_.shared_receives.came_for_nobody(static_cast<std::uint32_t>(wc.wr_id));
       continue;
     }
     if ((wc.wr_id & kReceiveBit) != 0) {
@@ -249,8 +186,8 @@ std::size_t Context::poll(std::size_t most) {
 /// polled than the next batch holds: behind that events wait in the order in which they came, and a client
 /// with hundreds of requests would have its turns before all others.
 void Context::drain_completions() {
-  for (std::uint32_t i = 0; i < kDrainPollsMax && shared_->whole.free() >= completions_.size(); ++i) {
-    const std::size_t room = std::min<std::size_t>(completions_.size(), events_->room() / 2);
+  for (std::uint32_t i = 0; i < kDrainPollsMax && shared_.whole.free() >= completions_.size(); ++i) {
+    const std::size_t room = std::min<std::size_t>(completions_.size(), shared_.events.room() / 2);
     if (room == 0 || poll(room) != room) return;
   }
 }
@@ -260,63 +197,56 @@ void Context::drain_completions() {
 /// call was here before (WIRE §5). Completions of READs and frames come in no fixed order.
 void Context::deliver_fetched(bool queue_was_empty) {
   std::size_t kept = 0;
-  for (std::size_t i = 0; i < shared_->fetched.size(); ++i) {
-    const Shared::Fetched fetched = shared_->fetched[i];
+  for (std::size_t i = 0; i < shared_.fetched.size(); ++i) {
+    const Shared::Fetched fetched = shared_.fetched[i];
     Session* session = find(fetched.session);
-    if (session != nullptr && !session->deliver(fetched, queue_was_empty)) shared_->fetched[kept++] = fetched;
+    if (session != nullptr && !session->deliver(fetched, queue_was_empty)) shared_.fetched[kept++] = fetched;
   }
-  shared_->fetched.resize(kept);
+  shared_.fetched.resize(kept);
   unfinished_ = true;
 }
 
 void Context::begin_callback() {
-  events_->lock();
+  shared_.events.lock();
   in_callback_ = true;
-  control_[ctl::in_callback] = 1;
+  shared_.arrays.control[ctl::in_callback] = 1;
 }
 
 void Context::retire_events() {
-  for (std::uint32_t i = 0; i < events_->count(); ++i) {
-    const std::int32_t* words = events_->at(i);
+  for (std::uint32_t i = 0; i < shared_.events.count(); ++i) {
+    const std::int32_t* words = shared_.events.at(i);
     const auto number = static_cast<std::uint32_t>(words[ev::session]);
     if (words[ev::kind] == static_cast<std::int32_t>(EvKind::session_down)) {
       if (on_session_gone_) on_session_gone_(number);
-      const std::uint32_t index = number & (kPlaces - 1);
-      places_[index].session.reset();
-      free_places_.push_back(index);
-      forget_session(index);
-      control_[ctl::sessions] = static_cast<std::int32_t>(--session_count_);
+      sessions_.close(number);
+      rows_.closed(SessionTable::index_of(number));
+      shared_.arrays.control[ctl::sessions] = static_cast<std::int32_t>(sessions_.size());
     } else if (words[ev::receive_slot] != 0) {
       const auto slot = static_cast<std::uint32_t>(words[ev::receive_slot] - 1);
       if (BriefMessages::has(slot)) {
-        shared_->brief.release(slot, number);
+        shared_.brief.release(slot, number);
       } else if (Session* session = find(number)) {
         session->recycle(session->receives().slot(slot));
       }
       if (words[ev::region] == boundary::kWholeMessage)
-        shared_->whole.release(static_cast<std::uint32_t>(words[ev::offset]));
+        shared_.whole.release(static_cast<std::uint32_t>(words[ev::offset]));
     }
   }
 }
 
 bool Context::finish_turn() {
   const bool was_in_js = std::exchange(in_callback_, false);
-  control_[ctl::in_callback] = 0;
-  if (events_->count() != 0) retire_events();
-  events_->clear_and_unlock();
+  shared_.arrays.control[ctl::in_callback] = 0;
+  if (shared_.events.count() != 0) retire_events();
+  shared_.events.clear_and_unlock();
   consume_submissions();
-  if (was_in_js && shared_->flow.waits()) drain_completions();
-  bool more = !shared_->fetched.empty();
-  holds_ = !shared_->sets.holding.empty();
-  const auto visit = [this, &more](Session& session) {
-    if (session.finish_turn()) more = true;
-    keep(session);
-  };
-  looked_at_ += shared_->sets.touched.visit(finder(), visit);
-  if (shared_->flow.waits() && move_bulk()) more = true;
-  if (control_[ctl::want_slots] != 0 && slots_->free() != 0) tell_slots_free();
-  if (control_[ctl::want_memory] != 0) tell_memory_free();
-  unfinished_ = more || !events_->empty();
+  if (was_in_js && shared_.flow.waits()) drain_completions();
+  bool more = !shared_.fetched.empty();
+  if (active_.finish_turn()) more = true;
+  if (shared_.flow.waits() && move_bulk()) more = true;
+  if (shared_.arrays.control[ctl::want_slots] != 0 && shared_.slots.free() != 0) tell_slots_free();
+  if (shared_.arrays.control[ctl::want_memory] != 0) shortage_.tell_free();
+  unfinished_ = more || !shared_.events.empty();
   return unfinished_;
 }
 
@@ -325,11 +255,11 @@ bool Context::finish_turn() {
 bool Context::move_bulk() {
   bool unposted = false;
   const bool more =
-      shared_->flow.move(shared_->now_ns, [&](Bulk kind, std::uint32_t number, std::int64_t& credit) {
+      shared_.flow.move(shared_.now_ns, [&](Bulk kind, std::uint32_t number, std::int64_t& credit) {
         Session& session = *find(number);  // one that has ended has left
         const Moved moved = session.move(kind, credit);
         if (session.has_unposted()) unposted = true;
-        keep(session);
+        active_.keep(session);
         return moved;
       });
   return more || unposted;
@@ -338,46 +268,57 @@ bool Context::move_bulk() {
 /// To JS, when a session that waits for a slot may have one. Who waits without naming one may, too.
 void Context::tell_slots_free() {
   bool named = false, any = false;
-  for (std::uint32_t place = 0; place < places_.size(); ++place) {
-    if (places_[place].session == nullptr || !slots_->wanted(place)) continue;
+  for (std::uint32_t index = 0; index < sessions_.entries(); ++index) {
+    if (sessions_.at(index) == nullptr || !shared_.slots.wanted(index)) continue;
     named = true;
-    any = any || slots_->within_share(place);
+    any = any || shared_.slots.within_share(index);
   }
   if (named && !any) return;
-  for (std::uint32_t place = 0; place < places_.size(); ++place) slots_->take_wanted(place);
-  control_[ctl::want_slots] = 0;
-  events_->emit(Event::of(EvKind::slots_free));
+  for (std::uint32_t index = 0; index < sessions_.entries(); ++index) shared_.slots.take_wanted(index);
+  shared_.arrays.control[ctl::want_slots] = 0;
+  shared_.events.emit(Event::of(EvKind::slots_free));
 }
 
 void Context::consume_submissions() {
-  const std::int32_t count = std::exchange(control_[ctl::staged], 0);
-  if (count > 1) expect_submissions(count);
+  const std::int32_t count = std::exchange(shared_.arrays.control[ctl::staged], 0);
+  const std::int32_t* const staged = shared_.arrays.submissions.data();
+  if (count > 1) prefetch_submissions(sessions_, {staged, static_cast<std::size_t>(count) * sub::words});
   for (std::int32_t i = 0; i < count; ++i) {
-    const std::int32_t* words = submissions_.data() + std::ptrdiff_t{i} * sub::words;
-    if (!slots_->valid(words[sub::slot])) continue;
+    const std::int32_t* words = staged + std::ptrdiff_t{i} * sub::words;
+    if (!shared_.slots.valid(words[sub::slot])) continue;
     const auto number = static_cast<std::uint32_t>(words[sub::session]);
     if (Session* session = find(number)) {
       session->submit(words);
       continue;
     }
-    slots_->release(static_cast<std::uint32_t>(words[sub::slot]));
+    shared_.slots.release(static_cast<std::uint32_t>(words[sub::slot]));
     if (words[sub::op] == static_cast<std::int32_t>(boundary::SubOp::response)) continue;
-    Event event = Event::of(EvKind::failed, number, static_cast<std::uint32_t>(words[sub::call]));
-    event.set(ev::reason, boundary::Reason::session_lost);
-    events_->emit(event);
+    const auto call = static_cast<std::uint32_t>(words[sub::call]);
+    shared_.events.emit(Event::failed(number, call, boundary::Reason::session_lost, boundary::Processed::no));
   }
 }
 
 void Context::flush() {
   consume_submissions();
-  const std::vector<std::uint32_t>& touched = shared_->sets.touched.numbers();
-  for (std::size_t i = 0; i < touched.size(); ++i) {
-    Session* session = find(touched[i]);
-    if (session == nullptr) continue;
-    ++looked_at_;
-    session->post();
-    keep(*session);
+  active_.post();
+}
+
+void Context::check_held() {
+  if (!active_.check_held()) return;
+  unfinished_ = true;  // READs that have stopped counting leave room for others
+  if (Session* session = shortage_.give_up()) active_.keep(*session);
+}
+
+std::string Context::overdrawn() const {
+  std::uint64_t granted = 0;
+  for (std::uint32_t index = 0; index < sessions_.entries(); ++index) {
+    const Session* session = sessions_.at(index);
+    granted += session == nullptr ? 0 : session->granted();
   }
+  const std::uint32_t posted = shared_.shared_receives.posted();
+  if (granted <= posted) return "";
+  return std::to_string(granted) + " frames may come, and " + std::to_string(posted) +
+         " shared receives are posted";
 }
 
 }  // namespace rdma_rpc::session

@@ -1,6 +1,6 @@
 // How the memory of a call is shown to the peer: the modes of exposure, the pool of windows, and what keeps
-// that memory in place meanwhile. Used by the client half of a session; the pool belongs to the context. On
-// the context's thread.
+// that memory in place meanwhile. Used by the client endpoint of a session; the pool belongs to the context.
+// On the context's thread.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // Who moves bulk data next, and how many bytes: deficit round robin. A context has two such queues of its
 // sessions, a session two of its calls (READs and WRITEs wait for different things). Used by Flow and
-// ServerHalf, on the context's thread.
+// ServerEndpoint, on the context's thread.
 //
 // Each member that comes to the head gets a quantum, and moves bytes as long as it has any left. Its last
 // request may take more than that, and is paid for in its next turn. So in the long run members move as many

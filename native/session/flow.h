@@ -1,5 +1,5 @@
 // How much bulk data is on its way, for all sessions of a context: what one turn of the loop may move, what
-// may be fetched at once, and whose turn it is. Part of Shared; asked by the server halves, driven by
+// may be fetched at once, and whose turn it is. Part of Shared; asked by the server endpoints, driven by
 // Context, on the context's thread.
 //
 // What bounds a small frame's way is in three places. On the wire: the WRITEs of its own session that were

@@ -1,5 +1,5 @@
 // Whether the peer of a session moves bulk data on: all that is under way, or a certain part of it, in each
-// period of time. Used by ReadsUnderWay and ServerHalf, on the context's thread.
+// period of time. Used by ReadsUnderWay and AnswersUnderWay, on the context's thread.
 //
 // A count of completions would not do: a peer that sends a byte now and then completes something, too.
 #pragma once

@@ -53,6 +53,10 @@ class SendSlots {
   /// Of long ones: the message, and a gap behind each segment.
   static constexpr std::uint32_t kLongStride =
       kSlotHeadroom + kSegmentedBytesMax + (kSegmentsMax + 1) * kSegmentGap + kSlotTail;
+  /// A few, where messages go in segments at all.
+  static std::uint32_t long_count_for(std::uint32_t segmented_bytes) {
+    return segmented_bytes == 0 ? 0 : kLongSlots;
+  }
   static std::size_t bytes_for(std::uint32_t count, std::uint32_t stride, std::uint32_t long_count) {
     return std::size_t{count} * stride + std::size_t{long_count} * kLongStride;
   }

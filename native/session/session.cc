@@ -1,8 +1,11 @@
-// Life of a session, and which half gets what: submissions, completions, frames. See session.h.
+// Life of a session, and what its endpoint gets: submissions, completions, frames. See session.h.
 #include "session/session.h"
 
 #include <cstring>
 #include <utility>
+
+#include "session/client/client_endpoint.h"
+#include "session/server/server_endpoint.h"
 
 namespace rdma_rpc::session {
 
@@ -20,7 +23,7 @@ Session::~Session() = default;
 
 std::unique_ptr<Session> Session::open(Shared& shared, std::uint32_t number, const SessionOptions& options,
                                        std::string* error) {
-  const fabric::Capabilities& can = shared.device.capabilities();
+  const fabric::Capabilities& can = shared.device->capabilities();
   const auto refuse = [&](const std::string& why) {
     *error = "fabric " + can.name + ": " + why;
     return nullptr;
@@ -42,17 +45,21 @@ std::unique_ptr<Session> Session::open(Shared& shared, std::uint32_t number, con
   }
   if (std::string unfit = why_unfit(can, options.seal.has_value()); !unfit.empty()) return refuse(unfit);
   std::unique_ptr<Session> session(new Session(shared, number, options));
-  const std::uint32_t call_slots = session->options_.call_slots;
-  const std::string why = session->open_resources(options.client ? ClientHalf::queue_limits(call_slots)
-                                                                 : ServerHalf::queue_limits(call_slots));
+  const std::string why =
+      options.client ? session->make_endpoint<ClientEndpoint>() : session->make_endpoint<ServerEndpoint>();
   if (!why.empty()) return refuse(why);
-  if (options.client) {
-    session->client_ = std::make_unique<ClientHalf>(*session);
-  } else {
-    session->server_ = std::make_unique<ServerHalf>(*session);
-  }
   session->finish_turn();
   return session;
+}
+
+/// Returns "", or what the device refuses.
+template <class Made>
+std::string Session::make_endpoint() {
+  std::string why = open_resources(Made::queue_limits(options_.call_slots));
+  if (!why.empty()) return why;
+  endpoint_ = std::make_unique<Made>(*this);
+  endpoint_bytes_ = sizeof(Made);
+  return "";
 }
 
 // --- the end of a session
@@ -64,12 +71,10 @@ void Session::fail(const std::string& reason) {
   error_ = reason;
   recorder_.ended(reason);
   qp_->to_error();
-  forget_waiters();
-  // (A server sends no requests.)
-  send_->drain([this](std::uint32_t call) { client_->note_unsent(call); });
+  shared_.memory_waiters.forget(number_);
+  send_->drain([this](std::uint32_t call) { endpoint_->note_unsent(call); });
   // What is exposed, or being sent, ends when the flush has been polled: maybe_down().
-  if (client_ != nullptr) client_->end_unexposed();
-  if (server_ != nullptr) server_->end_unposted();
+  endpoint_->end_untouched();
   maybe_down();
 }
 
@@ -77,8 +82,7 @@ void Session::maybe_down() {
   if (state_ != SessionState::draining || !drained_ || receives_.has_posted()) return;
   state_ = SessionState::down;
   recorder_.state(static_cast<std::uint8_t>(state_));
-  if (client_ != nullptr) client_->end_all();
-  if (server_ != nullptr) server_->end_all();
+  endpoint_->end_all();
   shared_.events.emit(Event::of(EvKind::session_down, number_));
 }
 
@@ -105,36 +109,19 @@ void Session::on_done(SendQueue::Done done, bool vanished) {
     return;
   }
   if (state_ == SessionState::draining) return;  // flushed, not done: maybe_down() cleans up
-  switch (done.then) {
-    case Then::bulk_sent:
-      server_->on_bulk_sent(done.ref);
-      break;
-    case Then::chunk_read:
-      server_->on_chunk_read(ReadRef::of(done.ref), vanished);
-      break;
-    case Then::cancel_arrived:
-      client_->on_cancel_arrived(done.ref);
-      break;
-    case Then::revoked:
-      client_->on_revoked(done.ref);
-      break;
-    default:
-      break;
-  }
+  endpoint_->on_done(done, vanished);
 }
 
 // --- what is about to happen
 
 void Session::expect(int step, std::uint32_t slot) const {
   if (step == 0) return fabric::prefetch(this, sizeof *this);
-  const void* half = client_ != nullptr ? static_cast<const void*>(client_.get()) : server_.get();
-  const std::size_t half_bytes = client_ != nullptr ? sizeof *client_ : sizeof *server_;
   if (step == 1) {
-    fabric::prefetch(half, half_bytes);
+    // Without a virtual call, which would read the endpoint before it is in the cache.
+    fabric::prefetch(endpoint_.get(), endpoint_bytes_);
     return expect_link();
   }
-  const auto of_calls = [&](const auto& calls) { step == 2 ? calls.expect_piece(slot) : calls.expect(slot); };
-  client_ != nullptr ? of_calls(client_->calls()) : of_calls(server_->calls());
+  endpoint_->expect_call(step, slot);
   if (step == 2) send_->expect_post();
 }
 
@@ -203,6 +190,23 @@ const char* Session::end_of_segments(const wire::Frame& frame) const {
   return others > kSegmentedBytesMax - segments_.bytes() ? Segments::kTooLong : nullptr;
 }
 
+namespace {
+const char* from_wrong_side(wire::FrameType type) {
+  switch (type) {
+    case wire::FrameType::request:
+      return "request from a server";
+    case wire::FrameType::response:
+      return "response from a client";
+    case wire::FrameType::cancel:
+      return "cancel from a server";
+    case wire::FrameType::sink_request:
+      return "sink request from a client";
+    default:
+      return "sink from a server";
+  }
+}
+}  // namespace
+
 void Session::on_frame(ReceiveSlot receive_slot, std::uint32_t bytes, std::uint32_t invalidated_rkey) {
   std::byte* data = receives_.at(receive_slot);
   received_bytes_ += bytes;
@@ -238,24 +242,14 @@ void Session::on_frame(ReceiveSlot receive_slot, std::uint32_t bytes, std::uint3
   }
   switch (type) {
     case wire::FrameType::request:
-      if (server_ == nullptr) return protocol_error("request from a server");
-      server_->on_request(frame, data, receive_slot);
-      return segments_.clear([this](ReceiveSlot part) { recycle(part); });
     case wire::FrameType::response:
-      if (client_ == nullptr) return protocol_error("response from a client");
-      client_->on_response(frame, receive_slot, invalidated_rkey);
+      if (!endpoint_->on_message(frame, data, receive_slot, invalidated_rkey))
+        return protocol_error(from_wrong_side(type));
       return segments_.clear([this](ReceiveSlot part) { recycle(part); });
     case wire::FrameType::cancel:
-      if (server_ == nullptr) return protocol_error("cancel from a server");
-      server_->on_cancel(header);
-      break;
     case wire::FrameType::sink_request:
-      if (client_ == nullptr) return protocol_error("sink request from a client");
-      client_->on_sink_request(header);
-      break;
     case wire::FrameType::sink:
-      if (server_ == nullptr) return protocol_error("sink from a server");
-      server_->on_sink(frame);
+      if (!endpoint_->on_control(frame)) return protocol_error(from_wrong_side(type));
       break;
     case wire::FrameType::credit:
     case wire::FrameType::segment:
@@ -271,7 +265,7 @@ bool Session::finish_turn() {
   // What is ready goes first: the peer works on it while receives are posted here.
   send_->ring();
   if (!post_receives() || !send_->is_open()) return false;
-  if (client_ != nullptr) client_->finish_turn();
+  endpoint_->finish_turn();
   post_now();
   return unposted_;
 }
@@ -279,17 +273,14 @@ bool Session::finish_turn() {
 /// Receives that were read while it moved are posted by the next turn, and what was prepared and not taken.
 /// Requests and invalidations may wait for what no completion of this session brings.
 SetBits Session::due() const {
-  SetBits due = 0;
-  const auto add = [&due](bool is, SetBits bit) { due = static_cast<SetBits>(due | (is ? bit : 0)); };
-  add(is_open() && (has_unposted() || (client_ != nullptr && client_->waits_for_room())), kTouched);
-  add(has_timeouts(), kTimed);
-  add(holds(), kHolding);
-  add(state_ == SessionState::connecting, kConnecting);
-  return due;
+  const SetBits due = endpoint_->due() | due_if(has_unposted(), kTouched) |
+                      due_if(stalled_since_ns_ != 0, kTimed) |
+                      due_if(state_ == SessionState::connecting, kConnecting);
+  return is_open() ? due : due & ~kTouched;
 }
 
 Moved Session::move(Bulk kind, std::int64_t& credit) {
-  const Moved moved = server_->move(kind, credit);
+  const Moved moved = endpoint_->move(kind, credit);
   if (is_open()) post_now();
   return moved;
 }
@@ -302,69 +293,64 @@ void Session::check_timeouts() {
     return fail("the peer has returned no credits for " + std::to_string(no_credit_ns / 1'000'000'000) +
                 " s");
   }
-  if (client_ != nullptr) client_->check_timeouts();
+  endpoint_->check_timeouts();
 }
 
 void Session::check_held() {
   if (!is_open()) return;
   touch();
-  client_ != nullptr ? client_->check_held() : server_->check_bulk();
+  endpoint_->check_held();
 }
 
 bool Session::deliver(const Shared::Fetched& fetched, bool queue_was_empty) {
   touch();
-  return !is_open() || server_->deliver(fetched, queue_was_empty);
+  return !is_open() || endpoint_->deliver(fetched, queue_was_empty);
 }
 
 // --- arena memory
 
-bool Session::retry_memory(const Shared::Waiter& waiter) {
+bool Session::retry_memory(std::uint32_t call) {
   if (!is_open()) return true;
   touch();
-  return waiter.client ? client_->retry_memory(waiter.call) : server_->retry_memory(waiter.call);
+  return endpoint_->retry_memory(call);
 }
 
-bool Session::lacks_arena(const Shared::Waiter& waiter) {
-  return waiter.client ? client_->lacks_arena(waiter.call) : server_->lacks_arena(waiter.call);
-}
-
-void Session::refuse_memory(const Shared::Waiter& waiter) {
+void Session::refuse_memory(std::uint32_t call) {
   touch();
-  waiter.client ? client_->refuse_memory(waiter.call) : server_->refuse_memory(waiter.call);
+  endpoint_->refuse_memory(call);
 }
 
-std::uint32_t Session::awaited_bytes(std::uint32_t slot) {
-  return client_ == nullptr ? 0 : client_->awaited_bytes(slot);
+void Session::give_memory_up() {
+  touch();
+  endpoint_->give_memory_up();
 }
 
-// --- from JS: what is not for this half ends as what comes for a session that is gone
+// --- from JS: a submission that only the other side makes ends as one for a session that is gone
+
+/// Servers submit responses, and nothing else.
+bool Session::is_own(boundary::SubOp op) const {
+  return (op == boundary::SubOp::response) != options_.client;
+}
 
 void Session::submit(const std::int32_t* words) {
   touch();
   const auto op = static_cast<boundary::SubOp>(words[sub::op]);
   const auto slot = static_cast<std::uint32_t>(words[sub::slot]);
   shared_.slots.hold(slot, place());
-  if (op == boundary::SubOp::response) {
-    if (server_ != nullptr) return server_->submit(words);
-    return shared_.slots.release(slot);
-  }
-  if (client_ != nullptr) return client_->submit(words, op == boundary::SubOp::part);
+  if (is_own(op)) return endpoint_->submit(words);
   shared_.slots.release(slot);
-  Event event = Event::of(EvKind::failed, number_, static_cast<std::uint32_t>(words[sub::call]));
-  event.set(ev::reason, Reason::session_lost);
-  event.set(ev::processed, Processed::no);
-  shared_.events.emit(event);
+  if (op == boundary::SubOp::response) return;
+  const auto call = static_cast<std::uint32_t>(words[sub::call]);
+  shared_.events.emit(Event::failed(number_, call, Reason::session_lost, Processed::no));
 }
 
 std::int32_t Session::submit_bulk(BulkSubmission submission) {
   touch();
   shared_.slots.hold(submission.slot, place());
   std::int32_t token = -static_cast<std::int32_t>(Reason::session_lost);
-  if (submission.op != boundary::SubOp::response) {
-    if (client_ != nullptr) token = client_->submit_bulk(submission);
-  } else if (server_ != nullptr) {
-    token = server_->submit_bulk(submission);
-  } else {
+  if (is_own(submission.op)) {
+    token = endpoint_->submit_bulk(submission);
+  } else if (submission.op == boundary::SubOp::response) {
     std::uint32_t sent = shared_.take_token();
     token = static_cast<std::int32_t>(sent);
     shared_.slots.release(submission.slot);
@@ -376,19 +362,19 @@ std::int32_t Session::submit_bulk(BulkSubmission submission) {
 
 std::int32_t Session::take_long_slot(std::optional<std::uint32_t> call) {
   if (!is_open() || segmented_bytes_ == 0) return -1;
-  if (call && (server_ == nullptr || server_->exposes(*call))) return -1;
+  if (call && !endpoint_->answers_in_segments(*call)) return -1;
   return shared_.slots.take_long();
 }
 
 void Session::cancel(std::uint32_t slot, Reason reason) {
   touch();
-  if (client_ != nullptr) client_->cancel(slot, reason);
+  endpoint_->cancel(slot, reason);
 }
 
 void Session::want(std::uint32_t call) {
   if (!is_open() || wire::call_slot(call) >= options_.call_slots) return;
   touch();
-  client_ != nullptr ? client_->want(call) : server_->want(call);
+  endpoint_->want(call);
 }
 
 }  // namespace rdma_rpc::session

@@ -1,6 +1,6 @@
-// One session: a link to one peer and the half that works on it, a client's or a server's. Created and driven
-// by Context, on the context's thread only. Here are its life and who gets what comes in; what a call is
-// stands in the halves.
+// One session: a link to one peer and the endpoint that works on it, a client's or a server's. Created and
+// driven by Context, on the context's thread only. Here are its life, and the frames and completions that are
+// not the endpoint's; what a call is stands in the endpoints.
 //
 //   init ──connect──► connecting ──queue pair in RTS──► ready
 //   any of them ──fail / close──► draining ──all work flushed──► down
@@ -15,9 +15,8 @@
 #include <string>
 #include <vector>
 
-#include "session/client/client_half.h"
+#include "session/endpoint.h"
 #include "session/link/link.h"
-#include "session/server/server_half.h"
 
 namespace rdma_rpc::session {
 
@@ -50,7 +49,7 @@ class Session final : public Link {
   /// The application waits for the large message of this part (PART_WAITS said which).
   void want(std::uint32_t call);
   void close(const std::string& reason) {
-    if (error_.empty()) closed_ = client_ != nullptr ? client_->under_way() == 0 : server_->under_way() == 0;
+    if (error_.empty()) closed_ = endpoint_->count().all() == 0;
     fail(reason);
   }
   /// It has ended as nobody wanted it: with calls under way, or by itself.
@@ -73,47 +72,36 @@ class Session final : public Link {
   /// The sets that it must be in between turns, by what it has still to do. See SessionSets.
   SetBits due() const;
   /// Bulk data of it can be moved, and nobody comes to do it: a mistake. See Context::forgotten().
-  bool out_of_line() const { return is_open() && server_ != nullptr && server_->out_of_line(); }
+  bool out_of_line() const { return is_open() && endpoint_->out_of_line(); }
   /// Posts what JS has submitted, without touching receives (JS may be reading them).
   void post() {
     if (is_open()) post_now();
   }
-  bool has_timeouts() const {
-    return stalled_since_ns_ != 0 || (client_ != nullptr && client_->has_timeouts());
-  }
   /// Timeouts of cancelled calls, and of a peer that returns no credits.
   void check_timeouts();
-  /// Calls are held that their callers have given up, or the peer is to move bulk data: see check_held().
-  bool holds() const { return client_ != nullptr ? client_->holds() : server_->moves_bulk(); }
-  /// Ends the session when the peer has not let go of such a call for too long, or moves nothing.
+  /// Ends the session when the peer has not let go of a call that its caller has given up for too long, or
+  /// moves no bulk data.
   void check_held();
   /// Its turn among the sessions of the context: posts READs or WRITEs as far as they fit the credit.
   Moved move(Bulk kind, std::int64_t& credit);
   /// What was prepared, or receives, wait for another turn.
   bool has_unposted() const { return unposted_ || receives_.has_consumed(); }
-  /// See ServerHalf::deliver().
   bool deliver(const Shared::Fetched& fetched, bool queue_was_empty);
-  /// Arena memory came free for the call (see Shared::memory_waiters). False: still none.
-  bool retry_memory(const Shared::Waiter& waiter);
-  /// Asked when retry_memory() has found none: what it lacks is memory of the arena, which all wait for.
-  bool lacks_arena(const Shared::Waiter& waiter);
-  /// See ServerHalf: how long the peer has been too slow for calls that wait for memory, and its end.
-  std::uint64_t late_ns() { return is_open() && server_ != nullptr ? server_->late_ns() : 0; }
-  void give_memory_up() {
-    touch();
-    server_->give_memory_up();
-  }
-  /// It has waited too long: the call ends, the session goes on.
-  void refuse_memory(const Shared::Waiter& waiter);
-  /// Bytes of arena memory that this call of a client waits for, 0: none.
-  std::uint32_t awaited_bytes(std::uint32_t slot);
+
+  // --- arena memory, for calls in Shared::memory_waiters: see Endpoint
+  bool retry_memory(std::uint32_t call);
+  bool lacks_arena(std::uint32_t call) { return endpoint_->lacks_arena(call); }
+  void refuse_memory(std::uint32_t call);
+  std::uint32_t awaited_bytes(std::uint32_t slot) { return endpoint_->awaited_bytes(slot); }
+  std::uint64_t late_ns() { return is_open() ? endpoint_->late_ns() : 0; }
+  void give_memory_up();
 
   /// How this session exposes memory. Never automatic.
   Exposure security() const { return shared_.exposure; }
-  std::uint32_t calls_in_flight() const { return client_ == nullptr ? 0 : client_->calls_in_flight(); }
+  std::uint32_t calls_in_flight() const { return endpoint_->count().calls(); }
   void report(telemetry::SessionRow& row) const {
     Link::report(row);
-    row.in_flight = client_ != nullptr ? client_->calls_in_flight() : server_->calls_in_flight();
+    row.in_flight = calls_in_flight();
   }
   std::uint32_t send_credits() const { return send_->credits(); }
 
@@ -128,6 +116,9 @@ class Session final : public Link {
   void let_send();
 
   // session.cc
+  template <class Made>
+  std::string make_endpoint();
+  bool is_own(boundary::SubOp op) const;
   void on_done(SendQueue::Done done, bool vanished);
   bool unseal(std::byte* frame, std::uint32_t& bytes, std::uint64_t& bulk_number);
   const char* end_of_segments(const wire::Frame& frame) const;
@@ -136,9 +127,9 @@ class Session final : public Link {
 
   bool closed_ = false;  ///< by this side, with no call under way
   bool ended_there_ = false;
-  // One of the two, by SessionOptions::client. Destroyed before the link that it uses.
-  std::unique_ptr<ClientHalf> client_;
-  std::unique_ptr<ServerHalf> server_;
+  /// A client's or a server's, by SessionOptions::client. Destroyed before the link that it uses.
+  std::unique_ptr<Endpoint> endpoint_;
+  std::size_t endpoint_bytes_ = 0;  ///< of that object: see expect()
 };
 
 }  // namespace rdma_rpc::session

@@ -9,7 +9,7 @@
 namespace rdma_rpc::session {
 
 /// Which sets a session is in, a bit each. Kept by the session.
-using SetBits = std::uint8_t;
+using SetBits = std::uint32_t;
 
 class SessionSet {
  public:
@@ -18,7 +18,7 @@ class SessionSet {
   /// Nothing when it is in already.
   void add(SetBits& in, std::uint32_t number) {
     if ((in & bit_) != 0) return;
-    in = static_cast<SetBits>(in | bit_);
+    in |= bit_;
     numbers_.push_back(number);
   }
   /// So many sessions are there: add() allocates nothing.
@@ -39,7 +39,7 @@ class SessionSet {
     for (const std::uint32_t number : visited_) {
       auto* session = find(number);
       if (session == nullptr) continue;
-      session->sets() = static_cast<SetBits>(session->sets() & ~bit_);
+      session->sets() &= ~bit_;
       ++there;
       visit(*session);
     }
@@ -53,6 +53,7 @@ class SessionSet {
 };
 
 inline constexpr SetBits kTouched = 1, kTimed = 2, kHolding = 4, kConnecting = 8;
+constexpr SetBits due_if(bool due, SetBits bit) { return due ? bit : 0; }
 
 /// The sets of a context. The rule, since a session that is missing from one hangs:
 ///
@@ -66,10 +67,19 @@ inline constexpr SetBits kTouched = 1, kTimed = 2, kHolding = 4, kConnecting = 8
 /// Context::forgotten() is this rule as a check, which tests make after each turn.
 struct SessionSets {
   SessionSet touched{kTouched};  ///< finish_turn() is to look at them: something has happened, or waits
-  SessionSet timed{kTimed};      ///< a time limit of theirs is running, see Session::has_timeouts()
+  SessionSet timed{kTimed};      ///< a time limit of theirs is running, see Session::due()
   SessionSet holding{kHolding};  ///< they may hold calls that their callers have given up, or move bulk data
   SessionSet connecting{kConnecting};  ///< they are connecting
 
+  /// See SessionSet::reserve().
+  void reserve(std::size_t sessions) {
+    for (SessionSet* set : {&touched, &timed, &holding, &connecting}) set->reserve(sessions);
+  }
+  /// Numbers in all of them, those of sessions that have ended included. For tests.
+  std::size_t entries() const {
+    return touched.numbers().size() + timed.numbers().size() + holding.numbers().size() +
+           connecting.numbers().size();
+  }
   void put(SetBits due, SetBits& in, std::uint32_t number) {
     if ((due & kTouched) != 0) touched.add(in, number);
     if ((due & kTimed) != 0) timed.add(in, number);

@@ -1,6 +1,6 @@
 // How long calls take, by method: rows of the counters page (counters_page.h), each with a histogram whose
-// buckets are an eighth of a power of two wide. The halves of a session note a call when it ends; two stores
-// and a few additions, no clock of its own. On the context's thread; other processes only read.
+// buckets are an eighth of a power of two wide. The endpoint of a session notes a call when it ends; two
+// stores and a few additions, no clock of its own. On the context's thread; other processes only read.
 #pragma once
 
 #include <algorithm>

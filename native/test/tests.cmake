@@ -87,7 +87,8 @@ target_compile_definitions(shm_model_test PRIVATE RDMA_RPC_SHARED_WORDS="model/w
 gtest_discover_tests(shm_model_test)
 
 # The session with a bug planted in it: its test passes when the oracle of the session tests finds the bug.
-add_executable(session_canary_test ${session_test}/canary/canary_test.cc ${CMAKE_SOURCE_DIR}/native/session/client/revocation.cc)
+set(client_endpoint ${CMAKE_SOURCE_DIR}/native/session/client)
+add_executable(session_canary_test ${session_test}/canary/canary_test.cc ${client_endpoint}/calls.cc ${client_endpoint}/revocation.cc)
 target_link_libraries(session_canary_test PRIVATE session_sides session_pair rdma_rpc_test_flags GTest::gtest_main)
 target_compile_definitions(session_canary_test PRIVATE RDMA_RPC_CANARY)
 gtest_discover_tests(session_canary_test)

@@ -35,7 +35,7 @@ export const memoryBugs = [
   },
   {
     name: 'the peer that has been late for the shortest time loses its memory to others',
-    file: 'session/memory_wait.cc',
+    file: 'session/memory_shortage.cc',
     from: '      if (late_ns <= longest_ns || ',
     to: '      if (late_ns < kGiveUpNs || (latest != nullptr && late_ns >= longest_ns) || ',
     program: waiting,
@@ -68,7 +68,7 @@ export const memoryBugs = [
   {
     name: 'a stream loses its messages although its reader takes one after the other',
     file: 'session/server/responses.cc',
-    from: '  if (call.part) unread_.granted(call.bulk->stream, shared_.awake_ns);\n',
+    from: '  if (call.part) watch_.unread().granted(call.bulk->stream, shared_.awake_ns);\n',
     to: '',
     program: waiting,
     caughtBy: 'GiveUp.EachMessageThatIsReadGivesItsStreamTimeAgain',

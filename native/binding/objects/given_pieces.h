@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "binding/engine.h"
-#include "session/shared.h"
+#include "session/submission.h"
 
 namespace rdma_rpc::binding {
 

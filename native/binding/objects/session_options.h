@@ -3,7 +3,7 @@
 
 #include <napi.h>
 
-#include "session/shared.h"
+#include "session/session_options.h"
 
 namespace rdma_rpc::binding {
 

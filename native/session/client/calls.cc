@@ -1,10 +1,12 @@
-// Requests out, responses in. The rule that shapes this folder: a call's last event is emitted only when no
-// window of it is valid any more. See client_half.h.
-#include "session/client/client_half.h"
+// Requests out, responses in, CANCELs: see client_endpoint.h. The rule that shapes this folder: a call's last
+// event is emitted only when no window of it is valid any more.
+#include "session/client/client_endpoint.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
+#include <utility>
+
+#include "session/link/bulk_memory.h"
 
 namespace rdma_rpc::session {
 
@@ -15,7 +17,8 @@ using boundary::Reason;
 namespace ev = boundary::ev;
 namespace sub = boundary::sub;
 
-ClientCall& ClientHalf::begin_call(std::uint32_t slot, std::uint32_t method, const wire::PartHeader* part) {
+ClientCall& ClientEndpoint::begin_call(std::uint32_t slot, std::uint32_t method,
+                                       const wire::PartHeader* part) {
   ClientCall& call = calls_[slot];
   call.generation = (call.generation + 1) & wire::kGenerationMask;
   call.method = method;
@@ -24,22 +27,19 @@ ClientCall& ClientHalf::begin_call(std::uint32_t slot, std::uint32_t method, con
   call.part = part != nullptr;
   call.opens = part != nullptr && part->kind == wire::kOpen;
   call.began = telemetry::time_of(shared_.now_ns);
-  ++under_way_;
+  count_.begun(call.is_call());
   if (part != nullptr) shared_.stats.stream_messages_sent += part->count;
-  if (call.is_call()) {
-    ++shared_.stats.calls;
-  } else {
-    ++parts_under_way_;
-  }
+  if (call.is_call()) ++shared_.stats.calls;
   return call;
 }
 
-void ClientHalf::submit(const std::int32_t* words, bool part) {
+void ClientEndpoint::submit(const std::int32_t* words) {
+  const bool part = words[sub::op] == static_cast<std::int32_t>(boundary::SubOp::part);
   const auto slot = static_cast<std::uint32_t>(words[sub::call]);
   const auto send_slot = static_cast<std::uint32_t>(words[sub::slot]);
   if (!link_.is_open() || slot >= options_.call_slots) {
     shared_.slots.release(send_slot);
-    shared_.events.emit(failed_event(slot, Reason::session_lost, Processed::no));
+    shared_.events.emit(Event::failed(number_, slot, Reason::session_lost, Processed::no));
     return;
   }
   const auto metadata_bytes = static_cast<std::uint32_t>(words[sub::metadata_bytes]);
@@ -50,12 +50,12 @@ void ClientHalf::submit(const std::int32_t* words, bool part) {
   const auto timeout_us = static_cast<std::uint32_t>(words[sub::timeout_us]);
   if (!link_.fits_frames(shared_.predictor.expected(call.method, RequestSize::small))) {
     call.bulk = std::make_unique<ClientBulk>();
-    choose_sink(call, memory::kNoBlock);
+    memory_.choose_sink(call, memory::kNoBlock);
     call.bulk->slot = send_slot;
     call.bulk->metadata_bytes = metadata_bytes;
     call.bulk->message_bytes = message_bytes;
     call.bulk->timeout_us = timeout_us;
-    defer(slot);
+    requests_.send(slot);
     return;
   }
   const wire::Header header =
@@ -64,13 +64,13 @@ void ClientHalf::submit(const std::int32_t* words, bool part) {
   link_.send_message(send_slot, header, nullptr, metadata_bytes, metadata_bytes + message_bytes, 0, {});
 }
 
-std::int32_t ClientHalf::submit_bulk(const BulkSubmission& submission) {
+std::int32_t ClientEndpoint::submit_bulk(const BulkSubmission& submission) {
   if (!link_.is_open() || submission.call >= options_.call_slots) {
     return -static_cast<std::int32_t>(Reason::session_lost);
   }
   auto bulk = std::make_unique<ClientBulk>();
   Reason reason;
-  if (!link_.collect_pieces(submission, bulk->pieces, reason)) return -static_cast<std::int32_t>(reason);
+  if (!collect_pieces(link_, submission, bulk->pieces, reason)) return -static_cast<std::int32_t>(reason);
   const bool lends = staging_ == nullptr && std::any_of(bulk->pieces.begin(), bulk->pieces.end(),
                                                         [](const Piece& piece) { return piece.lent; });
   bulk->reserve = lends && send_.reserve_cancel();
@@ -78,9 +78,9 @@ std::int32_t ClientHalf::submit_bulk(const BulkSubmission& submission) {
   // of a stopped server, in minutes. So the session sends a copy, whose caller waits for nothing, and where
   // the arena has no room for it now, the request is sent later. Only what can never be copied is sent as it
   // is, and so are parts of streams, which wait for no other but their own.
-  if (lends && !bulk->reserve && !link_.copy_pieces(submission, bulk->pieces) &&
+  if (lends && !bulk->reserve && !copy_pieces(link_, submission, bulk->pieces) &&
       submission.op == boundary::SubOp::request) {
-    link_.release_pieces(bulk->pieces);
+    release_pieces(link_, bulk->pieces);
     return -static_cast<std::int32_t>(Reason::no_memory);
   }
   if (!bulk->pieces.empty()) bulk->number = bulk->pieces.front().sealed_number;
@@ -98,114 +98,58 @@ std::int32_t ClientHalf::submit_bulk(const BulkSubmission& submission) {
            : wire::PartHeader{};
   ClientCall& call = begin_call(submission.call, submission.method, part ? &head : nullptr);
   call.bulk = std::move(bulk);
-  choose_sink(call, submission.sink);
-  defer(submission.call);
+  memory_.choose_sink(call, submission.sink);
+  requests_.send(submission.call);
   return token;
 }
 
-/// Sends it now, or in its turn behind those that wait for room.
-void ClientHalf::defer(std::uint32_t slot) {
-  calls_[slot].bulk->deferred = true;
-  deferred_.push_back(slot);
-  if (deferred_.size() == 1) start_deferred();
-}
-
-/// Exposes the call's memory and sends its frame. False: no room for that yet, come back in a later turn.
-bool ClientHalf::start_bulk_request(std::uint32_t slot) {
+void ClientEndpoint::cancel(std::uint32_t slot, Reason reason) {
+  if (!link_.is_open() || slot >= options_.call_slots) return;
   ClientCall& call = calls_[slot];
-  ClientBulk& bulk = *call.bulk;
-  bulk.deferred = true;
-  const auto end_unsent = [&](Reason reason) {
-    shared_.slots.release(bulk.slot);
-    bulk.deferred = false;
-    revoke_then(slot, failed_event(slot, reason, Processed::no));
-    return true;
-  };
-  if (any_vanished(bulk.pieces)) return end_unsent(Reason::detached);
-  if (!stage_request(bulk)) {
-    if (!staging_->empty()) return false;
-    shared_.refusal = staging_->refusal();
-    return end_unsent(Reason::registration);
+  // The answer is here, and the device takes its time over the windows.
+  if (call.state == ClientState::revoking) revocation_.start_timeout(call, reason);
+  if (call.state != ClientState::active) return;
+  note_latency(slot, call, false);
+  const std::uint32_t word = wire::call_word(slot, call.generation);
+  bool unsent = send_.withdraw(word);
+  if (call.bulk != nullptr && call.bulk->deferred) {
+    requests_.withdraw(slot);
+    unsent = true;
   }
-  const std::uint32_t carried = carried_pieces(bulk);
-  const auto exposed =
-      static_cast<std::uint32_t>(bulk.pieces.size()) - static_cast<std::uint32_t>(std::popcount(carried));
-  if (!send_.can_bind(exposed + 1)) return false;
-  wire::Header header = wire::Header::of(wire::FrameType::request, wire::call_word(slot, call.generation),
-                                         call.method, call.part ? wire::part : 0, bulk.timeout_us);
-  wire::Piece wire_pieces[kPiecesMax];
-  wire::PiecesHead head{0, static_cast<std::uint32_t>(bulk.pieces.size())};
-  for (std::uint32_t i = 0; i < head.count; ++i) {
-    const Piece& piece = bulk.pieces[i];
-    head.total += piece.length;
-    if ((carried >> i & 1) != 0) {
-      wire_pieces[i] = {0, piece.length, 0};
-      continue;
-    }
-    const auto key = expose(bulk, *piece.region, piece.addr, piece.length, fabric::access_remote_read);
-    // Windows ran out half way: what is bound must be revoked before the call may end.
-    if (!key) {
-      shared_.refusal = "the device has no memory window left";
-      return end_unsent(Reason::registration);
-    }
-    wire_pieces[i] = {piece.addr, piece.length, *key};
-    if (piece.lent) bulk.lends_request = true;
+  const bool exposed = call.bulk != nullptr && call.bulk->exposed && !unsent;
+  if (call.bulk != nullptr && std::exchange(call.bulk->reserve, false)) send_.give_up_reserve();
+  if (!unsent) {
+    link_.control(wire::FrameType::cancel, word, reason == Reason::deadline ? 4 : 1, nullptr,
+                  exposed ? SendQueue::Done{Then::cancel_arrived, word} : SendQueue::Done{});
   }
-  bulk.deferred = false;
-  std::optional<wire::Sink> sink;
-  if (bulk.sink != memory::kNoBlock) sink = expose_sink(bulk);
-  if (bulk.exposed && shared_.exposure != Exposure::window) header.flags |= wire::lasting;
-  std::uint32_t payload_bytes = bulk.metadata_bytes + bulk.message_bytes;
-  if (head.count != 0) {
-    // The pieces do not fit the headroom of a slot: the metadata makes place for them, and they become part
-    // of the payload.
-    header.flags |= wire::has_pieces;
-    ++shared_.stats.bulk_requests;
-    if (bulk.image) header.flags |= wire::image;
-    std::byte* payload = shared_.slots.payload(bulk.slot);
-    const std::uint32_t pieces_bytes =
-        static_cast<std::uint32_t>(sizeof head + head.count * sizeof(wire::Piece));
-    std::memmove(payload + pieces_bytes, payload, bulk.metadata_bytes);
-    std::memcpy(payload, &head, sizeof head);
-    std::memcpy(payload + sizeof head, wire_pieces, head.count * sizeof(wire::Piece));
-    payload_bytes = pieces_bytes + bulk.metadata_bytes;
-    for (std::uint32_t i = 0; i < head.count; ++i) {
-      if ((carried >> i & 1) == 0) continue;
-      const Piece& piece = bulk.pieces[i];
-      std::memcpy(payload + payload_bytes, reinterpret_cast<const std::byte*>(piece.addr), piece.length);
-      payload_bytes += piece.length;
-    }
-    payload_bytes += link_.add_number(bulk.slot, payload_bytes, bulk.number);
-  }
-  link_.send_message(bulk.slot, header, sink ? &*sink : nullptr, bulk.metadata_bytes, payload_bytes, 0, {});
-  return true;
-}
-
-/// What waits for room: first the sinks, whose calls give staging memory back when they end.
-void ClientHalf::start_deferred() {
-  // Taken out first: a request that breaks the session must not be found here when the session ends.
-  while (!deferred_sinks_.empty()) {
-    const std::uint32_t word = deferred_sinks_.front();
-    deferred_sinks_.erase(deferred_sinks_.begin());
-    const std::size_t others = deferred_sinks_.size();
-    if (!retry_memory(word)) {
-      wait_for_memory(word);
-    } else if (deferred_sinks_.size() != others) {  // still no room, and it is behind the others now
-      deferred_sinks_.pop_back();
-      deferred_sinks_.insert(deferred_sinks_.begin(), word);
-      break;
-    }
-  }
-  while (!deferred_.empty()) {
-    const std::uint32_t slot = deferred_.front();
-    deferred_.erase(deferred_.begin());
-    if (start_bulk_request(slot)) continue;
-    deferred_.insert(deferred_.begin(), slot);
-    return;
+  if (!link_.is_open()) return;
+  const Event event = Event::failed(number_, slot, reason, unsent ? Processed::no : Processed::maybe);
+  if (call.bulk == nullptr) {
+    call.state = unsent ? ClientState::idle : ClientState::given_up;
+    if (!unsent) ++late_expected_;
+    count_.ended(call.is_call());
+    shared_.events.emit(event);
+  } else if (!exposed) {
+    if (!unsent) give_up(call);
+    revocation_.end(slot, event);
+    // Not sent, and yet its windows are bound: they are invalid when all that was posted before is done.
+    if (call.state == ClientState::revoking) revocation_.start_timeout(call, reason);
+  } else {
+    call.state = ClientState::leaving;
+    revocation_.start_timeout(call, reason);
+#ifdef RDMA_RPC_CANARY
+    shared_.events.emit(event);
+#endif
   }
 }
 
-bool ClientHalf::late_response(ClientCall& call, std::uint32_t generation) {
+/// The call ends without an answer; one may still come.
+void ClientEndpoint::give_up(ClientCall& call) {
+  ++late_expected_;
+  call.bulk->late_may_come = true;
+}
+
+bool ClientEndpoint::late_response(ClientCall& call, std::uint32_t generation) {
   const std::uint32_t age = (call.generation - generation) & wire::kGenerationMask;
   if (age > wire::kGenerationMask / 2 || late_expected_ == 0) return false;
   if (age == 0 && call.state == ClientState::given_up) {
@@ -220,8 +164,15 @@ bool ClientHalf::late_response(ClientCall& call, std::uint32_t generation) {
   return true;
 }
 
-void ClientHalf::on_response(const wire::Frame& frame, ReceiveSlot receive_slot,
-                             std::uint32_t invalidated_rkey) {
+bool ClientEndpoint::on_message(const wire::Frame& frame, const std::byte* /*data*/, ReceiveSlot receive_slot,
+                                std::uint32_t invalidated_rkey) {
+  if (frame.header.type != static_cast<std::uint8_t>(wire::FrameType::response)) return false;
+  on_response(frame, receive_slot, invalidated_rkey);
+  return true;
+}
+
+void ClientEndpoint::on_response(const wire::Frame& frame, ReceiveSlot receive_slot,
+                                 std::uint32_t invalidated_rkey) {
   const wire::Header& header = frame.header;
   const std::uint32_t slot = wire::call_slot(header.call);
   ClientCall& call = calls_[slot];
@@ -248,7 +199,7 @@ void ClientHalf::on_response(const wire::Frame& frame, ReceiveSlot receive_slot,
   event.set(ev::receive_slot, receive_slot.number() + 1);
   if (header.method == 0 && !in_sink && frame.message_bytes > options_.max_message_bytes) {
     link_.recycle(receive_slot);
-    event = failed_event(slot, Reason::too_large, Processed::yes);
+    event = Event::failed(number_, slot, Reason::too_large, Processed::yes);
   }
 
   if (call.state == ClientState::active) note_latency(slot, call, header.method == 0);
@@ -264,7 +215,7 @@ void ClientHalf::on_response(const wire::Frame& frame, ReceiveSlot receive_slot,
     if (settles && !link_.put_together(event, frame)) return;
     shared_.predictor.learn(call.method, RequestSize::small, frame.message_bytes, false);
     call.state = ClientState::idle;
-    count_out(call);
+    count_.ended(call.is_call());
     shared_.events.emit(event);
     return;
   }
@@ -300,11 +251,11 @@ void ClientHalf::on_response(const wire::Frame& frame, ReceiveSlot receive_slot,
   if (bulk.told) {  // nobody waits for it: it only says that the peer has let go
     ++shared_.stats.late_responses;
     link_.recycle_of(event);
-    return revoke_then(slot, released_event(slot));
+    return revocation_.end(slot, Event::of(EvKind::released, number_, slot));
   }
   if (vanished) {
     link_.recycle_of(event);
-    event = failed_event(slot, Reason::detached, static_cast<Processed>(event.word[ev::processed]));
+    event = Event::failed(number_, slot, Reason::detached, static_cast<Processed>(event.word[ev::processed]));
   }
   if (event.is(EvKind::settled)) {  // a FAILED has its reason there
     if (!link_.put_together(event, frame)) return;
@@ -312,7 +263,7 @@ void ClientHalf::on_response(const wire::Frame& frame, ReceiveSlot receive_slot,
   }
   shared_.predictor.learn(call.method, bulk.request_size, in_sink ? frame.total : frame.message_bytes,
                           in_sink);
-  revoke_then(slot, event);
+  revocation_.end(slot, event);
 }
 
 }  // namespace rdma_rpc::session

@@ -1,6 +1,6 @@
-// What the client half of a session knows of each call slot. The slot is part of the call word on the wire,
-// so an index from the peer is checked once and then trusted. Read and written by ClientHalf, on the
-// context's thread.
+// What the client endpoint of a session knows of each call slot. The slot is part of the call word on the
+// wire, so an index from the peer is checked once and then trusted. Read and written by ClientEndpoint, on
+// the context's thread.
 #pragma once
 
 #include <cstdint>

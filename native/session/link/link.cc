@@ -24,7 +24,7 @@ Link::Link(Shared& shared, std::uint32_t number, const SessionOptions& options)
     : shared_(shared),
       number_(number),
       options_(with_defaults(options, shared.slot_bytes)),
-      capabilities_(shared.device.capabilities()),
+      capabilities_(shared.device->capabilities()),
       owner_(shared.arena.add_owner(options.arena_max_bytes)),
       receives_(shared, number, options.inflight_max + kControlReceives),
       recorder_(shared.event_rings, shared.now_ns, number, place()) {}
@@ -43,7 +43,7 @@ std::string Link::open_resources(const SendQueue::QueueLimits& queue_limits) {
   fabric::QpOptions queues{
       .send_wr_max = depth, .active = options_.client, .polls_on = true, .flush_together = true};
   receives_.describe(queues);
-  qp_ = shared_.device.create_qp(shared_.cq, queues, &why);
+  qp_ = shared_.device->create_qp(*shared_.cq, queues, &why);
   if (qp_ == nullptr) return why;
   if (options_.seal) {
     sealing_ = Sealing::open(*options_.seal, &why);
@@ -82,7 +82,7 @@ std::string Link::open_staging() {
            std::to_string(shared_.slot_bytes) + ")";
   }
   const std::uint32_t rights = fabric::access_remote_write | (exposes ? fabric::access_remote_read : 0u);
-  staging_ = std::make_unique<Staging>(shared_.device, bytes, rights);
+  staging_ = std::make_unique<Staging>(*shared_.device, bytes, rights);
   return "";
 }
 
@@ -184,6 +184,17 @@ bool Link::put_together(Event& event, const wire::Frame& frame) {
   return true;
 }
 
+std::uint32_t Link::open_bulk(std::byte* data, std::uint32_t on_wire, std::uint64_t number, bool shared) {
+  const std::uint32_t plain = plain_bytes(on_wire);
+  return plain != 0 && sealing_->open_bulk(data, plain, number, shared) ? plain : 0;
+}
+
+std::uint32_t Link::add_number(std::uint32_t slot, std::uint32_t bytes, std::uint64_t number) {
+  if (sealing_ == nullptr) return 0;
+  std::memcpy(shared_.slots.payload(slot) + bytes, &number, kBulkNumberBytes);
+  return kBulkNumberBytes;
+}
+
 void Link::send_message(std::uint32_t slot, wire::Header header, const wire::Sink* sink,
                         std::uint32_t metadata_bytes, std::uint32_t payload_bytes,
                         std::uint32_t invalidate_rkey, SendQueue::Done done) {
@@ -217,20 +228,6 @@ void Link::emit_sent(std::uint32_t& token) {
   event.set(ev::token, token);
   shared_.events.emit(event);
   token = 0;
-}
-
-void Link::forget_waiters(std::optional<std::uint32_t> call) {
-  shared_.memory_waiters.erase_if([&](const Shared::Waiter& waiter) {
-    return waiter.session == number_ && (!call || waiter.call == *call);
-  });
-}
-
-bool Link::has_waiters() {
-  auto& waiters = shared_.memory_waiters;
-  for (std::size_t i = 0; i < waiters.size(); ++i) {
-    if (waiters.at(i).session == number_) return true;
-  }
-  return false;
 }
 
 }  // namespace rdma_rpc::session

@@ -1,6 +1,6 @@
 // The link of a session: its queue pair, the send queue, the receives and the credits for them, and what both
-// halves do with these. It knows no calls. A Session is one, with a half beside it (client/client_half.h,
-// server/server_half.h); the halves use it. On the context's thread.
+// endpoints do with these. It knows no calls. A Session is one, with an endpoint beside it (endpoint.h) that
+// uses it. On the context's thread.
 #pragma once
 
 #include <algorithm>
@@ -17,6 +17,7 @@
 #include "session/link/segments.h"
 #include "session/link/send_queue.h"
 #include "session/link/staging.h"
+#include "session/session_options.h"
 #include "session/shared.h"
 #include "session/wire.h"
 #include "telemetry/counters_page.h"
@@ -44,7 +45,7 @@ class Link {
   /// Something has happened to it, or waits for something that others bring about: the turn looks at it.
   void touch() { shared_.sets.touched.add(sets_, number_); }
 
-  // --- what halves are made with
+  // --- what endpoints are made with
   Shared& shared() const { return shared_; }
   const SessionOptions& options() const { return options_; }
   const fabric::Capabilities& capabilities() const { return capabilities_; }
@@ -125,19 +126,9 @@ class Link {
       recycle(receives_.slot(static_cast<std::uint32_t>(word - 1)));
   }
 
-  // --- the queue for arena memory
-  /// Calls of this session wait for arena memory no longer: one of them, or (without a word) all.
-  void forget_waiters(std::optional<std::uint32_t> call = std::nullopt);
   /// Calls of this session wait for arena memory. A part of a stream must then wait too, since parts are used
   /// in order: one that came later could hold, for ever, the memory that an earlier one waits for.
-  bool has_waiters();
-
-  // --- the memory of a bulk message: pieces.cc
-  bool collect_pieces(const BulkSubmission& submission, std::vector<Piece>& pieces, boundary::Reason& reason);
-  /// Instead of what it would lend, unless that is larger than the arena. False: there is no room now, and
-  /// everything is as it was.
-  bool copy_pieces(const BulkSubmission& submission, std::vector<Piece>& pieces);
-  void release_pieces(std::vector<Piece>& pieces);
+  bool has_waiters() { return shared_.memory_waiters.has(number_); }
 
  protected:
   Link(Shared& shared, std::uint32_t number, const SessionOptions& options);
@@ -188,36 +179,6 @@ class Link {
  private:
   std::string open_staging();
   SendQueue::Tail spread(std::uint32_t slot, std::uint32_t call, std::uint32_t bytes);
-  /// What has been copied out of the text room for one message.
-  struct Text {
-    memory::BlockId block = memory::kNoBlock;
-    std::size_t bytes = 0;
-    std::size_t refused = 0;  ///< so many were asked for in vain
-  };
-  bool collect_text(const BulkSubmission& submission, const GivenPiece& given, Text& text,
-                    std::vector<Piece>& pieces);
-  bool stage(const BulkSubmission& submission, std::uint64_t extent, std::vector<Piece>& pieces);
-};
-
-/// What both halves use of their link all the time.
-class Half {
- protected:
-  explicit Half(Link& link)
-      : link_(link),
-        shared_(link.shared()),
-        options_(link.options()),
-        capabilities_(link.capabilities()),
-        send_(link.send()),
-        staging_(link.staging()),
-        number_(link.number()) {}
-
-  Link& link_;
-  Shared& shared_;
-  const SessionOptions& options_;
-  const fabric::Capabilities& capabilities_;
-  SendQueue& send_;
-  Staging* const staging_;
-  const std::uint32_t number_;
 };
 
 }  // namespace rdma_rpc::session

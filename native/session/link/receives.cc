@@ -23,7 +23,7 @@ Receives::~Receives() {
 /// Shared ones, or its own where the peer does not know of grants, or the device has no more that are shared.
 std::string Receives::open(const Wanted& wanted) {
   std::string why;
-  if (wanted.may_share && shared_.device.counters().queue_pairs >= shared_.shared_from) {
+  if (wanted.may_share && shared_.device->counters().queue_pairs >= shared_.shared_from) {
     SharedReceives::Member member;
     if (shared_.shared_receives.join(member, depth_)) member_ = member;
   }
@@ -34,7 +34,7 @@ std::string Receives::open(const Wanted& wanted) {
   }
   // Lengths and texts are looked at more than once, so all of it is read from memory that no peer changes.
   opens_in_place_ = wanted.opens_in_place;
-  if (opens_in_place_ || shared_.device.capabilities().peers_keep_access) {
+  if (opens_in_place_ || shared_.device->capabilities().peers_keep_access) {
     copies_.reset(new std::byte[own_bytes()]);
   }
   first_spill_ = windows_are_shared() ? shared_.shared_receives.first_spill() : depth_;

@@ -1,7 +1,8 @@
 // The seals of one session: who counts what. Frames are sealed in the order in which they are sent, and
 // opened in the order in which they come, so their nonces are counters that nobody sends. A bulk message is
 // sealed in chunks under another key; its nonces are its number, which the sealed frame that tells of it
-// carries, and the chunk's. Owned by Link, used by the send queue and both halves, on the context's thread.
+// carries, and the chunk's. Owned by Link, used by the send queue and both endpoints, on the context's
+// thread.
 #pragma once
 
 #include <cstdint>

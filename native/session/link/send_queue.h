@@ -1,6 +1,6 @@
-// The sending half of a session: work requests prepared one by one and posted with one doorbell, the two
+// The sending side of a session: work requests prepared one by one and posted with one doorbell, the two
 // windows that bound them (room in the send queue, credits for the peer's receives), and the frames that wait
-// for either. Owned by Link, used by both halves, on the context's thread.
+// for either. Owned by Link, used by both endpoints, on the context's thread.
 //
 // The two windows are separate because a send's completion and the peer's credit for it come in no fixed
 // order.

@@ -1,5 +1,5 @@
 // The large answers of one session that are being written to its peer: how much of the arena they keep in
-// use, and whether the peer takes them. Owned by ServerHalf, on the context's thread. The READs of requests
+// use, and whether the peer takes them. Owned by PeerWatch, on the context's thread. The READs of requests
 // have reads_under_way.h.
 #pragma once
 

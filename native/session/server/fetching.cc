@@ -1,8 +1,8 @@
 // Requests that wait for arena memory: what they hold meanwhile (nothing), and the large messages of streams,
 // which get memory ahead of their reader only within a small share of the arena. Others are announced to JS,
 // which asks for them when the reader has come to them: so slow readers hold no memory that anybody needs.
-// See server_half.h.
-#include "session/server/server_half.h"
+// See server_endpoint.h.
+#include "session/server/server_endpoint.h"
 
 #include <algorithm>
 #include <utility>
@@ -15,16 +15,16 @@ namespace {
 constexpr std::uint32_t kResourceExhausted = 8;
 }  // namespace
 
-void ServerHalf::wait_to_fetch(std::uint32_t slot) {
+void ServerEndpoint::wait_to_fetch(std::uint32_t slot) {
   const std::uint32_t word = wire::call_word(slot, calls_[slot].generation);
-  if (!shared_.memory_waiters.push({number_, word, false, shared_.waited_ns})) {
+  if (!shared_.memory_waiters.push(number_, word)) {
     refuse(slot, kResourceExhausted, false,
            "too many requests wait for arena memory; raise the server's arenaBytes");
   }
 }
 
 /// For a caller whose deadline has passed meanwhile.
-std::string ServerHalf::why_waiting(std::uint32_t slot) const {
+std::string ServerEndpoint::why_waiting(std::uint32_t slot) const {
   const ServerBulk& bulk = *calls_[slot].bulk;
   if (bulk.held_back) return "";
   if (beyond_quota(slot)) return "the deadline passed while a request waited: " + over_quota();
@@ -33,11 +33,11 @@ std::string ServerHalf::why_waiting(std::uint32_t slot) const {
          "them (release() gives one back); or raise the server's arenaBytes";
 }
 
-bool ServerHalf::beyond_quota(std::uint32_t slot) const {
+bool ServerEndpoint::beyond_quota(std::uint32_t slot) const {
   return shared_.arena.beyond_own_limit(calls_[slot].bulk->total, memory::Use::fetch, link_.owner());
 }
 
-std::string ServerHalf::over_quota() const {
+std::string ServerEndpoint::over_quota() const {
   return "large requests of this session hold the " + std::to_string(link_.options().arena_max_bytes) +
          " bytes that they may, until their handlers are done or release() their messages (option quotas: "
          "arenaBytesMax of the server)";
@@ -45,7 +45,7 @@ std::string ServerHalf::over_quota() const {
 
 /// A request waits without its receive: those that wait could otherwise hold all that the peer has credits
 /// for, and nothing would come through any more.
-void ServerHalf::spill_metadata(ServerBulk& bulk) {
+void ServerEndpoint::spill_metadata(ServerBulk& bulk) {
   const std::byte* metadata =
       link_.receives().memory_of(*bulk.held_receive) + bulk.request.word[ev::metadata_offset];
   bulk.metadata.assign(metadata, metadata + bulk.request.word[ev::metadata_bytes] + bulk.carried_bytes);
@@ -53,7 +53,7 @@ void ServerHalf::spill_metadata(ServerBulk& bulk) {
 }
 
 /// Its metadata goes where JS looks for it, into this slot behind the receives.
-void ServerHalf::restore_metadata(ServerBulk& bulk, ReceiveSlot slot) {
+void ServerEndpoint::restore_metadata(ServerBulk& bulk, ReceiveSlot slot) {
   const std::uint32_t offset = link_.receives().offset_of(slot);
   std::copy(bulk.metadata.begin(), bulk.metadata.end(), link_.receives().at(slot));
   bulk.held_receive = slot;
@@ -62,7 +62,7 @@ void ServerHalf::restore_metadata(ServerBulk& bulk, ReceiveSlot slot) {
 }
 
 /// False: no arena memory yet.
-bool ServerHalf::start_fetch(std::uint32_t slot, memory::Use use) {
+bool ServerEndpoint::start_fetch(std::uint32_t slot, memory::Use use) {
   ServerCall& call = calls_[slot];
   ServerBulk& bulk = *call.bulk;
   const bool spilled = !bulk.held_receive;
@@ -75,25 +75,25 @@ bool ServerHalf::start_fetch(std::uint32_t slot, memory::Use use) {
   }
   if (spill) restore_metadata(bulk, *spill);
   enter(call, ServerState::fetching);
-  join(Bulk::read, slot);
+  transfers_.join(Bulk::read, slot);
   return true;
 }
 
-bool ServerHalf::retry_memory(std::uint32_t word) {
+bool ServerEndpoint::retry_memory(std::uint32_t word) {
   const std::uint32_t slot = wire::call_slot(word);
   const ServerCall& call = calls_[slot];
   return call.generation != wire::call_generation(word) || call.state != ServerState::waiting ||
          start_fetch(slot, memory::Use::fetch);
 }
 
-bool ServerHalf::lacks_arena(std::uint32_t word) {
+bool ServerEndpoint::lacks_arena(std::uint32_t word) {
   const ServerBulk& bulk = *calls_[wire::call_slot(word)].bulk;
   return (bulk.held_receive || link_.receives().has_spill()) &&
          !shared_.arena.beyond_share(bulk.total, memory::Use::fetch, link_.owner());
 }
 
 /// False: it is a limit of ours that the request waits for.
-bool ServerHalf::refused_by_system(std::uint32_t slot) {
+bool ServerEndpoint::refused_by_system(std::uint32_t slot) {
   const std::string& system = shared_.arena.refusal();
   if (system.empty()) return false;
   refuse(slot, kResourceExhausted, false,
@@ -102,7 +102,7 @@ bool ServerHalf::refused_by_system(std::uint32_t slot) {
   return true;
 }
 
-void ServerHalf::refuse_memory(std::uint32_t word) {
+void ServerEndpoint::refuse_memory(std::uint32_t word) {
   const std::uint32_t slot = wire::call_slot(word);
   if (refused_by_system(slot)) return;
   if (beyond_quota(slot)) return refuse(slot, kResourceExhausted, false, over_quota());
@@ -114,7 +114,7 @@ void ServerHalf::refuse_memory(std::uint32_t word) {
           "server's arenaBytes");
 }
 
-void ServerHalf::want(std::uint32_t word) {
+void ServerEndpoint::want(std::uint32_t word) {
   const std::uint32_t slot = wire::call_slot(word);
   const ServerCall& call = calls_[slot];
   if (call.generation != wire::call_generation(word) || call.state != ServerState::waiting) return;

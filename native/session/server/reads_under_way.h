@@ -1,5 +1,5 @@
 // The READs of one session that are under way: what they take of the READs that all sessions of a context may
-// have, and whether its peer answers them. Owned by ServerHalf, on the context's thread.
+// have, and whether its peer answers them. Owned by PeerWatch, on the context's thread.
 //
 // A peer that is stopped or slow keeps its READs for as long as it likes. So that others do not wait for it,
 // its READs stop counting for them after kReadSlowNs, and the session has one at a time until it is as fast

@@ -1,5 +1,5 @@
-// Requests in, and how they are refused or cancelled. See server_half.h.
-#include "session/server/server_half.h"
+// Requests in, and how they are refused or cancelled. See server_endpoint.h.
+#include "session/server/server_endpoint.h"
 
 #include <algorithm>
 #include <cstring>
@@ -16,7 +16,7 @@ constexpr std::uint32_t kResourceExhausted = 8;
 constexpr std::uint32_t kInternal = 13;
 }  // namespace
 
-void ServerHalf::on_request(const wire::Frame& frame, const std::byte* data, ReceiveSlot receive_slot) {
+void ServerEndpoint::on_request(const wire::Frame& frame, const std::byte* data, ReceiveSlot receive_slot) {
   const wire::Header& header = frame.header;
   const std::uint32_t slot = wire::call_slot(header.call);
   ServerCall& call = calls_[slot];
@@ -42,12 +42,8 @@ void ServerHalf::on_request(const wire::Frame& frame, const std::byte* data, Rec
   call.method = header.method;
   call.timeout_us = header.timeout_us;
   call.arrived_ns = shared_.now_ns;
-  ++under_way_;
-  if (call.is_call()) {
-    ++shared_.stats.requests;
-  } else {
-    ++parts_under_way_;
-  }
+  count_.begun(call.is_call());
+  if (call.is_call()) ++shared_.stats.requests;
 
   Event event = Event::of(EvKind::request, number_, header.call);
   event.set(ev::method, header.method);
@@ -74,8 +70,8 @@ void ServerHalf::on_request(const wire::Frame& frame, const std::byte* data, Rec
   on_bulk_request(slot, frame, data, receive_slot);
 }
 
-void ServerHalf::on_bulk_request(std::uint32_t slot, const wire::Frame& frame, const std::byte* data,
-                                 ReceiveSlot receive_slot) {
+void ServerEndpoint::on_bulk_request(std::uint32_t slot, const wire::Frame& frame, const std::byte* data,
+                                     ReceiveSlot receive_slot) {
   ServerCall& call = calls_[slot];
   ServerBulk& bulk = *call.bulk;
   bulk.image = (frame.header.flags & wire::image) != 0;
@@ -140,10 +136,9 @@ void ServerHalf::on_bulk_request(std::uint32_t slot, const wire::Frame& frame, c
   shared_.events.emit(event);
 }
 
-void ServerHalf::on_chunk_read(ReadRef read, bool vanished) {
+void ServerEndpoint::on_chunk_read(ReadRef read, bool vanished) {
   const std::uint32_t slot = read.slot;
-  reads_.ended(read.bytes);
-  if (staging_ != nullptr) land();
+  transfers_.on_read(read.bytes);
   ServerCall& call = calls_[slot];
   ServerBulk& bulk = *call.bulk;
   if (vanished && !call.cancelled) {
@@ -156,7 +151,7 @@ void ServerHalf::on_chunk_read(ReadRef read, bool vanished) {
                                link_.queue_pair().message_mark()});
 }
 
-bool ServerHalf::deliver(const Shared::Fetched& fetched, bool queue_was_empty) {
+bool ServerEndpoint::deliver(const Shared::Fetched& fetched, bool queue_was_empty) {
   if (!link_.is_open()) return true;
   const std::uint32_t slot = wire::call_slot(fetched.call);
   const ServerCall& call = calls_[slot];
@@ -171,7 +166,7 @@ bool ServerHalf::deliver(const Shared::Fetched& fetched, bool queue_was_empty) {
   return true;
 }
 
-void ServerHalf::deliver_fetched(std::uint32_t slot) {
+void ServerEndpoint::deliver_fetched(std::uint32_t slot) {
   ServerCall& call = calls_[slot];
   ServerBulk& bulk = *call.bulk;
   if (call.cancelled) return refuse(slot, call.cancel_status, false, std::string(bulk.refusal));
@@ -195,7 +190,23 @@ void ServerHalf::deliver_fetched(std::uint32_t slot) {
   shared_.events.emit(event);
 }
 
-void ServerHalf::on_cancel(const wire::Header& header) {
+/// Where READs are carried out by a CPU of this side they leave the memory of the request alone from now on,
+/// so that others can have it at once.
+void ServerEndpoint::stop_fetching(std::uint32_t slot, std::uint32_t status, std::string why) {
+  ServerCall& call = calls_[slot];
+  ServerBulk& bulk = *call.bulk;
+  call.cancelled = true;
+  call.cancel_status = static_cast<std::uint8_t>(status);
+  bulk.refusal = std::move(why);
+  bulk.turn.leave();
+  if (bulk.reads_outstanding == 0) return deliver_fetched(slot);
+  if (staging_ != nullptr || bulk.block == memory::kNoBlock) return;
+  const memory::Block& block = shared_.arena.at(bulk.block);
+  if (link_.queue_pair().abandon_reads(reinterpret_cast<std::uint64_t>(block.data), block.capacity))
+    shared_.arena.release(std::exchange(bulk.block, memory::kNoBlock));
+}
+
+void ServerEndpoint::on_cancel(const wire::Header& header) {
   const std::uint32_t slot = wire::call_slot(header.call);
   ServerCall& call = calls_[slot];
   // A cancel that crossed our response: the response is the answer.
@@ -204,9 +215,9 @@ void ServerHalf::on_cancel(const wire::Header& header) {
     case ServerState::idle:
       return;
     case ServerState::writing:
-      return stop_writing(slot, header.method);
+      return stop_writing(slot, header.method, "");
     case ServerState::waiting:
-      link_.forget_waiters(header.call);
+      shared_.memory_waiters.forget(number_, header.call);
       return refuse(slot, header.method, false, header.method == kDeadlineExceeded ? why_waiting(slot) : "");
     case ServerState::fetching:
       return stop_fetching(slot, header.method, "");
@@ -223,7 +234,7 @@ void ServerHalf::on_cancel(const wire::Header& header) {
 
 /// Answers without JS, or after it: a refusal, a cancel that must be confirmed. No answer where nobody waits
 /// for one.
-void ServerHalf::refuse(std::uint32_t slot, std::uint32_t status, bool ran, const std::string& text) {
+void ServerEndpoint::refuse(std::uint32_t slot, std::uint32_t status, bool ran, const std::string& text) {
   ServerCall& call = calls_[slot];
   const bool cancel = text.empty();
   end_call(slot, call);
@@ -246,13 +257,13 @@ void ServerHalf::refuse(std::uint32_t slot, std::uint32_t status, bool ran, cons
 }
 
 /// The client knows the limit and should not have sent it.
-void ServerHalf::refuse_size(std::uint32_t slot, std::uint32_t bytes) {
+void ServerEndpoint::refuse_size(std::uint32_t slot, std::uint32_t bytes) {
   refuse(slot, kResourceExhausted, false,
          "request of " + std::to_string(bytes) + " bytes exceeds the server's messageMaxBytes (" +
              std::to_string(options_.max_message_bytes) + ")");
 }
 
-void ServerHalf::end_call(std::uint32_t slot, ServerCall& call) {
+void ServerEndpoint::end_call(std::uint32_t slot, ServerCall& call) {
   set_idle(slot, call, false);
   if (call.bulk == nullptr) return;
   ServerBulk& bulk = *call.bulk;

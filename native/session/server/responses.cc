@@ -1,9 +1,11 @@
-// Responses out: their frames, and the memory that their WRITEs are made from. See server_half.h.
-#include "session/server/server_half.h"
+// Responses out: their frames, and the memory that their WRITEs are made from. See server_endpoint.h.
+#include "session/server/server_endpoint.h"
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
+
+#include "session/link/bulk_memory.h"
 
 namespace rdma_rpc::session {
 
@@ -14,7 +16,7 @@ namespace {
 constexpr std::uint32_t kResourceExhausted = 8;
 }  // namespace
 
-void ServerHalf::submit(const std::int32_t* words) {
+void ServerEndpoint::submit(const std::int32_t* words) {
   const auto word = static_cast<std::uint32_t>(words[sub::call]);
   const auto send_slot = static_cast<std::uint32_t>(words[sub::slot]);
   const std::uint32_t slot = wire::call_slot(word);
@@ -43,7 +45,7 @@ void ServerHalf::submit(const std::int32_t* words) {
                      call.invalidate_rkey, {});
 }
 
-std::int32_t ServerHalf::submit_bulk(const BulkSubmission& submission) {
+std::int32_t ServerEndpoint::submit_bulk(const BulkSubmission& submission) {
   const std::uint32_t slot = wire::call_slot(submission.call);
   std::uint32_t token = shared_.take_token();
   const auto result = static_cast<std::int32_t>(token);
@@ -56,7 +58,7 @@ std::int32_t ServerHalf::submit_bulk(const BulkSubmission& submission) {
   ServerCall& call = calls_[slot];
   auto bulk = std::make_unique<ServerBulk>();
   Reason reason;
-  if (!link_.collect_pieces(submission, bulk->pieces, reason)) return -static_cast<std::int32_t>(reason);
+  if (!collect_pieces(link_, submission, bulk->pieces, reason)) return -static_cast<std::int32_t>(reason);
   count_messages(call, submission.slot, submission.metadata_bytes, submission.method & 0xff);
   bulk->image = submission.image;
   bulk->total = static_cast<std::uint32_t>(
@@ -89,7 +91,7 @@ std::int32_t ServerHalf::submit_bulk(const BulkSubmission& submission) {
   return result;
 }
 
-void ServerHalf::on_sink(const wire::Frame& frame) {
+void ServerEndpoint::on_sink(const wire::Frame& frame) {
   const std::uint32_t slot = wire::call_slot(frame.header.call);
   ServerCall& call = calls_[slot];
   // Crossed a cancel: the client revokes that sink when it has our answer to the cancel.
@@ -105,14 +107,20 @@ void ServerHalf::on_sink(const wire::Frame& frame) {
   if (frame.sink.length < call.bulk->total) return link_.protocol_error("sink shorter than asked for");
   call.has_sink = call.exposed = true;
   call.sink = frame.sink;
-  if (call.part) unread_.granted(call.bulk->stream, shared_.awake_ns);
+  if (call.part) watch_.unread().granted(call.bulk->stream, shared_.awake_ns);
   const bool lasting = (frame.header.flags & wire::lasting) != 0;
   if (call.invalidate_rkey == 0 && capabilities_.windows && !lasting) call.invalidate_rkey = frame.sink.rkey;
   start_writing(slot);
 }
 
+void ServerEndpoint::start_writing(std::uint32_t slot) {
+  ServerCall& call = calls_[slot];
+  enter(call, ServerState::writing);
+  transfers_.join(Bulk::write, slot);
+}
+
 /// Behind the WRITEs on the same queue pair, so that they are in place when it arrives.
-void ServerHalf::send_written_response(std::uint32_t slot) {
+void ServerEndpoint::send_written_response(std::uint32_t slot) {
   ServerCall& call = calls_[slot];
   ServerBulk& bulk = *call.bulk;
   const auto send_slot = static_cast<std::uint32_t>(std::exchange(bulk.slot, -1));
@@ -131,26 +139,34 @@ void ServerHalf::send_written_response(std::uint32_t slot) {
                      {Then::bulk_sent, index});
 }
 
-/// The call is over; what its WRITEs are made from stays until the frame behind them has completed, with this
-/// index.
-std::uint32_t ServerHalf::keep_until_sent(std::uint32_t slot, ServerCall& call) {
-  std::uint32_t index = 0;
-  while (index < finishing_.size() && finishing_[index] != nullptr) ++index;
-  if (index == finishing_.size()) finishing_.emplace_back();
+/// The call is over. Returns the index in `finishing_` of what its WRITEs are made from, which stays until
+/// the frame behind them has completed.
+std::uint32_t ServerEndpoint::keep_until_sent(std::uint32_t slot, ServerCall& call) {
   set_idle(slot, call, call.bulk->status == 0);
-  finishing_[index] = std::move(call.bulk);
-  return index;
+  return finishing_.keep(std::move(call.bulk));
 }
 
-void ServerHalf::on_bulk_sent(std::uint32_t index) {
-  end_response(*finishing_[index]);
-  finishing_[index].reset();
+void ServerEndpoint::on_bulk_sent(std::uint32_t index) {
+  if (const auto sent = finishing_.take(index)) end_response(*sent);
 }
 
-void ServerHalf::end_response(ServerBulk& bulk) {
+/// WRITEs on their way go on, and so does the memory that they are made from; the answer comes behind them.
+void ServerEndpoint::stop_writing(std::uint32_t slot, std::uint32_t status, const std::string& text) {
+  ServerCall& call = calls_[slot];
+  if (call.bulk->moved == 0) return refuse(slot, status, true, text);
+  call.bulk->turn.leave();
+  const wire::Header header =
+      wire::Header::of(wire::FrameType::response, wire::call_word(slot, call.generation), status);
+  const auto send_slot = static_cast<std::uint32_t>(std::exchange(call.bulk->slot, -1));
+  const auto bytes = static_cast<std::uint32_t>(std::min<std::size_t>(text.size(), shared_.slot_bytes));
+  std::memcpy(shared_.slots.payload(send_slot), text.data(), bytes);
+  link_.send_message(send_slot, header, nullptr, 0, bytes, 0, {Then::bulk_sent, keep_until_sent(slot, call)});
+}
+
+void ServerEndpoint::end_response(ServerBulk& bulk) {
   if (bulk.slot >= 0) shared_.slots.release(static_cast<std::uint32_t>(bulk.slot));
   bulk.slot = -1;
-  link_.release_pieces(bulk.pieces);
+  release_pieces(link_, bulk.pieces);
   link_.emit_sent(bulk.token);
 }
 

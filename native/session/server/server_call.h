@@ -1,6 +1,6 @@
-// What the server half of a session knows of each call slot. The slot is part of the call word on the wire,
-// so an index from the peer is checked once and then trusted. Read and written by ServerHalf, on the
-// context's thread.
+// What the server endpoint of a session knows of each call slot. The slot is part of the call word on the
+// wire, so an index from the peer is checked once and then trusted. Read and written by ServerEndpoint, on
+// the context's thread.
 #pragma once
 
 #include <cstdint>
@@ -73,7 +73,7 @@ struct ServerCall {
 
   /// What counts as a call, and is timed.
   bool is_call() const { return !part || opens; }
-  /// It holds memory for as long as its peer likes, unless somebody looks at the clock: check_bulk().
+  /// It holds memory for as long as its peer likes, unless somebody looks at the clock: check_held().
   bool waits_for_peer() const {
     return state == ServerState::fetching || state == ServerState::writing || state == ServerState::asking;
   }

@@ -1,10 +1,8 @@
-// The bytes of bulk messages on their way: READs of requests and WRITEs of responses, each call and each
-// session in its turn, and no more at once than leaves room for other calls. See server_half.h, flow.h.
-#include "session/server/server_half.h"
+// See transfers.h.
+#include "session/server/transfers.h"
 
 #include <algorithm>
 #include <cstring>
-#include <string>
 #include <utility>
 
 namespace rdma_rpc::session {
@@ -16,13 +14,13 @@ constexpr std::uint8_t kResourceExhausted = 8;
 constexpr std::uint8_t kInternal = 13;
 }  // namespace
 
-void ServerHalf::join(Bulk kind, std::uint32_t slot) {
+void Transfers::join(Bulk kind, std::uint32_t slot) {
   const bool reads = kind == Bulk::read;
   (reads ? reading_calls_ : writing_calls_).join(calls_[slot].bulk->turn, slot);
-  shared_.flow.sessions(kind).join(reads ? reading_ : writing_, number_);
+  shared_.flow.sessions(kind).join(reads ? reading_ : writing_, link_.number());
 }
 
-Moved ServerHalf::move(Bulk kind, std::int64_t& credit) {
+Moved Transfers::move(Bulk kind, std::int64_t& credit) {
   FairQueue& calls = kind == Bulk::read ? reading_calls_ : writing_calls_;
   Moved ended = Moved::all;
   calls.serve([&](std::uint32_t slot, std::int64_t& call_credit) {
@@ -36,24 +34,26 @@ Moved ServerHalf::move(Bulk kind, std::int64_t& credit) {
 }
 
 /// Moved::all: the call may post one request more.
-Moved ServerHalf::may_post(Turn& turn) const {
+Moved Transfers::may_post(Turn& turn) const {
   if (turn.call <= 0) return Moved::share;
   if (turn.session <= 0) return turn.halt(Moved::share);
   if (shared_.flow.turn_is_over()) return turn.halt(Moved::halt);
-  if (!send_.room(1)) return turn.halt(Moved::stuck);
+  if (!link_.send().room(1)) return turn.halt(Moved::stuck);
   return Moved::all;
 }
 
-void ServerHalf::charge(Turn& turn, std::uint32_t bytes) {
+void Transfers::charge(Turn& turn, std::uint32_t bytes) {
   turn.call -= bytes;
   turn.session -= bytes;
   shared_.flow.moved(bytes);
 }
 
 /// Moved::all when every READ of the call is prepared.
-Moved ServerHalf::move_read(std::uint32_t slot, Turn& turn) {
+Moved Transfers::move_read(std::uint32_t slot, Turn& turn) {
   ServerBulk& bulk = *calls_[slot].bulk;
   const memory::Block& block = shared_.arena.at(bulk.block);
+  const fabric::Capabilities& can = link_.capabilities();
+  Staging* const staging = link_.staging();
   while (bulk.moved < bulk.total) {
     const wire::Piece& piece = bulk.remote[bulk.piece];
     if (piece.carried()) {
@@ -61,35 +61,37 @@ Moved ServerHalf::move_read(std::uint32_t slot, Turn& turn) {
       continue;
     }
     if (const Moved moved = may_post(turn); moved != Moved::all) return moved;
-    if (reads_.count() >= capabilities_.max_rd_atomic) return turn.halt(Moved::stuck);
+    if (watch_.reads().count() >= can.max_rd_atomic) return turn.halt(Moved::stuck);
     if (bulk.piece_offset == 0) {
       const std::string why = link_.queue_pair().reach(piece.rkey, piece.addr, piece.length);
       if (!why.empty()) {
-        stop_fetching(slot, kResourceExhausted, "the server cannot reach the memory of the request: " + why);
+        owner_.stop_fetching(slot, kResourceExhausted,
+                             "the server cannot reach the memory of the request: " + why);
         return Moved::all;
       }
     }
-    std::uint32_t chunk = shared_.flow.chunk(capabilities_.max_msg_bytes);
-    if (staging_ != nullptr)
-      chunk = static_cast<std::uint32_t>(std::min<std::size_t>(chunk, staging_->largest()));
+    std::uint32_t chunk = shared_.flow.chunk(can.max_msg_bytes);
+    if (staging != nullptr)
+      chunk = static_cast<std::uint32_t>(std::min<std::size_t>(chunk, staging->largest()));
     const std::uint64_t from = piece.addr + bulk.piece_offset;
     const std::uint32_t wanted = std::min(piece.length - bulk.piece_offset, chunk);
-    const std::uint32_t bytes = capabilities_.read_bytes(from, reads_.may_begin(wanted));
+    const std::uint32_t bytes = can.read_bytes(from, watch_.reads().may_begin(wanted));
     if (bytes == 0) return turn.halt(Moved::stuck);
     fabric::Sge into{reinterpret_cast<std::uint64_t>(block.data) + bulk.moved, bytes, block.region->lkey()};
-    if (staging_ != nullptr) {
-      const memory::BlockId range = staging_->take(bytes);
-      if (range == memory::kNoBlock && !staging_->empty()) return turn.halt(Moved::stuck);
+    if (staging != nullptr) {
+      const memory::BlockId range = staging->take(bytes);
+      if (range == memory::kNoBlock && !staging->empty()) return turn.halt(Moved::stuck);
       if (range == memory::kNoBlock) {
-        stop_fetching(slot, kResourceExhausted, "the server has no staging memory: " + staging_->refusal());
+        owner_.stop_fetching(slot, kResourceExhausted,
+                             "the server has no staging memory: " + staging->refusal());
         return Moved::all;
       }
-      const memory::Block& landing = staging_->at(range);
+      const memory::Block& landing = staging->at(range);
       landings_.push_back({range, block.data + bulk.moved, bytes});
       into = {reinterpret_cast<std::uint64_t>(landing.data), bytes, landing.region->lkey()};
     }
-    send_.read(into, from, piece.rkey, {Then::chunk_read, ReadRef{slot, bytes}.word()});
-    reads_.began(bytes);
+    link_.send().read(into, from, piece.rkey, {Then::chunk_read, ReadRef{slot, bytes}.word()});
+    watch_.reads().began(bytes);
     ++bulk.reads_outstanding;
     bulk.moved += bytes;
     bulk.piece_offset += bytes;
@@ -100,7 +102,7 @@ Moved ServerHalf::move_read(std::uint32_t slot, Turn& turn) {
 }
 
 /// The next piece came in the frame, which lies in its receive until the request goes to JS.
-void ServerHalf::place_carried(ServerBulk& bulk, std::byte* message) {
+void Transfers::place_carried(ServerBulk& bulk, std::byte* message) {
   const std::uint32_t bytes = bulk.remote[bulk.piece].length;
   const std::byte* carried = link_.receives().memory_of(*bulk.held_receive) +
                              bulk.request.word[ev::metadata_offset] + bulk.request.word[ev::metadata_bytes];
@@ -111,7 +113,7 @@ void ServerHalf::place_carried(ServerBulk& bulk, std::byte* message) {
 }
 
 /// A piece has been moved: the next one goes behind it, or to its place in an image.
-void ServerHalf::next_piece(ServerBulk& bulk) {
+void Transfers::next_piece(ServerBulk& bulk) {
   ++bulk.piece;
   bulk.piece_offset = 0;
   if (bulk.image && bulk.moved != bulk.total) {
@@ -119,60 +121,41 @@ void ServerHalf::next_piece(ServerBulk& bulk) {
   }
 }
 
-/// The oldest READ into staging memory has completed: its bytes go where the request is put together. (A
-/// cancelled call keeps its block until its last READ is over, so this is always good.)
-void ServerHalf::land() {
+/// The oldest READ into staging memory is the one that has completed: its bytes go where the request is put
+/// together. (A cancelled call keeps its block until its last READ is over, so this is always good.)
+void Transfers::on_read(std::uint32_t bytes) {
+  watch_.reads().ended(bytes);
   if (landings_.empty()) return;
   const Landing landing = landings_.front();
   landings_.pop_front();
-  std::memcpy(landing.to, staging_->at(landing.block).data, landing.bytes);
-  staging_->release(landing.block);
-}
-
-/// No more READs of the request: the call is refused when those under way are over. Where they are carried
-/// out by a CPU of this side they leave its memory alone from now on, so that others can have it at once.
-void ServerHalf::stop_fetching(std::uint32_t slot, std::uint32_t status, std::string why) {
-  ServerCall& call = calls_[slot];
-  ServerBulk& bulk = *call.bulk;
-  call.cancelled = true;
-  call.cancel_status = static_cast<std::uint8_t>(status);
-  bulk.refusal = std::move(why);
-  bulk.turn.leave();
-  if (bulk.reads_outstanding == 0) return deliver_fetched(slot);
-  if (staging_ != nullptr || bulk.block == memory::kNoBlock) return;
-  const memory::Block& block = shared_.arena.at(bulk.block);
-  if (link_.queue_pair().abandon_reads(reinterpret_cast<std::uint64_t>(block.data), block.capacity))
-    shared_.arena.release(std::exchange(bulk.block, memory::kNoBlock));
-}
-
-void ServerHalf::start_writing(std::uint32_t slot) {
-  ServerCall& call = calls_[slot];
-  enter(call, ServerState::writing);
-  join(Bulk::write, slot);
+  std::memcpy(landing.to, link_.staging()->at(landing.block).data, landing.bytes);
+  link_.staging()->release(landing.block);
 }
 
 /// Moved::all when every WRITE of the call is prepared, and the response behind them.
-Moved ServerHalf::move_write(std::uint32_t slot, Turn& turn) {
+Moved Transfers::move_write(std::uint32_t slot, Turn& turn) {
   ServerCall& call = calls_[slot];
   ServerBulk& bulk = *call.bulk;
   if (any_vanished(bulk.pieces)) {
-    stop_writing(slot, kInternal,
-                 "the memory of the response was transferred or detached before it had been sent");
+    owner_.stop_writing(slot, kInternal,
+                        "the memory of the response was transferred or detached before it had been sent");
     return Moved::all;
   }
   if (bulk.moved == 0) {
     const std::string why = link_.queue_pair().reach(call.sink.rkey, call.sink.addr, bulk.total);
     if (!why.empty()) {
-      refuse(slot, kResourceExhausted, true, "the server cannot reach the memory for the response: " + why);
+      owner_.stop_writing(slot, kResourceExhausted,
+                          "the server cannot reach the memory for the response: " + why);
       return Moved::all;
     }
   }
-  const std::size_t sge_max = std::min<std::size_t>(capabilities_.max_sge, kSgeMax);
+  const fabric::Capabilities& can = link_.capabilities();
+  const std::size_t sge_max = std::min<std::size_t>(can.max_sge, kSgeMax);
   while (bulk.moved < bulk.total) {
     if (const Moved moved = may_post(turn); moved != Moved::all) return moved;
-    const std::uint32_t chunk = shared_.flow.write_chunk(
-        std::min<std::uint64_t>(capabilities_.max_msg_bytes, capabilities_.max_write_bytes));
-    if (!send_.may_write(std::min(chunk, bulk.total - bulk.moved))) return turn.halt(Moved::stuck);
+    const std::uint32_t chunk =
+        shared_.flow.write_chunk(std::min<std::uint64_t>(can.max_msg_bytes, can.max_write_bytes));
+    if (!link_.send().may_write(std::min(chunk, bulk.total - bulk.moved))) return turn.halt(Moved::stuck);
     fabric::Sge sges[kSgeMax];
     std::size_t count = 0;
     std::uint32_t bytes = 0;
@@ -188,26 +171,12 @@ Moved ServerHalf::move_write(std::uint32_t slot, Turn& turn) {
       bulk.piece_offset += take;
       if (bulk.piece_offset == piece.length) next_piece(bulk);
     }
-    answers_.wrote(bulk.moved - start);
-    send_.write({sges, count}, to, call.sink.rkey);
+    watch_.answers().wrote(bulk.moved - start);
+    link_.send().write({sges, count}, to, call.sink.rkey);
     charge(turn, bytes);
   }
-  send_written_response(slot);
+  owner_.send_written_response(slot);
   return Moved::all;
-}
-
-/// No more WRITEs. Those on their way go on, and so does the memory that they are made from; the answer comes
-/// behind them.
-void ServerHalf::stop_writing(std::uint32_t slot, std::uint32_t status, const std::string& text) {
-  ServerCall& call = calls_[slot];
-  if (call.bulk->moved == 0) return refuse(slot, status, true, text);
-  call.bulk->turn.leave();
-  const wire::Header header =
-      wire::Header::of(wire::FrameType::response, wire::call_word(slot, call.generation), status);
-  const auto send_slot = static_cast<std::uint32_t>(std::exchange(call.bulk->slot, -1));
-  const auto bytes = static_cast<std::uint32_t>(std::min<std::size_t>(text.size(), shared_.slot_bytes));
-  std::memcpy(shared_.slots.payload(send_slot), text.data(), bytes);
-  link_.send_message(send_slot, header, nullptr, 0, bytes, 0, {Then::bulk_sent, keep_until_sent(slot, call)});
 }
 
 }  // namespace rdma_rpc::session

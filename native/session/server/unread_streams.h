@@ -1,5 +1,5 @@
 // The streams of one session whose large messages wait until the client grants memory for them, which it does
-// when its application comes to them: how long each stream has gone without a grant. Owned by ServerHalf, on
+// when its application comes to them: how long each stream has gone without a grant. Owned by PeerWatch, on
 // the context's thread.
 #pragma once
 

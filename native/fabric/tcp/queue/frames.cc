@@ -6,9 +6,10 @@
 namespace rdma_rpc::fabric::tcp {
 
 void QueuePair::frame_begins() {
-  if (const char* why = why_malformed(header_)) return broke_protocol(why);
-  left_ = header_.bytes;
-  switch (header_.op) {
+  const Header& header = incoming_.header();
+  if (const char* why = why_malformed(header)) return broke_protocol(why);
+  incoming_.payload_begins();
+  switch (header.op) {
     case Op::send:
       send_begins();
       break;
@@ -21,12 +22,12 @@ void QueuePair::frame_begins() {
       data_begins();
       break;
     case Op::ack:
-      if (!sends_.acked(header_.number)) return broke_protocol("an ack for requests that were not made");
+      if (!sends_.acked(header.number)) return broke_protocol("an ack for requests that were not made");
       return retire();
     case Op::refusal: {
-      const auto status = refusal_status(header_.extra);
+      const auto status = refusal_status(header.extra);
       if (!status) return broke_protocol("a refusal for no known reason");
-      if (!sends_.refused(header_.number, *status))
+      if (!sends_.refused(header.number, *status))
         return broke_protocol("a refusal of a request that is not open");
       return retire();
     }
@@ -35,97 +36,96 @@ void QueuePair::frame_begins() {
     case Op::bye:
       return fail("tcp: the peer has ended the connection");
   }
-  if (socket_ && in_ == In::hears && left_ == 0) frame_ends();
+  if (socket_ && in_ == In::hears && incoming_.left() == 0) frame_ends();
 }
 
 void QueuePair::frame_ends() {
-  if (header_.op == Op::data) return data_ends();
-  if (header_.bytes == header_.total) return header_.op == Op::send ? send_ends() : write_ends();
-  written_ += header_.bytes;
-  next_ = header_;
-  next_->addr += header_.bytes;
-  next_->total -= header_.bytes;
+  const Header& header = incoming_.header();
+  if (header.op == Op::data) return data_ends();
+  if (header.bytes == header.total) return header.op == Op::send ? send_ends() : write_ends();
+  incoming_.expect_next();
 }
 
-/// Whether this frame may stand where it stands, as the first of a request or as one that goes on.
-bool QueuePair::request_begins() {
-  if (!next_) {
-    if (header_.number == handled_) return true;
-    broke_protocol("a request has another number than the next one");
-    return false;
-  }
-  const bool goes_on = header_.op == next_->op && header_.number == next_->number &&
-                       header_.key == next_->key && header_.addr == next_->addr &&
-                       header_.total == next_->total && header_.extra == next_->extra &&
-                       (header_.flags & ~flag_ack) == next_->flags;
-  if (!goes_on) broke_protocol("a frame does not go on where the one before it ended");
-  return goes_on;
+bool QueuePair::is_in_place() {
+  const char* why = incoming_.why_misplaced();
+  if (why != nullptr) broke_protocol(why);
+  return why == nullptr;
 }
 
 void QueuePair::send_begins() {
-  if (!request_begins() || next_) return;
-  if (header_.addr != 0) return broke_protocol("a message does not begin at its beginning");
-  if (receives_.is_empty()) return refuse(handled_, WcStatus::rnr_retry_exc_err);
+  const Header& header = incoming_.header();
+  if (!is_in_place() || incoming_.is_under_way()) return;
+  if (header.addr != 0) return broke_protocol("a message does not begin at its beginning");
+  if (receives_.is_empty()) return refuse(incoming_.handled(), WcStatus::rnr_retry_exc_err);
   const Sge& sge = receives_.oldest().sge;
-  if (header_.total > sge.length) return refuse(handled_, WcStatus::rem_inv_req_err, WcStatus::loc_len_err);
+  if (header.total > sge.length)
+    return refuse(incoming_.handled(), WcStatus::rem_inv_req_err, WcStatus::loc_len_err);
   if (!device_.keys().local_ok(sge, access_local_write)) {
-    refuse(handled_, WcStatus::rem_inv_req_err, WcStatus::loc_prot_err);
+    refuse(incoming_.handled(), WcStatus::rem_inv_req_err, WcStatus::loc_prot_err);
   }
 }
 
 void QueuePair::send_ends() {
-  const bool invalidates = (header_.flags & flag_invalidate) != 0;
-  if (invalidates && !device_.keys().invalidate(header_.extra, qp_num_)) {
-    return refuse(handled_, WcStatus::rem_inv_req_err, WcStatus::rem_inv_req_err);
+  const Header& header = incoming_.header();
+  const bool invalidates = (header.flags & flag_invalidate) != 0;
+  if (invalidates && !device_.keys().invalidate(header.extra, qp_num_)) {
+    return refuse(incoming_.handled(), WcStatus::rem_inv_req_err, WcStatus::rem_inv_req_err);
   }
-  complete_receive({.bytes = static_cast<std::uint32_t>(header_.addr) + header_.bytes,
-                    .invalidated_rkey = invalidates ? header_.extra : 0});
+  complete_receive({.bytes = static_cast<std::uint32_t>(header.addr) + header.bytes,
+                    .invalidated_rkey = invalidates ? header.extra : 0});
   carried_out();
 }
 
 bool QueuePair::may_be_written(std::uint64_t bytes) const {
-  const std::uint64_t done = header_.bytes - left_;
-  return device_.keys().remote_ok(header_.key, qp_num_, header_.addr + done, bytes, access_remote_write);
+  const Header& header = incoming_.header();
+  return device_.keys().remote_ok(header.key, qp_num_, header.addr + incoming_.done(), bytes,
+                                  access_remote_write);
 }
 
 void QueuePair::write_begins() {
-  if (!request_begins()) return;
-  const bool immediate = (header_.flags & flag_immediate) != 0;
-  if (immediate && receives_.is_empty()) return refuse(handled_, WcStatus::rnr_retry_exc_err);
+  const Header& header = incoming_.header();
+  if (!is_in_place()) return;
+  const bool immediate = (header.flags & flag_immediate) != 0;
+  if (immediate && receives_.is_empty()) return refuse(incoming_.handled(), WcStatus::rnr_retry_exc_err);
   // The whole of what is left, so that a range that is too long touches no byte. As on InfiniBand, a request
   // of no bytes is not checked: there is nothing it could touch.
-  if (header_.total > 0 && !may_be_written(header_.total)) refuse(handled_, WcStatus::rem_access_err);
+  if (header.total > 0 && !may_be_written(header.total))
+    refuse(incoming_.handled(), WcStatus::rem_access_err);
 }
 
 void QueuePair::write_ends() {
-  if ((header_.flags & flag_immediate) != 0) {
-    const std::uint32_t all = written_ + header_.bytes;
-    complete_receive(
-        {.opcode = Opcode::recv_rdma_with_imm, .has_imm = true, .bytes = all, .imm = header_.extra});
+  const Header& header = incoming_.header();
+  if ((header.flags & flag_immediate) != 0) {
+    complete_receive({.opcode = Opcode::recv_rdma_with_imm,
+                      .has_imm = true,
+                      .bytes = incoming_.request_bytes(),
+                      .imm = header.extra});
   }
   carried_out();
 }
 
 void QueuePair::read_asked() {
-  if (next_) return broke_protocol("a READ in the middle of another request");
-  if (!request_begins()) return;
-  if (header_.total == 0) return carried_out();
-  if (answers_tail_ - answers_head_ == kReadsMax) return broke_protocol("more than 16 READs at once");
-  if (!device_.keys().remote_ok(header_.key, qp_num_, header_.addr, header_.total, access_remote_read)) {
-    return refuse(handled_, WcStatus::rem_access_err);
+  const Header& header = incoming_.header();
+  if (incoming_.is_under_way()) return broke_protocol("a READ in the middle of another request");
+  if (!is_in_place()) return;
+  if (header.total == 0) return carried_out();
+  if (peer_reads_.is_full()) return broke_protocol("more than 16 READs at once");
+  if (!device_.keys().remote_ok(header.key, qp_num_, header.addr, header.total, access_remote_read)) {
+    return refuse(incoming_.handled(), WcStatus::rem_access_err);
   }
-  answers_[answers_tail_++ % kReadsMax] = {header_.addr, header_.key, header_.total, 0, handled_};
+  peer_reads_.add({header.addr, header.key, header.total, 0, incoming_.handled()});
   carried_out();
 }
 
 void QueuePair::data_begins() {
+  const Header& header = incoming_.header();
   SendSlot* slot = sends_.reading();
   if (slot == nullptr) return broke_protocol("an answer to no READ");
-  if (header_.number != slot->number || header_.addr != slot->moved ||
-      header_.total != slot->bytes - slot->moved) {
+  if (header.number != slot->number || header.addr != slot->moved ||
+      header.total != slot->bytes - slot->moved) {
     return broke_protocol("an answer that does not fit the READ that is next");
   }
-  if ((header_.flags & flag_vanished) != 0) slot->vanished = true;
+  if ((header.flags & flag_vanished) != 0) slot->vanished = true;
 }
 
 void QueuePair::data_ends() {
@@ -136,10 +136,9 @@ void QueuePair::data_ends() {
 }
 
 void QueuePair::carried_out() {
-  ++handled_;
-  next_.reset();
-  written_ = 0;
-  if ((header_.flags & flag_ack) != 0) acks_.owed = true;
+  const Header& header = incoming_.header();
+  incoming_.request_is_done();
+  if ((header.flags & flag_ack) != 0) acks_.owed = true;
 }
 
 void QueuePair::refuse(std::uint32_t number, WcStatus status, WcStatus receive) {

@@ -209,7 +209,7 @@ void QueuePair::part(Op last_word, const Header* refusal) {
     const auto* from = reinterpret_cast<const std::byte*>(&header);
     words.insert(words.end(), from, from + sizeof header);
   };
-  if (acks_.owed) add({.op = Op::ack, .number = handled_});
+  if (acks_.owed) add({.op = Op::ack, .number = incoming_.handled()});
   if (refusal != nullptr) add(*refusal);
   add({.op = last_word});
   cq_.remove(*this, socket_.get());

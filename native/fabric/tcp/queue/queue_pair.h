@@ -1,6 +1,9 @@
-// A queue pair: one connection, from the address blobs to its end. One class in five files: queue_pair.cc
-// (life and connection), posting.cc (what the user posts), sending.cc (frames out), receiving.cc (bytes in)
-// and frames.cc (what each frame does). On the device's thread.
+// A queue pair: one connection, from the address blobs to its end. What has a state of its own is a class:
+// the queues of the user, the burst that is being sent, READs of the peer, what is coming, the path. The two
+// states below and what they allow are one class in five files: queue_pair.cc (life and connection),
+// posting.cc (what the user posts), sending.cc (frames out), receiving.cc (bytes in) and frames.cc (what each
+// frame does). A frame that comes in owes an ack, answers or a refusal, and whatever is sent may end the
+// connection for both directions, so two classes would call each other at every step. On the device's thread.
 //
 // Reading never waits for writing: whatever comes is carried out or refused at once and leaves at most a few
 // words to say (an ack, kReadsMax answers, one refusal). So two sides that only write do not block each
@@ -36,7 +39,9 @@
 #include "fabric/tcp/device.h"
 #include "fabric/tcp/queue/burst.h"
 #include "fabric/tcp/queue/completion_queue.h"
+#include "fabric/tcp/queue/incoming.h"
 #include "fabric/tcp/queue/path_watch.h"
+#include "fabric/tcp/queue/peer_reads.h"
 #include "fabric/tcp/queue/send_queue.h"
 
 namespace rdma_rpc::fabric::tcp {
@@ -87,11 +92,6 @@ class QueuePair final : public fabric::QueuePair {
   void polled(bool receive, std::uint64_t send_end, std::uint32_t count);
 
  private:
-  /// An answer to a READ of the peer.
-  struct Answer {
-    std::uint64_t addr;
-    std::uint32_t key, left, moved, number;
-  };
   /// What is done with what comes. See the table above.
   enum class In : std::uint8_t { hears, refuses, deaf, gone };
   /// What the socket takes.
@@ -162,7 +162,6 @@ class QueuePair final : public fabric::QueuePair {
   void add_request();
   void add_question();
   void add_answer();
-  bool has_answers() const { return answers_head_ != answers_tail_; }
 
   // receiving.cc
   /// A refusal is sent first: the rest of what comes can wait.
@@ -175,7 +174,8 @@ class QueuePair final : public fabric::QueuePair {
   // frames.cc
   void frame_begins();
   void frame_ends();
-  bool request_begins();
+  /// Whether the frame may stand where it stands. Ends the connection when it may not.
+  bool is_in_place();
   void send_begins();
   void send_ends();
   void write_begins();
@@ -218,20 +218,14 @@ class QueuePair final : public fabric::QueuePair {
   Acks acks_;
   std::uint32_t gathered_ = 0;  ///< messages that wait for more, posted since the last flush()
   int send_error_ = 0;          ///< why it is broken
-  std::array<Answer, kReadsMax> answers_{};
-  std::uint32_t answers_head_ = 0, answers_tail_ = 0;
+  PeerReads peer_reads_;
   Refusal refusal_;
 
   // In.
   In in_ = In::hears;
   bool readable_ = false;
   bool reads_to_end_ = false;  ///< the end of the connection has been announced: a short read is not the last
-  std::uint32_t handled_ = 0;  ///< requests of the peer that have been carried out
-  std::size_t have_ = 0;       ///< bytes of header_
-  std::size_t left_ = 0;       ///< bytes of its payload that have not come
-  Header header_;
-  std::optional<Header> next_;  ///< of the peer's request of several frames that is under way: how it goes on
-  std::uint32_t written_ = 0;   ///< bytes of the current request in frames before this one
+  Incoming incoming_;
   std::uint64_t read_bytes_arrived_ = 0;
 };
 

@@ -38,7 +38,7 @@ void QueuePair::read() {
     if (!may_read()) return;
     if (in_ == In::refuses) {
       // The socket takes neither the refusal nor the answers before it any more.
-      answers_head_ = answers_tail_;
+      peer_reads_.clear();
       burst_.clear();
       conclude_refusal();
       continue;
@@ -48,9 +48,10 @@ void QueuePair::read() {
     if (in_ == In::deaf) {
       iov[count++] = {device_.scrap().data(), device_.scrap().size()};
     } else {
-      if (left_ > 0) count = landing(iov);
+      if (incoming_.left() > 0) count = landing(iov);
       if (in_ != In::hears) continue;
-      iov[count++] = {device_.prefetch().data(), left_ > kSmall ? sizeof(Header) : device_.prefetch().size()};
+      iov[count++] = {device_.prefetch().data(),
+                      incoming_.left() > kSmall ? sizeof(Header) : device_.prefetch().size()};
     }
     std::size_t wanted = 0;
     for (std::size_t i = 0; i < count; ++i) wanted += iov[i].iov_len;
@@ -67,7 +68,7 @@ void QueuePair::read() {
     // A short read has emptied the socket. Its end, if that has been announced, comes by itself.
     readable_ = got == wanted || reads_to_end_;
     if (in_ == In::deaf) continue;
-    const std::size_t direct = std::min(got, left_);
+    const std::size_t direct = std::min(got, incoming_.left());
     if (direct > 0) landed(direct);
     take_bytes(device_.prefetch().data(), got - direct);
   }
@@ -76,7 +77,7 @@ void QueuePair::read() {
 void QueuePair::take_bytes(const std::byte* from, std::size_t bytes) {
   while (bytes > 0 && socket_ && in_ == In::hears) {
     std::size_t part = 0;
-    if (left_ > 0) {
+    if (incoming_.left() > 0) {
       iovec to[kMaxSge];
       const std::size_t count = landing(to);
       if (in_ != In::hears) return;
@@ -87,54 +88,51 @@ void QueuePair::take_bytes(const std::byte* from, std::size_t bytes) {
       }
       landed(part);
     } else {
-      part = std::min(sizeof header_ - have_, bytes);
-      std::memcpy(reinterpret_cast<std::byte*>(&header_) + have_, from, part);
-      have_ += part;
-      if (have_ == sizeof header_) {
-        have_ = 0;
-        frame_begins();
-      }
+      part = incoming_.take_header(from, bytes);
+      if (incoming_.header_is_whole()) frame_begins();
     }
     from += part;
     bytes -= part;
   }
 }
 
-/// Where the rest of the frame's bytes go, in kMaxSge pieces at most. Refuses the request when they may not be
-/// written any more.
+/// Where the rest of the frame's bytes go, in kMaxSge pieces at most. Refuses the request when they may not
+/// be written any more.
 std::size_t QueuePair::landing(iovec* to) {
-  const std::uint64_t done = header_.bytes - left_;
-  switch (header_.op) {
+  const Header& header = incoming_.header();
+  const std::uint64_t done = incoming_.done();
+  const std::size_t left = incoming_.left();
+  switch (header.op) {
     case Op::data:
       if (sends_.reading()->abandoned) {
-        to[0] = {device_.scrap().data(), left_};
+        to[0] = {device_.scrap().data(), left};
         return 1;
       }
-      return sends_.reading()->pieces(sends_.reading()->moved, static_cast<std::uint32_t>(left_), to);
+      return sends_.reading()->pieces(sends_.reading()->moved, static_cast<std::uint32_t>(left), to);
     case Op::send:
-      to[0] = {reinterpret_cast<void*>(receives_.oldest().sge.addr + header_.addr + done), left_};
+      to[0] = {reinterpret_cast<void*>(receives_.oldest().sge.addr + header.addr + done), left};
       return 1;
     default:
-      if (!may_be_written(left_)) {
-        refuse(handled_, WcStatus::rem_access_err);
+      if (!may_be_written(left)) {
+        refuse(incoming_.handled(), WcStatus::rem_access_err);
         return 0;
       }
-      if (device_.keys().is_withdrawn(header_.key)) {
-        to[0] = {device_.scrap().data(), left_};
+      if (device_.keys().is_withdrawn(header.key)) {
+        to[0] = {device_.scrap().data(), left};
         return 1;
       }
-      to[0] = {reinterpret_cast<void*>(header_.addr + done), left_};
+      to[0] = {reinterpret_cast<void*>(header.addr + done), left};
       return 1;
   }
 }
 
 void QueuePair::landed(std::size_t bytes) {
-  if (header_.op == Op::data) {
+  if (incoming_.header().op == Op::data) {
     sends_.reading()->moved += static_cast<std::uint32_t>(bytes);
     read_bytes_arrived_ += bytes;
   }
-  left_ -= bytes;
-  if (left_ == 0) frame_ends();
+  incoming_.landed(bytes);
+  if (incoming_.left() == 0) frame_ends();
 }
 
 }  // namespace rdma_rpc::fabric::tcp

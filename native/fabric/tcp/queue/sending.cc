@@ -82,15 +82,15 @@ QueuePair::Line QueuePair::line() {
 /// the request behind it may have begun.
 QueuePair::FrameKind QueuePair::next_frame(LoneAck ack) {
   if (!socket_) return FrameKind::none;
-  if (in_ == In::refuses && !has_answers()) return FrameKind::refusal;
+  if (in_ == In::refuses && peer_reads_.is_empty()) return FrameKind::refusal;
   if (acks_.owed && ack == LoneAck::now) return FrameKind::ack;
   if (in_ == In::refuses) return FrameKind::answer;
   const Line next = line();
   // The last frame of a request that is under way asks, too (add_request()).
   if (acks_.question && next != Line::under_way) return FrameKind::question;
   if (next == Line::small) return FrameKind::request;
-  if (next == Line::waits || (has_answers() && answer_next_))
-    return has_answers() ? FrameKind::answer : FrameKind::none;
+  if (next == Line::waits || (!peer_reads_.is_empty() && answer_next_))
+    return !peer_reads_.is_empty() ? FrameKind::answer : FrameKind::none;
   return FrameKind::request;
 }
 
@@ -104,7 +104,7 @@ bool QueuePair::add(FrameKind kind) {
       return true;
     case FrameKind::ack:
       acks_.owed = false;
-      burst_.add_frame({.op = Op::ack, .number = handled_});
+      burst_.add_frame({.op = Op::ack, .number = incoming_.handled()});
       return true;
     case FrameKind::question:
       add_question();
@@ -169,14 +169,14 @@ void QueuePair::add_request() {
 }
 
 void QueuePair::add_answer() {
-  Answer& answer = answers_[answers_head_ % kReadsMax];
+  PeerReads::Answer& answer = peer_reads_.oldest();
   if (!device_.keys().remote_ok(answer.key, qp_num_, answer.addr, answer.left, access_remote_read)) {
-    answers_head_ = answers_tail_;
+    peer_reads_.clear();
     refuse(answer.number, WcStatus::rem_access_err);
     return wants_turn();
   }
   if (device_.keys().is_withdrawn(answer.key)) {
-    ++answers_head_;
+    peer_reads_.oldest_is_done();
     return burst_.add_frame({.op = Op::data,
                              .flags = flag_vanished,
                              .number = answer.number,
@@ -191,7 +191,7 @@ void QueuePair::add_answer() {
   answer.addr += bytes;
   answer.moved += bytes;
   answer.left -= bytes;
-  if (answer.left == 0) ++answers_head_;
+  if (answer.left == 0) peer_reads_.oldest_is_done();
 }
 
 }  // namespace rdma_rpc::fabric::tcp

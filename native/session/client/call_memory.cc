@@ -1,20 +1,20 @@
-// The memory that a call shows to the peer: request pieces to read, sinks to write, by windows, by copies in
-// the staging memory, or (when the peer is trusted) as it is. See client_half.h, exposure.h.
-#include "session/client/client_half.h"
+// See call_memory.h.
+#include "session/client/call_memory.h"
 
 #include <algorithm>
 #include <bit>
 
+#include "session/link/bulk_memory.h"
+
 namespace rdma_rpc::session {
 
-/// The key that the peer gets for this memory. None: the device has no window left. Needs can_bind().
-std::optional<std::uint32_t> ClientHalf::expose(ClientBulk& bulk, const fabric::MemoryRegion& region,
+std::optional<std::uint32_t> CallMemory::expose(ClientBulk& bulk, const fabric::MemoryRegion& region,
                                                 std::uint64_t addr, std::uint32_t length,
                                                 std::uint32_t access) {
   if (shared_.exposure == Exposure::window) {
     auto window = shared_.windows.take();
     if (window == nullptr) return std::nullopt;
-    send_.bind(*window, region, addr, length, access);
+    link_.send().bind(*window, region, addr, length, access);
     bulk.windows.push_back(std::move(window));
   }
   bulk.exposed = true;
@@ -24,12 +24,9 @@ std::optional<std::uint32_t> ClientHalf::expose(ClientBulk& bulk, const fabric::
   return key;
 }
 
-/// Which pieces the frame itself can bring, a bit for each: what is short is not worth a window, a READ and
-/// an invalidation. Not the application's own, which may want them apart, and never all of them, since a
-/// message that is elsewhere has a key.
-std::uint32_t ClientHalf::carried_pieces(const ClientBulk& bulk) const {
+std::uint32_t CallMemory::carried_pieces(const ClientBulk& bulk) const {
   static_assert(kPiecesMax <= 32);
-  if (!options_.peer_takes_carried || bulk.pieces.size() < 2) return 0;
+  if (!link_.options().peer_takes_carried || bulk.pieces.size() < 2) return 0;
   std::uint32_t carried = 0;
   std::size_t bytes =
       sizeof(wire::PiecesHead) + bulk.pieces.size() * sizeof(wire::Piece) + bulk.metadata_bytes;
@@ -43,34 +40,29 @@ std::uint32_t ClientHalf::carried_pieces(const ClientBulk& bulk) const {
   return carried;
 }
 
-/// Staging mode: copies the pieces of the request to where the peer may read them. False: no room now.
-bool ClientHalf::stage_request(ClientBulk& bulk) {
-  if (staging_ == nullptr || bulk.pieces.empty() || bulk.staged_request != memory::kNoBlock) return true;
+bool CallMemory::stage_request(ClientBulk& bulk) {
+  if (staging() == nullptr || bulk.pieces.empty() || bulk.staged_request != memory::kNoBlock) return true;
   constexpr auto kBytes = [](const Piece& piece) { return piece.length; };
   const auto total = static_cast<std::uint32_t>(extent_of(bulk.pieces, bulk.image, kBytes));
-  bulk.staged_request = staging_->take(total);
+  bulk.staged_request = staging()->take(total);
   if (bulk.staged_request == memory::kNoBlock) return false;
-  const memory::Block& block = staging_->at(bulk.staged_request);
+  const memory::Block& block = staging()->at(bulk.staged_request);
   lay_out(block.data, bulk.pieces, bulk.image, kBytes,
           [](const Piece& piece) { return reinterpret_cast<const std::byte*>(piece.addr); });
-  link_.release_pieces(bulk.pieces);
+  release_pieces(link_, bulk.pieces);
   bulk.pieces.push_back(
       {reinterpret_cast<std::uint64_t>(block.data), total, block.region, memory::kNoBlock, 0, false});
   return true;
 }
 
-/// The call's staging memory can be used again: the peer has no business with it any more.
-void ClientHalf::release_staged(ClientCall& call) {
-  ClientBulk& bulk = *call.bulk;
+void CallMemory::release_staged(ClientBulk& bulk) {
   for (memory::BlockId* block : {&bulk.staged_request, &bulk.staged_sink}) {
-    if (*block != memory::kNoBlock) staging_->release(*block);
+    if (*block != memory::kNoBlock) staging()->release(*block);
     *block = memory::kNoBlock;
   }
 }
 
-/// The caller's block, or one for what this method last answered with. Without either the server asks when it
-/// must.
-void ClientHalf::choose_sink(ClientCall& call, memory::BlockId given) {
+void CallMemory::choose_sink(ClientCall& call, memory::BlockId given) {
   ClientBulk& bulk = *call.bulk;
   if (given != memory::kNoBlock && shared_.arena.live(given)) {
     shared_.arena.retain(given);
@@ -78,7 +70,7 @@ void ClientHalf::choose_sink(ClientCall& call, memory::BlockId given) {
     bulk.sink_given = true;
   } else if (const std::uint32_t expected = shared_.predictor.expected(call.method, bulk.request_size);
              !link_.fits_frames(expected) &&
-             expected <= link_.on_wire(wire::image_bytes_max(options_.max_message_bytes)) &&
+             expected <= link_.on_wire(wire::image_bytes_max(link_.options().max_message_bytes)) &&
              shared_.arena.counters().bytes_leased + expected <= shared_.arena.largest() / 2) {
     // Only a guess: were a method's answers of 64 MiB expected of all its calls, nothing would be left for
     // what is needed for sure, such as copies of requests. Those that get no sink here are asked later.
@@ -88,26 +80,26 @@ void ClientHalf::choose_sink(ClientCall& call, memory::BlockId given) {
   }
 }
 
-/// Lets the peer write to the call's sink, or to staging memory for it. None: no window, no room.
-std::optional<wire::Sink> ClientHalf::expose_sink(ClientBulk& bulk) {
+std::optional<wire::Sink> CallMemory::expose_sink(ClientBulk& bulk) {
   const memory::Block* block = &shared_.arena.at(bulk.sink);
   auto capacity = static_cast<std::uint32_t>(std::min<std::uint64_t>(
-      {block->capacity, link_.on_wire(wire::image_bytes_max(options_.max_message_bytes)), UINT32_MAX}));
-  if (staging_ != nullptr) {
+      {block->capacity, link_.on_wire(wire::image_bytes_max(link_.options().max_message_bytes)),
+       UINT32_MAX}));
+  if (staging() != nullptr) {
     if (bulk.sink_asked != 0) {
       capacity = bulk.sink_asked;
-    } else if (capacity > staging_->largest() / kStagingShare) {
+    } else if (capacity > staging()->largest() / kStagingShare) {
       return std::nullopt;
     }
-    bulk.staged_sink = staging_->take(capacity);
+    bulk.staged_sink = staging()->take(capacity);
     if (bulk.staged_sink == memory::kNoBlock) return std::nullopt;
-    block = &staging_->at(bulk.staged_sink);
+    block = &staging()->at(bulk.staged_sink);
   }
   const auto addr = reinterpret_cast<std::uint64_t>(block->data);
   const auto key = expose(bulk, *block->region, addr, capacity, fabric::access_remote_write);
   if (!key) return std::nullopt;
   bulk.sink_capacity = capacity;
-  if (bulk.sink_given && staging_ == nullptr) bulk.lends_sink = true;
+  if (bulk.sink_given && staging() == nullptr) bulk.lends_sink = true;
   return wire::Sink{addr, capacity, *key};
 }
 

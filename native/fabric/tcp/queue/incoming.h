@@ -1,0 +1,77 @@
+// What is coming from the peer: how much of a header and of its payload is here, and which frame the request
+// that it belongs to goes on with. It knows where frames stand and not what they do. Owned by a QueuePair, on
+// the device's thread.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+
+#include "fabric/tcp/wire.h"
+
+namespace rdma_rpc::fabric::tcp {
+
+class Incoming {
+ public:
+  /// Takes what is missing of the next header. Returns how many bytes that were; the frame begins when
+  /// header_is_whole().
+  std::size_t take_header(const std::byte* from, std::size_t bytes) {
+    const std::size_t part = std::min(sizeof header_ - have_, bytes);
+    std::memcpy(reinterpret_cast<std::byte*>(&header_) + have_, from, part);
+    have_ += part;
+    if (have_ == sizeof header_) have_ = 0;
+    return part;
+  }
+  bool header_is_whole() const { return have_ == 0; }
+  const Header& header() const { return header_; }
+
+  // --- its payload
+  void payload_begins() { left_ = header_.bytes; }
+  /// Bytes that have not come.
+  std::size_t left() const { return left_; }
+  /// Bytes that have.
+  std::uint64_t done() const { return header_.bytes - left_; }
+  void landed(std::size_t bytes) { left_ -= bytes; }
+
+  // --- the request that the frame belongs to
+  /// Requests of the peer that have been carried out, counting on: the number of the next one.
+  std::uint32_t handled() const { return handled_; }
+  /// A request of several frames is under way.
+  bool is_under_way() const { return next_.has_value(); }
+  /// Why the frame may not stand where it stands, as the first of a request or as one that goes on; or null.
+  const char* why_misplaced() const {
+    if (!next_)
+      return header_.number == handled_ ? nullptr : "a request has another number than the next one";
+    const bool goes_on = header_.op == next_->op && header_.number == next_->number &&
+                         header_.key == next_->key && header_.addr == next_->addr &&
+                         header_.total == next_->total && header_.extra == next_->extra &&
+                         (header_.flags & ~flag_ack) == next_->flags;
+    return goes_on ? nullptr : "a frame does not go on where the one before it ended";
+  }
+  /// The frame is over, and the request goes on with another one.
+  void expect_next() {
+    written_ += header_.bytes;
+    next_ = header_;
+    next_->addr += header_.bytes;
+    next_->total -= header_.bytes;
+  }
+  /// Bytes of the request, when the frame is its last.
+  std::uint32_t request_bytes() const { return written_ + header_.bytes; }
+  void request_is_done() {
+    ++handled_;
+    next_.reset();
+    written_ = 0;
+  }
+
+ private:
+  std::uint32_t handled_ = 0;
+  std::size_t have_ = 0;  ///< bytes of header_
+  std::size_t left_ = 0;
+  Header header_;
+  std::optional<Header> next_;  ///< how the request that is under way goes on
+  std::uint32_t written_ = 0;   ///< bytes of it in frames before this one
+};
+
+}  // namespace rdma_rpc::fabric::tcp

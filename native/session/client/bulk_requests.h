@@ -1,0 +1,52 @@
+// Requests that show memory to the peer, on their way out: each is sent when there is room to bind its
+// windows and to stage what it stages, in order. Owned by ClientEndpoint, on the context's thread.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "session/call_table.h"
+#include "session/client/call_memory.h"
+#include "session/client/client_call.h"
+#include "session/client/revocation.h"
+#include "session/client/sinks.h"
+#include "session/link/link.h"
+
+namespace rdma_rpc::session {
+
+class BulkRequests {
+ public:
+  BulkRequests(Link& link, CallTable<ClientCall>& calls, CallMemory& memory, Sinks& sinks,
+               Revocation& revocation)
+      : link_(link),
+        shared_(link.shared()),
+        calls_(calls),
+        memory_(memory),
+        sinks_(sinks),
+        revocation_(revocation) {}
+
+  /// Sends the request of this call now, or in its turn behind those that wait for room.
+  void send(std::uint32_t slot);
+  /// Requests wait for room, perhaps for what all sessions share.
+  bool waits() const { return !deferred_.empty(); }
+  /// Sends those that wait, as far as there is room.
+  void start_deferred();
+  /// The call, whose request waits, is given up.
+  void withdraw(std::uint32_t slot);
+  /// The session ends: none of those that wait is sent.
+  void end_unsent();
+
+ private:
+  /// Shows the call's memory and sends its frame. Returns false when there is no room for that yet.
+  bool start(std::uint32_t slot);
+
+  Link& link_;
+  Shared& shared_;
+  CallTable<ClientCall>& calls_;
+  CallMemory& memory_;
+  Sinks& sinks_;
+  Revocation& revocation_;
+  std::vector<std::uint32_t> deferred_;  ///< call slots
+};
+
+}  // namespace rdma_rpc::session

@@ -1,0 +1,88 @@
+// The client endpoint of a session: requests out, responses in, the memory that calls expose meanwhile, and
+// the promise that every call submitted gets exactly one last event, after which no memory of it can be
+// touched. Owned and driven by Session, on the context's thread. Here and in calls.cc are the life of a call
+// and its messages; what only calls with large messages need has classes of its own.
+#pragma once
+
+#include <cstdint>
+
+#include "session/call_table.h"
+#include "session/client/bulk_requests.h"
+#include "session/client/call_memory.h"
+#include "session/client/client_call.h"
+#include "session/client/revocation.h"
+#include "session/client/sinks.h"
+#include "session/endpoint.h"
+
+namespace rdma_rpc::session {
+
+class ClientEndpoint final : public Endpoint {
+ public:
+  explicit ClientEndpoint(Link& link);
+  ~ClientEndpoint() override;
+  /// What may wait in the send queue: the request of each call, which is withdrawn when the call is given up;
+  /// a CANCEL and a sink of each; a CANCEL of each that has exposed memory.
+  static SendQueue::QueueLimits queue_limits(std::uint32_t call_slots) {
+    return {std::size_t{call_slots} + 16, std::size_t{call_slots} * 2 + 16, call_slots};
+  }
+
+  // --- from JS
+  void submit(const std::int32_t* words) override;
+  std::int32_t submit_bulk(const BulkSubmission& submission) override;
+  void cancel(std::uint32_t slot, boundary::Reason reason) override;
+  void want(std::uint32_t call) override { sinks_.want(call); }
+
+  // --- from the peer
+  bool on_message(const wire::Frame& frame, const std::byte* data, ReceiveSlot receive_slot,
+                  std::uint32_t invalidated_rkey) override;
+  bool on_control(const wire::Frame& frame) override;
+  void on_done(SendQueue::Done done, bool vanished) override;
+
+  // --- each turn
+  void finish_turn() override {
+    if (waits_for_room()) move_waiting();
+  }
+  SetBits due() const override;
+  void check_timeouts() override { revocation_.check_timeouts(); }
+  void check_held() override { revocation_.check_held(); }
+  void expect_call(int step, std::uint32_t slot) const override { calls_.expect(step, slot); }
+
+  // --- arena memory, for the sink of a call
+  bool retry_memory(std::uint32_t call) override { return sinks_.retry(call); }
+  bool lacks_arena(std::uint32_t call) override { return sinks_.lacks_arena(call); }
+  void refuse_memory(std::uint32_t call) override { link_.control(wire::FrameType::sink, call, 0); }
+  std::uint32_t awaited_bytes(std::uint32_t slot) override { return sinks_.awaited_bytes(slot); }
+
+  // --- the end of the session
+  void note_unsent(std::uint32_t call) override;
+  /// Those without exposed memory.
+  void end_untouched() override;
+  void end_all() override;
+
+ private:
+  /// Invalidations, requests and sinks wait for room, perhaps for what all sessions share.
+  bool waits_for_room() const { return revocation_.waits() || requests_.waits() || sinks_.waits(); }
+  void move_waiting();
+
+  // calls.cc
+  /// Of a call that has its answer, or that its caller gives up. Parts of streams wait for applications.
+  void note_latency(std::uint32_t slot, const ClientCall& call, bool good) {
+    link_.recorder().settle(wire::call_word(slot, call.generation), call.method, good,
+                            telemetry::time_of(shared_.now_ns) - call.began);
+    if (call.is_call()) shared_.latencies.note(call.method, true, call.began, shared_.now_ns, good);
+  }
+  /// `part`: its header, null for a call that has nothing to do with streams.
+  ClientCall& begin_call(std::uint32_t slot, std::uint32_t method, const wire::PartHeader* part);
+  void on_response(const wire::Frame& frame, ReceiveSlot receive_slot, std::uint32_t invalidated_rkey);
+  bool late_response(ClientCall& call, std::uint32_t generation);
+  void give_up(ClientCall& call);
+
+  CallTable<ClientCall> calls_;
+  std::uint32_t late_expected_ = 0;  ///< responses that cancelled calls may still get
+  CallMemory memory_;
+  Sinks sinks_;
+  Revocation revocation_;
+  BulkRequests requests_;
+};
+
+}  // namespace rdma_rpc::session

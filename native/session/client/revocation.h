@@ -1,0 +1,73 @@
+// How a call that has shown memory ends: its windows are invalidated, then its last event goes out; and how
+// it ends early, when the caller gives it up. Invalidating under a READ or WRITE would cost the session and
+// with it every other call, so such a call is held until the peer has answered: its caller is told at once,
+// its call slot and memory follow with RELEASED. Nothing here may emit the last event of a call while the
+// peer can write to memory of the application, nor while a handler could still get what the application
+// writes there from now on (docs/ARCHITECTURE.md, "Held until the peer lets go"). Owned by ClientEndpoint, on
+// the context's thread.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "session/call_table.h"
+#include "session/client/call_memory.h"
+#include "session/client/client_call.h"
+#include "session/endpoint.h"
+#include "session/link/link.h"
+
+namespace rdma_rpc::session {
+
+class Revocation {
+ public:
+  Revocation(Link& link, CallTable<ClientCall>& calls, CallMemory& memory, CallCount& count)
+      : link_(link), shared_(link.shared()), calls_(calls), memory_(memory), count_(count) {}
+
+  /// The call's result is known: JS gets it when no window of the call is valid any more.
+  void end(std::uint32_t slot, const boundary::Event& result);
+  /// The call is over: no window of it is valid, or the queue pair is gone (then not `windows_intact`).
+  void settle(std::uint32_t slot, bool windows_intact);
+  /// Gives back all that the call holds, without an event.
+  void end_bulk(ClientCall& call, bool windows_intact);
+
+  /// From now on the caller waits for kSettleGraceNs at most.
+  void start_timeout(ClientCall& call, boundary::Reason reason);
+  /// The SEND of a CANCEL has completed. What the peer READs from now on it finds behind the CANCEL in its
+  /// queue.
+  void on_cancel_arrived(std::uint32_t call);
+  /// An invalidation has completed.
+  void on_revoked(std::uint32_t slot);
+
+  /// Invalidations wait for room in the send queue.
+  bool waits() const { return !backlog_.empty(); }
+  void move_waiting();
+  /// Calls wait for their CANCEL or for their windows: check_timeouts() is to be called.
+  bool has_timeouts() const { return timeouts_pending_ != 0; }
+  void check_timeouts();
+  /// Calls are held that their callers have given up: check_held() is to be called.
+  bool holds() const { return held_ != 0; }
+  void check_held();
+
+ private:
+  void issue_revokes(std::uint32_t slot);
+  bool open_answer(boundary::Event& event, std::uint64_t number);
+  bool withdraw(ClientBulk& bulk);
+  void give_memory_back(ClientBulk& bulk);
+  void tell(std::uint32_t slot);
+  bool wire_is_stuck();
+
+  Link& link_;
+  Shared& shared_;
+  CallTable<ClientCall>& calls_;
+  CallMemory& memory_;
+  CallCount& count_;
+  std::uint32_t timeouts_pending_ = 0;  ///< calls
+  std::uint32_t held_ = 0;              ///< calls
+  std::vector<std::uint32_t> backlog_;  ///< call slots
+  /// On the awake clock, 0 none: somebody waits for a CANCEL to arrive since then, and nothing has completed
+  /// since `still_at_`.
+  std::uint64_t still_since_ns_ = 0;
+  std::uint32_t still_at_ = 0;  ///< SendQueue::completed()
+};
+
+}  // namespace rdma_rpc::session

@@ -1,0 +1,51 @@
+// Sinks that the server asks for: memory of the arena, at once or queued for it. The large messages of
+// streams get memory ahead of their reader only within a small share of the arena; others are announced to
+// JS, which asks for them when the reader has come to them, so slow readers hold no memory that others need.
+// Owned by ClientEndpoint, on the context's thread.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "session/call_table.h"
+#include "session/client/call_memory.h"
+#include "session/client/client_call.h"
+#include "session/link/link.h"
+
+namespace rdma_rpc::session {
+
+class Sinks {
+ public:
+  Sinks(Link& link, CallTable<ClientCall>& calls, CallMemory& memory)
+      : link_(link), shared_(link.shared()), calls_(calls), memory_(memory) {}
+
+  /// The server asks for one.
+  void on_request(const wire::Header& header);
+  /// The application waits for the answer to this part.
+  void want(std::uint32_t call);
+  /// Memory of the arena came free for this call. Returns false when there is none yet, or no room to bind.
+  bool retry(std::uint32_t call);
+  /// See Endpoint::lacks_arena(): the call may also lack room to bind.
+  bool lacks_arena(std::uint32_t call);
+  std::uint32_t awaited_bytes(std::uint32_t slot);
+
+  /// Sinks wait for staging memory.
+  bool waits() const { return !deferred_.empty(); }
+  /// Grants these in order, as far as there is some.
+  void start_deferred();
+  /// The session ends.
+  void clear() { deferred_.clear(); }
+
+ private:
+  bool answer(std::uint32_t slot);
+  void grant_or_wait(std::uint32_t slot);
+  void wait_for_memory(std::uint32_t call);
+
+  Link& link_;
+  Shared& shared_;
+  CallTable<ClientCall>& calls_;
+  CallMemory& memory_;
+  std::vector<std::uint32_t> deferred_;  ///< call words
+};
+
+}  // namespace rdma_rpc::session

@@ -1,0 +1,54 @@
+// The calls of a context that wait for arena memory, in order: of a client for the sink of an answer, of a
+// server for a request to fetch. Sessions put them in and take them out; the context tries them again each
+// turn, on its thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "session/bounded_queue.h"
+#include "session/limits.h"
+
+namespace rdma_rpc::session {
+
+class SessionTable;
+
+class MemoryWaiters {
+ public:
+  std::size_t size() const { return queue_.size(); }
+
+  /// The call with that call word waits. Returns false when too many do.
+  bool push(std::uint32_t session, std::uint32_t call) { return queue_.push({session, call, waited_ns_}); }
+  /// This call of the session waits no longer, or (without one) none of its calls does.
+  void forget(std::uint32_t session, std::optional<std::uint32_t> call = std::nullopt) {
+    queue_.erase_if(
+        [&](const Waiter& waiter) { return waiter.session == session && (!call || waiter.call == *call); });
+  }
+  /// Whether a call of the session waits; with `call`, whether that one does.
+  bool has(std::uint32_t session, std::optional<std::uint32_t> call = std::nullopt) {
+    for (std::size_t i = 0; i < queue_.size(); ++i) {
+      if (queue_.at(i).session == session && (!call || queue_.at(i).call == *call)) return true;
+    }
+    return false;
+  }
+
+  /// Memory may have come free: calls are tried in order, and those that have waited too long are refused.
+  /// Returns whether one has waited so long that the application should hear of it.
+  bool retry(SessionTable& sessions, std::uint64_t now_ns);
+
+ private:
+  struct Waiter {
+    std::uint32_t session, call;
+    std::uint64_t since_ns = 0;  ///< of `waited_ns_`
+  };
+  bool passed_over(std::uint32_t session) const;
+
+  BoundedQueue<Waiter> queue_{kMemoryWaitersMax};
+  std::uint64_t waited_ns_ = 0;             ///< time in which calls waited and the thread could serve them
+  std::uint64_t checked_ns_ = 0;            ///< when they were last tried
+  std::vector<std::uint32_t> passed_over_;  ///< sessions, in one round
+};
+
+}  // namespace rdma_rpc::session

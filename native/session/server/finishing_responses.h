@@ -1,0 +1,42 @@
+// Responses whose last work request has not completed: what their WRITEs are made from stays until then,
+// though their calls are over. Owned by ServerEndpoint, on the context's thread.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "session/server/server_call.h"
+
+namespace rdma_rpc::session {
+
+class FinishingResponses {
+ public:
+  /// Returns the index with which take() gives it back.
+  std::uint32_t keep(std::unique_ptr<ServerBulk> response) {
+    std::uint32_t index = 0;
+    while (index < kept_.size() && kept_[index] != nullptr) ++index;
+    if (index == kept_.size()) kept_.emplace_back();
+    kept_[index] = std::move(response);
+    return index;
+  }
+  std::unique_ptr<ServerBulk> take(std::uint32_t index) { return std::move(kept_[index]); }
+  bool any() const {
+    return std::any_of(kept_.begin(), kept_.end(), [](const auto& response) { return response != nullptr; });
+  }
+  /// Calls `f(response)` for each, and lets it go.
+  template <class F>
+  void clear(F&& f) {
+    for (auto& response : kept_) {
+      if (response != nullptr) f(*response);
+      response.reset();
+    }
+  }
+
+ private:
+  std::vector<std::unique_ptr<ServerBulk>> kept_;
+};
+
+}  // namespace rdma_rpc::session

@@ -1,0 +1,40 @@
+// A large message on its way from JS to a session: submitBulk() of runtime/native/native.ts. Made by the
+// binding, used by both endpoints, on the context's thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "fabric/fabric.h"
+#include "memory/arena.h"
+#include "session/boundary.h"
+
+namespace rdma_rpc::session {
+
+/// A piece as JS gives it: bytes, and the ArrayBuffer they lie in (key 0: arena memory).
+struct GivenPiece {
+  std::byte* data = nullptr;
+  std::size_t bytes = 0;
+  std::uint64_t key = 0;
+  bool lent = true;  ///< the application has it too: false for blocks that JS has encoded a message into
+  std::byte* buffer_data = nullptr;
+  std::size_t buffer_bytes = 0;
+  std::shared_ptr<const fabric::Presence> presence{};  ///< of the buffer, null for arena memory
+  bool text = false;    ///< in the text room (boundary.h), which the next message is encoded into
+  bool copied = false;  ///< it has no key: all of the message is copied to the arena
+};
+
+struct BulkSubmission {
+  boundary::SubOp op = boundary::SubOp::request;
+  std::uint32_t call = 0, method = 0, slot = 0, metadata_bytes = 0, timeout_us = 0;
+  std::vector<GivenPiece> pieces;
+  memory::BlockId sink = memory::kNoBlock;
+  memory::Use use = memory::Use::request;  ///< of a block that they are copied into
+  /// The pieces make up an image: each begins at its own place, see wire::image_place().
+  bool image = false;
+  bool sink_only = false;  ///< request: what does not fit `sink` is refused, no other memory is granted
+};
+
+}  // namespace rdma_rpc::session
