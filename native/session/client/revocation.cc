@@ -3,7 +3,7 @@
 // so such a call is held until the peer has answered: its caller is told at once, its call slot and memory
 // follow with RELEASED. Nothing here may emit the last event of a call while the peer can write to memory of
 // the application, nor while a handler could still get what the application writes there from now on
-// (docs/ARCHITECTURE.md, "Held until the peer lets go"). See client_half.h.
+// (docs/internals/decisions/calls.md). See client_half.h.
 #include "session/client/client_half.h"
 
 #include <algorithm>
