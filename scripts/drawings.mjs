@@ -126,9 +126,9 @@ const drawings = {
       ]),
       ...sizeRow(172, 'larger', 'READ, WRITE', [
         box(330, 178, 130, 32, ["client's memory"], 'memory'),
-        arrow(460, 186, 580, 186, 'READ'),
-        arrow(580, 204, 460, 204),
-        text(520, 222, 'WRITE', { kind: 'small', anchor: 'middle' }),
+        arrow(460, 183, 580, 183, 'READ'),
+        arrow(580, 207, 460, 207),
+        text(520, 201, 'WRITE', { kind: 'small', anchor: 'middle' }),
         box(580, 178, 130, 32, ["server's arena"], 'memory'),
       ]),
     ],
