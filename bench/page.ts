@@ -139,7 +139,7 @@ function scenarioPart(rows: readonly Row[], level: string): string {
 }
 
 const plainWords = `Calls/s in the first second of two new processes → one and a half seconds later, eight calls in flight. "Quick start"
-is a program written as in README.md: no option but deadlines, a \`Uint8Array\` of its own that it sends again and again,
+is a program written as in docs/start/quick-start.md: no option but deadlines, a \`Uint8Array\` of its own that it sends again and again,
 nothing given back. "A new buffer" makes and fills one for each call. "Everything given back" is the same load by the program
 of the scenarios below. The last two columns compare the quick start with the steady rate of "given back", and with grpc-js at
 the same time.`;
@@ -189,37 +189,53 @@ export function pageText({ head, rows, goals, remarks }: Page): string {
   ].join('\n\n')}\n`;
 }
 
-/** The scenarios that README.md shows beside those as in the quick start. */
+/** The scenarios that README.md shows behind the loads of the quick start. */
 const readmeScenarios: readonly string[] = [
-  ...['echo-32B-x1', 'asleep-32B-x1', 'echo-32B-x32', 'echo-32B-x256', 'put-64KiB-x8', 'put-1MiB-x8'],
-  ...['echo-64KiB-x8', 'echo-1MiB-x8', 'tcp-echo-32B-x256', 'tcp-put-1MiB-x8'],
-];
-const readmePeers: readonly string[] = [
-  own,
-  'limit',
-  'grpc-js',
-  'net+protobufjs',
-  'net+msgpackr',
-  'MessagePort',
+  ...['echo-32B-x1', 'echo-32B-x256', 'put-1MiB-x8', 'echo-64KiB-x8', 'echo-1MiB-x8', 'asleep-32B-x1'],
+  ...['tcp-echo-32B-x256', 'tcp-put-1MiB-x8'],
 ];
 
+/** Ours and grpc-js of one load. Empty where ours was not run. */
+function readmeLine(rows: readonly Row[], name: string, scenario: string, peer: string): string[][] {
+  const find = (each: string): Row | undefined =>
+    rows.find((row) => row.scenario === scenario && row.peer === each);
+  const [row, grpc] = [find(peer), find('grpc-js')];
+  if (row === undefined) return [];
+  const large = Math.max(row.payloadBytes, row.besideBytes) >= 4096;
+  return [
+    [
+      name,
+      marked(figure(row.callsPerSecond), row),
+      large ? figure(row.bytesPerSecond / 1e9) : '-',
+      figure(row.p50Us),
+      figure(row.p99Us),
+      grpc ? marked(figure(grpc.callsPerSecond), grpc) : '-',
+      grpc ? figure(row.callsPerSecond / grpc.callsPerSecond) : '-',
+    ],
+  ];
+}
+
+/** One table: the program of the quick start first, then programs with everything done. Rows of one Node. */
+export function readmeTable(rows: readonly Row[]): string {
+  const plain = unique(rows.map(({ scenario }) => scenario)).filter((name) => /^(tcp-)?plain-/.test(name));
+  const lines = [
+    ...plain.flatMap((name) =>
+      readmeLine(rows, `${name.replace('plain-', '')}, quick start`, name, 'quick start'),
+    ),
+    ...readmeScenarios.flatMap((name) => readmeLine(rows, name, name, own)),
+  ];
+  if (lines.length === 0) return notRun;
+  return table([['calls/s', own, 'GB/s', 'p50 us', 'p99 us', 'grpc-js', '× grpc-js'], ...lines]);
+}
+
 /**
- * `before` with its figures, between `<!-- figures -->` and `<!-- /figures -->`, made anew: the rows as in
- * the quick start, and of the first Node some others. Throws when it has no such part.
+ * `before` with its figures, between `<!-- figures -->` and `<!-- /figures -->`, made anew: one table of the
+ * rows of the first Node. Throws when it has no such part.
  */
 export function readmeText(before: string, { head, rows }: Pick<Page, 'head' | 'rows'>): string {
   const part = /(?<=<!-- figures -->\n)[\s\S]*?(?=<!-- \/figures -->)/;
   if (!part.test(before)) throw new Error('--readme: the file has no part between figures and /figures');
-  const [version, ...others] = versionsOf(rows);
-  const first = rows.filter(({ node }) => node === version);
-  const chosen = first.filter(
-    ({ scenario, peer }) => readmeScenarios.includes(scenario) && readmePeers.includes(peer),
-  );
-  const text = [
-    head,
-    quickStartTable(rows) || notRun,
-    `With everything done that the guide knows for large messages, and small calls${others.length > 0 ? `, Node ${version}` : ''}:`,
-    scenarioLines(chosen),
-  ].join('\n\n');
+  const [version] = versionsOf(rows);
+  const text = [head, readmeTable(rows.filter(({ node }) => node === version))].join('\n\n');
   return before.replace(part, () => `\n${text}\n\n`);
 }

@@ -1,7 +1,7 @@
 /**
- * rdma-rpc as a program written by the quick start of README.md uses it: no option but the deadline of each
+ * rdma-rpc as a program written by docs/start/quick-start.md uses it: no option but the deadline of each
  * call, buffers of its own, and nothing given back. Beside it bench/ours.ts does everything for memory that
- * the guide knows. Both processes.
+ * the documentation knows. Both processes.
  */
 import { createChannel, createClient, createServer } from 'rdma-rpc';
 import { BenchDefinition } from './gen/bench.rdma.ts';

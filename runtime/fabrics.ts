@@ -28,8 +28,8 @@ export interface FabricRow {
    */
   readonly isAlone: boolean;
   /**
-   * Its credits are granted out of receives that sessions share, where both sides know how (docs/WIRE.md,
-   * section 4).
+   * Its credits are granted out of receives that sessions share, where both sides know how
+   * (docs/wire/calls.md, section 4).
    */
   readonly grants: boolean;
   /**

@@ -296,10 +296,10 @@ export const watchedRequests = 8;
 
 /**
  * What a buffer of allocBuffer() has besides the bytes asked for: for what is around a payload that a
- * response brings, its other fields, table and gaps (docs/WIRE.md §2.4).
+ * response brings, its other fields, table and gaps (docs/wire/frames.md §2.4).
  */
 export const aroundBytes = 4 * KiB;
-/** What a sealed message takes besides: a tag for each chunk (docs/WIRE.md §1.5). */
+/** What a sealed message takes besides: a tag for each chunk (docs/wire/connections.md §1.5). */
 export const sealChunkBytes = 64 * KiB;
 export const sealTagBytes = 16;
 

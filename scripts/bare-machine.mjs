@@ -61,7 +61,7 @@ const WITHOUT_GIT = 'rm -rf .git "$(command -v git)" && npx --no-install vitest 
 
 class NotHere extends Error {}
 
-/** The commands that the README tells a newcomer to run in a clone. */
+/** The commands that the README gives a newcomer for a clone. */
 function commandsOfReadme() {
   const [, block] = /^## Try it\n[\s\S]*?^```sh\n([\s\S]*?)^```$/m.exec(
     readFileSync(join(project, 'README.md'), 'utf8'),

@@ -23,7 +23,9 @@ export interface Scenario {
 }
 
 const smallBytes = 64;
-/** What a call of `smallBytes` is on the wire: a frame begins with a header (docs/WIRE.md, section 2). */
+/**
+ * What a call of `smallBytes` is on the wire: a frame begins with a header (docs/wire/frames.md, section 2).
+ */
 const frameBytes = smallBytes + 16;
 const bulkBytes = 1 << 20;
 const inFlight = 8;

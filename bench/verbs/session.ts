@@ -13,7 +13,7 @@ export type Load =
   | 'echo-sent'
   | 'echo-moved';
 export type Wait = 'poll' | 'events';
-/** How the memory of bulk calls is exposed; docs/WIRE.md has the words. */
+/** How the memory of bulk calls is exposed; docs/wire/calls.md has the words. */
 export type Exposure = 'window' | 'shared';
 
 export interface SessionFigures {

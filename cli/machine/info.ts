@@ -36,7 +36,7 @@ export interface Info {
   readonly kernelDevices: readonly DeviceFiles[];
   /** What sessions can be sealed with. */
   readonly ciphers: readonly string[];
-  /** In bytes; `docs/GUIDE.md` has the options that change them. */
+  /** In bytes; `docs/reference/options.md` has the options that change them. */
   readonly sizes: Sizes;
 }
 

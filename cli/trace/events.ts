@@ -105,7 +105,10 @@ function frameFields(row: DataView, session: number, { methods, calls }: Known):
 }
 
 const callOf = (word: number): string => `${word & ((1 << slotBits) - 1)}.${word >>> slotBits}`;
-/** Of parts of a stream (docs/WIRE.md, section 8): those to a server do not say which method they are for. */
+/**
+ * Of parts of a stream (docs/wire/calls.md, section 8): those to a server do not say which method they are
+ * for.
+ */
 const methodOf = (methods: ReadonlyMap<number, string>, id: number): string =>
   methods.get(id) ??
   (id === pushMethod ? '(part to the server)' : methods.get(pullMethod(id))) ??

@@ -1,4 +1,4 @@
-/** The client of the README: `node dist/examples/hello/client.js [address]`, while the server runs. */
+/** The client of the quick start: `node dist/examples/hello/client.js [address]`, while the server runs. */
 import { createChannel, createClient } from 'rdma-rpc';
 import { GreeterDefinition } from './gen/greeter.rdma.ts';
 

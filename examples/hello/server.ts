@@ -1,4 +1,4 @@
-/** The server of the README: `node dist/examples/hello/server.js [address]`. */
+/** The server of the quick start: `node dist/examples/hello/server.js [address]`. */
 import { createServer } from 'rdma-rpc';
 import { GreeterDefinition } from './gen/greeter.rdma.ts';
 

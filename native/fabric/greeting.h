@@ -1,7 +1,7 @@
-// What a connection of a queue pair begins with, in both directions (docs/WIRE.md §9, §10): which queue pair
-// it wants, and whose it is. By its first bytes whoever listens at an address tells it from a sideband
-// connection. Used by the fabrics that connect by sockets, tcp and shm by descriptors, and by the acceptor.
-// Pure functions, for any thread.
+// What a connection of a queue pair begins with, in both directions (docs/wire/fabrics.md §9, §10): which
+// queue pair it wants, and whose it is. By its first bytes whoever listens at an address tells it from a
+// sideband connection. Used by the fabrics that connect by sockets, tcp and shm by descriptors, and by the
+// acceptor. Pure functions, for any thread.
 #pragma once
 
 #include <array>

@@ -31,7 +31,7 @@ inline constexpr std::uint32_t kControlCredits = 8;
 inline constexpr std::uint32_t kCreditFrameCredits = 2;
 
 /// Where receives are shared, or may be: what each side of a session may send at first, and is sure of. Eight
-/// of them are for control frames (docs/WIRE.md). A part of the wire.
+/// of them are for control frames (docs/wire/calls.md). A part of the wire.
 inline constexpr std::uint32_t kCertainReceives = 32;
 /// Of these, for CANCELs of calls that lend memory. What is left of the half that surely comes back is enough
 /// for the longest message in segments, with slots of 8 KiB.
@@ -51,7 +51,7 @@ inline constexpr std::uint32_t kSharedReceivesMax = 32768;
 inline constexpr std::uint64_t kSharedBytesMax = std::uint64_t{1} << 30;
 inline constexpr std::uint32_t kSharedChunk = 64;
 
-/// Pieces of one bulk message. A longer gather list is copied into one piece (docs/WIRE.md).
+/// Pieces of one bulk message. A longer gather list is copied into one piece (docs/wire/calls.md).
 inline constexpr std::uint32_t kPiecesMax = 30;
 
 /// A piece of so many bytes goes along in the frame of its request rather than being shown to the peer. What

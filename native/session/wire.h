@@ -1,4 +1,4 @@
-// The frames that two sessions exchange by SEND: docs/WIRE.md is the law, this file its C++ form,
+// The frames that two sessions exchange by SEND: docs/wire/frames.md is the law, this file its C++ form,
 // test/native/wire.ts the TypeScript one, and test/golden/frames.txt the bytes that both are tested with. A
 // change here breaks peers: bump kVersion, never reuse a number. Called by the session on the context's
 // thread.

@@ -1,7 +1,8 @@
 // USDT probes, for bpftrace, perf and systemtap: an instruction that does nothing, and a note in the binary
 // that says where it is and where its arguments are then. While nobody is attached they cost the instruction.
 // The notes are those of sys/sdt.h (owner "stapsdt", type 3), written here without that header, so that no
-// build has one more thing to install. Called by recorder.h; docs/GUIDE.md says what the arguments are.
+// build has one more thing to install. Called by recorder.h; docs/guides/trace.md says what the arguments
+// are.
 #pragma once
 
 #include <cstdint>

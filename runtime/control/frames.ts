@@ -1,6 +1,6 @@
 /**
- * The frames of the sideband socket: what each may hold, checked field by field on arrival. docs/WIRE.md
- * describes the handshake they make up. Used by link.ts, which carries them.
+ * The frames of the sideband socket: what each may hold, checked field by field on arrival.
+ * docs/wire/connections.md describes the handshake they make up. Used by link.ts, which carries them.
  */
 
 import { metadataFault } from '../core/metadata-wire.ts';

@@ -1,8 +1,8 @@
 /**
- * The wire form of Metadata: [u8 key length][key][u16 LE value length][value], repeated (docs/WIRE.md).
- * Written by the submission path, read on arrival; what arrives is checked as a whole before any of it is
- * used. A response has two kinds of entries: those of the header have a colon in front of their keys, the
- * others belong to the trailer.
+ * The wire form of Metadata: [u8 key length][key][u16 LE value length][value], repeated
+ * (docs/wire/frames.md). Written by the submission path, read on arrival; what arrives is checked as a whole
+ * before any of it is used. A response has two kinds of entries: those of the header have a colon in front of
+ * their keys, the others belong to the trailer.
  */
 import { Buffer } from 'node:buffer';
 import { isUint8Array } from 'node:util/types';

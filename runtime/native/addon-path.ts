@@ -11,7 +11,7 @@ const file = 'rdma_rpc.node';
 const recipe =
   'this code is in a bundle: leave rdma-rpc out of it ("external"), or copy rdma_rpc.node and rdma_rpc_verbs.so from ' +
   `the package's folder prebuilds/${process.platform}-${process.arch} beside the bundle, or name the copy in RDMA_RPC_ADDON ` +
-  '(docs/GUIDE.md, Bundlers)';
+  '(docs/guides/bundlers-and-runtimes.md)';
 
 /** This file, or the bundle that it has become a part of. */
 function ownFile(): string | undefined {

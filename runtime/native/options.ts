@@ -103,7 +103,7 @@ export interface SessionOptions {
   peerMessageMaxBytes: number;
   /** What its receives hold; without: as much as this side's. */
   peerSlotBytes?: number;
-  /** It puts messages together that come in segments (docs/WIRE.md §2.5). */
+  /** It puts messages together that come in segments (docs/wire/frames.md §2.5). */
   peerTakesSegments?: boolean;
   /** It takes short pieces of a large request that come in its frame. */
   peerTakesCarried?: boolean;

@@ -31,13 +31,15 @@ export const Sub = {
   timeoutUs: 7,
   words: 8,
 } as const;
-/** `part`: a request that belongs to a stream; its metadata begins with a part header (docs/WIRE.md §8). */
+/**
+ * `part`: a request that belongs to a stream; its metadata begins with a part header (docs/wire/calls.md §8).
+ */
 export const SubOp = { request: 1, response: 2, part: 3 } as const;
 /** Bit of a response's `status` word: the handler did not run. */
 export const notRun = 0x100;
 /**
- * Bits of a bulk submission: its pieces are an image (docs/WIRE.md §2.4); the response goes into its sink or
- * nowhere.
+ * Bits of a bulk submission: its pieces are an image (docs/wire/frames.md §2.4); the response goes into its
+ * sink or nowhere.
  */
 export const submitImage = 1;
 export const submitSinkOnly = 2;

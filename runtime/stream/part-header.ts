@@ -1,6 +1,6 @@
 /**
- * The 12 bytes that begin the metadata of every part of a stream (docs/WIRE.md): which stream, which of its
- * parts, what is in it. Written and read by both ends of a stream, on the JS thread.
+ * The 12 bytes that begin the metadata of every part of a stream (docs/wire/calls.md): which stream, which of
+ * its parts, what is in it. Written and read by both ends of a stream, on the JS thread.
  */
 import { readWord, writeWord } from '../codec/memory/word.ts';
 

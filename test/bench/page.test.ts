@@ -2,7 +2,14 @@
 import { describe, expect, it } from 'vitest';
 import { judge } from '../../bench/goals.ts';
 import { nodesOf, nodeText, ownNode } from '../../bench/nodes.ts';
-import { goalTable, pageText, quickStartTable, readmeText, scenarioLines } from '../../bench/page.ts';
+import {
+  goalTable,
+  pageText,
+  quickStartTable,
+  readmeTable,
+  readmeText,
+  scenarioLines,
+} from '../../bench/page.ts';
 import type { Row } from '../../bench/rows.ts';
 import { row } from './row.ts';
 
@@ -111,11 +118,40 @@ describe('the page', () => {
     expect(after).toMatch(/echo-32B-x1[^\n]*\n\n<!-- \/figures -->\nbelow\n$/);
     expect(after).not.toContain('old');
     expect(readmeText(after, { head: 'a machine', rows })).toBe(after);
-    const both = [...rows, ...rows.map((each) => ({ ...each, node: '24.0.0' }))];
-    const several = readmeText(before, { head: '', rows: both });
-    expect(several).toMatch(/tcp-put-1MiB-x8, Node 24\.0\.0[\s\S]*small calls, Node 20\.0\.0:/);
-    expect(several.match(/echo-32B-x1/g)).toHaveLength(1);
     expect(() => readmeText('no such part', { head: '', rows })).toThrow('no part between');
+  });
+});
+
+describe('the table of README.md', () => {
+  const rows = [
+    row('echo-32B-x1', 'rdma-rpc', { callsPerSecond: 4000 }),
+    row('echo-32B-x1', 'grpc-js', { callsPerSecond: 100, disturbed: true }),
+    row('echo-32B-x64', 'rdma-rpc', { callsPerSecond: 5000 }),
+    row('tcp-plain-put-1MiB-x8', 'quick start', {
+      callsPerSecond: 600,
+      bytesPerSecond: 3e9,
+      payloadBytes: 2 ** 20,
+    }),
+    row('tcp-plain-put-1MiB-x8', 'grpc-js', { callsPerSecond: 60 }),
+  ];
+
+  it('has the program of the quick start first, then chosen scenarios, each beside grpc-js', () => {
+    expect(cellsOf(readmeTable(rows))).toEqual([
+      ['calls/s', 'rdma-rpc', 'GB/s', 'p50 us', 'p99 us', 'grpc-js', '× grpc-js'],
+      expect.anything(),
+      ['tcp-put-1MiB-x8, quick start', '600', '3', '1', '2', '60', '10'],
+      ['echo-32B-x1', '4,000', '-', '1', '2', '100 (!)', '40'],
+    ]);
+  });
+
+  it('has the rows of the first Node only', () => {
+    const both = [...rows, ...rows.map((each) => ({ ...each, node: '24.0.0' }))];
+    const text = readmeText('<!-- figures -->\n<!-- /figures -->', { head: '', rows: both });
+    expect(text.match(/echo-32B-x1/g)).toHaveLength(1);
+  });
+
+  it('says so when none of its rows was run', () => {
+    expect(readmeTable([row('echo-32B-x64', 'rdma-rpc')])).toBe('These rows were not part of the run.');
   });
 });
 

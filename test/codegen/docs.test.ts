@@ -1,4 +1,7 @@
-/** docs/GENERATOR.md does what it says: its output is compared, its code is run. */
+/**
+ * docs/reference/generated-code.md and generator.md do what they say: their output is compared, their code is
+ * run.
+ */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -7,9 +10,11 @@ import { generate } from '../../codegen/index.ts';
 import { diagnosticsOf } from './workspace.ts';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
-const page = readFileSync(join(root, 'docs/GENERATOR.md'), 'utf8');
+const page = ['generated-code', 'generator']
+  .map((name) => readFileSync(join(root, `docs/reference/${name}.md`), 'utf8'))
+  .join('\n');
 
-/** Fenced blocks of one kind. */
+/** Fenced blocks of one kind, of both pages. */
 function blocks(kind: string): string[] {
   return [...page.matchAll(/^```(.*)\n([\s\S]*?)^```$/gm)]
     .filter((match) => match[1] === kind)
@@ -34,7 +39,7 @@ test.each(blocks('ts generated'))('the output contains %s', (block) => {
 });
 
 test('the examples give what their comments say', async () => {
-  const [example = ''] = blocks('ts');
+  const [example = ''] = blocks('ts example');
   let checks = 0;
   const code = example
     .replace(/^(.*); \/\/ → (.*)$/gm, (_, expression: string, value: string) => {

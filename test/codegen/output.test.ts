@@ -1,4 +1,6 @@
-/** What comes out: the same bytes every time, and the forms that docs/GENERATOR.md promises. */
+/**
+ * What comes out: the same bytes every time, and the forms that docs/reference/generated-code.md promises.
+ */
 import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';

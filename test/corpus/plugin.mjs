@@ -1,7 +1,7 @@
 /**
  * protoc-gen-rdma-rpc under protoc and under buf: some of the corpus, byte for byte what the command line
- * makes. buf (with a buf.gen.yaml as docs/GENERATOR.md has it) is an optional package of the corpus, protoc a
- * package of the system: where one is not there, that is printed.
+ * makes. buf (with a buf.gen.yaml as docs/reference/generator.md has it) is an optional package of the
+ * corpus, protoc a package of the system: where one is not there, that is printed.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';

@@ -1,6 +1,6 @@
 /**
- * Which layer may know which: the arrows of docs/ARCHITECTURE.md, as rules that a test applies to imports and
- * includes.
+ * Which layer may know which: the arrows of docs/internals/architecture.md, as rules that a test applies to
+ * imports and includes.
  */
 
 export interface LayerRule {

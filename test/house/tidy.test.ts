@@ -207,10 +207,10 @@ describe('a text that names a file names one that exists', () => {
 
   test('in the pictures of the runtime, which have each of its folders', () => {
     const folders = [...new Set(files.map((file) => /^runtime\/([^/]+)\//.exec(file)?.[1]))].filter(Boolean);
-    const [picture = ''] = /^ application [\s\S]*?^ ──/m.exec(read('docs/ARCHITECTURE.md')) ?? [];
-    const readme = read('README.md');
+    const page = read('docs/internals/architecture.md');
+    const [picture = ''] = /^ application [\s\S]*?^ ──/m.exec(page) ?? [];
     expect(folders.filter((name) => !new RegExp(`^ .*\\b${name}\\b`, 'm').test(picture))).toEqual([]);
-    expect(folders.filter((name) => !readme.includes(`\`runtime/${name}/\``))).toEqual([]);
+    expect(folders.filter((name) => !page.includes(`\`runtime/${name}/\``))).toEqual([]);
   });
 
   test('in commands of the documents', () => {

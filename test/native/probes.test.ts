@@ -19,10 +19,10 @@ function probes(): Map<string, string[][]> {
   return found;
 }
 
-/** The table of the guide: names of probes, and how many arguments each has. */
+/** The table of docs/guides/trace.md: names of probes, and how many arguments each has. */
 function documented(): Map<string, number> {
-  const guide = readFileSync(join(root, 'docs/GUIDE.md'), 'utf8');
-  const table = guide.slice(guide.indexOf('### Probes'), guide.indexOf('\n## Load'));
+  const page = readFileSync(join(root, 'docs/guides/trace.md'), 'utf8');
+  const table = page.slice(page.indexOf('## Probes'));
   return new Map(
     [...table.matchAll(/^\| (`\w+`(?:, `\w+`)*) \| (.*) \|$/gm)].flatMap(([, names = '', words = '']) => {
       // What stands in parentheses is about the one before it.
@@ -34,7 +34,7 @@ function documented(): Map<string, number> {
 
 describe('the addon', () => {
   needs('elf');
-  test('has each probe that the guide names, with its arguments of four bytes, and no other', () => {
+  test('has each probe that the page names, with its arguments of four bytes, and no other', () => {
     const found = probes();
     expect([...found.keys()].sort()).toEqual([...documented().keys()].sort());
     for (const [name, count] of documented())

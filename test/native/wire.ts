@@ -1,7 +1,8 @@
 /**
- * Frames of the queue pair, read and written in TypeScript: the mirror of native/session/wire.h (docs/WIRE.md
- * is the law). The runtime itself never sees a frame, native code makes and reads them all; this is for tests
- * and tools that speak to a session by hand. Bound to the native form by test/golden/frames.txt.
+ * Frames of the queue pair, read and written in TypeScript: the mirror of native/session/wire.h
+ * (docs/wire/frames.md is the law). The runtime itself never sees a frame, native code makes and reads them
+ * all; this is for tests and tools that speak to a session by hand. Bound to the native form by
+ * test/golden/frames.txt.
  */
 
 export const wireVersion = 1;
@@ -58,7 +59,7 @@ export interface Frame {
   lasting: boolean;
   /** Part of a stream: `metadata` begins with a part header. */
   part: boolean;
-  /** The message is an image: each piece begins at its place (docs/WIRE.md §2.4). */
+  /** The message is an image: each piece begins at its place (docs/wire/frames.md §2.4). */
   image: boolean;
   sink: Exposed | undefined;
   metadata: Uint8Array;

@@ -70,7 +70,7 @@ describe.each(['esm', 'cjs'] as const)('%s', (format) => {
     expect(status).toBe(1);
     expect(stderr).toContain(`looked at ${join(inOne, 'rdma_rpc.node')}`);
     expect(stderr).toContain('this code is in a bundle: leave rdma-rpc out of it ("external"), or copy');
-    expect(stderr).toContain('(docs/GUIDE.md, Bundlers)');
+    expect(stderr).toContain('(docs/guides/bundlers-and-runtimes.md)');
   });
 
   test('with an addon that RDMA_RPC_ADDON names', () => {

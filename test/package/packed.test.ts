@@ -1,6 +1,6 @@
 /**
- * The package as a user gets it: packed, installed without scripts in an empty folder, and the README's five
- * minutes carried out there, on the binary that the package brings.
+ * The package as a user gets it: packed, installed without scripts in an empty folder, and the quick start
+ * carried out there, on the binary that the package brings.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -10,7 +10,7 @@ import { createInterface } from 'node:readline';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { whyNot } from '../needs.ts';
 import { emptyApp, env, pack, quiet, root, SETUP_LIMIT_MS } from './pack.ts';
-import { filesOf } from './readme.ts';
+import { filesOf } from './quick-start.ts';
 
 /** Built where the headers of libibverbs are. */
 const PLUGIN = 'build/Release/rdma_rpc_verbs.so';
@@ -36,7 +36,7 @@ beforeAll(() => {
   packed = files;
   emptyApp(app, 'app');
   run(app, 'npm', 'install', '--ignore-scripts', ...quiet, tarball);
-  for (const [name, content] of filesOf(readFileSync(join(root, 'README.md'), 'utf8'))) {
+  for (const [name, content] of filesOf(readFileSync(join(root, 'docs/start/quick-start.md'), 'utf8'))) {
     writeFileSync(join(app, name), content);
   }
 }, SETUP_LIMIT_MS);
@@ -58,7 +58,7 @@ test('has the addon, and neither tests nor an install script', () => {
       'SECURITY.md',
     ]),
   );
-  // What operators take from there: the guide leads to it.
+  // What operators take from there: the pages lead to it.
   const own = /^(dist\/)?(test|bench|examples(?!\/(bpftrace|dashboard)\/))\/|^native\/test\//;
   expect(packed.filter((path) => own.test(path))).toEqual([]);
   const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
@@ -69,7 +69,7 @@ test('has the addon, and neither tests nor an install script', () => {
 
 test('has what its documents lead to', () => {
   const documents = packed.filter((path) => /\.md$/.test(path) && path !== 'README.md');
-  expect(documents).toContain('docs/GUIDE.md');
+  expect(documents).toContain('docs/README.md');
   const missing = documents.flatMap((path) =>
     [...readFileSync(join(root, path), 'utf8').matchAll(/\]\((?!https?:)([^)#\s]+)/g)]
       .map(([, link]) => join(path, '..', link!))
@@ -116,7 +116,7 @@ test('can be imported by each of its names, those of neighbours only beside thei
 });
 
 test(
-  "the README's service answers",
+  "the quick start's service answers",
   async () => {
     run(app, 'npx', '--no-install', 'rdma-rpc', 'gen', 'greeter.proto', '-o', 'gen');
     expect(readdirSync(join(app, 'gen'))).toEqual(['greeter.rdma.ts']);

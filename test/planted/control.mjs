@@ -15,7 +15,10 @@ export const controlBugs = [
     file: 'binding.ts',
     from: 'update(joined(opening)).digest()',
     to: 'update(joined(opening.slice(0, 1))).digest()',
-    caughtBy: ['test/security/binding-keys.test.ts', 'are those of WIRE.md: the proof of an attach frame'],
+    caughtBy: [
+      'test/security/binding-keys.test.ts',
+      'are those of the wire page: the proof of an attach frame',
+    ],
   },
   {
     name: 'a handshake that leaves the line still gets a place, which nobody gives back',

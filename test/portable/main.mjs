@@ -6,8 +6,8 @@
  *
  *   node test/portable/main.mjs [--only PART]     PART: symbols, x64, arm64, native or build
  *
- * An emulator on x64 does not reorder loads and stores as an arm64 processor may: what docs/ARCHITECTURE.md,
- * "Words that threads share", says is proved by reading, not here.
+ * An emulator on x64 does not reorder loads and stores as an arm64 processor may: what
+ * docs/internals/threads.md, "Words that threads share", says is proved by reading, not here.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import {

@@ -1,5 +1,5 @@
 /**
- * The README's five minutes from the packed tarball, with every Node, package manager and tool that it names
+ * docs/start/quick-start.md from the packed tarball, with every Node, package manager and tool that it names
  * (test/quickstart), which are installed into build/quickstart first. Without a registry: not run.
  *
  *   node test/quickstart/main.mjs [TEST NAMES]      as vitest's -t

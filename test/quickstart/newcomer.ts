@@ -1,6 +1,6 @@
 /**
  * A newcomer's folder, programs and terminals, for the tests of this folder. Everything is run by a shell, as
- * the README has it.
+ * the page has it.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -8,7 +8,7 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { commandsOf, filesOf } from '../package/readme.ts';
+import { commandsOf, filesOf } from '../package/quick-start.ts';
 
 export const root: string = fileURLToPath(new URL('../..', import.meta.url));
 /** Where test/quickstart/main.mjs has installed what test/quickstart/package.json names. */
@@ -16,16 +16,16 @@ export const tools: string = join(
   process.env.RDMA_RPC_QUICKSTART ?? join(root, 'build/quickstart'),
   'node_modules',
 );
-const readme = readFileSync(join(root, 'README.md'), 'utf8');
+const page = readFileSync(join(root, 'docs/start/quick-start.md'), 'utf8');
 
-/** The README's files for the service, by name. */
-export const files: ReadonlyMap<string, string> = filesOf(readme);
-/** The commands of its five minutes, in order. */
-export const commands: readonly string[] = commandsOf(readme, 'Five minutes');
+/** The page's files for the service, by name. */
+export const files: ReadonlyMap<string, string> = filesOf(page);
+/** The page's commands, in order. */
+export const commands: readonly string[] = commandsOf(page);
 /** The one among them that `pattern` fits. */
 export function commandWith(pattern: RegExp): string {
   const found = commands.filter((command) => pattern.test(command));
-  if (found.length !== 1) throw new Error(`the README has ${found.length} commands like ${pattern}`);
+  if (found.length !== 1) throw new Error(`the quick start has ${found.length} commands like ${pattern}`);
   return found[0]!;
 }
 
@@ -119,7 +119,7 @@ export async function talk(server: string, client: string, terminal: Terminal): 
   }
 }
 
-/** Whether somebody on this machine uses the README's port. */
+/** Whether somebody on this machine uses the quick start's port. */
 export function portTaken(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1');
@@ -131,7 +131,7 @@ export function portTaken(port: number): Promise<boolean> {
 
 let folders = 0;
 
-/** A folder with the README's files, package.json of `type`, and `modules` as its node_modules. */
+/** A folder with the quick start's files, package.json of `type`, and `modules` as its node_modules. */
 export function folder(type: 'module' | 'commonjs', modules: string, given = files): string {
   const path = join(work, `folder-${++folders}`);
   mkdirSync(path);
@@ -141,7 +141,7 @@ export function folder(type: 'module' | 'commonjs', modules: string, given = fil
   return path;
 }
 
-/** The README's program for a CommonJS module, which has no await at its top. */
+/** The quick start's program for a CommonJS module, which has no await at its top. */
 export function inFunction(program: string): string {
   const lines = program.split('\n');
   const imports = lines.filter((line) => line.startsWith('import '));

@@ -1,7 +1,7 @@
 /**
- * The README's five minutes by a newcomer with the packed tarball and nothing else: to the letter, then with
- * each Node, package manager, kind of module and tool of the README's table. What does not work is seen to
- * say so.
+ * docs/start/quick-start.md by a newcomer with the packed tarball and nothing else: to the letter, then with
+ * each Node, package manager, kind of module and tool of the table in docs/start/install.md. What does not
+ * work is seen to say so.
  */
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -26,7 +26,7 @@ import {
 const PORT = 50051;
 const HELLO = 'Hello, Ada!\n';
 const NODES = ['node-20', 'node-22', 'node-24', 'node-26'];
-/** Runs TypeScript as it is, as the README says of 22.18 and later. */
+/** Runs TypeScript as it is, as the quick start says of 22.18 and later. */
 const ERASING = NODES.slice(1);
 const TARBALL = 'rdma-rpc-0.1.0.tgz';
 
@@ -71,7 +71,7 @@ test('to the letter: its commands, its files, its address', async ({ skip }) => 
   expect(await talk(server, client, { cwd: greeter })).toBe(HELLO);
 });
 
-test('npm init has written commonjs, and the README has changed it', async () => {
+test('npm init has written commonjs, and the quick start has changed it', async () => {
   const { type } = JSON.parse(readFileSync(join(greeter, 'package.json'), 'utf8')) as { type: string };
   expect(type).toBe('module');
 });
@@ -120,7 +120,7 @@ describe('package managers', () => {
 
 describe('modules', () => {
   /**
-   * Compiles the service in a folder of its own. `programs`: as the README has them, or without await at
+   * Compiles the service in a folder of its own. `programs`: as the quick start has them, or without await at
    * their top.
    */
   async function compiled(type: 'module' | 'commonjs', module: string) {

@@ -1,6 +1,6 @@
 /**
- * An application made one file by rollup and by webpack, as ESM and as CommonJS, as docs/GUIDE.md (Bundlers)
- * has it. Called by main.mjs.
+ * An application made one file by rollup and by webpack, as ESM and as CommonJS, as
+ * docs/guides/bundlers-and-runtimes.md has it. Called by main.mjs.
  */
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';

@@ -1,14 +1,14 @@
 /**
  * The keys and proofs of a binding, by values that were made elsewhere: those of RFC 5869, and those of
- * WIRE.md by another program.
+ * docs/wire/connections.md by another program.
  */
 import { hkdfSync, randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { Binding, hkdf } from '../../runtime/control/handshake/binding.ts';
 
 describe('keys', () => {
-  // Made from WIRE.md by another program (Python's hmac): two sides that are built from one source agree on
-  // anything.
+  // Made from docs/wire/connections.md by another program (Python's hmac): two sides that are built from one
+  // source agree on anything.
   const secret = Uint8Array.from({ length: 32 }, (_, i) => i);
   const [hello, welcome] = [Buffer.from('hello'), Buffer.from('welcome')];
   const [client, server] = [Buffer.from('client'), Buffer.from('server')];
@@ -45,7 +45,7 @@ describe('keys', () => {
       () => bound.sealKeys('server'),
       frames.server + frames.client + bulk.server + bulk.client,
     ],
-  ])('are those of WIRE.md: %s', (_, made, golden) => {
+  ])('are those of the wire page: %s', (_, made, golden) => {
     expect(Buffer.from(made()).toString('hex')).toBe(golden);
   });
 

@@ -3,7 +3,8 @@
 // their ArrayBuffers any more. Left alone it looks when the external memory that it counts has grown by 64
 // MiB, and then at its whole heap: 100 to 200 us for each message of 1 MiB, and 16,000 fresh pages of the
 // arena. A collection of the young objects takes 0.1 to 0.3 ms and finds all that was dropped soon
-// (docs/ARCHITECTURE.md has the figures). One per context, owned by BlockBuffers, on the JS thread.
+// (docs/internals/decisions/memory.md has the figures). One per context, owned by BlockBuffers, on the JS
+// thread.
 #pragma once
 
 #include <algorithm>

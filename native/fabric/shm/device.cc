@@ -43,7 +43,7 @@ bool process_vm_may_work() {
 /// Up to here two copies more cost less than what goes around a READ or WRITE (by CPU time of both sides).
 constexpr std::uint32_t kSegmentedBytes = 32 * 1024;
 /// Up to here one copy more costs less than READs of memory that only the kernel can reach (by CPU time of
-/// both sides, docs/ARCHITECTURE.md has the figures).
+/// both sides, docs/internals/decisions/memory.md has the figures).
 constexpr std::uint32_t kCopiedRequestBytes = 4 * 1024 * 1024;
 
 Capabilities make_capabilities(bool by_descriptors, bool any_memory) {

@@ -4,8 +4,8 @@
 // A queue pair is one connection. The active side dials the address in the passive side's blob, says which
 // queue pair it wants by a token that only a reader of the blob can know, and is refused by any other device.
 // What an RDMA NIC does, the receiving side's CPU does when its completion queue is polled: keys, rights and
-// ranges are checked where the memory is, again before each system call that moves bytes. docs/WIRE.md has
-// the frames.
+// ranges are checked where the memory is, again before each system call that moves bytes.
+// docs/wire/fabrics.md has the frames.
 //
 // What is particular to this fabric:
 //  - poll() makes system calls, and it is what serves the peer's READs and WRITEs too: poll, or sleep on

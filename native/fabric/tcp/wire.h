@@ -1,4 +1,4 @@
-// What two queue pairs of the tcp fabric say to each other (docs/WIRE.md, "The tcp fabric") after a greeting
+// What two queue pairs of the tcp fabric say to each other (docs/wire/fabrics.md §9) after a greeting
 // and its answer: frames. Only the shape is known here; queue_pair.h knows what may come when. Pure
 // functions.
 #pragma once

@@ -3,7 +3,7 @@
 // with it every other call, so such a call is held until the peer has answered: its caller is told at once,
 // its call slot and memory follow with RELEASED. Nothing here may emit the last event of a call while the
 // peer can write to memory of the application, nor while a handler could still get what the application
-// writes there from now on (docs/ARCHITECTURE.md, "Held until the peer lets go"). Owned by ClientEndpoint, on
+// writes there from now on (docs/internals/decisions/calls.md). Owned by ClientEndpoint, on
 // the context's thread.
 #pragma once
 

@@ -162,8 +162,8 @@ TEST_P(Sealed, BulkThatThePeerCanReachIsNotOpenedWhereItLies) {
   }
 }
 
-/// Made from WIRE.md by another program (Python's cryptography): two ends that are built from one source
-/// agree on anything.
+/// Made from docs/wire/connections.md by another program (Python's cryptography): two ends that are built
+/// from one source agree on anything.
 TEST_P(Sealed, BytesAreThoseOfTheDescription) {
   RDMA_RPC_NEEDS_LIBCRYPTO();
   const bool aes = GetParam() == seal::Cipher::aes_256_gcm;

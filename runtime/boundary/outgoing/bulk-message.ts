@@ -28,7 +28,7 @@ export class BulkMessage {
   keys: number[] = none;
   /** Arena blocks with one reference of ours each. */
   blocks: number[] = none;
-  /** The pieces are an image (docs/WIRE.md §2.4). */
+  /** The pieces are an image (docs/wire/frames.md §2.4). */
   image = false;
   /** Of the message. */
   bytes = 0;

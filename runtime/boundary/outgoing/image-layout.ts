@@ -1,7 +1,7 @@
 /**
- * A message as an image on its way out (docs/WIRE.md §2.4): the table of its pieces, where each text and each
- * copied value goes in the memory that it was encoded into, and which pieces that makes. Text and values take
- * turns, a text first and last, which may be empty. Used by bulk.ts.
+ * A message as an image on its way out (docs/wire/frames.md §2.4): the table of its pieces, where each text
+ * and each copied value goes in the memory that it was encoded into, and which pieces that makes. Text and
+ * values take turns, a text first and last, which may be empty. Used by bulk.ts.
  */
 import { imageAlignment, imageBytesMax, imagePlace, imageTableBytes } from '../../codec/memory/image.ts';
 import type { Sink } from '../../codec/memory/sink.ts';

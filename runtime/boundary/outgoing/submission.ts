@@ -22,7 +22,7 @@ export interface Target {
    * register.
    */
   readonly newCopiedBytes?: number;
-  /** The peer takes messages as images (docs/WIRE.md §2.4). */
+  /** The peer takes messages as images (docs/wire/frames.md §2.4). */
   readonly images?: boolean;
   /**
    * The session is broken or down: nothing is submitted for it any more, since no event would tell its end.

@@ -1,8 +1,9 @@
 /**
- * Received messages in pieces (docs/WIRE.md §2.4): the memory begins with a table of their lengths, and each
- * piece begins on 64 bytes, so that large `bytes` values can be used in place. Decoders know nothing of it:
- * positions count as if the pieces lay one behind the other, and a Source changes what its `bytes` begin with
- * whenever it comes to the next one. Used by Source, filled by runtime/boundary with what a peer has sent.
+ * Received messages in pieces (docs/wire/frames.md §2.4): the memory begins with a table of their lengths,
+ * and each piece begins on 64 bytes, so that large `bytes` values can be used in place. Decoders know nothing
+ * of it: positions count as if the pieces lay one behind the other, and a Source changes what its `bytes`
+ * begin with whenever it comes to the next one. Used by Source, filled by runtime/boundary with what a peer
+ * has sent.
  */
 
 import { readWord } from './word.ts';

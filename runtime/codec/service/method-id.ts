@@ -4,8 +4,8 @@
  */
 
 /**
- * Ids below are the protocol's own (docs/WIRE.md): 0 is no method, 2 the messages that a client sends on a
- * stream.
+ * Ids below are the protocol's own (docs/wire/frames.md): 0 is no method, 2 the messages that a client sends
+ * on a stream.
  */
 const reservedMethodIds = 256;
 

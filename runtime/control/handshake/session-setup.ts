@@ -96,7 +96,7 @@ export const peerTakes = (features: number): { peerTakesSegments: boolean; peerT
 
 /**
  * Which messages are copied to the arena although their large values could go from where they are
- * (docs/ARCHITECTURE.md). Not those that are copied to staging memory anyway.
+ * (docs/internals/decisions/memory.md). Not those that are copied to staging memory anyway.
  */
 function copied(
   native: NativeContext,

@@ -1,6 +1,6 @@
 // The unix connection between two queue pairs that do not open each other through /proc: what one side shows
 // goes over it as descriptors, and so do wake-ups; its end says that the peer has gone. It is made at the
-// address of the peer's sideband, by the active side (docs/WIRE.md, "Shared memory by descriptors"). Owned by
+// address of the peer's sideband, by the active side (docs/wire/fabrics.md §10). Owned by
 // a queue pair, on the device's thread.
 //
 // Each side has a socket of its own, so nothing that the peer does to its descriptor (such as making it

@@ -1,0 +1,187 @@
+/**
+ * The documentation as a site, in build/site: Starlight with offline search, a `.md` twin of each page and
+ * llms.txt. Installs what site/package.json names into site/node_modules, which needs Node 22.12 or later.
+ *
+ *   npm run docs                        builds, and checks every link and anchor of what was built
+ *   npm run docs -- --screenshots       also opens pages in Chromium at the width of a phone and of a desk
+ */
+import { createHash } from 'node:crypto';
+import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join, posix } from 'node:path';
+import { globSync } from 'tinyglobby';
+import { root, run } from './command.mjs';
+import { screenshots } from './docs-screenshots.mjs';
+import { progress } from './step.mjs';
+
+const NODE_MIN = [22, 12];
+const BASE = (process.env.DOCS_BASE ?? '/').replace(/\/?$/, '/');
+const SITE = join(root, 'site');
+const OUT = join(root, 'build', 'site');
+
+/** Documents beside docs/ that are pages too: path in the repository → path on the site. */
+const OTHERS = new Map([
+  ['SECURITY.md', 'project/security.md'],
+  ['CHANGELOG.md', 'project/changelog.md'],
+]);
+
+/** A page as its source has it. `path` is that of the repository, `to` that below the site's root. */
+function pagesOf() {
+  const docs = globSync('docs/**/*.md', { cwd: root }).sort();
+  const all = [...docs.map((path) => [path, path.replace(/^docs\//, '')]), ...OTHERS];
+  return all.map(([path, to]) => {
+    const text = readFileSync(join(root, path), 'utf8');
+    const [, title = '', body = ''] = /^# (.*)\n+([\s\S]*)$/.exec(text) ?? [];
+    const paragraph = body.split('\n\n').find((part) => /^[^#|<!\-[]/.test(part)) ?? title;
+    return { path, to, text, body, title: plain(title), description: plain(paragraph) };
+  });
+}
+
+/** Markdown as text on one line. */
+function plain(markdown) {
+  return markdown
+    .replace(/\[([^\]]*)\]\([^)]*\)/g, '$1')
+    .replace(/[`*]/g, '')
+    .replace(/\s+/g, ' ')
+    .trim();
+}
+
+/** The address of a page below the site's root: `guides/streams.md` is at `guides/streams/`. */
+const slugOf = (to) => (to === 'README.md' ? '' : `${to.replace(/\.md$/, '')}/`).toLowerCase();
+
+/**
+ * Text whose relative links lead to where `addressOf(target)` says. A link to what the site does not have
+ * becomes its text.
+ */
+function relinked(text, path, addressOf) {
+  const parts = text.split(/(^```[\s\S]*?^```$)/m);
+  const link = /(!?)\[((?:[^[\]]|\[[^\]]*\])*)\]\((?!https?:|mailto:)([^)\s]*)\)/g;
+  return parts
+    .map((part, i) => {
+      if (i % 2 === 1) return part;
+      return part.replace(link, (all, picture, label, target) => {
+        const [file, anchor] = target.split('#');
+        if (file === '') return all;
+        const address = addressOf(posix.join(posix.dirname(path), file));
+        if (address === undefined) return picture ? '' : label;
+        return `${picture}[${label}](${address}${anchor === undefined ? '' : `#${anchor}`})`;
+      });
+    })
+    .join('');
+}
+
+/** Groups and pages in the order of the contents page, docs/README.md. */
+function sidebarOf(pages) {
+  const contents = pages.find(({ path }) => path === 'docs/README.md');
+  const used = new Set();
+  const entry = (path) => {
+    const page = pages.find((each) => each.path === path);
+    if (page === undefined || used.has(path)) return [];
+    used.add(path);
+    return [{ label: page.title, link: `/${slugOf(page.to)}` }];
+  };
+  const groups = contents.body
+    .split(/^## /m)
+    .slice(1)
+    .map((section) => ({
+      label: section.slice(0, section.indexOf('\n')),
+      collapsed: true,
+      items: [...section.matchAll(/\]\(([^)#\s]+)/g)].flatMap(([, link]) => entry(posix.join('docs', link))),
+    }));
+  const rest = pages.filter(({ path }) => path !== 'docs/README.md' && !used.has(path));
+  const decisions = rest.filter(({ path }) => path.startsWith('docs/internals/decisions/'));
+  groups.push({ label: 'Decisions', collapsed: true, items: decisions.flatMap(({ path }) => entry(path)) });
+  groups.push({ label: 'Project', collapsed: true, items: rest.flatMap(({ path }) => entry(path)) });
+  return groups.filter(({ items }) => items.length > 0);
+}
+
+/** The prepared pages, their twins, pictures, schemas and llms.txt. */
+function prepare() {
+  const pages = pagesOf();
+  const content = join(SITE, 'src', 'content', 'docs');
+  const open = join(SITE, 'public');
+  for (const folder of [content, open]) rmSync(folder, { recursive: true, force: true });
+  const byPath = new Map(pages.map((page) => [page.path, page]));
+  const asset = (path) => {
+    if (!/^docs\/(pictures|schemas)\//.test(path) || !existsSync(join(root, path))) return undefined;
+    return `${BASE}${path.replace(/^docs\//, '')}`;
+  };
+  const write = (file, text) => {
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, text);
+  };
+  for (const { path, to, text, body, title, description } of pages) {
+    const page = (target) => (byPath.has(target) ? `${BASE}${slugOf(byPath.get(target).to)}` : asset(target));
+    const twin = (target) => (byPath.has(target) ? `${BASE}${byPath.get(target).to}` : asset(target));
+    const head = `---\ntitle: ${JSON.stringify(title)}\ndescription: ${JSON.stringify(description)}\n---\n\n`;
+    const name = to === 'README.md' ? 'index.md' : to.toLowerCase();
+    write(join(content, name), head + relinked(body, path, page));
+    write(join(open, to), relinked(text, path, twin));
+  }
+  for (const folder of ['pictures', 'schemas'])
+    cpSync(join(root, 'docs', folder), join(open, folder), { recursive: true });
+  const lines = pages.map(({ to, title, description }) => `- [${title}](${BASE}${to}): ${description}`);
+  write(
+    join(open, 'llms.txt'),
+    `# rdma-rpc\n\n> Typed RPC for Node.js over RDMA, shared memory and TCP.\n\n## Pages\n\n${lines.join('\n')}\n`,
+  );
+  write(join(SITE, 'src', 'sidebar.json'), `${JSON.stringify(sidebarOf(pages), undefined, 2)}\n`);
+  return pages;
+}
+
+/** Links of the built pages that lead nowhere, and pages without a twin. */
+function brokenLinks(pages) {
+  const idsOf = new Map();
+  const html = globSync('**/*.html', { cwd: OUT });
+  const read = (file) => readFileSync(join(OUT, file), 'utf8');
+  for (const file of html)
+    idsOf.set(file, new Set([...read(file).matchAll(/\sid="([^"]+)"/g)].map(([, id]) => id)));
+  const broken = html.flatMap((file) =>
+    [...read(file).matchAll(/\shref="([^"]+)"/g)]
+      .map(([, href]) => href)
+      .filter((href) => href.startsWith('#') || (href.startsWith(BASE) && !href.startsWith('//')))
+      .filter((href) => {
+        const [path, anchor] = decodeURI(href).split('#');
+        const below = path.slice(BASE.length);
+        const target =
+          path === '' ? file : /\.\w+$/.test(below) ? below : `${below.replace(/\/?$/, '/')}index.html`;
+        const found = target.replace(/^\//, '');
+        if (!existsSync(join(OUT, found))) return true;
+        return anchor !== undefined && anchor !== '' && idsOf.has(found) && !idsOf.get(found).has(anchor);
+      })
+      .map((href) => `${file}: ${href}`),
+  );
+  const twins = pages.filter(({ to }) => !existsSync(join(OUT, to))).map(({ to }) => `${to}: no twin`);
+  return [...new Set([...broken, ...twins])];
+}
+
+const [major, minor] = process.versions.node.split('.').map(Number);
+if (major < NODE_MIN[0] || (major === NODE_MIN[0] && minor < NODE_MIN[1])) {
+  console.error(`npm run docs needs Node ${NODE_MIN.join('.')} or later; this is ${process.versions.node}`);
+  process.exit(1);
+}
+
+const lock = createHash('sha256')
+  .update(readFileSync(join(SITE, 'package-lock.json')))
+  .digest('hex');
+const stamp = join(SITE, 'node_modules', '.stamp');
+if (!existsSync(stamp) || readFileSync(stamp, 'utf8') !== lock) {
+  await progress('site: packages', () =>
+    run(['npm', 'ci', '--prefix', SITE, '--ignore-scripts', '--no-audit', '--no-fund', '--prefer-offline']),
+  );
+  writeFileSync(stamp, lock);
+}
+const pages = prepare();
+const astro = join(SITE, 'node_modules', 'astro', 'bin', 'astro.mjs');
+await progress(`site: ${pages.length} pages`, () =>
+  run([process.execPath, astro, 'build', '--root', SITE], {
+    cwd: SITE,
+    env: { ASTRO_TELEMETRY_DISABLED: '1' },
+  }),
+);
+const broken = brokenLinks(pages);
+if (broken.length > 0) {
+  console.error(`links that lead nowhere:\n${broken.join('\n')}`);
+  process.exit(1);
+}
+console.log(`build/site: ${pages.length} pages, every link leads somewhere`);
+if (process.argv.includes('--screenshots')) await screenshots(OUT, BASE);

@@ -1,0 +1,31 @@
+/** The commands' flags against the pages of docs/: each is there, by its long name or its letter. */
+import { expect, test } from 'vitest';
+import { run } from '../cli/command.ts';
+import { documents } from './document.ts';
+
+/** Of a line of `--help`: its letter, if it has one, and its name. */
+const flagLine = /^ {2}(?:(-\w), )?(--[a-z-]+)/gm;
+
+test.each([
+  'info',
+  'doctor',
+  'explain',
+  'health',
+  'list',
+  'describe',
+  'call',
+  'bench',
+  'perf',
+  'top',
+  'trace',
+])('rdma-rpc %s', async (command) => {
+  const { code, out } = await run(command, '--help');
+  expect(code).toBe(0);
+  const flags = [...out.matchAll(flagLine)].filter(([, , name]) => name !== '--help');
+  expect(flags).not.toEqual([]);
+  const unknown = flags.filter(
+    ([, letter, name]) =>
+      !documents.includes(name!) && (letter === undefined || !documents.includes(`\`${letter}`)),
+  );
+  expect(unknown.map(([line]) => line.trim())).toEqual([]);
+});

@@ -1,0 +1,223 @@
+/**
+ * The tables of the pages against the sources: options, limits, counters, status codes and the texts of
+ * errors.
+ */
+import { expect, test } from 'vitest';
+import { channelRules, outlierRules } from '../../runtime/client/channel-options.ts';
+import * as connectionLimits from '../../runtime/client/connections/limits.ts';
+import { runtimeRules } from '../../runtime/control/configure.ts';
+import { verbsRules } from '../../runtime/control/fabric-options.ts';
+import type { OptionRule, OptionRules } from '../../runtime/core/options.ts';
+import { Status, stats } from '../../runtime/index.ts';
+import * as limits from '../../runtime/limits.ts';
+import * as reverseLimits from '../../runtime/reverse/limits.ts';
+import { serverRules } from '../../runtime/server/server-options.ts';
+import * as workerLimits from '../../runtime/workers/limits.ts';
+import { projectFiles, read } from '../house/tree.ts';
+import { documents, namesIn, pageOf, tableOf } from './document.ts';
+
+const units = { GiB: 2 ** 30, MiB: 2 ** 20, KiB: 2 ** 10 };
+
+/** A number as the pages write it: sizes in the largest unit that divides them, times with theirs. */
+function shown(name: string, value: number): string {
+  const plain = value.toLocaleString('en');
+  if (name.endsWith('Ms')) return `${plain} ms`;
+  if (!name.endsWith('Bytes') || value === 0) return plain;
+  for (const [unit, bytes] of Object.entries(units)) {
+    if (value % bytes === 0) return `${(value / bytes).toLocaleString('en')} ${unit}`;
+    if ((value + 1) % bytes === 0) return `${((value + 1) / bytes).toLocaleString('en')} ${unit} - 1`;
+  }
+  return plain;
+}
+
+/**
+ * Default and range as the table has them; a default that is undefined is put in words, which are not
+ * compared.
+ */
+function cellsOf(name: string, rule: OptionRule): [string | undefined, string] {
+  switch (rule.kind) {
+    case 'integer': {
+      const { min, max, default: value } = rule.range;
+      return [
+        value === undefined ? undefined : shown(name, value),
+        `${shown(name, min)} to ${shown(name, max)}`,
+      ];
+    }
+    case 'time':
+      return ['none', 'time'];
+    case 'text':
+      return [
+        rule.default.replace(/^pid \d+$/, '`pid` and its number') || undefined,
+        `text of at most ${shown('Bytes', rule.maxBytes)}`,
+      ];
+    case 'choice':
+      return [`\`${rule.default}\``, rule.values.map((value) => `\`${value}\``).join(', ')];
+    case 'choices':
+      return [
+        `\`${rule.default}\``,
+        `\`${rule.default}\`, ${rule.values.map((value) => `\`${value}\``).join(', ')}, or a list`,
+      ];
+    case 'source':
+      return [undefined, 'object or function'];
+    case 'boolean':
+      return ['`true`', '`true`, `false`'];
+    case 'pem':
+    case 'pems':
+      return [undefined, 'PEM'];
+    case 'integers':
+    case 'texts':
+    case 'options':
+      return [undefined, 'object'];
+    case 'functions':
+      return ['none', 'list of functions'];
+    case 'function':
+      return [undefined, 'function'];
+  }
+}
+
+test.each<[string, OptionRules]>([
+  ['server', serverRules],
+  ['channel', channelRules],
+  ['outlierDetection', outlierRules],
+  ['verbs', verbsRules],
+  ['configure', runtimeRules],
+])('options of %s: all of them, with their defaults and ranges', (mark, rules) => {
+  const rows = tableOf(documents, `options: ${mark}`).map(([name = '', value, range]) => [
+    namesIn(name)[0],
+    value,
+    range,
+  ]);
+  const expected = Object.entries(rules).map(([name, rule]) => {
+    const [value, range] = cellsOf(name, rule);
+    return [name, value ?? expect.stringMatching(/./), range];
+  });
+  expect(rows).toEqual(expected);
+});
+
+test('slotBytes, whose rule has no default, since shm has one of its own', () => {
+  const [, value, , text = ''] =
+    tableOf(documents, 'options: configure').find(([name = '']) => namesIn(name)[0] === 'slotBytes') ?? [];
+  expect(value).toBe(shown('Bytes', limits.slotBytes.default));
+  expect(text).toContain(`${shown('Bytes', limits.shmSlotBytes)} on \`shm\``);
+});
+
+/** A constant of the native layers. */
+function nativeLimit(name: string): number {
+  const [, digits] = new RegExp(`${name} = ([\\d']+);`).exec(read('native/session/limits.h')) ?? [];
+  return Number(digits?.replaceAll("'", ''));
+}
+
+test('fixed limits', () => {
+  const expected: [string, string][] = [
+    ['metadata of one message', shown('Bytes', limits.metadataBytes)],
+    ['metadata entries', shown('', limits.metadataEntries)],
+    ['text of an error', shown('Bytes', limits.errorTextBytes)],
+    ['frame of the handshake', shown('Bytes', limits.controlFrameBytes)],
+    ['parts of a stream sent and unread, in each direction', shown('', limits.streamParts)],
+    [
+      'large messages of a stream sent and unread, in each direction',
+      shown('streamBytes', limits.streamBytes),
+    ],
+    [
+      'reader of a stream that takes no large message, while other calls of the server wait for memory',
+      shown('Ms', nativeLimit('kUnreadStreamNs') / 1e6),
+    ],
+    ['wait for the answers to the parts of a cancelled stream', shown('partLingerMs', limits.partLingerMs)],
+    ['pieces of a message sent in place', shown('', limits.piecesMax)],
+    ['smallest value sent in place', shown('Bytes', limits.gatherBytes)],
+    ['smallest value received as a view', shown('Bytes', limits.leaseBytes)],
+    ['large messages that wait for memory, per thread', shown('', nativeLimit('kMemoryWaitersMax'))],
+    [
+      'wait for a server to let go of the memory of a cancelled call',
+      shown('Ms', nativeLimit('kSettleGraceNs') / 1e6),
+    ],
+    ['time that a server may hold such memory', shown('Ms', nativeLimit('kHoldLimitNs') / 1e6)],
+    ['time without credits from a peer', shown('Ms', nativeLimit('kNoCreditNs') / 1e6)],
+    ['the same, while all `sendSlots` are taken', shown('Ms', nativeLimit('kNoCreditShortNs') / 1e6)],
+    ['unanswered calls of a server to one client', shown('', reverseLimits.reverseCalls)],
+    [
+      'bytes of those calls that the client has not begun to read',
+      shown('Bytes', reverseLimits.reverseQueueBytes),
+    ],
+    ['time for a function given as `authorize`', shown('Ms', limits.authorizeMs)],
+    ['time for a function given as `credentials`', shown('Ms', limits.credentialsMs)],
+    ['credentials are renewed this long before they expire', shown('Ms', limits.credentialsMarginMs)],
+    ['addresses of a channel', shown('', connectionLimits.addressesMax)],
+    ['time for the answer to a ping', shown('Ms', connectionLimits.verifyTimeoutMs)],
+    ['longest time that an address is left out for bad answers', shown('Ms', connectionLimits.ejectionMaxMs)],
+    ['log lines a second of a server for each peer address', shown('', limits.logLinesPerSecond)],
+    ['peer addresses with log lines of their own, a second', shown('', limits.logPeersMax)],
+    ['time for a client to answer a goaway', shown('Ms', limits.goawayNoticeMs)],
+    ['time for a worker to listen after its start', shown('Ms', workerLimits.workerStartTimeoutMs)],
+    ['time for a worker to say that its thread is free', shown('Ms', workerLimits.workerAnswerMs)],
+    ['time that a connection waits for a worker', shown('Ms', workerLimits.workerWaitMs)],
+    ['attempts of one thread to connect to one address at once', shown('', connectionLimits.connectingMax)],
+    ['connections that wait for a worker', shown('', workerLimits.workerWaiting)],
+    ['time for a peer to take the last bytes of its connection', shown('Ms', limits.closeTimeoutMs)],
+  ];
+  expect(tableOf(documents, 'limits').map((cells) => cells.slice(0, 2))).toEqual(expected);
+});
+
+test('numbers in the text', () => {
+  const plain = documents.replace(/\s+/g, ' ');
+  const missing = [
+    `\`server.shutdown({ graceMs })\` (default ${shown('Ms', limits.graceMs.default)})`,
+    `\`bytes\` values of ${shown('Bytes', limits.gatherBytes)} and more are sent from where they are, or copied`,
+    `Values beyond ${limits.piecesMax} pieces`,
+    `up to ${shown('Bytes', limits.newBufferBytes)} copied when no message had the buffer before`,
+    `\`bytes\` fields of ${shown('Bytes', limits.leaseBytes)} and more`,
+    `up to \`slotBytes\` (${shown('Bytes', limits.slotBytes.default)}, on \`shm\` ${shown('Bytes', limits.shmSlotBytes)})`,
+    `steps of ${limits.wheelTickMs} ms`,
+    `at most ${nativeLimit('kSettleGraceNs') / 1e6} ms. When the server`,
+    `A server that does not answer for ${nativeLimit('kHoldLimitNs') / 1e9} seconds loses the connection`,
+    `Up to ${shown('', nativeLimit('kMemoryWaitersMax'))} wait per thread`,
+    `At most ${shown('Bytes', limits.errorTextBytes)} of it travels`,
+    `| option \`workers\` | ${workerLimits.workers.min} to ${workerLimits.workers.max}.`,
+    `does not answer within ${workerLimits.workerAnswerMs} ms is passed over`,
+    `after ${shown('', workerLimits.workerStartTimeoutMs)} ms without \`listenInWorker\``,
+    `${workerLimits.workerRestartMs.first} ms, which doubles to ${workerLimits.workerRestartMs.max / 1000} s`,
+  ].filter((part) => !plain.includes(part));
+  expect(missing).toEqual([]);
+});
+
+test('the sums of docs/deploy/sizing.md', () => {
+  const mib = (bytes: number) => (bytes / 2 ** 20).toFixed(1);
+  const slot = limits.slotBytes.default + limits.slotHeadBytes;
+  const receives = limits.inflight.default + limits.receivesBesides;
+  const slots = limits.sendSlots.default;
+  const plain = pageOf('deploy/sizing').replace(/\s+/g, ' ');
+  const missing = [
+    `${shown('', slots)} × ${shown('', slot)} bytes = ${mib(slots * slot)} MiB`,
+    `On \`shm\` slots have ${shown('Bytes', limits.shmSlotBytes).replace(' KiB', '')} KiB: ${mib(slots * (limits.shmSlotBytes + limits.slotHeadBytes))} MiB`,
+    `(\`inflightMax\` + ${limits.receivesBesides}) × ${shown('', limits.shmSlotBytes + limits.slotHeadBytes)} bytes = ${mib(receives * (limits.shmSlotBytes + limits.slotHeadBytes))} MiB`,
+    `${receives} × ${shown('', slot)} = ${mib(receives * slot)} MiB each`,
+    `(1,024 + 32 × sessions) × ${shown('', slot)} bytes: ${Math.round(((1024 + 32 * 500) * slot) / 2 ** 20)} MiB for 500 sessions`,
+  ].filter((part) => !plain.includes(part));
+  expect(missing).toEqual([]);
+});
+
+test('counters: all of them', () => {
+  const rows = tableOf(documents, 'counters').flatMap(([names = '']) => namesIn(names));
+  expect(rows).toEqual(Object.keys(stats()));
+});
+
+test('status codes: all of them, with their numbers', () => {
+  const rows = tableOf(documents, 'statuses').filter(([number]) => number !== '');
+  expect(Object.fromEntries(rows.map(([number, name]) => [name, Number(number)]))).toEqual(Status);
+});
+
+test('texts of errors are those of the sources', () => {
+  const sources = projectFiles().filter((file) => /^(runtime|native\/(?!test\/)).*\.(ts|cc|h)$/.test(file));
+  // A C++ text may go on in the next line.
+  const all = sources
+    .map((file) =>
+      read(file)
+        .replace(/"\s*\n\s*"/g, '')
+        .replaceAll('\\`', '`'),
+    )
+    .join('\n');
+  const texts = tableOf(documents, 'messages').map(([cell = '']) => namesIn(cell)[0] ?? '');
+  const parts = texts.flatMap((text) => text.split('…').map((part) => part.trim()));
+  expect(parts.length).toBeGreaterThan(15);
+  expect(parts.filter((part) => !all.includes(part))).toEqual([]);
+});
