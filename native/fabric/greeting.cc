@@ -26,9 +26,9 @@ Greeting make_greeting(Say say, const Token& to, const Token& from) {
 }
 
 const char* why_no_greeting(const Greeting& greeting) {
-  if (greeting.magic != kGreetingMagic) return "what came is no greeting of this fabric";
-  if (greeting.version != kVersion) return "the greeting has another version";
-  if (greeting.reserved != 0) return "the greeting's reserved bytes are not 0";
+  if (greeting.magic != kGreetingMagic) return "the received bytes are not a connect message of this fabric";
+  if (greeting.version != kVersion) return "the connect message has another version";
+  if (greeting.reserved != 0) return "the reserved bytes of the connect message are not 0";
   return nullptr;
 }
 

@@ -1,7 +1,7 @@
-// What a connection of a queue pair begins with, in both directions (docs/WIRE.md §9, §10): which queue pair
-// it wants, and whose it is. By its first bytes whoever listens at an address tells it from a sideband
-// connection. Used by the fabrics that connect by sockets, tcp and shm by descriptors, and by the acceptor.
-// Pure functions, for any thread.
+// The connect message: the first message of a queue pair's connection, in both directions (docs/WIRE.md §9,
+// §10). It names the queue pair that it wants and the one that sends it. Its first bytes distinguish such a
+// connection from a sideband connection to the same address. Used by the fabrics that connect by sockets
+// (tcp, and shm with passed descriptors), and by the acceptor. Pure functions, for any thread.
 #pragma once
 
 #include <array>
@@ -10,23 +10,25 @@
 
 namespace rdma_rpc::fabric {
 
-/// Names one queue pair; nobody who has not seen its address can guess it.
+/// Names one queue pair; it cannot be guessed without having seen the queue pair's address.
 using Token = std::array<std::byte, 16>;
 
-/// In the same time wherever they differ.
+/// Compares in constant time.
 bool same(const Token& a, const Token& b);
-/// False: the system has no random bytes.
+/// Returns false when the system has no random bytes.
 bool make_token(Token* token);
 
-/// Bytes of a greeting, and the first four of them, little endian.
+/// Size of a connect message; its first four bytes are the magic number, little endian.
 inline constexpr std::size_t kGreetingBytes = 40;
 inline constexpr std::uint32_t kGreetingMagic = 0x706d6452;  // "Rdmp"
 
 enum class Say : std::uint8_t {
-  hello = 1,    ///< active: to the queue pair `to`
-  welcome = 2,  ///< passive: connected
-  unknown = 3,  ///< passive: no such queue pair here; another server behind the same address may have it
-  refused = 4,  ///< passive: that queue pair expects somebody else, or nobody any more
+  hello = 1,    ///< from the active side, to the queue pair `to`
+  welcome = 2,  ///< from the passive side: connected
+  /// from the passive side: this process has no such queue pair; another server behind the same address may
+  /// have it
+  unknown = 3,
+  refused = 4,  ///< from the passive side: that queue pair expects another peer, or no peer any more
 };
 struct Greeting {
   std::uint32_t magic = 0;
@@ -37,10 +39,10 @@ struct Greeting {
 };
 static_assert(sizeof(Greeting) == kGreetingBytes);
 Greeting make_greeting(Say say, const Token& to, const Token& from);
-/// Null when it is one, else why not.
+/// Returns null when the message is valid, else why it is not.
 const char* why_no_greeting(const Greeting& greeting);
 
-/// Of these few bytes, on a connection that is new. False: it does not take them, or is lost.
+/// Sends a few bytes on a new connection. Returns false when the socket does not take them all, or is lost.
 bool say(int fd, const void* bytes, std::size_t count);
 
 }  // namespace rdma_rpc::fabric

@@ -1,4 +1,4 @@
-// Counting down to injected faults, see faults.h. On the world's thread.
+// Counts down to injected faults, see faults.h. On the world's thread.
 #include "fabric/sim/faults.h"
 
 namespace rdma_rpc::fabric {

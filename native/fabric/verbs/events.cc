@@ -1,5 +1,5 @@
-// What a device reports by itself, apart from completions: queue pairs that broke, ports that came and went,
-// its own removal. On the device's thread, when a sleeper wakes.
+// Events that a device reports apart from completions: broken queue pairs, ports that go up and down, its own
+// removal. On the device's thread, when a sleeper wakes.
 #include <cerrno>
 
 #include "fabric/verbs/device.h"
@@ -8,7 +8,8 @@
 namespace rdma_rpc::fabric::verbs {
 namespace {
 
-/// Soft-RoCE says of a completion queue that is full that it has failed, over and over until somebody polls.
+/// Limit of events handled at once: soft-RoCE reports a full completion queue as failed, over and over until
+/// it is polled.
 constexpr int kReportsAtOnce = 16;
 
 }  // namespace
@@ -21,13 +22,14 @@ void Device::read_async_events() {
   ibv_async_event event{};
   for (int i = 0; i < kReportsAtOnce && !dead_ && ibv_get_async_event(context_.get(), &event) == 0; ++i) {
     handle(event);
-    // Destroying the object that an event is about waits for this.
+    // Destroying the object that an event concerns waits for this acknowledgement.
     ibv_ack_async_event(&event);
   }
 }
 
-/// A driver that can take itself from under its users ends all with IBV_EVENT_DEVICE_FATAL. One that cannot
-/// (soft-RoCE, soft-iWARP) says nothing, works on, and waits until nobody has it open; only rdma_cm tells.
+/// A driver that supports removal while in use ends everything with IBV_EVENT_DEVICE_FATAL. A driver that
+/// does not (soft-RoCE, soft-iWARP) reports nothing, keeps working, and waits until no process has it open;
+/// only rdma_cm reports the removal.
 void Device::be_removed() {
   gone_ = true;
   for (const Place& place : places_) {
@@ -93,7 +95,7 @@ void Device::handle(const ibv_async_event& event) {
     case IBV_EVENT_PORT_ACTIVE:
       if (cm_ != nullptr && event.element.port_num == port_.number) cm_->port_came_up();
       break;
-    default:  // ports and GIDs: the retries of a queue pair decide what becomes of it
+    default:  // ports and GIDs: the retries of a queue pair decide whether it survives
       break;
   }
 }

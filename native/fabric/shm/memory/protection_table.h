@@ -1,6 +1,6 @@
 // The translation and protection table: what each key of this device allows. The private half answers local
-// questions (is this lkey good for that range); grants with remote rights are copied to the half that peers
-// read. The private half is the truth: nothing is ever read back from shared memory. Used on the device's
+// questions (is this lkey valid for that range); entries with remote rights are copied to the half that peers
+// read. The private half is authoritative: nothing is ever read back from shared memory. Used on the device's
 // thread.
 #pragma once
 
@@ -17,11 +17,11 @@ struct Grant {
   std::uint64_t addr = 0;
   std::uint64_t length = 0;
   std::uint32_t access = 0;
-  std::uint32_t qp_num = 0;  ///< 0: any queue pair
+  std::uint32_t qp_num = 0;  ///< 0 for any queue pair
   std::uint32_t memory = kNoMemory;
-  std::uint32_t region = 0;  ///< of a window: the key of its region
+  std::uint32_t region = 0;  ///< for a window: the key of its region
 
-  /// Written so that no sum can wrap.
+  /// Written so that no sum can overflow.
   bool covers(std::uint64_t from, std::uint64_t bytes) const {
     return from >= addr && bytes <= length && from - addr <= length - bytes;
   }
@@ -34,24 +34,24 @@ class ProtectionTable {
  public:
   enum class Kind : std::uint8_t { free, region, window };
 
-  /// `generation` is where the keys start; a random one keeps keys of an earlier process from being good for
-  /// this one.
+  /// `generation` is where the keys start. A random start makes keys of an earlier process invalid here.
   ProtectionTable(TableKey* shared, std::uint32_t generation);
 
-  /// A place in the table, or 0 when all kKeysMax are taken.
+  /// Returns a free index of the table, or 0 when all kKeysMax are taken.
   std::uint32_t add(Kind kind);
   void remove(std::uint32_t index);
 
-  /// A key for this entry that was not given lately, and grants nothing yet. Never 0.
+  /// Returns a key for this entry that has not been used recently and grants nothing yet. Never 0.
   std::uint32_t new_key(std::uint32_t index);
-  /// Gives the entry a new key. Peers see it if `grant.access` has remote rights.
+  /// Gives the entry a new key. Peers see the entry if `grant.access` has remote rights.
   std::uint32_t grant(std::uint32_t index, const Grant& grant);
-  /// From now on the key is good for nothing. A peer that is copying through it has it in its hazard word.
+  /// Makes the key invalid at once. A peer that is copying through it has its in-use marker
+  /// (QpSegment::hazard) set to it.
   void revoke(std::uint32_t key);
-  /// Peers must reach this region's memory by address from now on.
+  /// Makes peers reach this region's memory by address from now on.
   void unshare(std::uint32_t key);
 
-  /// What this key grants now; null when it is stale or was never given.
+  /// What this key grants now; null when it is stale or never existed.
   const Grant* find(std::uint32_t key, Kind kind) const {
     const std::uint32_t index = index_of(key);
     if (key == 0 || index >= entries_.size()) return nullptr;

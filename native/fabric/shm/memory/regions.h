@@ -1,4 +1,4 @@
-// Memory regions and windows: handles on entries of the protection table. Made by the device, used on its
+// Memory regions and windows: handles of entries in the protection table. Made by the device, used on its
 // thread.
 #pragma once
 

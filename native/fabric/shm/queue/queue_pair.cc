@@ -1,4 +1,4 @@
-// A queue pair's life: made, connected, in ERR, gone. See queue_pair.h.
+// The life of a queue pair: creation, connecting, ERR and destruction. See queue_pair.h.
 #include "fabric/shm/queue/queue_pair.h"
 
 #include <unistd.h>
@@ -23,7 +23,7 @@ SegmentView view(std::byte* data, std::uint32_t receive_slots) {
           reinterpret_cast<Cell*>(data + cells_offset(receive_slots))};
 }
 
-/// Orders what was published before it and the look at the peer's `sleeping` word after it.
+/// Orders earlier publishing before a later look at the peer's `sleeping` word.
 void full_fence() { shared_fence(std::memory_order_seq_cst); }
 
 }  // namespace
@@ -119,7 +119,7 @@ std::string QueuePair::connect(std::span<const std::byte> remote_address) {
 }
 
 std::string QueuePair::check(const AddressBlob& address) const {
-  if (address.magic != kMagic) return "shm: that is no shm address";
+  if (address.magic != kMagic) return "shm: the peer's address is not an shm address";
   if (address.version != kLayoutVersion) {
     return "shm: the peer speaks layout version " + std::to_string(address.version) + ", this side " +
            std::to_string(kLayoutVersion);
@@ -131,10 +131,10 @@ std::string QueuePair::check(const AddressBlob& address) const {
     return "shm: a field of the peer's address is out of range";
   }
   if ((address.by_descriptors != 0) != device_.options().by_descriptors) {
-    return "shm: one of the two passes descriptors, the other one opens its peer through /proc";
+    return "shm: one side uses shm-fd (passed descriptors), the other shm (descriptors opened through /proc)";
   }
   if (std::memcmp(&address, address_.data(), sizeof address) == 0) {
-    return "shm: that is this queue pair's own address";
+    return "shm: a queue pair cannot connect to its own address";
   }
   return {};
 }
@@ -147,8 +147,8 @@ std::string QueuePair::map_peer(const AddressBlob& address) {
   Mapping map = map_peer_memfd(remote->process(), address.qp_fd, bytes, PeerMay::write, &error);
   if (!map) return error;
   const SegmentView peer = view(map.data(), address.receive_slots);
-  // The first access to its page is one that may write, and changes nothing: the kernel maps what is read
-  // with the pages around it, a page of each peer that nobody needs.
+  // The first access to the page is a possible write that changes nothing. On a read, the kernel would also
+  // map the surrounding pages, which cost memory for each peer and are not needed.
   std::uint32_t never = ~0u;
   peer.header->claimed.compare_exchange_strong(never, never);
   if (std::memcmp(&peer.header->address, &address, sizeof address) != 0) {
@@ -156,7 +156,7 @@ std::string QueuePair::map_peer(const AddressBlob& address) {
   }
   auto pipe = remote->pipe(address, device_.counts(), &error);
   if (!pipe) return error;
-  // What SENDs will need is had now: later it might be refused, and end the connection.
+  // Maps now what SENDs will need: later the system might refuse, which would end the connection.
   const PostedReceive& first = peer.receives[kFirstNumber & (address.receive_slots - 1)];
   const std::uint32_t memory = first.memory.load(std::memory_order_relaxed);
   RemoteRange range;
@@ -182,7 +182,7 @@ bool QueuePair::close_opened_file() {
   return true;
 }
 
-/// `data`: the peer's segment. Empty, or why it is not for this queue pair.
+/// `data` is the peer's segment. Returns "", or why it is not meant for this queue pair.
 std::string QueuePair::claim(std::byte* data, const AddressBlob& address) const {
   QpSegment& peer = *view(data, address.receive_slots).header;
   if (std::memcmp(&peer.address, &address, sizeof address) != 0) {
@@ -209,13 +209,13 @@ void QueuePair::use_peer(const AddressBlob& address, Mapping map, std::shared_pt
   peer_qp_num_ = address.qp_num;
   peer_map_ = std::move(map);
   remote_ = std::move(remote);
-  // What has come before is looked at from now on.
+  // From now on poll() looks at messages that came before the connection.
   cq_.note(*this);
 }
 
 void QueuePair::to_error() {
   enter_error(SharedState::error);
-  // The caller may know that the peer has died: look at once.
+  // The caller may know that the peer has died, so check at once.
   awaited_.next_poll = {};
   cq_.note(*this);
 }
@@ -248,7 +248,7 @@ void QueuePair::ring_doorbell() {
   if (control_ != nullptr) return control_->ring();
   const char byte = 0;
   stall_point();
-  // A full pipe is readable, which is all that is wanted.
+  // A write to a full pipe may fail: the pipe is readable then, which is all that a wake-up needs.
   [[maybe_unused]] const ssize_t written = ::write(peer_pipe_->fd.get(), &byte, 1);
 }
 

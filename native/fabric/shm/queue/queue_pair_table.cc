@@ -1,4 +1,4 @@
-// The queue pairs of a device: how they are made, found and named to peers. See device.h.
+// The queue pairs of a device: creating them, finding them, and naming them to peers. See device.h.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -15,8 +15,7 @@ std::unique_ptr<fabric::QueuePair> Device::create_qp(fabric::CompletionQueue& cq
   std::string reason = why_no_queues(options, capabilities_);
   if (!reason.empty()) reason = "shm: " + reason;
   if (reason.empty() && free_places_.empty() && by_place_.size() == kQueuePairsMax) {
-    reason =
-        "shm: all " + std::to_string(kQueuePairsMax) + " places for queue pairs of the device are in use";
+    reason = "shm: all " + std::to_string(kQueuePairsMax) + " queue pairs of the device are in use";
   }
   Token token{};
   if (reason.empty() && !make_token(&token)) reason = "shm: no random bytes (getrandom)";
@@ -55,8 +54,8 @@ void Device::forget(const QueuePair& qp) {
   free_places_.give(qp.place());
 }
 
-/// The descriptor of a queue pair is for its peer to open once. Some of the oldest are looked at with each
-/// new queue pair, so that few are open however many there are.
+/// Closes the descriptors of segments that their peers have opened. Each new queue pair checks some of the
+/// oldest, so that few stay open however many queue pairs exist.
 void Device::close_opened_files() {
   constexpr int kLooks = 8;
   for (int i = 0; i < kLooks && !with_file_.empty(); ++i) {
@@ -68,7 +67,7 @@ void Device::close_opened_files() {
 
 void Device::collect_announced(std::memory_order order) {
   if (announcements() == nullptr) return;
-  // What is looked at next is fetched into the cache for some at a time, see prefetch.h.
+  // Prefetches the queue pairs of a batch before they are looked at, see prefetch.h.
   std::array<QueuePair*, 16> found;
   std::size_t count = 0;
   const auto list = [&] {
@@ -77,7 +76,7 @@ void Device::collect_announced(std::memory_order order) {
     count = 0;
   };
   collect(*announcements(), by_place_.size(), order, [&](std::uint32_t place) {
-    // (A bit may be of one that is gone, and is anybody's to set.)
+    // (Any peer can set any bit, so the index may be free.)
     QueuePair* qp = place < by_place_.size() ? by_place_[place] : nullptr;
     if (qp == nullptr) return;
     qp->expect_look();

@@ -1,5 +1,5 @@
-// post_recv and poll: what the peer wrote into our ring becomes completions. Every cell is untrusted: its
-// header is read once, as one word, and checked before anything follows from it. See queue_pair.h.
+// post_recv and poll: turns the messages that the peer wrote into our ring into completions. Every cell is
+// untrusted: its header is read once, as one word, and checked before it is used. See queue_pair.h.
 #include <algorithm>
 #include <utility>
 
@@ -8,7 +8,8 @@
 namespace rdma_rpc::fabric::shm {
 namespace {
 
-/// Of a message that is in a receive, so that those of a batch come from the peer's cache together.
+/// Bytes to prefetch of a message in a receive, so that the messages of a batch come from the peer's cache
+/// together.
 constexpr std::uint32_t kReadAheadMax = 4096;
 
 }  // namespace
@@ -89,7 +90,7 @@ std::size_t QueuePair::poll_sends(std::span<Wc> out) {
 std::size_t QueuePair::poll_receives(std::span<Wc> out) {
   std::size_t count = 0;
   if (peer_ != nullptr && !ring_closed_) {
-    // Before the ring: what the peer sent before it failed is delivered first.
+    // Read before the ring, so that the messages that the peer sent before it failed are delivered first.
     const bool fault =
         peer_->state.load(std::memory_order_acquire) == static_cast<std::uint32_t>(SharedState::fault);
     while (count < out.size()) {
@@ -115,7 +116,8 @@ bool QueuePair::may_hold_messages() const {
   return peer_ != nullptr && !ring_closed_ && find_message(std::memory_order_acquire, &lap, &header);
 }
 
-/// Where the next message begins, if it is there: behind the one before it, or at the first cell.
+/// Finds where the next message begins, if it has come: behind the previous one, or at the first cell (a new
+/// epoch).
 inline bool QueuePair::find_message(std::memory_order order, std::uint64_t* lap, CellHeader* header) const {
   *header = unpack(own_cells_[lap_read_ & cell_mask_].header.load(order));
   if (header->has(cells_read_ + 1)) return true;
@@ -188,12 +190,12 @@ bool QueuePair::invalidate_for_peer(std::uint32_t key) {
   const Grant* grant = device_.table().find(key, ProtectionTable::Kind::window);
   if (grant == nullptr || grant->qp_num != qp_num_) return false;
   device_.table().revoke(key);
-  // Its thread sent this message, so it cannot be copying; one that says so lies or has bypassed its own
-  // library.
+  // The peer's thread sent this message, so it cannot be copying at the same time; a marker that says so is a
+  // lie, or the peer has bypassed its own library.
   return !peer_holds(key);
 }
 
-/// The oldest receive ends with `status`, and the queue pair with it.
+/// Completes the oldest receive with `status` and moves the queue pair to ERR.
 void QueuePair::fail_receive(WcStatus status) {
   if (received_ != posted_) {
     Receive& receive = receives_[received_ & receive_mask_];
@@ -209,7 +211,7 @@ std::size_t QueuePair::flush_receives(std::span<Wc> out) {
     const Receive& receive = receives_[received_++ & receive_mask_];
     Wc& wc = out[count++];
     wc = {.wr_id = receive.wr_id, .status = receive.status, .opcode = Opcode::recv, .qp_num = qp_num_};
-    // Behind one that has failed there are none that have.
+    // A receive with another status is the oldest one, so all receives behind a flushed one are flushed.
     if (!options_.flush_together || receive.status != WcStatus::wr_flush_err) continue;
     wc.receives += static_cast<std::uint32_t>(posted_ - std::exchange(received_, posted_));
   }
@@ -217,8 +219,8 @@ std::size_t QueuePair::flush_receives(std::span<Wc> out) {
 }
 
 bool QueuePair::idle() const {
-  // A peer that ends a copy rings, so while it is only waited for, sleeping is right; a peer whose grace runs
-  // is watched.
+  // A peer that finishes a copy rings, so sleeping is right once the grace period is over. During the grace
+  // period this side must keep looking.
   if (awaited_.hazard != 0) return in_grace() ? false : peer_holds(awaited_.hazard);
   if (completions_head_ != completions_tail_) return false;
   if (state_ == QpState::err) return received_ == posted_;

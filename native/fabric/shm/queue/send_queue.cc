@@ -1,5 +1,6 @@
-// post_send: each request is carried out before the next is looked at. The hot path is send() → publish():
-// one cell written, no shared line read unless the known receives of the peer have run out. See queue_pair.h.
+// post_send: each request is executed before the next is looked at. The hot path is send() → publish(): it
+// writes one cell, and reads no shared line unless the known receives of the peer are used up. See
+// queue_pair.h.
 #include <cstring>
 
 #include "fabric/shm/memory/regions.h"
@@ -9,11 +10,11 @@
 namespace rdma_rpc::fabric::shm {
 namespace {
 
-/// Longer ones memcpy() writes with `rep movsb`, which gets its lines faster by itself (glibc from 2,112
-/// bytes on; a prefetch before it made 8,000 bytes take 1.17 times as long).
+/// Longer messages need no prefetch: memcpy() writes them with `rep movsb`, which fetches its lines faster by
+/// itself (glibc from 2,112 bytes on; with a prefetch, 8,000 bytes took 1.17 times as long).
 constexpr std::uint32_t kWrittenAheadMax = 2048;
 
-/// In vain.
+/// After an unsuccessful look for a new epoch, the next look follows after this number of epoch lengths.
 constexpr std::uint64_t kLapsBetweenLooks = 4;
 
 using software::is_send;
@@ -43,9 +44,10 @@ std::size_t QueuePair::post_send(std::span<const SendWr> requests) {
   return taken;
 }
 
-/// The receives that these messages will be copied into: the peer has read what was there, so their lines are
-/// in its CPU's cache. Of all of the batch at once, not one after the other. Out of line, and only while such
-/// messages are sent: those that fit the cells are not to pay for it.
+/// Prefetches the receives into which the messages of this batch will be copied: the peer has read their
+/// earlier content, so their lines are in its CPU's cache. All of the batch at once instead of one after the
+/// other. Not inlined, and called only while such messages are sent, so that messages that fit the cells do
+/// not pay for it.
 [[gnu::noinline]] void QueuePair::expect_places(std::span<const SendWr> requests) {
   expects_places_ = false;
   std::uint32_t number = sent_;
@@ -102,7 +104,7 @@ void QueuePair::complete_send(const SendWr& wr, Outcome outcome) {
     case WcStatus::rem_access_err:
       return enter_error(SharedState::fault);
     default:
-      // With rem_inv_req_err the message has been published all the same: the peer fails its receive with it.
+      // With rem_inv_req_err the message has been published, too: the peer fails its receive with it.
       return enter_error(SharedState::error);
   }
 }
@@ -143,8 +145,8 @@ bool QueuePair::peer_has_receive() {
   if (sent_ != peer_posted_) return true;
   peer_posted_ = peer_->posted.load(std::memory_order_acquire);
   peer_shortest_receive_ = peer_->shortest_receive.load(std::memory_order_relaxed);
-  // More than its ring has room for is a lie; believing it would let the ring overrun, at the liar's cost
-  // only.
+  // A number beyond the size of the peer's ring is a lie. Believing it would overrun the ring, at the cost of
+  // the liar only.
   return sent_ != peer_posted_ && peer_posted_ - sent_ <= peer_receive_mask_ + 1;
 }
 
@@ -191,7 +193,7 @@ QueuePair::Outcome QueuePair::send(const SendWr& wr) {
   return {status, bytes};
 }
 
-// A message too long for the cells goes straight into the posted receive.
+// Copies a message that is too long for the cells directly into the posted receive.
 WcStatus QueuePair::place(const SendWr& wr, const PostedReceive& receive, std::uint32_t bytes) {
   RemoteRange range;
   const std::uint64_t addr = receive.addr.load(std::memory_order_relaxed);
@@ -221,8 +223,9 @@ Cell& QueuePair::next_cell() {
   return peer_cells_[lap_sent_++ & peer_cell_mask_];
 }
 
-/// A message comes next. Whoever has others under way will still have some after the next one, and each look
-/// costs a line that the peer writes.
+/// Called before a message: begins a new epoch if possible. If other messages are unread now, some will
+/// probably be unread after the next one as well, so the next look is deferred: each look costs a cache line
+/// that the peer writes.
 [[gnu::noinline]] void QueuePair::look_for_lap() {
   const bool all_read = peer_->consumed.load(std::memory_order_acquire) == sent_;
   if (all_read) lap_sent_ = 0;

@@ -1,5 +1,5 @@
-// READ and WRITE: this process's CPU copies from or to the peer's memory, after the checks that the peer's
-// NIC would make. See queue_pair.h.
+// READ and WRITE: this process's CPU copies from or to the peer's memory, after the checks that the NIC of
+// the peer would make. See queue_pair.h.
 #include <algorithm>
 
 #include "fabric/shm/queue/queue_pair.h"
@@ -20,7 +20,7 @@ QueuePair::Outcome QueuePair::transfer(const SendWr& wr, Direction direction) {
 
   const auto bytes = static_cast<std::uint32_t>(total);
   Outcome copied{status, bytes, false};
-  // As on InfiniBand, a request of no bytes is not checked: there is nothing it could touch.
+  // As on InfiniBand, a request of 0 bytes is not checked, since it touches nothing.
   if (bytes > 0) {
     peer_->hazard.store(wr.rkey, std::memory_order_seq_cst);
     copied = copy_checked(wr, direction, total);
@@ -52,8 +52,8 @@ QueuePair::Outcome QueuePair::copy_checked(const SendWr& wr, Direction direction
       entry.addr.load(std::memory_order_relaxed),   entry.length.load(std::memory_order_relaxed),
       entry.access.load(std::memory_order_relaxed), entry.qp_num.load(std::memory_order_relaxed),
       entry.memory.load(std::memory_order_relaxed), 0};
-  // The look at the key before each piece comes after these: as long as it finds the key, they are what was
-  // granted with it.
+  // The check of the key before each segment comes after these reads: while it finds the key, the values
+  // belong to that key.
   shared_fence(std::memory_order_acquire);
   const std::uint32_t right = direction == Direction::read ? access_remote_read : access_remote_write;
   RemoteRange range;
@@ -67,15 +67,15 @@ QueuePair::Outcome QueuePair::copy_checked(const SendWr& wr, Direction direction
   std::uint64_t done = 0;
   for (const Sge& sge : wr.sges) {
     for (std::uint32_t offset = 0; offset < sge.length;) {
-      // In pieces, so that a revocation need not wait for the whole. The first look above was at a key that
-      // may have gone before the hazard was seen by the owner; this one cannot be.
+      // The copy is done in segments, so that a revocation need not wait for all of it. The first check of
+      // the key may have passed just before a revocation that did not see the marker; this one cannot.
       if (!granted()) return {WcStatus::rem_access_err};
       if (const WcStatus fault = peer_fault(); fault != WcStatus::success) return {fault};
       if (options.before_chunk) options.before_chunk(done);
       const std::size_t part = std::min<std::size_t>(sge.length - offset, options.copy_chunk_bytes);
       const Copied copied = remote_->copy(direction, range, reinterpret_cast<void*>(sge.addr + offset), part);
-      // The right stands and the pages are gone: the peer's application has let go of memory that it lent to
-      // a call. That is the end of that call, and of nothing else.
+      // The right is valid and the pages are gone: the peer's application has freed memory that it lent to a
+      // call. That fails this call and nothing else.
       if (copied == Copied::vanished && direction == Direction::read) return {WcStatus::success, 0, true};
       if (copied != Copied::all) return {WcStatus::rem_access_err};
       if (range.mapped != nullptr) range.mapped += part;

@@ -23,7 +23,7 @@ constexpr std::uint8_t kVersion = 1;
 constexpr std::size_t kCheckOffset = kAddressBytes - 4;
 constexpr std::uint8_t kIpv4Prefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
-/// FNV-1a: finds damage, not malice. Whoever can change a blob can make one.
+/// FNV-1a detects damage, not malice: an attacker who can change a blob can also compute its checksum.
 std::uint32_t checksum(std::span<const std::byte> bytes) {
   std::uint32_t sum = 0x811c9dc5;
   for (const std::byte byte : bytes) sum = (sum ^ static_cast<std::uint32_t>(byte)) * 0x01000193;
@@ -32,10 +32,10 @@ std::uint32_t checksum(std::span<const std::byte> bytes) {
 
 constexpr std::size_t kZoneOffset = 4;
 
-/// fe80::/10. Nobody but its host knows by which interface to go there.
+/// fe80::/10. Such an address is meaningful only together with an interface of its host.
 bool is_link_local(const Place& place) { return place.ip[0] == 0xfe && (place.ip[1] & 0xc0) == 0x80; }
 
-/// Takes the number of the interface out of a link-local address.
+/// Removes the interface number from a link-local address and returns it.
 std::uint32_t take_zone(Place* place) {
   std::uint32_t zone = 0;
   if (!is_link_local(*place)) return zone;
@@ -146,7 +146,7 @@ std::string decode(std::span<const std::byte> bytes, Address* address) {
   std::uint32_t magic = 0, check = 0;
   std::memcpy(&magic, bytes.data(), 4);
   std::memcpy(&check, bytes.data() + kCheckOffset, 4);
-  if (magic != kMagic) return "that is no tcp address";
+  if (magic != kMagic) return "the peer's address is not a tcp address";
   if (check != checksum(bytes.first(kCheckOffset)))
     return "the peer's address is damaged: its checksum differs";
   if (bytes[4] != std::byte{kVersion}) {
@@ -169,7 +169,7 @@ std::vector<std::byte> tcp_address_via(std::span<const std::byte> address, const
   tcp::Place via;
   std::string why = tcp::decode(address, &parsed);
   if (why.empty() && parsed.active) why = "the side that dials has no address to be dialled at";
-  if (why.empty() && !tcp::parse_host(host, &via)) why = "'" + host + "' is no IP address in numbers";
+  if (why.empty() && !tcp::parse_host(host, &via)) why = "'" + host + "' is not a numeric IP address";
   if (!why.empty()) {
     if (error != nullptr) *error = "tcp: " + why;
     return {};

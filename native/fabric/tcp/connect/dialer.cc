@@ -13,8 +13,8 @@
 namespace rdma_rpc::fabric::tcp {
 namespace {
 
-/// Dials after the first that found another server. A balancer that goes round finds the right one of so
-/// many.
+/// Limit of further attempts after one that found another server. A round-robin balancer reaches the right
+/// one of this number of servers.
 constexpr std::uint32_t kAgainMax = 31;
 
 }  // namespace
@@ -55,7 +55,7 @@ void Dialer::ready() {
   socklen_t length = sizeof error;
   ::getsockopt(fd_.get(), SOL_SOCKET, SO_ERROR, &error, &length);
   if (error != 0) {
-    return qp_.fail("tcp: nobody can be reached at " + to_text(place_) + ": " + std::strerror(error));
+    return qp_.fail("tcp: no server can be reached at " + to_text(place_) + ": " + std::strerror(error));
   }
   if (!greet()) qp_.fail("tcp: the connection to " + to_text(place_) + " was lost before it began");
 }
@@ -85,7 +85,7 @@ void Dialer::answered(const Greeting& answer) {
   if (const char* why = why_no_greeting(answer)) return qp_.fail("tcp: " + at + ": " + why);
   const bool welcome = answer.say == Say::welcome;
   if (!same(answer.to, from_) || !same(answer.from, welcome ? answers_ : to_))
-    return qp_.fail("tcp: " + at + " answers for somebody else");
+    return qp_.fail("tcp: " + at + " answers as another queue pair than the one dialled");
   switch (answer.say) {
     case Say::welcome: {
       device_.reactor().remove(*this, fd_.get());
@@ -93,7 +93,7 @@ void Dialer::answered(const Greeting& answer) {
     }
     case Say::unknown: {
       if (unknown_++ == kAgainMax) break;
-      // One limit for all dials together.
+      // The time limit covers all attempts together.
       const std::uint32_t left = device_.reactor().time_left_ms(*this);
       hang_up();
       const std::string why = dial();

@@ -12,12 +12,14 @@
 namespace rdma_rpc::fabric::tcp {
 namespace {
 
-/// Time enough for what a send buffer holds, and no reason to keep a descriptor for a peer that stays silent.
+/// Milliseconds: enough to send the content of a send buffer, and not so long that a silent peer keeps a
+/// descriptor.
 constexpr std::uint32_t kLimitMs = 5'000;
-/// Time enough for the reason, and none for another repetition of what does not arrive.
+/// Milliseconds: enough for the reason to arrive, and too short for another retransmission of bytes that do
+/// not.
 constexpr std::uint32_t kSilentMs = 1'000;
 constexpr std::size_t kDrainBytes = 64 << 10;
-/// Of one connection before the others have their turn.
+/// Limit of reads on one connection before the others have their turn.
 constexpr int kDrainsPerTurn = 16;
 
 }  // namespace
@@ -34,7 +36,7 @@ void LingeringSockets::add(UniqueFd fd, std::vector<std::byte> bytes) {
 }
 
 void LingeringSockets::add_silent(UniqueFd fd) {
-  // However it is closed from here on, the device's end included.
+  // Set now, so that the socket is reset however it is closed, including by the end of the device.
   reset_on_close(fd.get());
   keep(std::move(fd), {}).wait();
 }

@@ -15,7 +15,8 @@ namespace {
 
 constexpr int kBacklog = 512;
 constexpr int kAcceptsPerTurn = 16;
-/// A listener without descriptors to spare would be ready all the time.
+/// Milliseconds to pause accepting when no descriptor is free; the listener would otherwise be ready all the
+/// time.
 constexpr std::uint32_t kPauseMs = 50;
 
 }  // namespace
@@ -24,7 +25,7 @@ std::unique_ptr<Listener> Listener::open(Device& device, std::string* error) {
   std::unique_ptr<Listener> listener(new Listener(device));
   const std::string& host = device.options().host;
   if (!parse_host(host, &listener->place_)) {
-    *error = "tcp: TcpOptions::host '" + host + "' is no IP address in numbers";
+    *error = "tcp: TcpOptions::host '" + host + "' is not a numeric IP address";
     return nullptr;
   }
   sockaddr_storage name{};

@@ -1,6 +1,6 @@
-// The passive side's listener: takes connections, reads which queue pair each wants, and hands it off.
-// Whoever connects is a stranger until then: there are so many at most, each with so much time. On the
-// device's thread.
+// The passive side's listener: accepts connections, reads which queue pair each wants, and hands it off. A
+// connection is unauthenticated until then, so the number of such connections and the time of each are
+// limited. On the device's thread.
 #pragma once
 
 #include <list>
@@ -12,7 +12,7 @@
 
 namespace rdma_rpc::fabric::tcp {
 
-/// A connection that has said whose it wants to be.
+/// A connection that has named the queue pair it wants.
 struct Guest {
   UniqueFd fd;
   Token from{};
@@ -23,13 +23,13 @@ class Device;
 
 class Listener final : public EventHandler {
  public:
-  /// Null, and why, when the address cannot be listened on.
+  /// Returns null, with the reason in `error`, when it cannot listen on the address.
   static std::unique_ptr<Listener> open(Device& device, std::string* error);
   ~Listener() override;
   const Place& place() const { return place_; }
 
   void ready() override;
-  void expired() override;  ///< the pause of one that ran out of descriptors is over
+  void expired() override;  ///< ends the pause that began when no descriptor was free
 
  private:
   class PendingConnection final : public EventHandler {

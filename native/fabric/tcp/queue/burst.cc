@@ -7,7 +7,7 @@
 namespace rdma_rpc::fabric::tcp {
 namespace {
 
-/// A longer payload is gathered from where it is.
+/// A longer payload is sent from where it lies.
 constexpr std::size_t kCopiedMax = 512;
 
 }  // namespace
@@ -36,7 +36,7 @@ void Burst::add_copy(const void* data, std::size_t bytes) {
   add_bytes(to, bytes);
 }
 
-/// As a piece of its own, or as more of the one before it.
+/// Adds the bytes as a new segment, or extends the last one when they follow it in memory.
 void Burst::add_bytes(void* data, std::size_t bytes) {
   iovec* last = pieces_ == 0 ? nullptr : &iov_[pieces_ - 1];
   if (last != nullptr && static_cast<std::byte*>(last->iov_base) + last->iov_len == data) {

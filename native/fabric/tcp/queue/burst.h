@@ -1,7 +1,7 @@
-// Frames on their way into the socket: headers of our own, and where in registered memory the bytes behind
-// them lie. One sendmsg() gathers them. Bulk is not copied; a few bytes are, behind their header, since a
-// piece of its own costs the kernel more. What the socket does not take stays until it does. Filled and sent
-// by the queue pair, on the device's thread.
+// Frames that are sent together by one sendmsg(): their headers, and references to the payload in registered
+// memory. Bulk payload is not copied; a few bytes are, behind their header, since a separate segment costs
+// the kernel more. Frames stay here until the socket takes them. Filled and sent by the queue pair, on the
+// device's thread.
 #pragma once
 
 #include <sys/uio.h>
@@ -18,53 +18,54 @@ namespace rdma_rpc::fabric::tcp {
 class Burst {
  public:
   static constexpr std::size_t kFrames = 64, kPieces = 64;
-  /// Of bulk: what a small frame that comes now waits for, besides TCP_NOTSENT_LOWAT.
+  /// Limit of payload bytes. A small frame that comes now waits for them, in addition to TCP_NOTSENT_LOWAT.
   static constexpr std::size_t kBytes = kFrameBytesMax;
 
   bool empty() const { return frames_ == sent_frames_; }
-  /// For one more frame of so many pieces.
+  /// Whether one more frame with this number of segments fits.
   bool has_room(std::size_t pieces) const {
     return frames_ < kFrames && pieces_ + pieces + 1 <= kPieces && copied_ + sizeof(Header) <= kCopies;
   }
   std::size_t bytes() const { return bytes_; }
   void clear();
 
-  /// Adds a frame; its payload follows by add_piece(). `key`: of the peer's that its bytes are read through,
-  /// or 0.
+  /// Adds a frame; its payload follows by add_piece(). `key` is the key through which the peer reads this
+  /// payload, or 0.
   void add_frame(const Header& header, std::uint32_t key = 0);
   void add_piece(const void* data, std::size_t bytes);
 
-  /// What is left to send.
+  /// The segments that are left to send.
   std::span<iovec> rest() { return {&iov_[next_piece_], pieces_ - next_piece_}; }
   void sent(std::size_t bytes);
-  /// Whether the memory of every answer that is left may still be read.
+  /// Whether the memory of every unsent READ response may still be read.
   bool may_be_read(software::KeyTable& keys, std::uint32_t qp_num) const;
-  /// What is still to be read through this key for frames that are formed is copied now: nothing will be read
-  /// through it any more.
+  /// Copies the unsent payload that formed frames would read through this key, because nothing may be read
+  /// through it from now on.
   void keep(std::uint32_t key);
-  /// A copy of what is left of the frame under way; the others are forgotten. Empty between two frames.
+  /// Returns a copy of the unsent part of a frame in progress, and drops the other frames. Empty between two
+  /// frames.
   std::vector<std::byte> rest_of_frame() const;
 
  private:
   static constexpr std::size_t kCopies = 8 << 10;
 
   struct Frame {
-    std::size_t end = 0;  ///< bytes of the burst up to its end
+    std::size_t end = 0;  ///< offset of its end in the burst
     std::uint32_t key = 0;
     std::uint64_t addr = 0;
     std::uint64_t bytes = 0;
-    std::size_t piece = 0;  ///< where they are in `iov_`, with a key
+    std::size_t piece = 0;  ///< with a key: index of its payload in `iov_`
   };
   void add_copy(const void* data, std::size_t bytes);
   void add_bytes(void* data, std::size_t bytes);
-  /// What has been sent of the next frame.
+  /// Bytes sent of the next frame.
   std::size_t begun() const { return sent_ - (sent_frames_ == 0 ? 0 : about_[sent_frames_ - 1].end); }
 
   std::array<std::byte, kCopies> copies_;  ///< headers, and small payloads behind them
   std::array<Frame, kFrames> about_;
   std::array<iovec, kPieces> iov_;
   std::size_t frames_ = 0, sent_frames_ = 0, pieces_ = 0, next_piece_ = 0, copied_ = 0, bytes_ = 0, sent_ = 0;
-  std::vector<std::byte> kept_;  ///< see keep(); one answer at most is under way
+  std::vector<std::byte> kept_;  ///< see keep(); at most one READ response is in progress
 };
 
 }  // namespace rdma_rpc::fabric::tcp

@@ -1,6 +1,6 @@
-// What each frame of the peer does: checks as a NIC makes them, and what follows from them. Every field is
-// the peer's word and is checked before anything depends on it. A frame that cannot be ends the connection; a
-// request that may not be is refused. See queue_pair.h.
+// Handles each frame of the peer: the checks that a NIC makes, then the effect. Every field comes from the
+// peer and is checked before anything depends on it. An impossible frame ends the connection; a request that
+// is not allowed is refused. See queue_pair.h.
 #include "fabric/tcp/queue/queue_pair.h"
 
 namespace rdma_rpc::fabric::tcp {
@@ -21,11 +21,11 @@ void QueuePair::frame_begins() {
       data_begins();
       break;
     case Op::ack:
-      if (!sends_.acked(header_.number)) return broke_protocol("an ack for requests that were not made");
+      if (!sends_.acked(header_.number)) return broke_protocol("an ack for requests that were never sent");
       return retire();
     case Op::refusal: {
       const auto status = refusal_status(header_.extra);
-      if (!status) return broke_protocol("a refusal for no known reason");
+      if (!status) return broke_protocol("a refusal with an unknown reason");
       if (!sends_.refused(header_.number, *status))
         return broke_protocol("a refusal of a request that is not open");
       return retire();
@@ -47,24 +47,24 @@ void QueuePair::frame_ends() {
   next_->total -= header_.bytes;
 }
 
-/// Whether this frame may stand where it stands, as the first of a request or as one that goes on.
+/// Whether this frame is valid at this point, as the first or a further frame of a request.
 bool QueuePair::request_begins() {
   if (!next_) {
     if (header_.number == handled_) return true;
-    broke_protocol("a request has another number than the next one");
+    broke_protocol("a request does not have the next number");
     return false;
   }
   const bool goes_on = header_.op == next_->op && header_.number == next_->number &&
                        header_.key == next_->key && header_.addr == next_->addr &&
                        header_.total == next_->total && header_.extra == next_->extra &&
                        (header_.flags & ~flag_ack) == next_->flags;
-  if (!goes_on) broke_protocol("a frame does not go on where the one before it ended");
+  if (!goes_on) broke_protocol("a frame does not continue where the one before it ended");
   return goes_on;
 }
 
 void QueuePair::send_begins() {
   if (!request_begins() || next_) return;
-  if (header_.addr != 0) return broke_protocol("a message does not begin at its beginning");
+  if (header_.addr != 0) return broke_protocol("the first frame of a message does not begin at offset 0");
   if (receives_.is_empty()) return refuse(handled_, WcStatus::rnr_retry_exc_err);
   const Sge& sge = receives_.oldest().sge;
   if (header_.total > sge.length) return refuse(handled_, WcStatus::rem_inv_req_err, WcStatus::loc_len_err);
@@ -92,8 +92,8 @@ void QueuePair::write_begins() {
   if (!request_begins()) return;
   const bool immediate = (header_.flags & flag_immediate) != 0;
   if (immediate && receives_.is_empty()) return refuse(handled_, WcStatus::rnr_retry_exc_err);
-  // The whole of what is left, so that a range that is too long touches no byte. As on InfiniBand, a request
-  // of no bytes is not checked: there is nothing it could touch.
+  // Checks the whole remaining range, so that a range that is too long touches no byte. As on InfiniBand, a
+  // request of 0 bytes is not checked, since it touches nothing.
   if (header_.total > 0 && !may_be_written(header_.total)) refuse(handled_, WcStatus::rem_access_err);
 }
 
@@ -120,7 +120,7 @@ void QueuePair::read_asked() {
 
 void QueuePair::data_begins() {
   SendSlot* slot = sends_.reading();
-  if (slot == nullptr) return broke_protocol("an answer to no READ");
+  if (slot == nullptr) return broke_protocol("an answer without a READ");
   if (header_.number != slot->number || header_.addr != slot->moved ||
       header_.total != slot->bytes - slot->moved) {
     return broke_protocol("an answer that does not fit the READ that is next");
@@ -147,12 +147,12 @@ void QueuePair::refuse(std::uint32_t number, WcStatus status, WcStatus receive) 
   in_ = In::refuses;
 }
 
-/// All answers before it are out.
+/// Call when all READ responses before the refusal are sent.
 void QueuePair::conclude_refusal() {
   in_ = In::deaf;
   const Header frame{.op = Op::refusal, .number = refusal_.number, .extra = refusal_code(refusal_.status)};
   if (refusal_.status == WcStatus::rnr_retry_exc_err) {
-    // The sender's mistake: this side stays as it is.
+    // The sender made a mistake; this side stays in its state.
     return burst_.add_frame(frame);
   }
   if (refusal_.receive != WcStatus::success) complete_receive({.status = refusal_.receive});

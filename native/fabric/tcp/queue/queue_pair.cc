@@ -1,11 +1,11 @@
-// Life and connection; see queue_pair.h.
+// Creation, connecting and the end; see queue_pair.h.
 #include "fabric/tcp/queue/queue_pair.h"
 
 #include <cstring>
 
 namespace rdma_rpc::fabric::tcp {
 
-/// How long the passive side waits for its peer.
+/// Limits how long the passive side waits for its peer.
 class QueuePair::AcceptTimeout final : public EventHandler {
  public:
   explicit AcceptTimeout(QueuePair& qp) : qp_(qp) {
@@ -15,7 +15,7 @@ class QueuePair::AcceptTimeout final : public EventHandler {
   void ready() override {}
   void expired() override {
     const Place& place = qp_.address_.place;
-    qp_.fail("tcp: the peer has not come to " +
+    qp_.fail("tcp: the peer has not connected to " +
              (place.port == 0 ? "the address of this server" : to_text(place)) + " within " +
              std::to_string(qp_.device_.options().connect_timeout_ms) +
              " ms; can it reach that address, or is something in between?");
@@ -57,10 +57,11 @@ std::string QueuePair::connect(std::span<const std::byte> remote_address) {
   }
   if (why.empty() && peer.active == address_.active) {
     why = std::string("both sides are ") + (peer.active ? "active" : "passive") +
-          ", nobody could come to the other";
+          ", so neither would dial the other";
   }
   if (why.empty() && address_.active && peer.place.port == 0)
-    why = "the peer's address names no place, and nobody has said where its server is (tcp_address_via)";
+    why =
+        "the peer's address has no IP address and port, and none was given for its server (tcp_address_via)";
   if (why.empty()) {
     state_ = QpState::rtr;
     peer_ = words_ ? words_->peer : peer.token;
@@ -89,7 +90,7 @@ void QueuePair::take(Guest guest) {
 
 void QueuePair::welcome(Guest guest) {
   const Greeting answer = make_greeting(Say::welcome, guest.from, own_word());
-  // It may have gone while it waited for us; another one may come.
+  // The peer may have closed while its connection waited; another connection may come.
   if (say(guest.fd.get(), &answer, sizeof answer)) connected(std::move(guest.fd));
 }
 
@@ -125,8 +126,8 @@ void QueuePair::wants_turn() {
 
 void QueuePair::turn() {
   enqueued_ = false;
-  // What has waited for more, first: the peer works on it while this side reads. And an ack that nothing has
-  // taken along.
+  // Messages that have waited for more go first, so that the peer works on them while this side reads. So
+  // does an ack that no other frame has carried.
   if (acks_.owed || gathered_ != 0) flush();
   if (may_read()) read();
   if (socket_ && (!burst_.empty() || has_more(LoneAck::later))) flush();
@@ -153,7 +154,7 @@ bool QueuePair::check_path(PathWatch::Clock::time_point now) {
   return found == PathWatch::Found::under_way;
 }
 
-/// A request of its own has failed. Ours is to find out by a request, as it is with a NIC.
+/// A request of the peer has failed. Our side learns of it from its own next request, as with a NIC.
 void QueuePair::peer_is_gone() {
   in_ = In::gone;
   close_socket();
@@ -171,7 +172,7 @@ void QueuePair::to_error() {
   enter_error(Op::bye);
 }
 
-/// What has been posted before the end goes before it, as far as the socket takes it.
+/// Sends what was posted before the end, as far as the socket takes it.
 void QueuePair::say_what_waits() {
   if (gathered_ != 0 && socket_) flush();
 }
@@ -187,17 +188,18 @@ void QueuePair::enter_error(Op last_word, const Header* refusal) {
   cq_.announce();
 }
 
-/// Gives the connection away with what is still to be said. From here on no memory of the user is touched.
+/// Gives the connection away together with the bytes still to be sent. From here on no memory of the user is
+/// accessed.
 void QueuePair::part(Op last_word, const Header* refusal) {
   if (path_.is_silent()) {
-    // Not a word would arrive, and the kernel would repeat it for a minute.
+    // Nothing would arrive, and the kernel would retransmit it for a minute.
     cq_.remove(*this, socket_.get());
     --device_.counts().open_fds;
     device_.lingering_sockets().add_silent(std::move(socket_));
     return burst_.clear();
   }
   if (!burst_.may_be_read(device_.keys(), qp_num_)) {
-    // Of a frame under way the rest may neither be sent nor left out.
+    // The rest of the frame in progress may be neither sent nor omitted.
     UniqueFd fd = std::move(socket_);
     socket_ = UniqueFd();
     cq_.remove(*this, fd.get());

@@ -104,7 +104,7 @@ void QueuePair::fail(const std::string& why) {
 void QueuePair::flushed() {
   if (state_ == QpState::err) return;
   device_.read_async_events();
-  // Linux 6.12's soft-RoCE gives this status to what it could not send, too.
+  // Soft-RoCE of Linux 6.12 reports this status also for packets that it could not send.
   const std::string down = why_down(device_.context(), device_.port().number);
   fail(!down.empty() ? down
                      : device_.capabilities().name +

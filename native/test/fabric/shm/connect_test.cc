@@ -51,7 +51,7 @@ TEST(ShmConnect, AnswersAWrongAddressWithTheReason) {
     const char* reason;
   };
   const std::vector<Row> rows = {
-      {"magic", [](auto& blob) { blob.magic ^= 1; }, "no shm address"},
+      {"magic", [](auto& blob) { blob.magic ^= 1; }, "not an shm address"},
       {"version", [](auto& blob) { ++blob.version; }, "layout version"},
       {"start time", [](auto& blob) { ++blob.start_ticks; }, "start time"},
       {"pid", [](auto& blob) { blob.pid = 0; }, "pid namespace"},

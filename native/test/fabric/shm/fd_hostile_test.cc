@@ -146,7 +146,7 @@ const Lie kLies[] = {
        note.slot = shm::kMemoriesMax;
        liar.send(note, {memory_file(4096, kSealed).get()});
      },
-     "cannot have"},
+     "not in its tables"},
     {"MoreMemoryThanAPeerMayHave",
      [](auto& victim, auto& liar) {
        liar.send(note_of(FileKind::device), {device_file(victim).get()});
@@ -155,12 +155,12 @@ const Lie kLies[] = {
        liar.send(note, {memory_file(note.bytes, kSealed).get()});
      },
      "too much"},
-    {"ANoteOfNoKind", [](auto&, auto& liar) { liar.send(static_cast<Note>(77)); }, "no known kind"},
+    {"ANoteOfNoKind", [](auto&, auto& liar) { liar.send(static_cast<Note>(77)); }, "unknown kind"},
     {"AFileOfNoKind",
      [](auto& victim, auto& liar) {
        liar.send(note_of(static_cast<FileKind>(9)), {device_file(victim).get()});
      },
-     "no known kind"},
+     "unknown kind"},
     {"ReservedBytes",
      [](auto& victim, auto& liar) {
        FileNote note = note_of(FileKind::device);

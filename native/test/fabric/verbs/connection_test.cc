@@ -65,7 +65,7 @@ TEST_F(ConnectionTest, WhereNobodyListensTheErrorSaysSo) {
     address = read(*passive.qp);
   }
   address.ip_port = 1;
-  expect_failure(active, verbs::encode(address), "nobody listens at");
+  expect_failure(active, verbs::encode(address), "no server listens at");
 }
 
 TEST_F(ConnectionTest, APeerThatNeverAnswersIsGivenUp) {

@@ -140,7 +140,8 @@ TEST(DevicesThatLack, SayWhat) {
   EXPECT_NE(why_not().find("has no reliable connections (RC): Operation not supported"), std::string::npos)
       << why_not();
   provider.script().refuses_qps = ENOMEM;
-  EXPECT_NE(why_not().find("gives no queue pair: Cannot allocate memory"), std::string::npos) << why_not();
+  EXPECT_NE(why_not().find("cannot create a queue pair: Cannot allocate memory"), std::string::npos)
+      << why_not();
 }
 
 }  // namespace
