@@ -1,4 +1,4 @@
-// What all steps have in common: connecting, receives, completions, waiting, looking at messages. See pair.h.
+// Everything that all steps share: connecting, receives, completions, waiting, checking messages. See pair.h.
 #include "perf/pair.h"
 
 #include <poll.h>
@@ -13,14 +13,14 @@
 namespace rdma_rpc::perf {
 namespace {
 
-/// Who waits for its peer gives up when nothing has come for so long.
+/// Time without any message from the peer after which this side stops waiting.
 constexpr std::uint64_t kSilenceNs = 30'000'000'000;
 constexpr int kLookMs = 200;
-/// A clock costs more than a poll that finds nothing.
+/// Number of unsuccessful polls per reading of the clock, which costs more than such a poll.
 constexpr std::uint32_t kTurnsPerClock = 1024;
 constexpr std::uint32_t kGreetingBytes = 8;
 
-/// What a completion is of, in the upper bits of its id; then the queue pair, then a number.
+/// The id of a completion: its kind in the upper bits, then the queue pair, then a number.
 enum class Kind : std::uint8_t { message, receive, credit, greeting };
 constexpr unsigned kKindShift = 62, kQueueShift = 46;
 constexpr std::uint64_t kNumberMask = (std::uint64_t{1} << kQueueShift) - 1;
@@ -51,9 +51,9 @@ CpuTime cpu_time() {
 }
 
 EndpointOptions Pair::needs(const PairOptions& options) {
-  // Beside messages: what has been taken, and the greeting.
+  // Requests in addition to messages: the credits and the first message.
   constexpr std::uint32_t kOthers = 16;
-  // The device has not said yet what it puts before messages: nothing, or the GRH of a datagram.
+  // The device has not reported yet what it puts in front of messages: nothing, or the GRH of a datagram.
   constexpr std::uint32_t kGrhBytes = 40;
   return {.active = options.active,
           .queue_pairs = options.queue_pairs,
@@ -76,7 +76,7 @@ Pair::Pair(std::unique_ptr<Endpoint> endpoint, const PairOptions& options)
       queues_(options.queue_pairs),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!options_.validate) return;
-  // What is not on its way yet, or not looked at yet, keeps its slot.
+  // A message that is not sent, or not checked, yet keeps its slot.
   const auto slots = static_cast<std::uint32_t>(layout_.slots());
   options_.depth = std::min(options_.depth, slots);
   options_.receive_depth = std::min(options_.receive_depth, slots);
@@ -110,8 +110,8 @@ std::string Pair::connect(const PeerAddress& peer) {
 
 std::string Pair::greet() {
   const auto count = options_.queue_pairs;
-  // The side that asked greets first: some devices let it begin, and its greeting tells the other that all
-  // is connected.
+  // The active side sends first: some devices require that, and its message tells the other side that all
+  // queue pairs are connected.
   std::vector<bool> greeted(count);
   const std::uint64_t until = now_ns() + kSilenceNs;
   std::uint32_t sent = 0;
@@ -173,7 +173,7 @@ Outcome Pair::run(const Step& step, const std::function<void(std::uint64_t)>& me
   Outcome outcome;
   if (step.measures) {
     outcome = step.latency ? measure_latency(step) : measure_bandwidth(step);
-    // A message that was damaged has been counted by then.
+    // By then damaged messages have been counted.
     if (error_.empty() && !stopped_.load(std::memory_order_relaxed)) measured(outcome.messages);
   }
   if (!step.measures || error_.empty()) serve(step);
@@ -245,8 +245,8 @@ std::size_t Pair::poll_one(const Step& step) {
   return 0;
 }
 
-// What is seldom done is in functions of its own (here and in validation.cc), so that the code between a
-// message and its answer stays together: an emulated processor feels every page.
+// Rare work is in functions of its own (here and in validation.cc), so that the code between a message and
+// its answer stays together: on an emulated processor each page costs time.
 void Pair::take(const Step* step, const Completion& completion) {
   const auto kind = static_cast<Kind>(completion.id >> kKindShift);
   const auto queue_pair = static_cast<std::uint32_t>(completion.id >> kQueueShift & kQueueMask);
@@ -272,12 +272,12 @@ void Pair::take(const Step* step, const Completion& completion) {
   }
   ++queue.received;
   --queue.receives_open;
-  // In a latency test not between a message and its answer, but while nothing comes.
+  // In a latency test, receives are posted while nothing comes, not between a message and its answer.
   const bool later = step != nullptr && step->latency && queue.receives_open > options_.receive_depth / 2;
   if (!later) post_receive(queue_pair);
 }
 
-/// Of the request or receive with this id, for who has to find out why.
+/// Describes the request or receive with this id, for an error text.
 std::string Pair::what_failed(const Step* step, std::uint64_t id) const {
   static constexpr const char* kVerbs[] = {"SEND", "WRITE", "READ", "fetch_add", "compare_swap"};
   const auto kind = static_cast<Kind>(id >> kKindShift);
@@ -307,8 +307,8 @@ void Pair::post_receive(std::uint32_t queue_pair) {
   }
 }
 
-/// Seldom, so that it costs no message: a sender that knows of no receive waits, since on most fabrics a
-/// message without one ends the queue pair.
+/// Called seldom, so that no message is delayed. A sender that knows of no receive waits, since on most
+/// fabrics a message without a receive ends the queue pair.
 void Pair::tell_taken(std::uint32_t queue_pair) {
   Queue& queue = queues_[queue_pair];
   if (queue.received - queue.told < std::max(1U, options_.receive_depth / 2)) return;
@@ -319,7 +319,7 @@ void Pair::tell_taken(std::uint32_t queue_pair) {
                      .length = sizeof queue.received,
                      .from = layout_.taken_here(queue_pair),
                      .to = layout_.taken(queue_pair)};
-  // A full queue: after the next poll that finds something, which takes an entry out of it.
+  // If the queue is full, try again after the next successful poll, which frees an entry.
   if (endpoint_->post(queue_pair, {&told, 1}) == 1) queue.told = queue.received;
 }
 
@@ -339,7 +339,7 @@ void Pair::describe(const Step& step, std::uint32_t queue_pair, std::uint64_t nu
   if (!options_.validate) return;
   std::byte* memory = data_ + made->from;
   if (fetches) {
-    // What is not written must not look as if it had been.
+    // Bytes that are never written must not look as if they had been.
     std::memset(memory, 0xa5, made->length);
   } else {
     pattern(queue_pair, false).fill({memory, step.bytes}, number);
@@ -349,7 +349,8 @@ void Pair::describe(const Step& step, std::uint32_t queue_pair, std::uint64_t nu
 bool Pair::post_messages(const Step& step, std::uint32_t queue_pair, std::uint64_t count, bool signal_last) {
   Queue& queue = queues_[queue_pair];
   count = std::min<std::uint64_t>(count, kBatch);
-  // The depth may have been cut to the slots that there are: without a completion it would stay full.
+  // The depth may have been reduced to the number of slots; without a signaled request the queue would stay
+  // full.
   const auto every = std::min(step.signal_every, options_.depth);
   for (std::uint64_t i = 0; i < count; ++i) {
     const std::uint64_t number = queue.posted + i;

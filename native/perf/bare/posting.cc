@@ -1,4 +1,4 @@
-// Requests and completions of an endpoint. See endpoint.h.
+// Posts requests and polls completions of an endpoint. See endpoint.h.
 #include <algorithm>
 #include <array>
 
@@ -49,7 +49,7 @@ std::size_t BareEndpoint::post(std::uint32_t queue_pair, std::span<const Request
   const std::size_t count = std::min(kBatch, requests.size());
   if (count == 0) return 0;
   for (std::size_t i = 0; i < count; ++i) fill(queue, requests[i], &work_[i], &pieces_[i]);
-  // The links stand, but for where this list ends.
+  // The requests stay linked from earlier posts, except at the end of this list.
   work_[count - 1].next = nullptr;
   ibv_send_wr* refused = nullptr;
   const int error = ibv_post_send(queue.qp.get(), work_.data(), &refused);
@@ -92,7 +92,7 @@ std::size_t BareEndpoint::poll(std::span<Completion> out) {
 
 bool BareEndpoint::arm() {
   if (ibv_req_notify_cq(cq_.get(), 0) != 0) return false;
-  // What came before it was asked for rings no bell.
+  // Completions that came before the notification was armed do not trigger it, so poll once.
   stashed_ = ibv_poll_cq(cq_.get(), 1, &stash_) > 0;
   return !stashed_;
 }
