@@ -93,10 +93,10 @@ describe('what has extensions', () => {
       'not in the registry',
       { '[lang.proto2.number]': '1' },
       {},
-      /there is no field "\[lang\.proto2\.number\]"/,
+      /unknown field "\[lang\.proto2\.number\]"/,
     ],
-    ['of no name', { '[]': 1 }, { registry }, /there is no field "\[\]"/],
-    ['by its own name alone', { number: 1 }, { registry }, /there is no field "number"/],
+    ['of no name', { '[]': 1 }, { registry }, /unknown field "\[\]"/],
+    ['by its own name alone', { number: 1 }, { registry }, /unknown field "number"/],
     [
       'of a wrong kind',
       { '[lang.proto2.number]': true },

@@ -86,7 +86,7 @@ describe('errors name the field', () => {
     [
       'an unknown field',
       '{"optionalNestedMessage":{"b":1}}',
-      'corpus.conformance.AllTypes.optional_nested_message: there is no field "b" (ignoreUnknownFields would pass over it)',
+      'corpus.conformance.AllTypes.optional_nested_message: unknown field "b" (option ignoreUnknownFields ignores it)',
     ],
     [
       'an enum',
@@ -96,7 +96,7 @@ describe('errors name the field', () => {
     [
       'a oneof',
       '{"oneofBool":true,"oneofString":"x"}',
-      'corpus.conformance.AllTypes.oneof_string: another field of the same oneof, oneofBool, is there too',
+      'corpus.conformance.AllTypes.oneof_string: another field of the same oneof, oneofBool, is set too',
     ],
     ['text that is not JSON', '{', /^corpus\.conformance\.AllTypes: not JSON: /],
   ] as const)('%s, when reading', (_what, text, message) => {

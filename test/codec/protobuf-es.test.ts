@@ -91,7 +91,7 @@ describe.each(corpus.map((pair) => [pair.name, pair] as const))('%s', (name, { o
         esToJson(es, fromBinary(es, ours.encode(message)), { registry: esRegistry }),
       );
       // A Value that holds nothing is null to protobuf-es.
-      if ('refused' in mine && /Value: holds nothing/.test(mine.refused)) return;
+      if ('refused' in mine && /Value: is empty/.test(mine.refused)) return;
       expect('refused' in mine).toBe('refused' in other);
     });
     fc.assert(property, { seed, numRuns: runs(40) });

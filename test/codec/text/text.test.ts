@@ -57,15 +57,15 @@ test('an Any, written out where the registry knows its type', () => {
 
 describe('refused, with its place', () => {
   test.each([
-    ['f_int32: 1\nf_int32: 2', /line 2, column 1: f_int32 is there twice/],
+    ['f_int32: 1\nf_int32: 2', /line 2, column 1: f_int32 appears twice/],
     ['missing: 1', /line 1, column 1: .*Scalars has no field missing/],
     ['f_int32: 2147483648', /line 1, column 10: 2147483648 is not from -2147483648 to 2147483647/],
     ['f_int32: 1.5', /expected a whole number, found 1\.5/],
-    ['f_int32: 08', /this is no number/],
-    ['f_string: "abc', /line 1, column 11: this string has no end on its line/],
+    ['f_int32: 08', /this is not a number/],
+    ['f_string: "abc', /line 1, column 11: this string does not end on its line/],
     ['f_string: "\\xff"', /this string is not valid UTF-8/],
     ['f_string: "\\ud800"', /half of a character/],
-    ['f_string: "\\q"', /there is no escape \\q/],
+    ['f_string: "\\q"', /\\q is not an escape/],
     ['f_message {', /but the text ends/],
     ['f_message { } }', /expected the name of a field, found }/],
     ['[x.y]: 1', /extension x\.y is not in the registry/],
