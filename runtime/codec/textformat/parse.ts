@@ -133,7 +133,8 @@ class Parser {
 
   #any(type: MessageType<object>, message: Message, url: string, at: number, depth: number): void {
     const lexer: TextLexer = this.#lexer;
-    if (type.typeName !== 'google.protobuf.Any') lexer.fail(`${type.typeName} is not google.protobuf.Any`, at);
+    if (type.typeName !== 'google.protobuf.Any')
+      lexer.fail(`${type.typeName} is not google.protobuf.Any`, at);
     if (message.typeUrl !== '') lexer.fail('an Any contains only one message', at);
     const content = this.#registry?.find(url.slice(url.lastIndexOf('/') + 1));
     if (content === undefined) lexer.fail(`type ${url} is not in the registry (option registry)`, at);
