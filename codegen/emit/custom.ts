@@ -1,6 +1,6 @@
 /**
- * Custom options and explicit defaults as source text: inside definitions, and of messages as consts of their
- * own, which bundlers drop when nobody looks.
+ * Custom options and explicit defaults as source text: inside definitions, and for messages as separate
+ * consts, which bundlers drop when they are unused.
  */
 import type { Message, Plain } from '../model/model.ts';
 import { numberText } from '../model/quoted.ts';
@@ -59,7 +59,7 @@ function defaultType(value: string): string {
   return isBytes(value) ? 'Uint8Array' : value.startsWith('Number.') ? 'number' : value;
 }
 
-/** Explicit defaults of fields with presence: what an absent field stands for. */
+/** Explicit defaults of fields with presence: the values that absent fields stand for. */
 export function emitDefaults(message: Message, scope: Scope): Statement[] {
   if (message.defaults === '') return [];
   const fields = (line: (key: string, value: string) => string) =>

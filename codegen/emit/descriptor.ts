@@ -1,7 +1,7 @@
 /**
- * The const with the descriptor of the file, and its text, which stands at the end of the file: people who
- * read the file begin at the top. Functions may be used above of where they are. Text, so that loading the
- * module costs nothing; wrapped in nothing, since one line is one line.
+ * The const with the descriptor of the file, and its text, which is placed at the end of the file so that
+ * readers find the messages first; functions may be used above their declaration. It is text, so that loading
+ * the module costs nothing, and not wrapped, so that it stays a single line.
  */
 import { revision } from '../../runtime/codec/generated/revision.ts';
 import type { File } from '../model/model.ts';

@@ -1,6 +1,5 @@
 /**
- * Enums as const objects: nothing for a type stripper to transform, and numbers that the .proto does not know
- * yet stay what they are.
+ * Enums as const objects: a type stripper has nothing to transform, and unknown numbers stay what they are.
  */
 import type { Enum } from '../model/model.ts';
 import { docLines } from './comment.ts';

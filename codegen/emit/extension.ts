@@ -1,4 +1,4 @@
-/** An extension: the codec of a message with it as its only field, wrapped into a const. */
+/** An extension: the codec of a message whose only field it is, wrapped into a const. */
 import type { Extension } from '../model/model.ts';
 import { codecOf, emitFunctions } from './codec/functions.ts';
 import { docLines } from './comment.ts';

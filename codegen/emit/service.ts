@@ -19,7 +19,7 @@ function options(method: Method): [key: string, value: Plain][] {
   return entries.filter((entry): entry is [string, Plain] => entry[1] !== undefined);
 }
 
-/** Of a const `new $.Method(...)`. */
+/** Type of a const `new $.Method(...)`. */
 function methodType(method: Method, scope: Scope): string {
   const { request, response, requestStream, responseStream } = method;
   const messages = [scope.type(request), scope.init(request), scope.type(response), scope.init(response)];
@@ -49,8 +49,8 @@ function methodValue(method: Method, scope: Scope): string {
 }
 
 /**
- * The type is written out: compilers with `isolatedDeclarations` infer none for consts that refer to others.
- * It has a name, so that editors show `Client<GreeterDefinition>` and not all that is in it.
+ * The type is written out, because compilers with `isolatedDeclarations` infer none for consts that refer to
+ * others. It has a name, so that editors show `Client<GreeterDefinition>` instead of its content.
  */
 function emitDefinition(service: Service, scope: Scope): Statement[] {
   const { definition: name, custom } = service;
@@ -78,7 +78,7 @@ ${values.join('')}  },
   ];
 }
 
-/** The caller gets no answer but that the request has arrived. */
+/** Whether the caller gets only the acknowledgement that the request has arrived. */
 function isOneWay(method: Method): boolean {
   return method.options.oneWay && !method.requestStream && !method.responseStream;
 }

@@ -78,13 +78,13 @@ describe('under protoc', () => {
   test.each([
     [
       'frobnicate=1',
-      'frobnicate=1: there are target=ts|js, import_extension=ts|js|none, unknown_fields=keep|drop, int64=bigint|string|number and enums=open|closed',
+      'frobnicate=1: unknown parameter or value; the parameters are target=ts|js, import_extension=ts|js|none, unknown_fields=keep|drop, int64=bigint|string|number and enums=open|closed',
     ],
     [
       'target=jsx',
-      'target=jsx: there are target=ts|js, import_extension=ts|js|none, unknown_fields=keep|drop',
+      'target=jsx: unknown parameter or value; the parameters are target=ts|js, import_extension=ts|js|none, unknown_fields=keep|drop',
     ],
-    ['int64=long', 'int64=long: there are target=ts|js'],
+    ['int64=long', 'int64=long: unknown parameter or value; the parameters are target=ts|js'],
     [
       'target=js,import_extension=ts',
       'the target js imports .js; the import extension ts is for the target ts',
@@ -133,5 +133,9 @@ test('reads a request out of a pipe that does not block, as it gets one from buf
   const [stderr, stdout] = await ended;
   expect(stderr).toBe('');
   // Compared by hand: a failure would print all of it.
-  expect(CodeGeneratorResponse.decode(stdout).error?.startsWith(`${name}: there are `)).toBe(true);
+  expect(
+    CodeGeneratorResponse.decode(stdout).error?.startsWith(
+      `${name}: unknown parameter or value; the parameters are `,
+    ),
+  ).toBe(true);
 });

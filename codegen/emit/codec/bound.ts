@@ -1,7 +1,7 @@
 /**
- * The generated `bound` function: upper bound of the encoding. Visits values in the order in which encode
- * writes them, and checks nothing: encode, which comes next, does, so none of its primitives needs the name
- * of a field.
+ * The generated `bound` function: an upper bound of the encoding. It visits values in the order in which
+ * encode writes them, and checks nothing, since encode follows and does; so none of its primitives needs the
+ * name of a field.
  */
 import type { Field, Message, Oneof } from '../../model/model.ts';
 import { formOf, quote, scalarForm } from '../scalar.ts';
@@ -15,8 +15,8 @@ function isPlain({ type, bulkThreshold }: Field): boolean {
 }
 
 /**
- * Expression for what one value, which may be absent, takes besides the room that its field has in any case.
- * `value` is one that can be evaluated twice.
+ * Expression for the room of one value, which may be absent, in addition to the fixed room of its field.
+ * `value` is an expression that can be evaluated twice.
  */
 function valueBound(field: Field, value: string, scope: Scope): string {
   const { type } = field;
@@ -29,8 +29,7 @@ function valueBound(field: Field, value: string, scope: Scope): string {
 }
 
 /**
- * What a field or oneof adds, as an expression, or as statements that add to `n` where there is a loop or a
- * choice.
+ * The room of a field or oneof: an expression, or statements that add to `n` if it needs a loop or a choice.
  */
 type Part = { readonly sum: string } | { readonly statements: string };
 
@@ -44,9 +43,7 @@ function repeated(field: Field, scope: Scope): Part {
   return { statements: `for (const each of ${items}) n += ${element(field)} + ${value};` };
 }
 
-/**
- * Keys, and what is in any case there of each entry; then the values, where these have lengths of their own.
- */
+/** Adds the keys and the fixed part of each entry, then the values, if their length varies. */
 function map(field: Field, scope: Scope): Part {
   const entries = `m.${field.key}`;
   const hasText = scalarForm(field.mapKey ?? 'string').size === 0;
@@ -56,7 +53,7 @@ function map(field: Field, scope: Scope): Part {
   return { statements: `n += ${keys};\n  ${values}` };
 }
 
-/** The fields of a oneof that are neighbours. */
+/** Adjacent fields of a oneof. */
 function chosen(oneof: Oneof, fields: readonly Field[], scope: Scope): Part {
   const value = `m.${oneof.key}`;
   const measured = oneof.fields.filter((field) => fixed(field) === 0);
@@ -71,7 +68,7 @@ function chosen(oneof: Oneof, fields: readonly Field[], scope: Scope): Part {
 }
 
 /**
- * One sum where that will do, which most messages are: a compiler reads it faster than a statement for each
+ * A single sum if possible, as for most messages: a compiler parses it faster than a statement for each
  * field.
  */
 function add(room: number, parts: readonly Part[]): string {

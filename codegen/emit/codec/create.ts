@@ -1,4 +1,4 @@
-/** The generated `create` function: every field at its default, overlaid with what is given. */
+/** The generated `create` function: every field at its default, overlaid with the given values. */
 import type { Field, Message, Oneof } from '../../model/model.ts';
 import { quote } from '../scalar.ts';
 import type { Scope } from '../scope.ts';
@@ -6,10 +6,7 @@ import { binding, braced, entry, propertiesOf, variableOf } from './binding.ts';
 import { initialOf } from './decode.ts';
 import { zeroOf } from './value.ts';
 
-/**
- * The value of a field or oneof that is absent, and what becomes of the variable with it or with what is
- * given.
- */
+/** The initial value of the variable of a field or oneof, and the expression for the field's value. */
 interface Given {
   readonly initial?: string;
   readonly value: string;
@@ -20,7 +17,7 @@ function given(field: Field, variable: string, scope: Scope): Given {
   const create = type.kind === 'message' ? scope.call(type, 'create') : undefined;
   switch (field.presence) {
     case 'repeated':
-      // A loop of its own for each type: one for all would not know what it calls.
+      // Each type has a loop of its own: a shared one would call unknown functions.
       if (create !== undefined)
         return { value: `${variable} === undefined ? [] : ${variable}.map((value) => ${create}(value))` };
       return { value: `${scope.local('copyList')}(${variable})` };
@@ -36,7 +33,7 @@ function given(field: Field, variable: string, scope: Scope): Given {
   }
 }
 
-/** Scalars are taken over as they are; messages become complete. */
+/** Scalars are taken unchanged; messages are completed. */
 function givenOneof(oneof: Oneof, variable: string, scope: Scope): Given {
   const messages = oneof.fields.flatMap((field) => {
     if (field.type.kind !== 'message') return [];
@@ -65,7 +62,7 @@ export function emitCreate(message: Message, scope: Scope): string {
   const parameter = message.fields.some(({ presence }) => presence === 'required')
     ? `Partial<${message.init}>`
     : message.init;
-  // As of TypeScript: both targets have the same lines.
+  // As for TypeScript, so that both targets have the same line breaks.
   const types = 'function (:  = {}):  {'.length + parameter.length + type.length;
   const init = braced(pattern, types + scope.call(message, 'create').length, '');
   const head = scope.headOf(

@@ -1,6 +1,6 @@
 /**
- * The generated `decodeFrom` function: one switch over whole tags, and the literal that gives every message
- * of the type the same shape. Whatever reads or passes over a field leaves the position behind it in
+ * The generated `decodeFrom` function: one switch over whole tags, and the object literal that gives every
+ * message of the type the same shape. Everything that reads or skips a field leaves the position behind it in
  * `source.at`.
  */
 import type { Field, Message } from '../../model/model.ts';
@@ -10,7 +10,7 @@ import { braced, entry, propertiesOf } from './binding.ts';
 import { decodeMap } from './map.ts';
 import { read, zeroOf } from './value.ts';
 
-/** What a field holds before anything has been read. */
+/** Value of a field before anything has been read. */
 export function initialOf(field: Field, scope: Scope): string {
   switch (field.presence) {
     case 'repeated':
@@ -20,7 +20,7 @@ export function initialOf(field: Field, scope: Scope): string {
     case 'optional':
       return 'undefined';
     case 'required':
-      // Found to be missing at the end.
+      // Its absence is detected at the end.
       return scope.sure('undefined');
     default:
       return zeroOf(field, scope);
@@ -28,15 +28,15 @@ export function initialOf(field: Field, scope: Scope): string {
 }
 
 /**
- * Expression that reads a message: between two tags, of which the second is passed over afterwards, or behind
- * a length. Arguments are evaluated from left to right.
+ * Expression that reads a message: between two tags, of which the second is skipped afterwards, or behind a
+ * length. Arguments are evaluated from left to right.
  */
 function decodeMessage(field: Field, type: Message, into: string, scope: Scope): string {
   const extent = field.delimited ? 'at, stop' : `${scope.local('readStart')}(source, at, end), source.stop`;
   return `${scope.call(type, 'decodeFrom')}(source, ${extent}, depth + 1${into === '' ? '' : `, ${into}`})`;
 }
 
-/** A case that reads a message with that statement. */
+/** A switch case that reads a message with that statement. */
 function messageCase(field: Field, statement: string): string {
   if (!field.delimited) return `${statement} break;`;
   return `{ const stop = $.readGroup(source, ${field.number}, at, end, depth + 1); const behind = source.at; ${statement} source.at = behind; break; }`;
@@ -72,12 +72,12 @@ function run(field: Field, scope: Scope): string {
       }`;
 }
 
-/** Each leaves the position behind the field in `source.at`. */
+/** Each case leaves the position behind the field in `source.at`. */
 function cases(field: Field, scope: Scope): string[] {
   const wireType = field.presence === 'map' ? 2 : field.delimited ? 3 : wireTypeOf(field.type);
   const emit = field.presence === 'map' ? decodeMap : field.presence === 'repeated' ? repeated : singular;
   const result = [`case ${tagOf(field, wireType) | 0}: ${emit(field, scope)}`];
-  // Numbers come packed or one by one, whatever the .proto says.
+  // Numbers are accepted packed or one by one, whatever the .proto says.
   if (field.presence === 'repeated' && field.type.kind !== 'message' && wireType !== 2)
     result.push(`case ${tagOf(field, 2) | 0}: ${run(field, scope)}`);
   return result;

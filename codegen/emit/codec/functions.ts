@@ -1,6 +1,6 @@
 /**
- * The four functions that a message's codec is made of. Nobody sees them but the const that holds them and
- * the messages that they are called from.
+ * The four functions of a message's codec. They are private to the file: used by the const that holds them
+ * and by messages that contain this one.
  */
 import type { Message } from '../../model/model.ts';
 import { quote } from '../scalar.ts';

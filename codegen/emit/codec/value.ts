@@ -1,18 +1,18 @@
 /**
- * One value in generated encoders and decoders, without what stands around it: a field's, an element's, or a
- * map entry's. Called by encode.ts, decode.ts, create.ts and map.ts.
+ * A single value in generated encoders and decoders, without its surroundings: of a field, an element, or a
+ * map entry. Called by encode.ts, decode.ts, create.ts and map.ts.
  */
 import type { Field } from '../../model/model.ts';
 import { formOf, isPlainNumber, quote } from '../scalar.ts';
 import type { Scope } from '../scope.ts';
 import { widening } from './room.ts';
 
-/** Where room ends that has to leave `free` bytes behind it. */
+/** End of the room when `free` bytes must remain behind it. */
 export const limitOf = (free: number): string => (free === 0 ? 'limit' : `limit - ${free}`);
 
 /**
- * Expression that writes a value, with `tag` in front of it if given, at `at + skip`, leaves `free` bytes
- * behind it and is the new end.
+ * Expression that writes a value (with `tag` in front of it if given) at `at + skip`, leaves `free` bytes
+ * behind it and evaluates to the new end.
  */
 export function writeValue(
   field: Field,
@@ -61,7 +61,7 @@ function asBigint(field: Field, value: string, name: string): string {
   return field.type.jstype === 'number' ? `$.bigintOfNumber(${value}, ${name})` : value;
 }
 
-/** Expression that writes a message's content and is its end. */
+/** Expression that writes a message's content and evaluates to its end. */
 export function nested(
   { type, fullName }: Field,
   value: string,
@@ -85,7 +85,7 @@ export function zeroOf(field: Field, scope: Scope): string {
   return formOf(type)?.zero ?? '0';
 }
 
-/** Expression that reads a value at `at`; the position behind it is `source.at`. */
+/** Expression that reads a value at `at`; the position behind it is in `source.at`. */
 export function read(field: Field, end: string, scope: Scope): string {
   const { type } = field;
   const from = (primitive: string, more = '') =>
