@@ -1,6 +1,6 @@
 /**
- * `rdma-rpc gen`: .proto files to TypeScript. Finds the files, calls generate(), prints what it says;
- * `--watch` repeats that.
+ * `rdma-rpc gen`: generates TypeScript from .proto files. Finds the files, calls generate(), prints its
+ * diagnostics; `--watch` repeats that.
  */
 import { relative, resolve } from 'node:path';
 import { type Command, CommanderError, Option } from '#commander';
@@ -80,7 +80,7 @@ function collect(value: string, previous: string[]): string[] {
   return [...previous, value];
 }
 
-/** Files as given, globs expanded. */
+/** Files as given, with globs expanded. */
 function findFiles(patterns: readonly string[]): string[] {
   const isGlob = (pattern: string) => /[*?[\]{}!]/.test(pattern);
   const found = globSync(patterns.filter(isGlob), { absolute: true });
@@ -93,7 +93,7 @@ function findFiles(patterns: readonly string[]): string[] {
   return [...files];
 }
 
-/** `--check`: what would be written is a reason to fail. */
+/** `--check`: fails if anything would be written. */
 function checked(generated: Generated, { out = '' }: GenerateOptions): Generated | undefined {
   if (generated.written.length + generated.stale.length === 0) {
     console.log(
@@ -123,10 +123,13 @@ function readConfig(): GenConfig {
   );
 }
 
-/** One generation, with its outcome on the terminal. Undefined: the input is wrong, nothing was written. */
+/**
+ * Generates once and prints the outcome. Returns undefined when the input has errors; nothing was written
+ * then.
+ */
 async function generateOnce(options: GenerateOptions): Promise<Generated | undefined> {
   const start = performance.now();
-  // Loaded here, so that help and wrong command lines need not wait for a parser and a compiler.
+  // Loaded here, so that help and errors in the command line need not wait for a parser and a compiler.
   const { generate } = await import('../codegen/index.ts');
   try {
     const generated = await generate(options);
@@ -138,7 +141,7 @@ async function generateOnce(options: GenerateOptions): Promise<Generated | undef
     console.log(
       `${count} generated in ${options.out} (${generated.written.length} changed, ${Math.round(performance.now() - start)} ms)`,
     );
-    // Not again while nothing changes: it may be meant so.
+    // Printed only when something has changed, since it may be intended.
     const note = generated.written.length === 0 ? '' : moduleNote(options.out ?? '', options.target ?? 'ts');
     if (note !== '') console.error(note);
     return generated;

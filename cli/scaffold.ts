@@ -1,4 +1,4 @@
-/** `rdma-rpc scaffold`: a class with every method of a service, made or completed. */
+/** `rdma-rpc scaffold`: creates or completes a class with every method of a service. */
 import { type Command, Option } from '#commander';
 import pc from '#picocolors';
 import { GenerateError } from '../codegen/diagnostic.ts';

@@ -1,4 +1,4 @@
-/** The flags of `rdma-rpc bench`, which are those of ghz where it has them, and what they come to. */
+/** The flags of `rdma-rpc bench`, named as in ghz where it has them, and the plan that results from them. */
 import { type Command, InvalidArgumentError, Option } from '#commander';
 import type { MetadataValue } from '../../runtime/core/metadata.ts';
 import { fabricNames } from '../../runtime/fabrics.ts';
@@ -32,7 +32,7 @@ export interface BenchFlags extends DeclarationFlags, DataFlags {
   readonly progress: boolean;
 }
 
-/** As ghz has it, when neither a number of calls nor a duration is given. */
+/** As in ghz, when neither a number of calls nor a duration is given. */
 const totalDefault = 200;
 const forever = Number.POSITIVE_INFINITY;
 
@@ -97,7 +97,7 @@ export function withBenchFlags(command: Command): Command {
     .option('--no-progress', 'no line of progress on stderr; there is one on terminals only');
 }
 
-/** Flags that only mean something beside others. Returns what is wrong, in a sentence. */
+/** Checks flags that are meaningful only together with others. Returns what is wrong, in a sentence. */
 function misfit(flags: BenchFlags): string | undefined {
   const { loadSchedule, rps, grpc, fabric } = flags;
   const loads = ['loadStart', 'loadStep', 'loadEnd', 'loadStepDuration', 'loadMaxDuration'] as const;
@@ -128,7 +128,7 @@ function misfit(flags: BenchFlags): string | undefined {
   return undefined;
 }
 
-/** Throws an Error with a sentence for flags that do not fit each other. */
+/** Throws an Error with a sentence for flags that do not fit together. */
 export function planOf(flags: BenchFlags): Plan {
   const wrong = misfit(flags);
   if (wrong !== undefined) throw new Error(wrong);
@@ -145,11 +145,11 @@ export function planOf(flags: BenchFlags): Plan {
       })
     : undefined;
   const length = schedule?.lengthMs ?? forever;
-  // A schedule is for its whole length; one without an end is as a load without a schedule.
+  // A schedule runs for its whole length; one without an end runs like a load without a schedule.
   const byDefault =
     flags.total === undefined && length !== forever ? Math.min(length, durationMaxMs) : forever;
   const durationMs = flags.duration ?? byDefault;
-  // As ghz has it: the time decides where both are given.
+  // As in ghz: if both are given, the time decides.
   const total = durationMs === forever ? (flags.total ?? totalDefault) : forever;
   return { concurrency, total, durationMs, schedule, graceMs: timeout };
 }

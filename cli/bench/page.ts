@@ -1,6 +1,6 @@
 /**
- * The report of `rdma-rpc bench` as one page that needs nothing else: figures as HTML, plots by uPlot, whose
- * text is inside, and the result as JSON.
+ * The report of `rdma-rpc bench` as a single self-contained page: figures as HTML, plots by uPlot, whose
+ * source is included, and the result as JSON.
  */
 import { readFileSync } from 'node:fs';
 import { drawCharts } from './page-charts.ts';
@@ -8,18 +8,18 @@ import { style } from './page-style.ts';
 import type { Latency, Result } from './result.ts';
 import { loadText, remarks, size, targetText, time } from './summary.ts';
 
-/** Between tags, and in attributes. */
+/** Escapes text between tags, and in attributes. */
 const html = (text: string): string =>
   text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 
-/** Inside of a script: nothing in it may end that. */
+/** Escapes a value inside a script, so that it cannot end the script. */
 const script = (value: unknown): string => JSON.stringify(value).replaceAll('<', '\\u003c');
 
 const number = (value: number): string => value.toLocaleString('en', { maximumFractionDigits: 1 });
 
 /**
- * Beside the modules that were compiled; from dist/bundle, as it is installed, and from the sources by way of
- * dist.
+ * Found beside the compiled modules; from dist/bundle in an installed package, and through dist when run from
+ * the sources.
  */
 function vendored(name: string): string {
   const beside = new URL(`../../vendor/${name}`, import.meta.url);
@@ -31,7 +31,7 @@ function vendored(name: string): string {
   }
 }
 
-/** A latency; where no call was answered with OK there is none, which is not 0. */
+/** A latency; without an answered call it does not exist, which is different from 0. */
 const timeIn =
   ({ histogram }: Result) =>
   (us: number): string =>

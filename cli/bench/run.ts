@@ -1,5 +1,5 @@
 /**
- * One load from beginning to end: the method is looked up, requests are made, calls counted and timed. Used
+ * Runs one load from beginning to end: looks up the method, makes requests, counts and times the calls. Used
  * by bench.ts.
  */
 import { RpcError } from '../../runtime/core/errors/rpc-error.ts';
@@ -53,7 +53,7 @@ function callerOf(
       ++sent.answers;
       return { code: 'OK', responseBytes };
     } catch (error) {
-      // It may have waited here, and never left.
+      // The message may have waited here and never been sent.
       if (RpcError.from(error).processed === 'no') sent.messages -= count;
       return endOf(error);
     }

@@ -1,11 +1,11 @@
-/** What `rdma-rpc bench` prints for people: counts, latencies, a histogram, and what went wrong. */
+/** The text output of `rdma-rpc bench`: counts, latencies, a histogram, and errors. */
 import { printableLine } from '../output.ts';
 import type { Latency, Result, Travelled } from './result.ts';
 
 const number = (value: number, digits = 0): string =>
   value.toLocaleString('en', { maximumFractionDigits: digits });
 
-/** Three digits, in the unit that suits. */
+/** Three digits, in a suitable unit. */
 export function time(us: number): string {
   if (us < 1000) return `${Number(us.toPrecision(3))} us`;
   if (us < 1e6) return `${Number((us / 1000).toPrecision(3))} ms`;
@@ -86,7 +86,7 @@ export function targetText({ address, method, protocol, fabric, device }: Result
   return `${method} at ${address} over ${protocol === 'grpc' ? 'gRPC' : `${fabric ?? 'rdma-rpc'}${at}`}`;
 }
 
-/** What deserves a word beside the figures. */
+/** Remarks on unusual figures. */
 export function remarks({ calls, load, stopped }: Result): string[] {
   const found: string[] = [];
   if (stopped) found.push('Stopped before its end.');

@@ -1,6 +1,6 @@
 /**
- * `rdma-rpc explain`: how a call of a size travels between two fabrics of this machine, and why; without a
- * size, which sizes travel alike.
+ * `rdma-rpc explain`: shows how a call of a given size is transferred between two fabrics of this machine,
+ * and why; without a size, which sizes are transferred alike.
  */
 import { type Command, InvalidArgumentError, Option } from '#commander';
 import type { DescMessage, DescMethod } from '#protobuf';
@@ -56,7 +56,7 @@ export function addExplainCommand(program: Command): void {
       process.exitCode = 2;
       return;
     }
-    // Without anybody who declares it, a method is taken for one with a field for bytes.
+    // Without a declaration, the method is assumed to have a field of type bytes.
     if (!fromFiles(flags) && words.length === (path === undefined ? 0 : 1)) {
       try {
         await show(path ?? anyMethod, ['bytes', 'bytes'], flags);
@@ -86,12 +86,13 @@ const anyMethod = 'any method';
 const scalarBytes = 12;
 
 /**
- * A bytes field of the message itself carries what is sent from where it is; all else is copied as text is.
+ * A bytes field of the message itself contains data that is sent from where it is; other fields are copied,
+ * as text is.
  */
 const carrierOf = ({ fields }: DescMessage): Carrier =>
   fields.some((field) => field.scalar === scalarBytes) ? 'bytes' : 'text';
 
-/** The first of them whose request has a field for bytes. */
+/** Returns the first method whose request has a field of type bytes. */
 async function methodForBytes(schema: Schema): Promise<{ method: DescMethod }> {
   for (const name of await schema.services()) {
     const methods = (await schema.declaring(name))?.getService(name)?.methods ?? [];
@@ -110,7 +111,7 @@ const heading = (
 ): string =>
   `${path} over ${fabric}, ${clientDevice} to ${serverDevice}, memory shown by ${exposure}${security === 'sealed' ? ', sealed' : ''}`;
 
-/** Where each tier ends. */
+/** Shows the upper limit of each tier. */
 async function showTiers(
   path: string,
   carriers: readonly [Carrier, Carrier],
@@ -126,8 +127,8 @@ async function showTiers(
     sides,
     tiers: await tierRanges(async (bytes) => tierOf('request', (await call(bytes, 0)).request)),
   }));
-  // On pairs of their own: a response that may be as large as an earlier one is foreseen, and written at
-  // once.
+  // On separate pairs: the client expects responses as large as earlier ones, and provides memory for them in
+  // advance.
   const response = {
     tiers: await tierRanges((bytes) =>
       withPair(pair, carriers, async (call) => tierOf('response', (await call(0, bytes)).response)),

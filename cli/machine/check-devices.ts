@@ -128,7 +128,7 @@ function checkMtu(machine: Machine, device: VerbsDevice, port: VerbsPort): Findi
   });
 }
 
-/** Interfaces of active ports that differ: peers of the one may not hear the other's large packets. */
+/** Active ports with different MTUs: peers of one may not receive large packets of the other. */
 export function checkMtuMismatch(_: Machine, { verbs }: Facts): Finding[] {
   const active = verbs.devices.flatMap((device) =>
     device.ports

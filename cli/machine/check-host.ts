@@ -29,13 +29,13 @@ function processors(machine: Machine): number {
   }, 0);
 }
 
-/** What a cgroup allows, in processors; undefined: all. */
+/** Returns the number of processors that a cgroup allows; undefined without a limit. */
 function quota(machine: Machine): number | undefined {
   const [time, period] = (machine.text('/sys/fs/cgroup/cpu.max') ?? 'max').split(' ').map(Number);
   return time === undefined || Number.isNaN(time) || period === undefined ? undefined : time / period;
 }
 
-/** Sleep states that take longer than this to wake from cost more than a call. */
+/** Waking from sleep states that take longer than this costs more than a call. */
 const slowWakeUs = 50;
 
 export function checkProcessors(machine: Machine): Finding[] {
@@ -87,7 +87,7 @@ export function checkPolling(machine: Machine): Finding[] {
   return [ok('polling', "'adaptive' suits; 'busy' only with a processor for each thread")];
 }
 
-/** Of the kernel's own pid namespace: PROC_PID_INIT_INO. */
+/** The kernel's initial pid namespace: PROC_PID_INIT_INO. */
 const firstPidNamespace = 'pid:[4026531836]';
 
 function isContainer(machine: Machine): boolean {

@@ -1,4 +1,4 @@
-/** Checks of `rdma-rpc doctor`: how much memory may be locked, and in what pages it is. */
+/** Checks of `rdma-rpc doctor`: the limit of locked memory, and the size of its pages. */
 import { contextOptions } from '../../runtime/boundary/contexts.ts';
 import type { Facts } from './facts.ts';
 import { advice, type Finding, ok, problem } from './findings.ts';
@@ -8,7 +8,7 @@ const mayLock = 14n; // CAP_IPC_LOCK
 const mib = (bytes: number): string =>
   bytes < 2 ** 20 ? `${Math.ceil(bytes / 2 ** 10)} KiB` : `${Math.ceil(bytes / 2 ** 20)} MiB`;
 
-/** Who has the right to lock any amount has no limit. */
+/** A process with the right to lock any amount has no limit. */
 function limit(machine: Machine): number {
   const [, capabilities] = /^CapEff:\s*([0-9a-f]+)$/m.exec(machine.text('/proc/self/status') ?? '') ?? [];
   if (capabilities !== undefined && ((BigInt(`0x${capabilities}`) >> mayLock) & 1n) === 1n)

@@ -1,5 +1,5 @@
 /**
- * `rdma-rpc doctor`: what keeps this machine from its best, each finding with its remedy. Exit code 1 when
+ * `rdma-rpc doctor`: finds problems of this machine's configuration, each with its remedy. Exit code 1 when
  * something does not work.
  */
 import { type Command, Option } from '#commander';

@@ -1,4 +1,6 @@
-/** The flags of `rdma-rpc perf`, which are perftest's where it has them, and what they come to. */
+/**
+ * The flags of `rdma-rpc perf`, named as in perftest where it has them, and the plan that results from them.
+ */
 import { type Command, InvalidArgumentError, Option } from '#commander';
 import {
   atomics,
@@ -148,12 +150,12 @@ export function planOf(test: TestName, flags: PerfFlags): Plan {
     bidirectional: flags.bidirectional === true,
     validate: flags.validate === true,
     events: flags.events === true,
-    // Bytes of one run must not pass for those of another.
+    // The bytes of one run must differ from those of another.
     seed: Math.floor(Math.random() * 2 ** 32),
   };
 }
 
-/** Which part of a plan a flag decides. */
+/** The part of a plan that each flag sets. */
 const decides: Readonly<Record<string, keyof Plan>> = {
   size: 'sizes',
   all: 'sizes',
@@ -172,8 +174,8 @@ const decides: Readonly<Record<string, keyof Plan>> = {
 };
 
 /**
- * What the user has said of the test, without what is by default: on the listening side the other one decides
- * the rest.
+ * Returns the settings given by the user, without defaults: on the listening side, the other side decides the
+ * rest.
  */
 export function givenOf(command: Command, plan: Plan): Partial<Plan> {
   const said = Object.keys(decides).filter((flag) => command.getOptionValueSource(flag) === 'cli');

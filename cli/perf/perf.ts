@@ -1,6 +1,6 @@
 /**
- * `rdma-rpc perf`: what a fabric or a device does below RPC, as perftest measures it. Exit codes: 0 measured,
- * 1 not, or data was damaged, 2 the command line is wrong.
+ * `rdma-rpc perf`: measures a fabric or a device without RPC, as perftest does. Exit codes: 0 measured, 1 not
+ * measured, or data was damaged, 2 the command line is wrong.
  */
 import { isIP } from 'node:net';
 import type { Command } from '#commander';
@@ -50,7 +50,7 @@ function addressOf(text: string, port: number): { host: string; port: number } {
     const found = parseAddress(text);
     if (found.kind === 'tcp' && found.port > 0) return found;
   } catch {
-    // Said below, as this command takes it.
+    // Reported below, in the form that this command takes.
   }
   throw new UsageError(`'${text}' is no address: host, host:port or [IPv6]:port`);
 }

@@ -1,6 +1,6 @@
 /**
- * `rdma-rpc call`: one call of any kind, messages as JSON, without generated code: descriptors of the server
- * or of files say what they look like.
+ * `rdma-rpc call`: makes one call of any kind, with messages as JSON and without generated code: descriptors
+ * of the server or of files describe them.
  */
 import type { Command } from '#commander';
 import type { Channel } from '../../runtime/client/channel-type.ts';
@@ -68,17 +68,17 @@ export function addCallCommand(program: Command): void {
   });
 }
 
-/** What is wrong with where the request is to come from; '' for nothing. */
+/** Returns what is wrong with the source of the request, or ''. */
 function mistakeIn(request: string | undefined, data: string | undefined): string {
   if (request !== undefined && data !== undefined)
     return 'the request is there twice: as an argument and with --data';
-  // As curl has it; no JSON begins so.
+  // curl's form of a file; no JSON begins so.
   if (data !== undefined && data !== '@' && data.startsWith('@'))
     return `--data takes no file (${data}): @ alone is stdin, such as -d @ <${data.slice(1)}`;
   return '';
 }
 
-/** The only one; a method that takes one gets no stream. */
+/** Returns the only request of a method without a stream of requests. */
 async function single(requests: AsyncIterable<Uint8Array>, path: string): Promise<Uint8Array> {
   const all: Uint8Array[] = [];
   for await (const each of requests) all.push(each);
@@ -102,7 +102,7 @@ async function call(
   const client = createClient(serviceOf(method, rawType), channel) as unknown as {
     call(request: unknown, options: object): Promise<Uint8Array> | AsyncIterable<Uint8Array>;
   };
-  /** What is wrong with a request of a stream ends the call: that is the error then, not the call's. */
+  /** A wrong request in a stream ends the call, and this is the error to report, not that of the call. */
   let refused: { readonly error: unknown } | undefined;
   const counted = async function* (): AsyncGenerator<Uint8Array> {
     try {

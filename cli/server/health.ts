@@ -1,4 +1,4 @@
-/** `rdma-rpc health`: what a server says of its health, for scripts and for probes that run a command. */
+/** `rdma-rpc health`: asks a server for its health, for scripts and for probes that run a command. */
 import type { Command } from '#commander';
 import { jsonText } from '../output.ts';
 import { type ConnectionFlags, withServer, withTimeout } from './connection.ts';

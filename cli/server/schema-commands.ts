@@ -1,10 +1,12 @@
-/** `rdma-rpc list` and `rdma-rpc describe`: what a server has, by reflection or by files. */
+/**
+ * `rdma-rpc list` and `rdma-rpc describe`: show the declarations of a server, by reflection or from files.
+ */
 import type { Command } from '#commander';
 import { jsonText, printable, printableLine } from '../output.ts';
 import type { Schema } from './schema/schema.ts';
 import { type DeclarationFlags, withSchema, withSchemaFlags } from './schema-flags.ts';
 
-/** `pkg.Service/Method` is how methods are written elsewhere. */
+/** Methods are usually written `pkg.Service/Method`. */
 const symbolOf = (name: string): string => name.replace('/', '.');
 
 export function addListCommand(program: Command): void {

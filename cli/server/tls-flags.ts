@@ -1,7 +1,7 @@
 /**
- * How the commands that dial a server show who they are and find out who that is: flags for TLS, for what
- * `authenticate` of the server is shown, and for the least that a session must promise. Used by connection.ts
- * and by `rdma-rpc bench`; on the main thread.
+ * Flags of the commands that connect to a server: for TLS, for the credentials that the server's
+ * `authenticate` checks, and for the minimum security of a session. Used by connection.ts and by `rdma-rpc
+ * bench`; on the main thread.
  */
 import { type Command, Option } from '#commander';
 import { readInput } from '../../codegen/source/files.ts';
@@ -65,7 +65,7 @@ function firstLineOf(path: string): string {
   }
 }
 
-/** What is wrong with a file of TLS, by the flag that names it as far as that is known. */
+/** Describes an error in a TLS file, by the flag that names it as far as that is known. */
 function fileFault(text: string, pskFile: string | undefined): string {
   if (pskFile !== undefined) return `--psk-file: ${text.replace(/^psk /, '')}`;
   if (!/^(ca|cert|key) /.test(text)) return `--ca, --cert or --key: ${text}`;
@@ -73,8 +73,8 @@ function fileFault(text: string, pskFile: string | undefined): string {
 }
 
 /**
- * For a channel. Throws a TypeError for flags that do not fit each other, and for files that cannot be read
- * or used, which it names.
+ * Returns options for a channel. Throws a TypeError for flags that do not fit together, and for files that
+ * cannot be read or used, naming the file.
  */
 export function securityOf(flags: TlsFlags): Pick<ChannelOptions, 'tls' | 'credentials' | 'security'> {
   const { cert, key, passphraseFile, pskFile, servername, identity, credential, require } = flags;
@@ -102,7 +102,7 @@ export function securityOf(flags: TlsFlags): Pick<ChannelOptions, 'tls' | 'crede
   };
 }
 
-/** What errors tell an application, and what it is here. */
+/** Texts about options in errors of the library, and their replacements for the command. */
 const inFlags: readonly (readonly [string, string])[] = [
   ['(option connectTimeoutMs of the channel)', '(--timeout)'],
   [
@@ -134,7 +134,7 @@ const inFlags: readonly (readonly [string, string])[] = [
   ['option tls of the channel', '--ca, --servername or --identity'],
 ];
 
-/** An error's text, with flags in place of options. */
+/** Replaces options by flags in an error's text. */
 export function withFlagsNamed(message: string): string {
   const flagged = message.replace(
     /option tls of the channel: (ca|servername or identity|identity)\b/,
