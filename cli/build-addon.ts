@@ -41,7 +41,8 @@ export function lacking(isThere: (program: string) => boolean = onPath): string[
 function packageRoot(): string {
   let folder = dirname(fileURLToPath(import.meta.url));
   while (!existsSync(join(folder, 'CMakeLists.txt'))) {
-    if (folder === dirname(folder)) throw new Error('the sources of the addon are not beside this command');
+    if (folder === dirname(folder))
+      throw new Error('the sources of the addon were not found beside this command');
     folder = dirname(folder);
   }
   return folder;
@@ -80,14 +81,14 @@ function buildAddon(): string {
   // In a process of its own, because this one may have tried another binary already.
   const script = `require(${JSON.stringify(product)}).boundary()`;
   const tried = spawnSync(process.execPath, ['-e', script], { encoding: 'utf8' });
-  if (tried.status !== 0) throw new Error(`what was built does not load:\n${tried.stderr.trim()}`);
+  if (tried.status !== 0) throw new Error(`the compiled addon does not load:\n${tried.stderr.trim()}`);
   return product;
 }
 
 export function addBuildAddonCommand(program: Command): void {
   program
     .command('build-addon')
-    .description('compile the native addon of this package, where its binaries do not load')
+    .description('compile the native addon of this package, for systems on which its binaries do not load')
     .action(() => {
       console.log('compiling; this takes a minute or two');
       try {

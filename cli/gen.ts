@@ -31,12 +31,12 @@ export function addGenCommand(program: Command): void {
     .description('generate TypeScript or JavaScript from .proto files')
     .argument(
       '[files...]',
-      '.proto files or globs; what they import is generated too. None: as package.json says',
+      '.proto files or globs; their imports are generated, too. Default: as configured in package.json',
     )
     .option('-o, --out <dir>', 'directory for the output')
     .option(
       '-I, --include <dir>',
-      'where imports are looked up and what the output mirrors; may be repeated',
+      'directory that imports are relative to and that the output mirrors; may be repeated',
       collect,
       [],
     )
@@ -54,22 +54,22 @@ export function addGenCommand(program: Command): void {
       ]),
     )
     .addOption(
-      new Option('--unknown-fields <what>', 'what messages do with fields of newer versions').choices([
-        'keep',
-        'drop',
+      new Option('--unknown-fields <what>', 'what messages do with unknown fields of newer versions').choices(
+        ['keep', 'drop'],
+      ),
+    )
+    .addOption(
+      new Option('--int64 <type>', 'TypeScript type of 64-bit integers without jstype').choices([
+        'bigint',
+        'string',
+        'number',
       ]),
     )
     .addOption(
       new Option(
-        '--int64 <type>',
-        'what 64-bit integers are in TypeScript where jstype does not say it',
-      ).choices(['bigint', 'string', 'number']),
-    )
-    .addOption(
-      new Option('--enums <types>', 'whether types of enums have all numbers or their values only').choices([
-        'open',
-        'closed',
-      ]),
+        '--enums <types>',
+        'whether enum types include all numbers (open) or only the declared values (closed)',
+      ).choices(['open', 'closed']),
     )
     .option('--check', 'write nothing; fail when the output is not up to date')
     .option('--watch', 'generate again whenever a .proto changes')

@@ -15,7 +15,7 @@ interface ScaffoldFlags {
 export function addScaffoldCommand(program: Command): void {
   program
     .command('scaffold')
-    .description('write the handlers that a file does not have yet; nothing in it is changed')
+    .description('add the handlers that a file lacks; existing code is not changed')
     .argument('<files...>', '.proto files with services')
     .requiredOption('--gen <dir>', 'directory with the output of gen')
     .requiredOption('--into <file>', 'TypeScript file for the handlers')

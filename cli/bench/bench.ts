@@ -17,7 +17,9 @@ export function addBenchCommand(program: Command): void {
     withBenchFlags(
       program
         .command('bench')
-        .description('put load on a method, and say what it took; by reflection, or by files')
+        .description(
+          'put load on a method and report latencies and rates; finds the method by reflection or in files',
+        )
         .argument('<address>', 'host:port or unix:/path')
         .argument('<method>', 'such as greeter.v1.Greeter/SayHello'),
     ),
@@ -70,7 +72,7 @@ async function bench(address: string, path: string, flags: BenchFlags, plan: Pla
     if (flags.csv !== undefined && recording.table !== undefined) {
       files.write(flags.csv, recording.table.csv());
       if (recording.table.left > 0)
-        console.error(`${flags.csv} has the first calls only: ${recording.table.left} more were made`);
+        console.error(`${flags.csv} contains only the first calls; ${recording.table.left} more were made`);
     }
     console.log(flags.json === true ? jsonText(result, 2) : printable(summaryText(result)));
     return result.calls.failed > 0 || result.calls.unsent > 0 ? 1 : 0;
@@ -91,7 +93,8 @@ class OutputFiles {
   open({ csv, html, hdrLog }: BenchFlags): void {
     for (const path of [csv, html, hdrLog]) {
       if (path === undefined) continue;
-      if (this.#open.has(path)) throw new Error(`${path} is given twice: each kind of output needs a file`);
+      if (this.#open.has(path))
+        throw new Error(`${path} is given twice: each kind of output needs a file of its own`);
       try {
         this.#open.set(path, openSync(path, 'w'));
       } catch (error) {

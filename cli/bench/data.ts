@@ -54,7 +54,7 @@ export async function requestsOf(text: string, form: RequestForm, stream: boolea
   const makes = texts.map((each) => templateOf(each));
   if (makes.every((make) => make === undefined)) {
     const all = texts.flatMap((each) => messages(each, form)).map((json) => requestOf(json, form));
-    if (all.length === 0 && !stream) throw new Error('the data has no request');
+    if (all.length === 0 && !stream) throw new Error('the data contains no request');
     const single = all.map((each) => [each]);
     return stream ? () => all : ({ call }) => single[call % single.length]!;
   }
@@ -64,7 +64,7 @@ export async function requestsOf(text: string, form: RequestForm, stream: boolea
     ? (numbers) => texts.flatMap((_, i) => make(i, numbers))
     : (numbers) => {
         const all = make(numbers.call % texts.length, numbers);
-        if (all.length === 0) throw new Error('the data has no request');
+        if (all.length === 0) throw new Error('the data contains no request');
         return [all[Math.floor(numbers.call / texts.length) % all.length]!];
       };
   requests({ call: 0, worker: 0 });

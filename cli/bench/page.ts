@@ -105,7 +105,7 @@ function stacked(title: string, parts: readonly Part[]): string {
 function travelledSection({ travelled, target }: Result): string {
   if (travelled === null)
     return target.protocol === 'grpc'
-      ? '<p>Over gRPC: every message is in frames of HTTP/2.</p>'
+      ? '<p>Over gRPC: every message is sent in HTTP/2 frames.</p>'
       : '<p>Not known.</p>';
   const { requests, responses, frames } = travelled;
   const messages = ({ sent, bulk }: { sent: number; bulk: number }): Part[] => [
@@ -137,7 +137,7 @@ function errorSection({ codes, errors, calls }: Result): string {
     `<table><tr><th>code</th><th>calls</th><th>share</th></tr>${rows.join('')}</table>`,
     said.length === 0
       ? ''
-      : `<h3>What was said</h3><table><tr><th>calls</th><th>code</th><th class="text">message</th></tr>${said.join('')}</table>`,
+      : `<h3>Messages</h3><table><tr><th>calls</th><th>code</th><th class="text">message</th></tr>${said.join('')}</table>`,
   ].join('');
 }
 
@@ -172,7 +172,7 @@ ${plot('Latency by percentile', 'percentiles')}
 ${plot('Throughput over time', 'throughput')}
 ${plot(`Latency over time${over}`, 'latency')}
 ${section('Latency', latencyTable(result))}
-${section('How the payloads travelled', travelledSection(result))}
+${section('How the payloads were transferred', travelledSection(result))}
 ${section('Calls by code', errorSection(result), true)}
 </div>
 </main>

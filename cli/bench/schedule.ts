@@ -42,11 +42,11 @@ export class Schedule {
   constructor(rates: Rates) {
     this.rates = rates;
     const { kind, start, step, end, stepDurationMs, maxDurationMs } = rates;
-    if (start < 1 || (end ?? start) < 1) throw new Error('a rate is at least 1 call per second');
+    if (start < 1 || (end ?? start) < 1) throw new Error('a rate must be at least 1 call per second');
     if (end !== undefined && (end - start) * step < 0)
-      throw new Error(`a load that begins at ${start} does not come to ${end} by ${step}`);
+      throw new Error(`a load that begins at ${start} never reaches ${end} in steps of ${step}`);
     if (step < 0 && end === undefined && kind !== 'const')
-      throw new Error('a load that goes down needs an end: --load-end');
+      throw new Error('a decreasing load needs an end: --load-end');
     let lengthMs = Number.POSITIVE_INFINITY;
     if (kind === 'const' || step === 0) this.#add(0, start, 0);
     else if (kind === 'line') {

@@ -60,8 +60,8 @@ function actionOf(text: string): Make {
   const action = Object.hasOwn(actions, name) ? actions[name] : undefined;
   const names = Object.keys(actions);
   if (action === undefined) {
-    const meant = suggestion(name, names) || `; there is ${names.join(', ')}`;
-    throw new Error(`{{${text}}}: there is no ${name || 'empty action'}${meant}`);
+    const meant = suggestion(name, names) || `; the actions are ${names.join(', ')}`;
+    throw new Error(`{{${text}}}: unknown action ${name || '(empty)'}${meant}`);
   }
   const numbers = rest.map(Number);
   if (numbers.length !== action.takes || !numbers.every(Number.isSafeInteger))

@@ -31,22 +31,22 @@ export function addExplainCommand(program: Command): void {
     program
       .command('explain')
       .description(
-        'make one call of a size on a fabric of this machine, and say how its messages travelled, and why',
+        'make one call of a given size on a fabric of this machine, and explain how its messages were transferred, and why',
       )
       .argument(
         '[address]',
-        'of a server with reflection that declares the method; may be left out, and is with --proto and --protoset',
+        'address of a server with reflection that declares the method; optional, and omitted with --proto and --protoset',
       )
-      .argument('[method]', 'such as greeter.v1.Greeter/SayHello; default: the first with a field for bytes')
-      .option('--size <bytes>', 'of the request; without: which sizes travel alike', size)
-      .option('--response-size <bytes>', 'of the response; default: 0', size)
+      .argument('[method]', 'such as greeter.v1.Greeter/SayHello; default: the first with a bytes field')
+      .option('--size <bytes>', 'size of the request; default: show which sizes are transferred alike', size)
+      .option('--response-size <bytes>', 'size of the response; default: 0', size)
       .addOption(
-        new Option('--fabric <name>', 'between the two sides')
+        new Option('--fabric <name>', 'fabric between the two sides')
           .choices([...fabricNames])
           .default(fabricNames[0]),
       )
-      .option('--client-device <name>', "verbs: the client's device; default: the first that can be used")
-      .option('--server-device <name>', "verbs: the server's device"),
+      .option('--client-device <name>', "verbs: the client's device; default: the first usable one")
+      .option('--server-device <name>', "verbs: the server's device; default: the first usable one"),
   ).action(async (first: string | undefined, second: string | undefined, flags: ExplainFlags) => {
     const words = [first, second].filter((word) => word !== undefined);
     const last = words.at(-1);

@@ -11,7 +11,7 @@ export function checkDevices(machine: Machine, { verbs }: Facts): Finding[] {
     return [
       advice(
         'devices',
-        'no RDMA device: shm, shm-fd and tcp are what there is',
+        'no RDMA device: only shm, shm-fd and tcp are available',
         'for tests: modprobe rdma_rxe && rdma link add rxe0 type rxe netdev eth0',
       ),
     ];
@@ -46,7 +46,7 @@ export function checkModules(machine: Machine, { verbs }: Facts): Finding[] {
     );
   else if (verbs.whyNoCm !== '')
     found.push(advice('modules', `rdma_cm cannot be used: ${verbs.whyNoCm}`, `rights on ${files}/rdma_cm`));
-  return found.length === 0 ? [ok('modules', 'ib_uverbs and rdma_ucm are there')] : found;
+  return found.length === 0 ? [ok('modules', 'ib_uverbs and rdma_ucm are loaded')] : found;
 }
 
 export function checkFiles(machine: Machine): Finding[] {

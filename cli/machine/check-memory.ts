@@ -26,7 +26,8 @@ export function checkMemlock(machine: Machine, { firstBytes }: Facts): Finding[]
   const { arenaBytes } = contextOptions();
   if (bytes === Number.POSITIVE_INFINITY) return [ok('memlock', 'locked memory is not limited')];
   const what = `${mib(bytes)} of memory may be locked (RLIMIT_MEMLOCK)`;
-  if (kernelDevices(machine).length === 0) return [ok('memlock', `${what}; without RDMA devices nothing is`)];
+  if (kernelDevices(machine).length === 0)
+    return [ok('memlock', `${what}; nothing is locked without RDMA devices`)];
   if (bytes < firstBytes)
     return [problem('memlock', `${what}, and a first session on a device needs ${mib(firstBytes)}`, raise)];
   return bytes < firstBytes + arenaBytes

@@ -16,8 +16,8 @@ import {
 export function addDevicesCommand(program: Command): void {
   program
     .command('devices')
-    .description('list RDMA devices, what they can do, and what is missing')
-    .option('--json', 'everything that is known, for programs')
+    .description('list RDMA devices with their capabilities, and what is missing to use them')
+    .option('--json', 'print all details as JSON, for programs')
     .action(({ json }: { json?: true }) => {
       let report: VerbsReport;
       try {

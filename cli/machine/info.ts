@@ -135,7 +135,7 @@ export function infoText(info: Info): string {
 export function addInfoCommand(program: Command): void {
   program
     .command('info')
-    .description('say what there is here: fabrics, RDMA devices, limits and thresholds')
+    .description('show fabrics, RDMA devices, limits and thresholds of this machine')
     .option('--json', 'JSON for programs, of docs/schemas')
     .action(({ json }: { json?: true }) => {
       const info = infoOf(machineAt(), factsHere());

@@ -90,7 +90,9 @@ export class Control {
     const message = this.#came[0]!;
     if (message.kind !== kind) {
       this.fail(new PerfError(`'${kind}' was expected, not '${message.kind.slice(0, 20)}'`));
-      throw new PerfError(`${this.#peer} does not speak as rdma-rpc perf does: both must be of one version`);
+      throw new PerfError(
+        `${this.#peer} does not follow the protocol of rdma-rpc perf: both sides must have the same version`,
+      );
     }
     return message;
   }
@@ -138,7 +140,7 @@ export class Control {
   }
 
   #stranger(): void {
-    this.#end(`${this.#peer} is no rdma-rpc perf: it says something else`);
+    this.#end(`${this.#peer} is not rdma-rpc perf: it sends something else`);
   }
 
   #end(why: string): void {

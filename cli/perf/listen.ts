@@ -119,7 +119,7 @@ async function gather(options: ListenOptions): Promise<Peer[]> {
         heard.then(
           (hello) => {
             if (found.length === wanted) {
-              control.fail(new PerfError('it has all its peers already'));
+              control.fail(new PerfError('the test has all its peers already'));
               return;
             }
             const peer = { control, hello };
@@ -132,7 +132,7 @@ async function gather(options: ListenOptions): Promise<Peer[]> {
           },
           (error: Error) => {
             control.fail(error);
-            say(`turned away: ${error.message}`);
+            say(`rejected: ${error.message}`);
           },
         );
       });
@@ -142,7 +142,7 @@ async function gather(options: ListenOptions): Promise<Peer[]> {
     // Closes other connections, so that they cannot delay the test.
     for (const control of controls)
       if (!found.some((peer) => peer.control === control))
-        control.fail(new PerfError('it has all its peers already'));
+        control.fail(new PerfError('the test has all its peers already'));
   }
   return found;
 }
@@ -153,7 +153,7 @@ const nameOf = (socket: Socket): string => {
 };
 
 const remedies: Readonly<Record<string, string>> = {
-  EADDRINUSE: 'somebody else listens there: --port for another',
+  EADDRINUSE: 'another program listens there: choose another --port',
   EADDRNOTAVAIL: 'this machine does not have that address',
   EACCES: 'ports below 1024 are for root',
 };

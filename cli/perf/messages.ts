@@ -18,7 +18,7 @@ import type { PerfAddress } from './step.ts';
 /** Changes with the messages, and with the layout of the memory of the two sides. */
 const protocol = 1;
 
-const wrong = (name: string): PerfError => new PerfError(`what the peer says of '${name}' makes no sense`);
+const wrong = (name: string): PerfError => new PerfError(`the peer has sent an invalid value of '${name}'`);
 
 function whole(
   from: Message,

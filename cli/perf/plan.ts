@@ -113,13 +113,13 @@ export function whyNotPlan(plan: Plan, fabric?: PerfFabric): string | undefined 
   if (latency && plan.bidirectional) return `${test} goes both ways anyway: --bidirectional is for bandwidth`;
   if (latency && plan.queuePairs > 1) return `${test} uses one queue pair: --qp is for bandwidth`;
   if (test === 'write_lat' && plan.events)
-    return 'write_lat looks at memory, which wakes nobody: without --events, or send_lat';
+    return 'write_lat polls memory, which cannot wake a sleeper: leave out --events, or use send_lat';
   if (latency && plan.durationMs === 0 && plan.iterations > limits.samples.max)
     return `--iters is at most ${limits.samples.max} in latency tests, which keep each sample: --duration keeps none`;
   if (verb === 'atomic' && plan.sizes.some((bytes) => bytes !== 8))
-    return 'atomic operations are 8 bytes: without --size and --all';
+    return 'atomic operations have 8 bytes: leave out --size and --all';
   if (plan.validate && plan.durationMs !== 0)
-    return '--validate counts messages: --iters instead of --duration';
+    return '--validate counts messages: use --iters instead of --duration';
   if (connection !== 'RC' && fabric !== undefined && fabric !== 'bare')
     return `the fabric ${fabric} has reliable connections only: --fabric bare for --connection ${connection}`;
   if (verb === 'atomic' && fabric !== undefined && fabric !== 'bare')

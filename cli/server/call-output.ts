@@ -70,7 +70,8 @@ export class CallReport {
       const { peer, identity, security, fabric, device, exposure } = session;
       const at = device === fabric ? fabric : `${fabric} (${device})`;
       this.#note(`connected to ${peer} over ${at}, memory shown by ${exposure}`);
-      const known = identity === undefined ? 'nobody knows who the server is' : `the server is ${identity}`;
+      const known =
+        identity === undefined ? 'the identity of the server is unknown' : `the server is ${identity}`;
       this.#note(`the session is ${promises[security]}; ${known}`);
     }
     this.#note(declarationText(method, registry, 'alone'));

@@ -25,7 +25,9 @@ export function addCallCommand(program: Command): void {
   withSchemaFlags(
     program
       .command('call')
-      .description('call a method with JSON, and print the answer as JSON; by reflection, or by files')
+      .description(
+        'call a method with JSON, and print the response as JSON; finds the method by reflection or in files',
+      )
       .argument('<address>', 'host:port or unix:/path')
       .argument('<method>', 'such as greeter.v1.Greeter/SayHello')
       .argument(
@@ -34,9 +36,12 @@ export function addCallCommand(program: Command): void {
       )
       .option('-d, --data <json>', 'the request as a flag; @ is stdin')
       .option('-m, --metadata <key=value>', 'metadata to send; may be repeated', metadataPair, [])
-      .option('-v, --verbose', 'what was agreed, sent and received beside the messages, on stderr')
-      .option('--allow-unknown-fields', 'pass over members of the request that no field has')
-      .option('--emit-defaults', 'show fields of the answer that have their default too'),
+      .option(
+        '-v, --verbose',
+        'print the session, and everything sent and received besides the messages, on stderr',
+      )
+      .option('--allow-unknown-fields', 'ignore members of the request that are not fields')
+      .option('--emit-defaults', 'also show fields of the response that have their default'),
   ).action(async (address: string, path: string, request: string | undefined, flags: CallFlags) => {
     const { data } = flags;
     const wrong = mistakeIn(request, data);
@@ -71,7 +76,7 @@ export function addCallCommand(program: Command): void {
 /** Returns what is wrong with the source of the request, or ''. */
 function mistakeIn(request: string | undefined, data: string | undefined): string {
   if (request !== undefined && data !== undefined)
-    return 'the request is there twice: as an argument and with --data';
+    return 'the request is given twice: as an argument and with --data';
   // curl's form of a file; no JSON begins so.
   if (data !== undefined && data !== '@' && data.startsWith('@'))
     return `--data takes no file (${data}): @ alone is stdin, such as -d @ <${data.slice(1)}`;

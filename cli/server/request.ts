@@ -102,7 +102,7 @@ function checkNames(desc: DescMessage, json: JsonValue | undefined, registry: Fi
     else if (!(key.startsWith('[') && registry.getExtension(key.slice(1, -1))?.extendee === desc)) {
       const names = desc.fields.map(({ jsonName }) => jsonName);
       throw new Error(
-        `${desc.typeName}: there is no field ${JSON.stringify(key)}${suggestionOrList(key, names)}`,
+        `${desc.typeName}: unknown field ${JSON.stringify(key)}${suggestionOrList(key, names)}`,
       );
     }
   }

@@ -31,15 +31,15 @@ export function withTlsFlags(command: Command): Command {
   return command
     .option(
       '--tls',
-      'TLS, by the authorities that Node trusts; each of the next but --passphrase-file means it, too',
+      'use TLS with the authorities that Node trusts; implied by each of the following except --passphrase-file',
     )
     .option('--ca <file>', "PEM: the authorities that the server's certificate may be signed by")
-    .option('--cert <file>', 'PEM: the certificate to show, for servers that ask; needs --key')
-    .option('--key <file>', 'PEM: its private key')
-    .option('--passphrase-file <file>', 'of that key: the first line of the file')
-    .option('--psk-file <file>', 'instead of certificates a shared secret, in a line NAME:HEX')
+    .option('--cert <file>', 'PEM: the certificate of this client, for servers that ask for one; needs --key')
+    .option('--key <file>', 'PEM: the private key of --cert')
+    .option('--passphrase-file <file>', 'file whose first line is the passphrase of that key')
+    .option('--psk-file <file>', 'use a shared secret instead of certificates: a file with a line NAME:HEX')
     .option('--servername <name>', "the name in the server's certificate; default: the host of the address")
-    .option('--identity <id>', 'what the server must be instead, such as a SPIFFE id')
+    .option('--identity <id>', 'identity that the server must have instead, such as a SPIFFE id')
     .option(
       '--credential <key=value>',
       "metadata for the server's `authenticate`, by TLS and unix sockets only; may be repeated",
@@ -47,7 +47,7 @@ export function withTlsFlags(command: Command): Command {
       [],
     )
     .addOption(
-      new Option('--require <level>', 'the least that the session must promise').choices([
+      new Option('--require <level>', 'minimum security of the session').choices([
         ...securityRules.require.values,
       ]),
     );

@@ -36,9 +36,9 @@ export function addTopCommand(program: Command): void {
   program
     .command('top')
     .description('watch a process that uses rdma-rpc: calls, latencies, bytes, credits, memory')
-    .argument('[target]', 'PID, or the address that it serves on this machine; default: the only one')
-    .option('-i, --interval <seconds>', 'how long each reading counts', seconds, 1)
-    .option('--once', 'one table, without taking the terminal; so it is where there is none')
+    .argument('[target]', 'PID, or an address served on this machine; default: the only process')
+    .option('-i, --interval <seconds>', 'interval between readings', seconds, 1)
+    .option('--once', 'print one table and exit; this is the default without a terminal')
     .option('--json', 'JSON for programs, of docs/schemas: a line for each reading')
     .action(async (target: string | undefined, flags: TopFlags) => {
       try {

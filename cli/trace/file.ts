@@ -58,7 +58,7 @@ function isAbout(value: unknown): value is TraceAbout {
 
 /** Throws an Error with a sentence that continues the name of the file. */
 export function traceIn(bytes: Uint8Array): Trace {
-  const none = 'is no trace of rdma-rpc';
+  const none = 'is not a trace of rdma-rpc';
   const head = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (bytes.length < traceHeadBytes || head.toString('latin1', 0, traceMagic.length) !== traceMagic)
     throw new Error(none);
@@ -74,9 +74,9 @@ export function traceIn(bytes: Uint8Array): Trace {
   try {
     about = JSON.parse(head.toString('utf8', traceHeadBytes, rowsAt));
   } catch {
-    throw new Error(`${none}: its description is no JSON`);
+    throw new Error(`${none}: its description is not JSON`);
   }
-  if (!isAbout(about)) throw new Error(`${none}: its description is of something else`);
+  if (!isAbout(about)) throw new Error(`${none}: its description has another form`);
   const rows: Uint8Array[] = [];
   let at = rowsAt;
   for (const context of about.contexts as readonly TraceContext[]) {
@@ -94,8 +94,8 @@ export function readTrace(path: string): Trace {
   const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
     const stat = fstatSync(file);
-    if (!stat.isFile()) throw new Error(`${path} is no file`);
-    if (stat.size > fileBytesMax) throw new Error(`${path} is no trace of rdma-rpc: it is too large for one`);
+    if (!stat.isFile()) throw new Error(`${path} is not a file`);
+    if (stat.size > fileBytesMax) throw new Error(`${path} is not a trace of rdma-rpc: it is too large`);
     const bytes = new Uint8Array(stat.size);
     let length = 0;
     for (let count = -1; length < bytes.length && count !== 0; length += count)

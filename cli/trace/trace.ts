@@ -49,14 +49,14 @@ export function addTraceCommand(program: Command): void {
     .description('show the last protocol events of a process that uses rdma-rpc, or those of a trace file')
     .argument(
       '[target]',
-      'PID, the address that it serves on this machine, or a trace file; default: the only process',
+      'PID, an address served on this machine, or a trace file; default: the only process',
     )
-    .option('--session <number>', 'only of this session', whole)
-    .option('--call <slot.generation>', 'only of this call', callName)
-    .option('--kind <kind,…>', `only of these kinds; may be repeated: ${kinds.join(', ')}`, kindsOf)
-    .option('--last <count>', 'only the last so many', whole)
-    .option('--chrome <file>', 'write them for ui.perfetto.dev and chrome://tracing, and print nothing')
-    .option('--save <file>', 'write all of them as a trace file, and print nothing')
+    .option('--session <number>', 'only events of this session', whole)
+    .option('--call <slot.generation>', 'only events of this call', callName)
+    .option('--kind <kind,…>', `only events of these kinds; may be repeated: ${kinds.join(', ')}`, kindsOf)
+    .option('--last <count>', 'only this number of the last events', whole)
+    .option('--chrome <file>', 'write the events for ui.perfetto.dev and chrome://tracing, and print nothing')
+    .option('--save <file>', 'write all events as a trace file, and print nothing')
     .option('--json', 'JSON for programs, of docs/schemas')
     .action((target: string | undefined, flags: TraceFlags) => {
       return run(target, flags).catch((error: unknown) => {

@@ -225,7 +225,7 @@ describe('each finding has its remedy', () => {
       scripted({ ...laptop, '/proc/self/ns/pid': '-> pid:[4026532800]' }),
       facts,
       'advice container',
-      /pid namespace of its own/,
+      /separate pid namespace/,
       /shareProcessNamespace/,
     ],
     [
@@ -241,7 +241,7 @@ describe('each finding has its remedy', () => {
       scripted({ ...without(server, /eth0/), '/.dockerenv': '' }),
       nic,
       'advice container',
-      /network of its own/,
+      /separate network namespace/,
       /--network=host/,
     ],
   ])('%s', (_, machine, known, which, what, remedy) => {
@@ -272,7 +272,7 @@ test('the screen of doctor', () => {
     ok       fabrics     shm can be used
     ok       fabrics     tcp can be used
     ok       devices     mlx5_0 (InfiniBand) can be used
-    ok       modules     ib_uverbs and rdma_ucm are there
+    ok       modules     ib_uverbs and rdma_ucm are loaded
     ok       files       /dev/infiniband/uverbs0 can be read and written
     problem  gids        mlx5_0 port 1 has no GID
                          → give its network interface an IP address: ip addr add … dev …

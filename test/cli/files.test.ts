@@ -97,7 +97,7 @@ test.each<[string, string[], RegExp]>([
     /^error: \/dev\/zero: cannot be read: ENODEV: it is a device\n$/,
   ],
   ['a set that has no end', ['--protoset', '/dev/zero'], /^error: \/dev\/zero cannot be read: ENODEV\n$/],
-  ['a set that is none', ['--protoset', echoProto], /is no descriptor set: protoc --include_imports/],
+  ['a set that is none', ['--protoset', echoProto], /is not a descriptor set: protoc --include_imports/],
 ])('%s', async (_, flags, errors) => {
   expect(await run('list', ...flags)).toMatchObject({
     code: 1,
@@ -121,7 +121,7 @@ test('what options are made of is not what a name may have meant', async () => {
   );
   expect(await run('describe', '--proto', path, 'Nope')).toMatchObject({
     code: 1,
-    errors: 'error: the .proto files declare no Nope; there is Item, Shop, Shop.Get\n',
+    errors: 'error: the .proto files declare no Nope; available: Item, Shop, Shop.Get\n',
   });
 });
 
@@ -149,7 +149,7 @@ describe('requests', () => {
     run('call', address, 'test.echo.Echo/Echo', ...args, '--proto', echoProto);
 
   test('members that no field has are refused, or passed over', async () => {
-    expect((await echo('{"txt":1}')).errors).toMatch(/there is no field "txt"; did you mean text\?/);
+    expect((await echo('{"txt":1}')).errors).toMatch(/unknown field "txt"; did you mean text\?/);
     expect(await echo('{"txt":1,"text":"a"}', '--allow-unknown-fields')).toMatchObject({
       code: 0,
       out: '{\n  "text": "a"\n}\n',
@@ -199,7 +199,7 @@ describe('requests', () => {
     expect(await run(...method, '{}', '-d', '{}')).toEqual({
       code: 2,
       out: '',
-      errors: 'error: the request is there twice: as an argument and with --data\n',
+      errors: 'error: the request is given twice: as an argument and with --data\n',
     });
     expect(await run(...method, '-d', '@request.json')).toEqual({
       code: 2,

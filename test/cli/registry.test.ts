@@ -94,8 +94,8 @@ describe('names in a request', () => {
   const encode = (json: unknown) => requestOf(json as never, { input, registry, ignoreUnknownFields: false });
 
   test.each<[unknown, string]>([
-    [{ colur: 0 }, 'p.A: there is no field "colur"; did you mean colour?'],
-    [{ innerA: { list: [{}, { x: 1 }] } }, 'p.A: there is no field "x"; there is colour, innerA, list'],
+    [{ colur: 0 }, 'p.A: unknown field "colur"; did you mean colour?'],
+    [{ innerA: { list: [{}, { x: 1 }] } }, 'p.A: unknown field "x"; available: colour, innerA, list'],
     [{ colour: 'GREN' }, 'p.A.colour: p.Colour has no value "GREN"; did you mean GREEN?'],
   ])('%j', (json, error) => {
     expect(() => encode(json)).toThrow(error);

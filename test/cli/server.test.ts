@@ -165,13 +165,13 @@ describe('with reflection', () => {
       'a misspelt field',
       ['test.echo.Echo/Echo', '{"txt":1}'],
       1,
-      /^error: test\.echo\.EchoMessage: there is no field "txt"; did you mean text\?\n$/,
+      /^error: test\.echo\.EchoMessage: unknown field "txt"; did you mean text\?\n$/,
     ],
     [
       'a field that is not there',
       ['test.echo.Echo/Echo', '{"frobnicate":1}'],
       1,
-      /there is no field "frobnicate"; there is text, payload.*\n$/,
+      /unknown field "frobnicate"; available: text, payload.*\n$/,
     ],
     ['what is no JSON', ['test.echo.Echo/Echo', '{'], 1, /the request is not JSON/],
     ['a line that is no JSON', ['test.echo.Echo/Echo', '{}\n{'], 1, /line 2 of the request is not JSON/],
@@ -192,7 +192,7 @@ describe('with reflection', () => {
       'a method that is not there',
       ['test.echo.Echo/Frobnicate'],
       1,
-      /has no method Frobnicate; there is .*Echo/,
+      /has no method Frobnicate; available: .*Echo/,
     ],
     [
       'a misspelt service',
@@ -206,14 +206,14 @@ describe('with reflection', () => {
       'a service',
       ['test.echo.Echo'],
       1,
-      /is a service; give Service\/Method; there is test\.echo\.Echo\/Echo/,
+      /is a service; give Service\/Method; available: test\.echo\.Echo\/Echo/,
     ],
     ['a method with a dot', ['test.echo.Echo.Echo'], 1, /did you mean test\.echo\.Echo\/Echo\?/],
     [
       'no method at all',
       ['frobnicate'],
       1,
-      /give Service\/Method; there is test\.echo\.Echo\/…, .*grpc\.health\.v1\.Health\/…/,
+      /give Service\/Method; available: test\.echo\.Echo\/…, .*grpc\.health\.v1\.Health\/…/,
     ],
     ['a misspelt flag', ['test.echo.Echo/Echo', '--timeot', '5'], 2, /Did you mean --timeout\?/],
 
@@ -341,7 +341,7 @@ describe('with reflection', () => {
     expect(await run('describe', address, 'no.Such')).toMatchObject({
       code: 1,
       errors: expect.stringMatching(
-        /^error: the server declares no no\.Such; there is test\.echo\.EchoMessage, test\.echo\.Echo, /,
+        /^error: the server declares no no\.Such; available: test\.echo\.EchoMessage, test\.echo\.Echo, /,
       ),
     });
     expect((await run('describe', address, 'test.echo.EchoMesage')).errors).toBe(
@@ -350,7 +350,7 @@ describe('with reflection', () => {
     expect((await run('describe', address, 'test.echo.Echo/Ehco')).errors).toMatch(
       /did you mean test\.echo\.Echo\.Echo\?/,
     );
-    expect((await run('list', address, 'test.echo.EchoMessage')).errors).toMatch(/is no service/);
+    expect((await run('list', address, 'test.echo.EchoMessage')).errors).toMatch(/is not a service/);
     expect((await run('list', address, 'test.echo.Ecko')).errors).toBe(
       'error: test.echo.Ecko is no service; did you mean test.echo.Echo?\n',
     );

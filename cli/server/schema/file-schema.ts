@@ -56,7 +56,7 @@ function descriptorSet(path: string): FileDescriptorProto[] {
     // The cause is omitted: details about bytes that are not a descriptor set would help nobody.
   }
   throw new Error(
-    `${path} is no descriptor set: protoc --include_imports --descriptor_set_out=FILE makes one`,
+    `${path} is not a descriptor set: protoc --include_imports --descriptor_set_out=FILE makes one`,
   );
 }
 

@@ -26,7 +26,7 @@ export function suggestionOrList(unknown: string, candidates: readonly string[])
   if (meant !== '') return meant;
   if (candidates.length === 0) return '';
   const rest = candidates.length > listedMax ? ', …' : '';
-  return `; there is ${ownFirst(candidates).slice(0, listedMax).join(', ')}${rest}`;
+  return `; available: ${ownFirst(candidates).slice(0, listedMax).join(', ')}${rest}`;
 }
 
 function likely(unknown: string, candidates: readonly string[]): string {
@@ -87,9 +87,9 @@ async function refuseWithoutSlash(schema: Schema, path: string): Promise<never> 
   }
   const service = path.slice(0, Math.max(0, dot));
   if ((await methodsOf(schema, service))?.includes(path.slice(dot + 1)) === true)
-    throw new Error(`${path} is no method; did you mean ${service}/${path.slice(dot + 1)}?`);
+    throw new Error(`${path} is not a method; did you mean ${service}/${path.slice(dot + 1)}?`);
   const names = (await schema.services()).map((name) => `${name}/…`);
-  throw new Error(`${path} is no method; give Service/Method${suggestionOrList('', names)}`);
+  throw new Error(`${path} is not a method; give Service/Method${suggestionOrList('', names)}`);
 }
 
 /** Names that can be described: services, their methods, and the other declarations in their files. */

@@ -124,7 +124,7 @@ test('calls that fail are counted by code and by what was said; exit code 1', as
 test('without an answer there are no latencies, and none of 0 us are shown', async () => {
   const { code, out } = await run('bench', address, 'test.echo.Echo/Behave', '-n', '20');
   expect(code).toBe(1);
-  expect(out).toContain('Latency: none, as no call was answered with OK');
+  expect(out).toContain('Latency: none, because no call was answered with OK');
   expect(out).not.toMatch(/0 us/);
 });
 
@@ -183,12 +183,12 @@ test('the screen, but for the times', async () => {
 
     Histogram:
 
-    How the messages travelled:
+    How the messages were transferred:
       requests   40 in a SEND, 0 bulk (0 %)
       responses  40 in a SEND, 0 bulk (0 %)
       own frames 40 inline, 0 eager (0 %)
 
-    A closed loop waits for a slow server, and so sees it less often: --rps measures what users wait.
+    A closed loop waits for slow answers and therefore measures fewer of them; use --rps to measure the latency that users see.
     "
   `);
 });

@@ -35,9 +35,9 @@ describe('requests', () => {
   });
 
   test.each([
-    ['{"txet":"a"}', /no field "txet"; did you mean text/],
+    ['{"txet":"a"}', /unknown field "txet"; did you mean text/],
     ['{"text":', /not JSON/],
-    ['', /has no request/],
+    ['', /contains no request/],
     ['{"text":"{{randomString 5}}"}', /randomString takes 2 numbers/],
     ['{"text":{{randomInt 1 5}}}', /text/],
   ])('%j is none', async (data, error) => {
@@ -67,10 +67,10 @@ describe('templates', () => {
 
   test.each([
     ['{{.RequestNumbr}}', /did you mean \.RequestNumber/],
-    ['{{}}', /empty action/],
+    ['{{}}', /unknown action \(empty\)/],
     ['{{randomInt 5 5}}', /the first below the second/],
     ['{{randomBytes 1e12}}', /length up to/],
-    ['{{constructor}}', /there is no constructor/],
+    ['{{constructor}}', /unknown action constructor/],
   ])('%s is none', (text, error) => {
     expect(() => templateOf(text)).toThrow(error);
   });

@@ -122,7 +122,7 @@ test('an open loop with a server that stood still: figures, plots, remarks, and 
     'Throughput over time',
     'Latency over time, corrected',
     'Latency',
-    'How the payloads travelled',
+    'How the payloads were transferred',
     'Calls by code',
   ]);
   expect((await text('aside p')).join('\n')).toMatch(/found all 10 workers busy and began late/);

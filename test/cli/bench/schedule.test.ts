@@ -74,7 +74,11 @@ test.each<[string, Partial<BenchFlags>, [number, number]]>([
 
 test.each<[string, Partial<Rates>, RegExp]>([
   ['nothing at all', { start: 0 }, /at least 1 call per second/],
-  ['an end on the other side', { kind: 'step', step: 5, end: 2 }, /begins at 10 does not come to 2 by 5/],
+  [
+    'an end on the other side',
+    { kind: 'step', step: 5, end: 2 },
+    /begins at 10 never reaches 2 in steps of 5/,
+  ],
   ['down without an end', { kind: 'line', step: -1 }, /needs an end/],
 ])('refuses %s', (_, rates, error) => {
   expect(() => of(rates)).toThrow(error);

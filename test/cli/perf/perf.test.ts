@@ -178,13 +178,13 @@ describe('one clear sentence and no stack', () => {
   };
 
   test.each<[string[], RegExp]>([
-    [['send', '127.0.0.1'], /there is no test 'send': first one of send_lat, send_bw/],
-    [['127.0.0.1'], /there is no test '127.0.0.1'.*then the address/],
-    [['send_lat', '127.0.0.1:70000'], /is no address: host, host:port or \[IPv6\]:port/],
+    [['send', '127.0.0.1'], /unknown test 'send': give one of send_lat, send_bw/],
+    [['127.0.0.1'], /unknown test '127.0.0.1'.*then the address/],
+    [['send_lat', '127.0.0.1:70000'], /is not an address: give host, host:port or \[IPv6\]:port/],
     [['send_lat', '127.0.0.1', '-s', '0'], /Give bytes from 1 to/],
     [['send_lat', '127.0.0.1', '-q', '2'], /uses one queue pair/],
     [['send_lat', '127.0.0.1', '-b'], /--bidirectional is for bandwidth/],
-    [['write_lat', '127.0.0.1', '-e'], /looks at memory/],
+    [['write_lat', '127.0.0.1', '-e'], /polls memory/],
     [
       ['atomic_lat', '127.0.0.1', '--fabric', 'shm'],
       /the fabric shm has no atomic operations: --fabric bare/,
@@ -195,8 +195,8 @@ describe('one clear sentence and no stack', () => {
     [['send_bw', '127.0.0.1', '-q', '1024', '-t', '16384'], /are more than 1048576 together/],
     [['send_bw', '127.0.0.1', '-s', '1073741824', '-q', '4'], /a smaller --size or --qp/],
     [['send_bw', '127.0.0.1', '-s', '1073741824', '--validate'], /a smaller --size or --qp/],
-    [['send_lat', '[::1]:0'], /is no address: host, host:port or \[IPv6\]:port/],
-    [['send_lat', 'unix:/run/perf'], /is no address: host, host:port or \[IPv6\]:port/],
+    [['send_lat', '[::1]:0'], /is not an address: give host, host:port or \[IPv6\]:port/],
+    [['send_lat', 'unix:/run/perf'], /is not an address: give host, host:port or \[IPv6\]:port/],
   ])('%s', (args, sentence) => refused(run('perf', ...args), 2, sentence));
 
   test('nobody listens', () =>
@@ -208,7 +208,7 @@ describe('one clear sentence and no stack', () => {
 
   test('somebody else listens', async () => {
     const port = await stranger((socket) => socket.write('HTTP/1.1 400 Bad Request\r\n\r\n'));
-    await refused(dial('send_lat', port), 1, /is no rdma-rpc perf: it says something else/);
+    await refused(dial('send_lat', port), 1, /is not rdma-rpc perf: it sends something else/);
   });
 
   test('somebody listens and says nothing', async () => {
@@ -229,7 +229,7 @@ describe('one clear sentence and no stack', () => {
     const server = await listening('send_bw', '-s', '128');
     await refused(dial('read_bw', server.port), 1, /this side listens for send_bw, and .* asks for read_bw/);
     await refused(dial('send_bw', server.port, '-s', '64'), 1, /asks for sizes 64, where 128 was expected/);
-    expect(server.said()).toMatch(/turned away: this side listens for send_bw/);
+    expect(server.said()).toMatch(/rejected: this side listens for send_bw/);
     const args = ['-s', '128', '-n', '50', '-e', '--fabric', 'shm'];
     expect((await dial('send_bw', server.port, ...args)).code).toBe(0);
     expect((await server.ended).code).toBe(0);
@@ -312,7 +312,7 @@ describe('one clear sentence and no stack', () => {
     expect((await dial('send_lat', server.port, ...args)).code).toBe(0);
     const { code, errors } = await server.ended;
     expect(code).toBe(0);
-    expect(errors).toMatch(/turned away: /);
+    expect(errors).toMatch(/rejected: /);
   });
 
   test('one of several peers ends: the listening side and the others do, too', async () => {

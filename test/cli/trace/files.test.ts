@@ -146,7 +146,7 @@ describe('files that are none', () => {
     ['contexts without end', { contexts: Array.from({ length: 2000 }, () => about(0).contexts[0]) }],
   ])('%s', (_, given) => {
     expect(() => traceIn(file(call, given))).toThrow(
-      /^is no trace of rdma-rpc: its description is of something else/,
+      /^is not a trace of rdma-rpc: its description has another form/,
     );
   });
   test('more rows than there are', () => {

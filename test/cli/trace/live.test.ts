@@ -191,7 +191,7 @@ describe('what cannot be shown', () => {
     ['127.0.0.1:1', 1, /listens at 127\.0\.0\.1:1/],
     ['/dev/null', 1, /\/dev\/null is no file/],
     ['/tmp', 1, /\/tmp is no file|illegal operation on a directory/],
-    ['package.json', 1, /package\.json is no trace of rdma-rpc/],
+    ['package.json', 1, /package\.json is not a trace of rdma-rpc/],
     [pipe, 1, /pipe is no file/],
   ])('%s: exit code %i and one sentence', async (target, expected, sentence) => {
     const { code, errors } = await run('trace', target);
