@@ -69,12 +69,12 @@ Acceptor::~Acceptor() {
 
 void Acceptor::mark(Token* token) const { std::memcpy(token->data(), &number_, sizeof number_); }
 
-bool Acceptor::hand_off(UniqueFd& fd, const Greeting& greeting) {
+bool Acceptor::hand_off(UniqueFd& fd, const ConnectMessage& message) {
   const std::lock_guard lock(acceptors().mutex);
-  const auto found = acceptors().of.find(number_in(greeting.to));
+  const auto found = acceptors().of.find(number_in(message.to));
   if (found == acceptors().of.end() || found->second->arrived_.size() == kArrivedMax) return false;
   Acceptor& acceptor = *found->second;
-  acceptor.arrived_.push_back({std::move(fd), greeting});
+  acceptor.arrived_.push_back({std::move(fd), message});
   const std::uint64_t one = 1;
   // Fails only when the counter overflows, after 2^64 writes.
   [[maybe_unused]] const ssize_t wrote = ::write(acceptor.bell_.get(), &one, sizeof one);
@@ -90,21 +90,21 @@ void Acceptor::ready() {
     const std::lock_guard lock(acceptors().mutex);
     arrived.swap(arrived_);
   }
-  for (Arrival& one : arrived) host_(std::move(one.fd), one.greeting);
+  for (Arrival& one : arrived) host_(std::move(one.fd), one.message);
 }
 
-std::string hand_off(int fd, std::span<const std::byte> greeting) {
-  Greeting hello;
-  if (greeting.size() != sizeof hello) return "a connect message must have 40 bytes";
-  std::memcpy(&hello, greeting.data(), sizeof hello);
-  if (const char* why = why_no_greeting(hello)) return why;
-  if (hello.say != Say::hello) return "a connection began with an answer";
+std::string hand_off(int fd, std::span<const std::byte> message) {
+  ConnectMessage hello;
+  if (message.size() != sizeof hello) return "a connect message must have 40 bytes";
+  std::memcpy(&hello, message.data(), sizeof hello);
+  if (const char* why = why_not_connect_message(hello)) return why;
+  if (hello.kind != ConnectKind::hello) return "a connection began with an answer";
   UniqueFd own = relayed_connection(fd);
   if (!own) own = UniqueFd(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
   if (!own) return std::string("no descriptor for a connection: ") + std::strerror(errno);
   if (Acceptor::hand_off(own, hello)) return {};
-  const Greeting answer = make_greeting(Say::unknown, hello.from, hello.to);
-  say(own.get(), &answer, sizeof answer);
+  const ConnectMessage answer = make_connect_message(ConnectKind::unknown, hello.from, hello.to);
+  send_now(own.get(), &answer, sizeof answer);
   close_elsewhere(std::move(own));
   return "no session of this process expects this connection";
 }

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "fabric/greeting.h"
+#include "fabric/connect_message.h"
 #include "fabric/reactor.h"
 
 namespace rdma_rpc::fabric {
@@ -20,7 +20,7 @@ namespace rdma_rpc::fabric {
 class Acceptor final : public EventHandler {
  public:
   /// Receives each handed-off connection with its connect message.
-  using Host = std::function<void(UniqueFd fd, const Greeting& greeting)>;
+  using Host = std::function<void(UniqueFd fd, const ConnectMessage& message)>;
 
   /// Returns null, with the reason in `error`, when the system refuses.
   static std::unique_ptr<Acceptor> open(Reactor& reactor, Host host, std::string* error);
@@ -29,7 +29,7 @@ class Acceptor final : public EventHandler {
   /// Writes this acceptor's number into the token, so that connections with this token are handed to it.
   void mark(Token* token) const;
   /// For any thread. Returns false when the token leads to no acceptor.
-  static bool hand_off(UniqueFd& fd, const Greeting& greeting);
+  static bool hand_off(UniqueFd& fd, const ConnectMessage& message);
 
   void ready() override;
   void expired() override {}
@@ -37,7 +37,7 @@ class Acceptor final : public EventHandler {
  private:
   struct Arrival {
     UniqueFd fd;
-    Greeting greeting;
+    ConnectMessage message;
   };
 
   Acceptor(Reactor& reactor, Host host) : reactor_(reactor), host_(std::move(host)) {}
@@ -49,10 +49,10 @@ class Acceptor final : public EventHandler {
   std::vector<Arrival> arrived_;  ///< protected by the table's lock
 };
 
-/// For any thread: hands over an accepted connection whose peer has sent `greeting`, and on which nothing has
-/// been sent yet. The descriptor is duplicated and goes to the queue pair that the greeting names, on any
+/// For any thread: hands over an accepted connection whose peer has sent `message`, and on which nothing has
+/// been sent yet. The descriptor is duplicated and goes to the queue pair that the message names, on any
 /// device of this process. Returns "" on success, or why no queue pair takes it; the peer has then been
 /// notified. In both cases the caller closes its own descriptor.
-std::string hand_off(int fd, std::span<const std::byte> greeting);
+std::string hand_off(int fd, std::span<const std::byte> message);
 
 }  // namespace rdma_rpc::fabric

@@ -16,7 +16,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "fabric/greeting.h"
+#include "fabric/connect_message.h"
 #include "fabric/shm/shared_words.h"
 
 namespace rdma_rpc::fabric::shm {

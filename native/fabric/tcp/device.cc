@@ -100,8 +100,8 @@ bool Device::be_reachable(Address* address, std::string* error) {
     if (acceptor_ == nullptr)
       acceptor_ = Acceptor::open(
           reactor_,
-          [this](UniqueFd fd, const Greeting& greeting) {
-            if (prepare(fd.get(), options_).empty()) introduce(std::move(fd), greeting);
+          [this](UniqueFd fd, const ConnectMessage& message) {
+            if (prepare(fd.get(), options_).empty()) introduce(std::move(fd), message);
           },
           &why);
     if (!why.empty()) why = "tcp: " + why;
@@ -114,10 +114,10 @@ bool Device::be_reachable(Address* address, std::string* error) {
   return why.empty();
 }
 
-void Device::introduce(UniqueFd fd, const Greeting& greeting) {
-  if (QueuePair* qp = find(greeting.to)) return qp->take({std::move(fd), greeting.from});
-  const Greeting answer = make_greeting(Say::unknown, greeting.from, greeting.to);
-  say(fd.get(), &answer, sizeof answer);
+void Device::introduce(UniqueFd fd, const ConnectMessage& message) {
+  if (QueuePair* qp = find(message.to)) return qp->take({std::move(fd), message.from});
+  const ConnectMessage answer = make_connect_message(ConnectKind::unknown, message.from, message.to);
+  send_now(fd.get(), &answer, sizeof answer);
 }
 
 QueuePair* Device::find(const Token& token) const {

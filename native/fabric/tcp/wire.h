@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "fabric/connect_message.h"
 #include "fabric/fabric.h"
-#include "fabric/greeting.h"
 #include "fabric/tcp/connect/address.h"
 #include "fabric/tcp/tcp.h"
 

@@ -15,7 +15,7 @@ namespace rdma_rpc::fabric::test {
 class Guests {
  public:
   /// What there is to do at `listener`. Returns what hand_off() said of the last connection that has said
-  /// its greeting, or "nobody".
+  /// its message, or "nobody".
   std::string admit(int listener) {
     while (UniqueFd fd{::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)}) {
       guests_.push_back({std::move(fd)});
@@ -37,7 +37,7 @@ class Guests {
  private:
   struct Guest {
     UniqueFd fd;
-    std::byte said[kGreetingBytes]{};
+    std::byte said[kConnectMessageBytes]{};
     std::size_t have = 0;
   };
   std::vector<Guest> guests_;

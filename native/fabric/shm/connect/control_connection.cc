@@ -37,8 +37,8 @@ std::string ControlConnection::dial(const std::string& path, const Token& to, co
   }
   from_ = from;
   answers_ = answers;
-  const Greeting hello = make_greeting(Say::hello, to, from);
-  if (!say(fd_.get(), &hello, sizeof hello) || !reactor_.add(*this, fd_.get(), EPOLLIN)) {
+  const ConnectMessage hello = make_connect_message(ConnectKind::hello, to, from);
+  if (!send_now(fd_.get(), &hello, sizeof hello) || !reactor_.add(*this, fd_.get(), EPOLLIN)) {
     std::string why = "shm: " + path + " takes nothing: " + system_refusal(errno);
     fd_.reset();
     return why;
@@ -52,10 +52,10 @@ void ControlConnection::welcome(UniqueFd fd, const Token& to, const Token& from)
   // The peer sends no descriptor before the answer, and the code that accepted the connection may have had
   // them refused.
   allow_rights(fd_.get());
-  const Greeting answer = make_greeting(Say::welcome, to, from);
+  const ConnectMessage answer = make_connect_message(ConnectKind::welcome, to, from);
   // Another part of the process opened this descriptor, so its flags are unknown.
   const bool ours = ::fcntl(fd_.get(), F_SETFL, O_NONBLOCK) == 0 && reactor_.add(*this, fd_.get(), EPOLLIN);
-  if (!ours || !say(fd_.get(), &answer, sizeof answer))
+  if (!ours || !send_now(fd_.get(), &answer, sizeof answer))
     return lose("it was lost before the peer could be answered");
   open_ = true;
   user_.on_open();
@@ -87,7 +87,7 @@ bool ControlConnection::send(const FileNote& note, int file) {
 
 bool ControlConnection::send(Note note) {
   if (!fd_) return false;
-  if (say(fd_.get(), &note, sizeof note)) return true;
+  if (send_now(fd_.get(), &note, sizeof note)) return true;
   lose("the peer takes nothing: " + system_refusal(errno));
   return false;
 }
@@ -97,7 +97,7 @@ void ControlConnection::ring() {
   // A failure is ignored: either the peer has more unread bytes than fit, or it has gone. Neither needs a
   // bell.
   if (fd_) [[maybe_unused]]
-    const bool said = say(fd_.get(), &bell, sizeof bell);
+    const bool said = send_now(fd_.get(), &bell, sizeof bell);
 }
 
 void ControlConnection::ready() {
@@ -131,11 +131,11 @@ void ControlConnection::hear_answer() {
   if (!files_.empty()) return refuse("a descriptor has come with its answer");
   have_ += static_cast<std::size_t>(got);
   if (have_ < said_.size()) return;
-  Greeting answer;
+  ConnectMessage answer;
   std::memcpy(&answer, said_.data(), sizeof answer);
   have_ = 0;
-  if (const char* why = why_no_greeting(answer)) return lose(why);
-  if (answer.say != Say::welcome) {
+  if (const char* why = why_not_connect_message(answer)) return lose(why);
+  if (answer.kind != ConnectKind::welcome) {
     return lose(
         "no process there has that queue pair: the path leads to another server, or the peer has ended");
   }
@@ -199,7 +199,7 @@ void ControlConnection::carry_out() {
 void ControlConnection::refuse(const std::string& why) {
   const Note note = Note::refused;
   if (fd_) [[maybe_unused]]
-    const bool said = say(fd_.get(), &note, sizeof note);
+    const bool said = send_now(fd_.get(), &note, sizeof note);
   lose(why);
 }
 

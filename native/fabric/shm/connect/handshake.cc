@@ -35,8 +35,8 @@ void QueuePair::welcome(UniqueFd fd, const Token& from) {
   if (handshaking_ && !shown_ && !options_.active && same(from, peer_word())) {
     return control_->welcome(std::move(fd), from, own_word());
   }
-  const Greeting answer = make_greeting(Say::refused, from, token_);
-  say(fd.get(), &answer, sizeof answer);
+  const ConnectMessage answer = make_connect_message(ConnectKind::refused, from, token_);
+  send_now(fd.get(), &answer, sizeof answer);
   close_elsewhere(std::move(fd));
 }
 

@@ -50,10 +50,10 @@ std::string CompletionQueue::open_acceptor(Token* token) {
   if (acceptor_ == nullptr) {
     acceptor_ = Acceptor::open(
         *reactor_,
-        [this](UniqueFd fd, const Greeting& greeting) {
-          if (QueuePair* qp = device_.find(greeting.to)) return qp->take(std::move(fd), greeting.from);
-          const Greeting answer = make_greeting(Say::unknown, greeting.from, greeting.to);
-          say(fd.get(), &answer, sizeof answer);
+        [this](UniqueFd fd, const ConnectMessage& message) {
+          if (QueuePair* qp = device_.find(message.to)) return qp->take(std::move(fd), message.from);
+          const ConnectMessage answer = make_connect_message(ConnectKind::unknown, message.from, message.to);
+          send_now(fd.get(), &answer, sizeof answer);
           close_elsewhere(std::move(fd));
         },
         &why);

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "fabric/greeting.h"
+#include "fabric/connect_message.h"
 
 namespace rdma_rpc::fabric::tcp {
 

@@ -36,7 +36,7 @@ std::string Dialer::start() {
 std::string Dialer::dial() {
   sockaddr_storage name{};
   const socklen_t length = to_sockaddr(place_, &name);
-  greeted_ = false;
+  message_sent_ = false;
   have_ = 0;
   fd_ = UniqueFd(::socket(name.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd_) return std::string("no socket: ") + std::strerror(errno);
@@ -50,20 +50,21 @@ std::string Dialer::dial() {
 }
 
 void Dialer::ready() {
-  if (greeted_) return listen_to_answer();
+  if (message_sent_) return listen_to_answer();
   int error = 0;
   socklen_t length = sizeof error;
   ::getsockopt(fd_.get(), SOL_SOCKET, SO_ERROR, &error, &length);
   if (error != 0) {
     return qp_.fail("tcp: no server can be reached at " + to_text(place_) + ": " + std::strerror(error));
   }
-  if (!greet()) qp_.fail("tcp: the connection to " + to_text(place_) + " was lost before it began");
+  if (!send_connect_message())
+    qp_.fail("tcp: the connection to " + to_text(place_) + " was lost before it began");
 }
 
-bool Dialer::greet() {
-  const Greeting hello = make_greeting(Say::hello, to_, from_);
-  greeted_ = true;
-  return say(fd_.get(), &hello, sizeof hello) && device_.reactor().change(*this, fd_.get(), EPOLLIN);
+bool Dialer::send_connect_message() {
+  const ConnectMessage hello = make_connect_message(ConnectKind::hello, to_, from_);
+  message_sent_ = true;
+  return send_now(fd_.get(), &hello, sizeof hello) && device_.reactor().change(*this, fd_.get(), EPOLLIN);
 }
 
 void Dialer::listen_to_answer() {
@@ -75,23 +76,23 @@ void Dialer::listen_to_answer() {
   }
   have_ += static_cast<std::size_t>(got);
   if (have_ < sizeof said_) return;
-  Greeting answer;
+  ConnectMessage answer;
   std::memcpy(&answer, said_, sizeof answer);
   answered(answer);
 }
 
-void Dialer::answered(const Greeting& answer) {
+void Dialer::answered(const ConnectMessage& answer) {
   const std::string at = to_text(place_);
-  if (const char* why = why_no_greeting(answer)) return qp_.fail("tcp: " + at + ": " + why);
-  const bool welcome = answer.say == Say::welcome;
+  if (const char* why = why_not_connect_message(answer)) return qp_.fail("tcp: " + at + ": " + why);
+  const bool welcome = answer.kind == ConnectKind::welcome;
   if (!same(answer.to, from_) || !same(answer.from, welcome ? answers_ : to_))
     return qp_.fail("tcp: " + at + " answers as another queue pair than the one dialled");
-  switch (answer.say) {
-    case Say::welcome: {
+  switch (answer.kind) {
+    case ConnectKind::welcome: {
       device_.reactor().remove(*this, fd_.get());
       return qp_.connected(std::move(fd_));
     }
-    case Say::unknown: {
+    case ConnectKind::unknown: {
       if (unknown_++ == kAgainMax) break;
       // The time limit covers all attempts together.
       const std::uint32_t left = device_.reactor().time_left_ms(*this);
@@ -100,8 +101,8 @@ void Dialer::answered(const Greeting& answer) {
       if (!why.empty()) return qp_.fail("tcp: " + why);
       return device_.reactor().set_timeout(*this, left);
     }
-    case Say::hello:
-    case Say::refused:
+    case ConnectKind::hello:
+    case ConnectKind::refused:
       return qp_.fail("tcp: " + at + " has refused: the queue pair there expects another peer, or has ended");
   }
   qp_.fail("tcp: none of " + std::to_string(unknown_) + " connections to " + at +
@@ -109,7 +110,7 @@ void Dialer::answered(const Greeting& answer) {
 }
 
 void Dialer::expired() {
-  qp_.fail("tcp: " + to_text(place_) + (greeted_ ? " has not answered" : " has not been reached") +
+  qp_.fail("tcp: " + to_text(place_) + (message_sent_ ? " has not answered" : " has not been reached") +
            " within " + std::to_string(device_.options().connect_timeout_ms) + " ms");
 }
 

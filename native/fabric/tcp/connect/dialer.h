@@ -32,17 +32,17 @@ class Dialer final : public EventHandler {
  private:
   std::string dial();
   void hang_up();
-  bool greet();
+  bool send_connect_message();
   void listen_to_answer();
-  void answered(const Greeting& answer);
+  void answered(const ConnectMessage& answer);
 
   Device& device_;
   QueuePair& qp_;
   const Place place_;
   const Token to_, from_, answers_;
   UniqueFd fd_;
-  bool greeted_ = false;
-  std::byte said_[sizeof(Greeting)];
+  bool message_sent_ = false;
+  std::byte said_[sizeof(ConnectMessage)];
   std::size_t have_ = 0;
   std::uint32_t unknown_ = 0;  ///< number of servers that did not know the queue pair
 };

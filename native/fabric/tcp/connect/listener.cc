@@ -82,16 +82,16 @@ void Listener::PendingConnection::ready() {
   if (got <= 0) return listener_.leave(*this);
   have_ += static_cast<std::size_t>(got);
   if (have_ < sizeof said_) return;
-  Greeting greeting;
-  std::memcpy(&greeting, said_, sizeof greeting);
-  if (why_no_greeting(greeting) == nullptr && greeting.say == Say::hello) introduce(greeting);
+  ConnectMessage message;
+  std::memcpy(&message, said_, sizeof message);
+  if (why_not_connect_message(message) == nullptr && message.kind == ConnectKind::hello) introduce(message);
   listener_.leave(*this);
 }
 
-void Listener::PendingConnection::introduce(const Greeting& greeting) {
+void Listener::PendingConnection::introduce(const ConnectMessage& message) {
   Device& device = listener_.device_;
   device.reactor().remove(*this, fd_.get());
-  device.introduce(std::move(fd_), greeting);
+  device.introduce(std::move(fd_), message);
 }
 
 void Listener::PendingConnection::expired() { listener_.leave(*this); }

@@ -41,11 +41,11 @@ class Listener final : public EventHandler {
     void expired() override;
 
    private:
-    void introduce(const Greeting& greeting);
+    void introduce(const ConnectMessage& message);
 
     Listener& listener_;
     UniqueFd fd_;
-    std::byte said_[sizeof(Greeting)];
+    std::byte said_[sizeof(ConnectMessage)];
     std::size_t have_ = 0;
   };
 

@@ -89,14 +89,14 @@ void QueuePair::take(Guest guest) {
 }
 
 void QueuePair::welcome(Guest guest) {
-  const Greeting answer = make_greeting(Say::welcome, guest.from, own_word());
+  const ConnectMessage answer = make_connect_message(ConnectKind::welcome, guest.from, own_word());
   // The peer may have closed while its connection waited; another connection may come.
-  if (say(guest.fd.get(), &answer, sizeof answer)) connected(std::move(guest.fd));
+  if (send_now(guest.fd.get(), &answer, sizeof answer)) connected(std::move(guest.fd));
 }
 
 void QueuePair::turn_away(Guest guest) {
-  const Greeting answer = make_greeting(Say::refused, guest.from, address_.token);
-  say(guest.fd.get(), &answer, sizeof answer);
+  const ConnectMessage answer = make_connect_message(ConnectKind::refused, guest.from, address_.token);
+  send_now(guest.fd.get(), &answer, sizeof answer);
 }
 
 void QueuePair::connected(UniqueFd fd) {

@@ -98,14 +98,14 @@ rdma_conn_param CmConnection::parameters() const {
 
 std::string CmConnection::connect() {
   phase_ = Phase::connecting;
-  greeting_.passive = peer_.token;
-  greeting_.active = active_word();
+  private_data_.passive = peer_.token;
+  private_data_.active = active_word();
   rdma_conn_param with = parameters();
-  with.private_data = &greeting_;
-  with.private_data_len = sizeof greeting_;
+  with.private_data = &private_data_;
+  with.private_data_len = sizeof private_data_;
   if (is_iwarp(peer_)) {
-    const auto call = [id = id_.get(), with, greeting = greeting_]() mutable {
-      with.private_data = &greeting;
+    const auto call = [id = id_.get(), with, data = private_data_]() mutable {
+      with.private_data = &data;
       return rdma_connect(id, &with) == 0 ? 0 : errno;
     };
     thread_ = ConnectThread::start(call, attempts_.wake_up());
@@ -242,15 +242,13 @@ std::string CmConnection::refused(int status) const {
                                         : "reason " + std::to_string(status));
 }
 
-bool CmConnection::offer(const Greeting& greeting, IdPtr& id) {
-  if (qp_.address().active != 0 || !equal(greeting.passive, qp_.address().token)) return false;
+bool CmConnection::offer(const PrivateData& data, IdPtr& id) {
+  if (qp_.address().active != 0 || !equal(data.passive, qp_.address().token)) return false;
   const bool again = phase_ == Phase::accepting && ready_;
   if (phase_ != Phase::idle && phase_ != Phase::waiting && !again) return false;
-  const Token& expected = phase_ != Phase::idle ? active_word()
-                          : id_ != nullptr      ? asked_by_
-                                                : greeting.active;
-  if (!equal(greeting.active, expected)) return false;
-  asked_by_ = greeting.active;
+  const Token& expected = phase_ != Phase::idle ? active_word() : id_ != nullptr ? asked_by_ : data.active;
+  if (!equal(data.active, expected)) return false;
+  asked_by_ = data.active;
   id_.reset();
   id_ = std::move(id);
   id_->context = this;

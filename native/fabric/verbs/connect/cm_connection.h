@@ -20,7 +20,7 @@ namespace rdma_rpc::fabric::verbs {
 class QueuePair;
 
 /// The private data of an active side's request: the wanted queue pair and its own.
-struct Greeting {
+struct PrivateData {
   static constexpr std::uint32_t kMagic = 0x43565252;  // "RRVC"
   std::uint32_t magic = kMagic;
   Token passive{}, active{};
@@ -46,7 +46,7 @@ class CmConnection final : public Connection {
   // For the connection manager:
   void handle(rdma_cm_event_type event, int status);
   /// A peer's request. Returns true when it is for this queue pair, which then owns `id`.
-  bool offer(const Greeting& greeting, IdPtr& id);
+  bool offer(const PrivateData& data, IdPtr& id);
 
  private:
   enum class Phase : std::uint8_t {
@@ -86,7 +86,7 @@ class CmConnection final : public Connection {
   Address peer_;
   Phase phase_ = Phase::idle;
   Attempts::Clock::time_point limit_;
-  Greeting greeting_;
+  PrivateData private_data_;
   Token asked_by_{};  ///< active side of the request that came before start()
   IdPtr id_;
   std::shared_ptr<ConnectThread> thread_;

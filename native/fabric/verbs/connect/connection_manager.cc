@@ -167,13 +167,13 @@ void ConnectionManager::progress() {
 
 void ConnectionManager::take_request(rdma_cm_event& event) {
   IdPtr id(event.id);
-  Greeting greeting{.magic = 0};
-  if (event.param.conn.private_data != nullptr && event.param.conn.private_data_len >= sizeof greeting)
-    std::memcpy(&greeting, event.param.conn.private_data, sizeof greeting);
+  PrivateData data{.magic = 0};
+  if (event.param.conn.private_data != nullptr && event.param.conn.private_data_len >= sizeof data)
+    std::memcpy(&data, event.param.conn.private_data, sizeof data);
   rdma_ack_cm_event(&event);
-  if (greeting.magic == Greeting::kMagic) {
+  if (data.magic == PrivateData::kMagic) {
     for (CmConnection* connection : connections_) {
-      if (connection->offer(greeting, id)) return;
+      if (connection->offer(data, id)) return;
     }
   }
   rdma_reject(id.get(), nullptr, 0);

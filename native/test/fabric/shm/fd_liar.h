@@ -68,7 +68,8 @@ class Liar {
     EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
     fd_ = UniqueFd(ends[0]);
     const UniqueFd theirs(ends[1]);
-    const Greeting hello = make_greeting(Say::hello, victim.own().qp_token, victim.liar().qp_token);
+    const ConnectMessage hello =
+        make_connect_message(ConnectKind::hello, victim.own().qp_token, victim.liar().qp_token);
     EXPECT_EQ(hand_off(theirs.get(), std::as_bytes(std::span(&hello, 1))), "");
     Wc wc;
     victim.cq().poll({&wc, 1});  // takes it, and sends what it shows

@@ -61,12 +61,12 @@ TEST(TcpConnection, WhoAsksForAQueuePairThatIsNotHereIsToldSo) {
   TcpEnd end;
   RawPeer peer(end);
   ASSERT_NO_FATAL_FAILURE(peer.dial());
-  peer.greet(Token{});
-  const auto bytes = peer.take(sizeof(Greeting));
-  ASSERT_EQ(bytes.size(), sizeof(Greeting));
-  Greeting answer;
+  peer.send_connect_message(Token{});
+  const auto bytes = peer.take(sizeof(ConnectMessage));
+  ASSERT_EQ(bytes.size(), sizeof(ConnectMessage));
+  ConnectMessage answer;
   std::memcpy(&answer, bytes.data(), sizeof answer);
-  EXPECT_EQ(answer.say, Say::unknown);
+  EXPECT_EQ(answer.kind, ConnectKind::unknown);
   EXPECT_EQ(peer.take(1).size(), 0u) << "and is sent away";
   EXPECT_EQ(end.qp->state(), QpState::init);
 }
@@ -77,14 +77,14 @@ TEST(TcpConnection, WhoIsNotThePeerOfTheHandshakeIsRefused) {
     RawPeer stranger(end), peer(end);
     if (!before) end.qp->connect(peer.blob());
     ASSERT_NO_FATAL_FAILURE(stranger.dial());
-    stranger.greet(stranger.address().token);
+    stranger.send_connect_message(stranger.address().token);
     end.poll();
     if (before) end.qp->connect(peer.blob());
-    const auto bytes = stranger.take(sizeof(Greeting));
-    ASSERT_EQ(bytes.size(), sizeof(Greeting));
-    Greeting answer;
+    const auto bytes = stranger.take(sizeof(ConnectMessage));
+    ASSERT_EQ(bytes.size(), sizeof(ConnectMessage));
+    ConnectMessage answer;
     std::memcpy(&answer, bytes.data(), sizeof answer);
-    EXPECT_EQ(answer.say, Say::refused);
+    EXPECT_EQ(answer.kind, ConnectKind::refused);
     EXPECT_EQ(end.qp->state(), QpState::rtr) << "its own peer may still come";
   }
 }

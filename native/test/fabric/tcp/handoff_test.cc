@@ -113,18 +113,18 @@ TEST(TcpHandoff, AnAddressWithoutAPlaceCannotBeDialled) {
   EXPECT_NE(active.qp->connect(passive.qp->local_address()).find("tcp_address_via"), std::string::npos);
 }
 
-TEST(TcpHandoff, WhatIsNoGreetingIsNotHandedOff) {
+TEST(TcpHandoff, AnInvalidConnectMessageIsNotHandedOff) {
   int ends[2];
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
   const UniqueFd one(ends[0]), other(ends[1]);
-  const auto handed = [&](Greeting greeting, std::size_t bytes = sizeof(Greeting)) {
-    return hand_off(one.get(), {reinterpret_cast<const std::byte*>(&greeting), bytes});
+  const auto handed = [&](ConnectMessage message, std::size_t bytes = sizeof(ConnectMessage)) {
+    return hand_off(one.get(), {reinterpret_cast<const std::byte*>(&message), bytes});
   };
-  Greeting wrong = make_greeting(Say::hello, {}, {});
+  ConnectMessage wrong = make_connect_message(ConnectKind::hello, {}, {});
   wrong.magic = 1;
   EXPECT_NE(handed(wrong), "");
-  EXPECT_NE(handed(make_greeting(Say::welcome, {}, {})), "");
-  EXPECT_NE(handed(make_greeting(Say::hello, {}, {}), 39), "");
+  EXPECT_NE(handed(make_connect_message(ConnectKind::welcome, {}, {})), "");
+  EXPECT_NE(handed(make_connect_message(ConnectKind::hello, {}, {}), 39), "");
   EXPECT_EQ(::recv(other.get(), &wrong, sizeof wrong, MSG_DONTWAIT), -1) << "nothing is said to such a one";
 }
 

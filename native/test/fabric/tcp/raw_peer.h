@@ -106,17 +106,17 @@ class RawPeer {
     }
     ASSERT_EQ(::connect(fd_.get(), reinterpret_cast<sockaddr*>(&name), length), 0);
   }
-  void greet(const Token& to) {
-    const Greeting hello = make_greeting(Say::hello, to, token_);
+  void send_connect_message(const Token& to) {
+    const ConnectMessage hello = make_connect_message(ConnectKind::hello, to, token_);
     send_all(&hello, sizeof hello);
   }
   /// Both sides connected.
   void connect(int receive_bytes = 0) {
     dial(receive_bytes);
-    greet(address_.token);
+    send_connect_message(address_.token);
     ASSERT_EQ(end_.qp->connect(blob()), "");
     ASSERT_TRUE(end_.until([&] { return end_.qp->state() == QpState::rts; })) << end_.qp->error();
-    ASSERT_EQ(take(sizeof(Greeting)).size(), sizeof(Greeting));
+    ASSERT_EQ(take(sizeof(ConnectMessage)).size(), sizeof(ConnectMessage));
   }
   std::vector<std::byte> blob() const { return tcp::encode({true, {}, token_}); }
   const tcp::Address& address() const { return address_; }

@@ -19,10 +19,10 @@ bool same(const Token& a, const Token& b);
 bool make_token(Token* token);
 
 /// Size of a connect message; its first four bytes are the magic number, little endian.
-inline constexpr std::size_t kGreetingBytes = 40;
-inline constexpr std::uint32_t kGreetingMagic = 0x706d6452;  // "Rdmp"
+inline constexpr std::size_t kConnectMessageBytes = 40;
+inline constexpr std::uint32_t kConnectMagic = 0x706d6452;  // "Rdmp"
 
-enum class Say : std::uint8_t {
+enum class ConnectKind : std::uint8_t {
   hello = 1,    ///< from the active side, to the queue pair `to`
   welcome = 2,  ///< from the passive side: connected
   /// from the passive side: this process has no such queue pair; another server behind the same address may
@@ -30,19 +30,19 @@ enum class Say : std::uint8_t {
   unknown = 3,
   refused = 4,  ///< from the passive side: that queue pair expects another peer, or no peer any more
 };
-struct Greeting {
+struct ConnectMessage {
   std::uint32_t magic = 0;
   std::uint8_t version = 0;
-  Say say = Say::hello;
+  ConnectKind kind = ConnectKind::hello;
   std::uint16_t reserved = 0;
   Token to{}, from{};
 };
-static_assert(sizeof(Greeting) == kGreetingBytes);
-Greeting make_greeting(Say say, const Token& to, const Token& from);
+static_assert(sizeof(ConnectMessage) == kConnectMessageBytes);
+ConnectMessage make_connect_message(ConnectKind kind, const Token& to, const Token& from);
 /// Returns null when the message is valid, else why it is not.
-const char* why_no_greeting(const Greeting& greeting);
+const char* why_not_connect_message(const ConnectMessage& message);
 
 /// Sends a few bytes on a new connection. Returns false when the socket does not take them all, or is lost.
-bool say(int fd, const void* bytes, std::size_t count);
+bool send_now(int fd, const void* bytes, std::size_t count);
 
 }  // namespace rdma_rpc::fabric
