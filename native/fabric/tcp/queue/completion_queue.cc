@@ -77,7 +77,7 @@ void CompletionQueue::poll_sockets() {
 }
 
 void CompletionQueue::give_turns() {
-  gathering_.end();
+  coalescing_.end();
   if (std::exchange(others_, false)) device_.reactor().progress();
   turns_.swap(waiting_);
   for (std::size_t i = 0; i < turns_.size(); ++i) {
@@ -118,11 +118,11 @@ std::size_t CompletionQueue::poll(std::span<Wc> out) {
   ++polls_;
   if (ring_.size() == 0) {
     progress();
-  } else if (gathering_.is_over()) {
+  } else if (coalescing_.is_over()) {
     give_turns();
   }
   const std::size_t count = ring_.take(out);
-  gathering_.gave_out(ring_.size());
+  coalescing_.gave_out(ring_.size());
   return count;
 }
 

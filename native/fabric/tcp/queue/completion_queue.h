@@ -14,7 +14,7 @@
 #include "fabric/completion_ring.h"
 #include "fabric/fabric.h"
 #include "fabric/tcp/connect/socket.h"
-#include "fabric/tcp/queue/gathering.h"
+#include "fabric/tcp/queue/coalescing.h"
 
 namespace rdma_rpc::fabric::tcp {
 
@@ -46,7 +46,7 @@ class CompletionQueue final : public fabric::CompletionQueue {
   /// Gives this queue pair a turn in the next poll().
   void enqueue(QueuePair& qp);
   /// Whether this number of messages of a queue pair may wait for more. The queue pair then enqueues itself.
-  bool may_gather(std::uint32_t messages) { return gathering_.may_wait(messages, ring_.size()); }
+  bool may_coalesce(std::uint32_t messages) { return coalescing_.may_wait(messages, ring_.size()); }
   /// Wakes the user because a state has changed, although poll() returns no completion for it.
   void announce();
 
@@ -60,7 +60,7 @@ class CompletionQueue final : public fabric::CompletionQueue {
   Device& device_;
   UniqueFd outer_, inner_, bell_;
   CompletionRing<QueuePair> ring_;
-  Gathering<std::chrono::steady_clock> gathering_;
+  Coalescing<std::chrono::steady_clock> coalescing_;
   std::vector<QueuePair*> connected_, waiting_, turns_;
   std::uint32_t polls_ = 0;
   std::uint32_t awake_since_ = 0;  ///< value of polls_ at the last wake-up

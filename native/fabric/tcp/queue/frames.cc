@@ -153,7 +153,7 @@ void QueuePair::conclude_refusal() {
   const Header frame{.op = Op::refusal, .number = refusal_.number, .extra = refusal_code(refusal_.status)};
   if (refusal_.status == WcStatus::rnr_retry_exc_err) {
     // The sender made a mistake; this side stays in its state.
-    return burst_.add_frame(frame);
+    return batch_.add_frame(frame);
   }
   if (refusal_.receive != WcStatus::success) complete_receive({.status = refusal_.receive});
   enter_error(Op::bye, &frame);

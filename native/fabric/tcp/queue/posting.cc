@@ -22,18 +22,18 @@ std::size_t QueuePair::post_send(std::span<const SendWr> requests) {
   carry_out_local();
   if (in_ == In::gone && state_ == QpState::rts) sends_.fail_oldest(WcStatus::retry_exc_err);
   retire();
-  if (socket_ && !gathers(requests.first(taken))) flush();
+  if (socket_ && !coalesces(requests.first(taken))) flush();
   return taken;
 }
 
-/// Whether the requests posted last wait for more (Gathering). Only messages do.
-bool QueuePair::gathers(std::span<const SendWr> posted) {
+/// Whether the requests posted last wait for more (Coalescing). Only messages do.
+bool QueuePair::coalesces(std::span<const SendWr> posted) {
   const auto is_message = [](const SendWr& wr) { return is_send(wr.opcode); };
   if (!options_.polls_on || out_ != Out::free || !std::all_of(posted.begin(), posted.end(), is_message))
     return false;
-  const std::uint32_t messages = gathered_ + static_cast<std::uint32_t>(posted.size());
-  if (!cq_.may_gather(messages)) return false;
-  gathered_ = messages;
+  const std::uint32_t messages = coalesced_ + static_cast<std::uint32_t>(posted.size());
+  if (!cq_.may_coalesce(messages)) return false;
+  coalesced_ = messages;
   wants_turn();
   return true;
 }
@@ -67,7 +67,7 @@ void QueuePair::carry_out_local() {
 
 bool QueuePair::withdraw(std::uint32_t rkey) {
   if (!device_.keys().withdraw(rkey, qp_num_)) return false;
-  burst_.keep(rkey);
+  batch_.keep(rkey);
   return true;
 }
 

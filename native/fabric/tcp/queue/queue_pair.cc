@@ -128,9 +128,9 @@ void QueuePair::turn() {
   enqueued_ = false;
   // Messages that have waited for more go first, so that the peer works on them while this side reads. So
   // does an ack that no other frame has carried.
-  if (acks_.owed || gathered_ != 0) flush();
+  if (acks_.owed || coalesced_ != 0) flush();
   if (may_read()) read();
-  if (socket_ && (!burst_.empty() || has_more(LoneAck::later))) flush();
+  if (socket_ && (!batch_.empty() || has_more(LoneAck::later))) flush();
   if (may_read() || (acks_.owed && out_ == Out::free)) wants_turn();
 }
 
@@ -174,7 +174,7 @@ void QueuePair::to_error() {
 
 /// Sends what was posted before the end, as far as the socket takes it.
 void QueuePair::say_what_waits() {
-  if (gathered_ != 0 && socket_) flush();
+  if (coalesced_ != 0 && socket_) flush();
 }
 
 void QueuePair::enter_error(Op last_word, const Header* refusal) {
@@ -196,9 +196,9 @@ void QueuePair::part(Op last_word, const Header* refusal) {
     cq_.remove(*this, socket_.get());
     --device_.counts().open_fds;
     device_.lingering_sockets().add_silent(std::move(socket_));
-    return burst_.clear();
+    return batch_.clear();
   }
-  if (!burst_.may_be_read(device_.keys(), qp_num_)) {
+  if (!batch_.may_be_read(device_.keys(), qp_num_)) {
     // The rest of the frame in progress may be neither sent nor omitted.
     UniqueFd fd = std::move(socket_);
     socket_ = UniqueFd();
@@ -206,7 +206,7 @@ void QueuePair::part(Op last_word, const Header* refusal) {
     --device_.counts().open_fds;
     return reset_connection(fd);
   }
-  std::vector<std::byte> words = burst_.rest_of_frame();
+  std::vector<std::byte> words = batch_.rest_of_frame();
   const auto add = [&words](const Header& header) {
     const auto* from = reinterpret_cast<const std::byte*>(&header);
     words.insert(words.end(), from, from + sizeof header);
@@ -217,7 +217,7 @@ void QueuePair::part(Op last_word, const Header* refusal) {
   cq_.remove(*this, socket_.get());
   --device_.counts().open_fds;
   device_.lingering_sockets().add(std::move(socket_), std::move(words));
-  burst_.clear();
+  batch_.clear();
 }
 
 void QueuePair::close_socket() {
@@ -225,7 +225,7 @@ void QueuePair::close_socket() {
   cq_.remove(*this, socket_.get());
   --device_.counts().open_fds;
   socket_.reset();
-  burst_.clear();
+  batch_.clear();
   enqueued_ = false;
 }
 

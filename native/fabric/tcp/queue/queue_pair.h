@@ -36,8 +36,8 @@
 #include "fabric/tcp/connect/dialer.h"
 #include "fabric/tcp/connect/listener.h"
 #include "fabric/tcp/device.h"
-#include "fabric/tcp/queue/burst.h"
 #include "fabric/tcp/queue/completion_queue.h"
+#include "fabric/tcp/queue/frame_batch.h"
 #include "fabric/tcp/queue/path_watch.h"
 #include "fabric/tcp/queue/send_queue.h"
 
@@ -150,7 +150,7 @@ class QueuePair final : public fabric::QueuePair {
   void wants_turn();
 
   // posting.cc
-  bool gathers(std::span<const SendWr> posted);
+  bool coalesces(std::span<const SendWr> posted);
   void carry_out_local();
   void retire();
   void complete_send(const SendSlot& slot, WcStatus status);
@@ -215,13 +215,13 @@ class QueuePair final : public fabric::QueuePair {
   software::ReceiveRing receives_;
 
   // Sending:
-  Burst burst_;
+  FrameBatch batch_;
   PathWatch path_;
   Out out_ = Out::free;
   bool answer_next_ = false;  ///< when a bulk request and a READ response both wait: the response is next
   Acks acks_;
-  std::uint32_t gathered_ = 0;  ///< messages posted since the last flush() that wait for more
-  int send_error_ = 0;          ///< why the socket takes nothing any more
+  std::uint32_t coalesced_ = 0;  ///< messages posted since the last flush() that wait for more
+  int send_error_ = 0;           ///< why the socket takes nothing any more
   std::array<Answer, kReadsMax> answers_{};
   std::uint32_t answers_head_ = 0, answers_tail_ = 0;
   Refusal refusal_;

@@ -39,7 +39,7 @@ void QueuePair::read() {
     if (in_ == In::refuses) {
       // The socket takes neither the refusal nor the responses before it.
       answers_head_ = answers_tail_;
-      burst_.clear();
+      batch_.clear();
       conclude_refusal();
       continue;
     }

@@ -33,17 +33,17 @@ bool is_small(const SendSlot& slot) { return slot.opcode == Opcode::rdma_read ||
 }  // namespace
 
 void QueuePair::flush() {
-  gathered_ = 0;
+  coalesced_ = 0;
   for (std::size_t bytes = 0; socket_ && out_ == Out::free;) {
     if (bytes >= kBytesPerTurn) return wants_turn();
-    if (burst_.empty() && !form()) return;
-    if (!burst_.may_be_read(device_.keys(), qp_num_)) {
+    if (batch_.empty() && !form()) return;
+    if (!batch_.may_be_read(device_.keys(), qp_num_)) {
       return fail("tcp: a window was invalidated while the answer to a READ of it was being sent");
     }
-    const std::span<iovec> rest = burst_.rest();
+    const std::span<iovec> rest = batch_.rest();
     const ssize_t sent = send_pieces(socket_.get(), rest, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent >= 0) {
-      burst_.sent(static_cast<std::size_t>(sent));
+      batch_.sent(static_cast<std::size_t>(sent));
       path_.sent();
       device_.path_timer().sent();
       bytes += static_cast<std::size_t>(sent);
@@ -59,14 +59,14 @@ void QueuePair::flush() {
   }
 }
 
-/// Fills the burst with frames, at most one of them a part of a transfer. Returns false when nothing is to be
+/// Fills the batch with frames, at most one of them a part of a transfer. Returns false when nothing is to be
 /// sent.
 bool QueuePair::form() {
-  burst_.clear();
-  while (burst_.has_room(kMaxSge) && burst_.bytes() < Burst::kBytes && add(next_frame(LoneAck::now))) {
+  batch_.clear();
+  while (batch_.has_room(kMaxSge) && batch_.bytes() < FrameBatch::kBytes && add(next_frame(LoneAck::now))) {
   }
   retire();
-  return socket_ && !burst_.empty();
+  return socket_ && !batch_.empty();
 }
 
 /// First executes the local requests that come next.
@@ -95,7 +95,7 @@ QueuePair::FrameKind QueuePair::next_frame(LoneAck ack) {
   return FrameKind::request;
 }
 
-/// Adds a frame of that kind to the burst. Returns whether another one may follow.
+/// Adds a frame of that kind to the batch. Returns whether another one may follow.
 bool QueuePair::add(FrameKind kind) {
   switch (kind) {
     case FrameKind::none:
@@ -105,7 +105,7 @@ bool QueuePair::add(FrameKind kind) {
       return true;
     case FrameKind::ack:
       acks_.owed = false;
-      burst_.add_frame({.op = Op::ack, .number = handled_});
+      batch_.add_frame({.op = Op::ack, .number = handled_});
       return true;
     case FrameKind::question:
       add_question();
@@ -128,7 +128,7 @@ bool QueuePair::add(FrameKind kind) {
 void QueuePair::add_question() {
   acks_.question = false;
   if (sends_.is_unacked())
-    burst_.add_frame({.op = Op::write, .flags = flag_ack, .number = sends_.begin_own()});
+    batch_.add_frame({.op = Op::write, .flags = flag_ack, .number = sends_.begin_own()});
 }
 
 /// Adds as much of the next request as fits in one frame.
@@ -142,7 +142,7 @@ void QueuePair::add_request() {
     header.key = slot.key;
     header.addr = slot.remote_addr;
     header.total = slot.bytes;
-    burst_.add_frame(header);
+    batch_.add_frame(header);
     return sends_.started();
   }
   header.total = slot.bytes - slot.moved;
@@ -161,10 +161,10 @@ void QueuePair::add_request() {
   if (header.flags != 0) header.extra = slot.extra;
   if (last && (slot.signaled || acks_.asks())) header.flags |= flag_ack;
   if (last) acks_.asked();
-  burst_.add_frame(header);
+  batch_.add_frame(header);
   iovec pieces[kMaxSge];
   const std::size_t count = slot.pieces(slot.moved, header.bytes, pieces);
-  for (std::size_t i = 0; i < count; ++i) burst_.add_piece(pieces[i].iov_base, pieces[i].iov_len);
+  for (std::size_t i = 0; i < count; ++i) batch_.add_piece(pieces[i].iov_base, pieces[i].iov_len);
   sends_.moved(header.bytes);
   if (last) sends_.started();
 }
@@ -178,17 +178,17 @@ void QueuePair::add_answer() {
   }
   if (device_.keys().is_withdrawn(answer.key)) {
     ++answers_head_;
-    return burst_.add_frame({.op = Op::data,
+    return batch_.add_frame({.op = Op::data,
                              .flags = flag_vanished,
                              .number = answer.number,
                              .addr = answer.moved,
                              .total = answer.left});
   }
   const std::uint32_t bytes = std::min(answer.left, kFrameBytesMax);
-  burst_.add_frame(
+  batch_.add_frame(
       {.op = Op::data, .bytes = bytes, .number = answer.number, .addr = answer.moved, .total = answer.left},
       answer.key);
-  burst_.add_piece(reinterpret_cast<const void*>(answer.addr), bytes);
+  batch_.add_piece(reinterpret_cast<const void*>(answer.addr), bytes);
   answer.addr += bytes;
   answer.moved += bytes;
   answer.left -= bytes;

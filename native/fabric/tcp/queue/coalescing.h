@@ -11,13 +11,13 @@
 #include <chrono>
 #include <cstdint>
 
-#include "fabric/tcp/queue/burst.h"
+#include "fabric/tcp/queue/frame_batch.h"
 
 namespace rdma_rpc::fabric::tcp {
 
 /// `Clock` is steady_clock, or the clock of a test.
 template <typename Clock>
-class Gathering {
+class Coalescing {
  public:
   /// Call when completions have been returned to the user; `left` is the number that remain.
   void gave_out(std::uint64_t left) {
@@ -25,7 +25,7 @@ class Gathering {
   }
   /// Whether `messages` messages of a queue pair may wait while `left` completions remain.
   bool may_wait(std::uint32_t messages, std::uint64_t left) {
-    if (messages >= left || messages > Burst::kFrames) return false;
+    if (messages >= left || messages > FrameBatch::kFrames) return false;
     const auto now = Clock::now();
     if (now - gave_out_ > kQuick) return false;
     if (!waits_) since_ = now;

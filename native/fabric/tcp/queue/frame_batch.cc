@@ -1,5 +1,5 @@
-// See burst.h.
-#include "fabric/tcp/queue/burst.h"
+// See frame_batch.h.
+#include "fabric/tcp/queue/frame_batch.h"
 
 #include <algorithm>
 #include <cstring>
@@ -12,14 +12,14 @@ constexpr std::size_t kCopiedMax = 512;
 
 }  // namespace
 
-void Burst::clear() { frames_ = sent_frames_ = pieces_ = next_piece_ = copied_ = bytes_ = sent_ = 0; }
+void FrameBatch::clear() { frames_ = sent_frames_ = pieces_ = next_piece_ = copied_ = bytes_ = sent_ = 0; }
 
-void Burst::add_frame(const Header& header, std::uint32_t key) {
+void FrameBatch::add_frame(const Header& header, std::uint32_t key) {
   about_[frames_++] = {bytes_, key, 0, 0, 0};
   add_copy(&header, sizeof header);
 }
 
-void Burst::add_piece(const void* data, std::size_t bytes) {
+void FrameBatch::add_piece(const void* data, std::size_t bytes) {
   Frame& frame = about_[frames_ - 1];
   if (frame.key == 0 && bytes <= kCopiedMax && copied_ + bytes <= kCopies) return add_copy(data, bytes);
   add_bytes(const_cast<void*>(data), bytes);
@@ -29,7 +29,7 @@ void Burst::add_piece(const void* data, std::size_t bytes) {
   frame.piece = pieces_ - 1;
 }
 
-void Burst::add_copy(const void* data, std::size_t bytes) {
+void FrameBatch::add_copy(const void* data, std::size_t bytes) {
   std::byte* to = &copies_[copied_];
   std::memcpy(to, data, bytes);
   copied_ += bytes;
@@ -37,7 +37,7 @@ void Burst::add_copy(const void* data, std::size_t bytes) {
 }
 
 /// Adds the bytes as a new segment, or extends the last one when they follow it in memory.
-void Burst::add_bytes(void* data, std::size_t bytes) {
+void FrameBatch::add_bytes(void* data, std::size_t bytes) {
   iovec* last = pieces_ == 0 ? nullptr : &iov_[pieces_ - 1];
   if (last != nullptr && static_cast<std::byte*>(last->iov_base) + last->iov_len == data) {
     last->iov_len += bytes;
@@ -48,7 +48,7 @@ void Burst::add_bytes(void* data, std::size_t bytes) {
   about_[frames_ - 1].end = bytes_;
 }
 
-void Burst::sent(std::size_t bytes) {
+void FrameBatch::sent(std::size_t bytes) {
   sent_ += bytes;
   while (sent_frames_ < frames_ && about_[sent_frames_].end <= sent_) ++sent_frames_;
   while (next_piece_ < pieces_) {
@@ -63,7 +63,7 @@ void Burst::sent(std::size_t bytes) {
   }
 }
 
-bool Burst::may_be_read(software::KeyTable& keys, std::uint32_t qp_num) const {
+bool FrameBatch::may_be_read(software::KeyTable& keys, std::uint32_t qp_num) const {
   for (std::size_t i = sent_frames_; i < frames_; ++i) {
     const Frame& frame = about_[i];
     if (frame.key != 0 && !keys.remote_ok(frame.key, qp_num, frame.addr, frame.bytes, access_remote_read)) {
@@ -73,7 +73,7 @@ bool Burst::may_be_read(software::KeyTable& keys, std::uint32_t qp_num) const {
   return true;
 }
 
-void Burst::keep(std::uint32_t key) {
+void FrameBatch::keep(std::uint32_t key) {
   for (std::size_t i = sent_frames_; i < frames_; ++i) {
     Frame& frame = about_[i];
     if (frame.key != key) continue;
@@ -86,7 +86,7 @@ void Burst::keep(std::uint32_t key) {
   }
 }
 
-std::vector<std::byte> Burst::rest_of_frame() const {
+std::vector<std::byte> FrameBatch::rest_of_frame() const {
   std::vector<std::byte> rest;
   if (empty() || begun() == 0) return rest;
   std::size_t left = about_[sent_frames_].end - sent_;

@@ -15,7 +15,7 @@
 
 namespace rdma_rpc::fabric::tcp {
 
-class Burst {
+class FrameBatch {
  public:
   static constexpr std::size_t kFrames = 64, kPieces = 64;
   /// Limit of payload bytes. A small frame that comes now waits for them, in addition to TCP_NOTSENT_LOWAT.
@@ -50,7 +50,7 @@ class Burst {
   static constexpr std::size_t kCopies = 8 << 10;
 
   struct Frame {
-    std::size_t end = 0;  ///< offset of its end in the burst
+    std::size_t end = 0;  ///< offset of its end in the batch
     std::uint32_t key = 0;
     std::uint64_t addr = 0;
     std::uint64_t bytes = 0;
