@@ -84,13 +84,13 @@ class FabricEndpoint final : public Endpoint {
       const std::size_t count = std::min(kBatch, requests.size() - taken);
       for (std::size_t i = 0; i < count; ++i) {
         const Request& given = requests[taken + i];
-        pieces_[i] = {region_->addr() + given.from, given.length, region_->lkey()};
+        sges_[i] = {region_->addr() + given.from, given.length, region_->lkey()};
         fabric::SendWr& to = work_[i];
         to.wr_id = given.id;
         to.opcode = opcode_of(given.verb);
         to.signaled = given.signaled;
         to.inline_data = given.verb != Verb::read && given.length <= limits_.inline_max;
-        to.sges = {&pieces_[i], 1};
+        to.sges = {&sges_[i], 1};
         to.remote_addr = peer_.addr + given.to;
         to.rkey = peer_.rkey;
       }
@@ -134,7 +134,7 @@ class FabricEndpoint final : public Endpoint {
   Limits limits_;
   Memory peer_;
   // Kept between posts, since building them anew for each message takes longer than sending one.
-  std::array<fabric::Sge, kBatch> pieces_;
+  std::array<fabric::Sge, kBatch> sges_;
   std::array<fabric::SendWr, kBatch> work_;
   std::array<fabric::Wc, kBatch> found_;
 };

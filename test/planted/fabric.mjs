@@ -65,7 +65,7 @@ export const fabricBugs = [
   {
     name: 'a withdrawal copies a frame that is half sent from its beginning',
     file: 'fabric/tcp/queue/frame_batch.cc',
-    from: '    const auto* from = static_cast<const std::byte*>(piece.iov_base);\n    kept_',
+    from: '    const auto* from = static_cast<const std::byte*>(segment.iov_base);\n    kept_',
     to: '    const auto* from = reinterpret_cast<const std::byte*>(frame.addr);\n    kept_',
     program,
     caughtBy: 'TcpTransfer.AFrameThatIsHalfSentWhenItsWindowIsWithdrawnAndEndsArrivesWhole',

@@ -60,7 +60,7 @@ class BareEndpoint final : public Endpoint {
   std::string open_device(const fabric::VerbsOptions& options);
   std::string open_memory(std::size_t bytes);
   std::string open_queue(const EndpointOptions& options);
-  void fill(const Queue& queue, const Request& given, ibv_send_wr* to, ibv_sge* piece) const;
+  void fill(const Queue& queue, const Request& given, ibv_send_wr* to, ibv_sge* sge) const;
   Address local(const Queue& queue) const;
   std::string move_to_rtr(Queue& queue, const Address& peer);
   std::string move_to_rts(Queue& queue, const Address& peer);
@@ -83,9 +83,9 @@ class BareEndpoint final : public Endpoint {
   std::uint64_t memory_address_ = 0;
   // Kept between posts, so that fields that never change are written once.
   static constexpr std::size_t kBatch = 32;
-  std::array<ibv_sge, kBatch> pieces_{};
+  std::array<ibv_sge, kBatch> sges_{};
   std::array<ibv_send_wr, kBatch> work_{};
-  ibv_sge receive_piece_{};
+  ibv_sge receive_sge_{};
   ibv_recv_wr receive_{};
   unsigned events_ = 0;  ///< not yet acknowledged to the library
   bool stashed_ = false;

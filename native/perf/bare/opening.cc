@@ -102,13 +102,13 @@ std::string BareEndpoint::open_memory(std::size_t bytes) {
   if (region_ == nullptr) return verbs::why_refused(errno);
   memory_address_ = reinterpret_cast<std::uintptr_t>(data);
   for (std::size_t i = 0; i < kBatch; ++i) {
-    pieces_[i].lkey = region_->lkey;
-    work_[i].sg_list = &pieces_[i];
+    sges_[i].lkey = region_->lkey;
+    work_[i].sg_list = &sges_[i];
     work_[i].num_sge = 1;
     work_[i].next = i + 1 < kBatch ? &work_[i + 1] : nullptr;
   }
-  receive_piece_.lkey = region_->lkey;
-  receive_.sg_list = &receive_piece_;
+  receive_sge_.lkey = region_->lkey;
+  receive_.sg_list = &receive_sge_;
   receive_.num_sge = 1;
   return {};
 }

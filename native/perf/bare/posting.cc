@@ -25,9 +25,9 @@ ibv_wr_opcode opcode_of(Verb verb) {
 
 }  // namespace
 
-void BareEndpoint::fill(const Queue& queue, const Request& given, ibv_send_wr* to, ibv_sge* piece) const {
-  piece->addr = memory_address_ + given.from;
-  piece->length = given.length;
+void BareEndpoint::fill(const Queue& queue, const Request& given, ibv_send_wr* to, ibv_sge* sge) const {
+  sge->addr = memory_address_ + given.from;
+  sge->length = given.length;
   to->wr_id = given.id;
   to->opcode = opcode_of(given.verb);
   const bool copied =
@@ -48,7 +48,7 @@ std::size_t BareEndpoint::post(std::uint32_t queue_pair, std::span<const Request
   const Queue& queue = queues_[queue_pair];
   const std::size_t count = std::min(kBatch, requests.size());
   if (count == 0) return 0;
-  for (std::size_t i = 0; i < count; ++i) fill(queue, requests[i], &work_[i], &pieces_[i]);
+  for (std::size_t i = 0; i < count; ++i) fill(queue, requests[i], &work_[i], &sges_[i]);
   // The requests stay linked from earlier posts, except at the end of this list.
   work_[count - 1].next = nullptr;
   ibv_send_wr* refused = nullptr;
@@ -60,8 +60,8 @@ std::size_t BareEndpoint::post(std::uint32_t queue_pair, std::span<const Request
 
 bool BareEndpoint::post_receive(std::uint32_t queue_pair, std::uint64_t id, std::uint64_t to,
                                 std::uint32_t length) {
-  receive_piece_.addr = memory_address_ + to;
-  receive_piece_.length = length;
+  receive_sge_.addr = memory_address_ + to;
+  receive_sge_.length = length;
   receive_.wr_id = id;
   ibv_recv_wr* refused = nullptr;
   return ibv_post_recv(queues_[queue_pair].qp.get(), &receive_, &refused) == 0;

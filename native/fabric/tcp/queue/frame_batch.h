@@ -17,25 +17,25 @@ namespace rdma_rpc::fabric::tcp {
 
 class FrameBatch {
  public:
-  static constexpr std::size_t kFrames = 64, kPieces = 64;
+  static constexpr std::size_t kFrames = 64, kSegments = 64;
   /// Limit of payload bytes. A small frame that comes now waits for them, in addition to TCP_NOTSENT_LOWAT.
   static constexpr std::size_t kBytes = kFrameBytesMax;
 
   bool empty() const { return frames_ == sent_frames_; }
   /// Whether one more frame with this number of segments fits.
-  bool has_room(std::size_t pieces) const {
-    return frames_ < kFrames && pieces_ + pieces + 1 <= kPieces && copied_ + sizeof(Header) <= kCopies;
+  bool has_room(std::size_t segments) const {
+    return frames_ < kFrames && segments_ + segments + 1 <= kSegments && copied_ + sizeof(Header) <= kCopies;
   }
   std::size_t bytes() const { return bytes_; }
   void clear();
 
-  /// Adds a frame; its payload follows by add_piece(). `key` is the key through which the peer reads this
+  /// Adds a frame; its payload follows by add_segment(). `key` is the key through which the peer reads this
   /// payload, or 0.
   void add_frame(const Header& header, std::uint32_t key = 0);
-  void add_piece(const void* data, std::size_t bytes);
+  void add_segment(const void* data, std::size_t bytes);
 
   /// The segments that are left to send.
-  std::span<iovec> rest() { return {&iov_[next_piece_], pieces_ - next_piece_}; }
+  std::span<iovec> rest() { return {&iov_[next_segment_], segments_ - next_segment_}; }
   void sent(std::size_t bytes);
   /// Whether the memory of every unsent READ response may still be read.
   bool may_be_read(software::KeyTable& keys, std::uint32_t qp_num) const;
@@ -54,7 +54,7 @@ class FrameBatch {
     std::uint32_t key = 0;
     std::uint64_t addr = 0;
     std::uint64_t bytes = 0;
-    std::size_t piece = 0;  ///< with a key: index of its payload in `iov_`
+    std::size_t segment = 0;  ///< with a key: index of its payload in `iov_`
   };
   void add_copy(const void* data, std::size_t bytes);
   void add_bytes(void* data, std::size_t bytes);
@@ -63,8 +63,9 @@ class FrameBatch {
 
   std::array<std::byte, kCopies> copies_;  ///< headers, and small payloads behind them
   std::array<Frame, kFrames> about_;
-  std::array<iovec, kPieces> iov_;
-  std::size_t frames_ = 0, sent_frames_ = 0, pieces_ = 0, next_piece_ = 0, copied_ = 0, bytes_ = 0, sent_ = 0;
+  std::array<iovec, kSegments> iov_;
+  std::size_t frames_ = 0, sent_frames_ = 0, segments_ = 0, next_segment_ = 0, copied_ = 0, bytes_ = 0,
+              sent_ = 0;
   std::vector<std::byte> kept_;  ///< see keep(); at most one READ response is in progress
 };
 

@@ -22,11 +22,11 @@ constexpr const char* kNoGoodBye =
     "path has cut the connection";
 
 /// A call for a single segment costs the kernel less than one for a list of one.
-ssize_t receive_pieces(int fd, std::span<iovec> pieces) {
-  if (pieces.size() == 1) return ::recv(fd, pieces[0].iov_base, pieces[0].iov_len, MSG_DONTWAIT);
+ssize_t receive_segments(int fd, std::span<iovec> segments) {
+  if (segments.size() == 1) return ::recv(fd, segments[0].iov_base, segments[0].iov_len, MSG_DONTWAIT);
   msghdr message{};
-  message.msg_iov = pieces.data();
-  message.msg_iovlen = pieces.size();
+  message.msg_iov = segments.data();
+  message.msg_iovlen = segments.size();
   return ::recvmsg(fd, &message, MSG_DONTWAIT);
 }
 
@@ -54,7 +54,7 @@ void QueuePair::read() {
     }
     std::size_t wanted = 0;
     for (std::size_t i = 0; i < count; ++i) wanted += iov[i].iov_len;
-    const ssize_t result = receive_pieces(socket_.get(), {iov, count});
+    const ssize_t result = receive_segments(socket_.get(), {iov, count});
     if (result < 0 && errno == EINTR) continue;
     if (result <= 0) {
       readable_ = false;
@@ -81,9 +81,9 @@ void QueuePair::take_bytes(const std::byte* from, std::size_t bytes) {
       const std::size_t count = landing(to);
       if (in_ != In::hears) return;
       for (std::size_t i = 0; i < count && part < bytes; ++i) {
-        const std::size_t piece = std::min(bytes - part, to[i].iov_len);
-        std::memcpy(to[i].iov_base, from + part, piece);
-        part += piece;
+        const std::size_t segment = std::min(bytes - part, to[i].iov_len);
+        std::memcpy(to[i].iov_base, from + part, segment);
+        part += segment;
       }
       landed(part);
     } else {
@@ -110,7 +110,7 @@ std::size_t QueuePair::landing(iovec* to) {
         to[0] = {device_.scrap().data(), left_};
         return 1;
       }
-      return sends_.reading()->pieces(sends_.reading()->moved, static_cast<std::uint32_t>(left_), to);
+      return sends_.reading()->segments(sends_.reading()->moved, static_cast<std::uint32_t>(left_), to);
     case Op::send:
       to[0] = {reinterpret_cast<void*>(receives_.oldest().sge.addr + header_.addr + done), left_};
       return 1;

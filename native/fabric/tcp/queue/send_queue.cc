@@ -7,7 +7,7 @@
 
 namespace rdma_rpc::fabric::tcp {
 
-std::size_t SendSlot::pieces(std::uint32_t offset, std::uint32_t wanted, iovec* to) {
+std::size_t SendSlot::segments(std::uint32_t offset, std::uint32_t wanted, iovec* to) {
   if (inlined) {
     to[0] = {data.data() + offset, wanted};
     return wanted > 0 ? 1 : 0;

@@ -52,7 +52,7 @@ struct SendSlot {
 
   /// Writes the segments of [offset, offset + bytes) of its local memory to `to`, which has room for kMaxSge.
   /// Returns their number.
-  std::size_t pieces(std::uint32_t offset, std::uint32_t bytes, iovec* to);
+  std::size_t segments(std::uint32_t offset, std::uint32_t bytes, iovec* to);
 };
 
 /// The two queues are the memory cost of an idle queue pair.

@@ -20,11 +20,11 @@ constexpr std::size_t kBytesPerTurn = kFrameBytesMax;
 constexpr std::uint32_t kSmall = 4096;
 
 /// A call for a single segment costs the kernel less than one for a list of one.
-ssize_t send_pieces(int fd, std::span<iovec> pieces, int flags) {
-  if (pieces.size() == 1) return ::send(fd, pieces[0].iov_base, pieces[0].iov_len, flags);
+ssize_t send_segments(int fd, std::span<iovec> segments, int flags) {
+  if (segments.size() == 1) return ::send(fd, segments[0].iov_base, segments[0].iov_len, flags);
   msghdr message{};
-  message.msg_iov = pieces.data();
-  message.msg_iovlen = pieces.size();
+  message.msg_iov = segments.data();
+  message.msg_iovlen = segments.size();
   return ::sendmsg(fd, &message, flags);
 }
 
@@ -41,7 +41,7 @@ void QueuePair::flush() {
       return fail("tcp: a window was invalidated while the answer to a READ of it was being sent");
     }
     const std::span<iovec> rest = batch_.rest();
-    const ssize_t sent = send_pieces(socket_.get(), rest, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t sent = send_segments(socket_.get(), rest, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent >= 0) {
       batch_.sent(static_cast<std::size_t>(sent));
       path_.sent();
@@ -162,9 +162,9 @@ void QueuePair::add_request() {
   if (last && (slot.signaled || acks_.asks())) header.flags |= flag_ack;
   if (last) acks_.asked();
   batch_.add_frame(header);
-  iovec pieces[kMaxSge];
-  const std::size_t count = slot.pieces(slot.moved, header.bytes, pieces);
-  for (std::size_t i = 0; i < count; ++i) batch_.add_piece(pieces[i].iov_base, pieces[i].iov_len);
+  iovec segments[kMaxSge];
+  const std::size_t count = slot.segments(slot.moved, header.bytes, segments);
+  for (std::size_t i = 0; i < count; ++i) batch_.add_segment(segments[i].iov_base, segments[i].iov_len);
   sends_.moved(header.bytes);
   if (last) sends_.started();
 }
@@ -188,7 +188,7 @@ void QueuePair::add_answer() {
   batch_.add_frame(
       {.op = Op::data, .bytes = bytes, .number = answer.number, .addr = answer.moved, .total = answer.left},
       answer.key);
-  batch_.add_piece(reinterpret_cast<const void*>(answer.addr), bytes);
+  batch_.add_segment(reinterpret_cast<const void*>(answer.addr), bytes);
   answer.addr += bytes;
   answer.moved += bytes;
   answer.left -= bytes;
