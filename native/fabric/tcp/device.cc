@@ -108,7 +108,7 @@ bool Device::be_reachable(Address* address, std::string* error) {
     if (acceptor_ != nullptr) acceptor_->mark(&address->token);
   } else {
     if (listener_ == nullptr) listener_ = Listener::open(*this, &why);
-    if (listener_ != nullptr) address->place = listener_->place();
+    if (listener_ != nullptr) address->endpoint = listener_->endpoint();
   }
   if (error != nullptr && !why.empty()) *error = why;
   return why.empty();

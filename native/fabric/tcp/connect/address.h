@@ -17,25 +17,25 @@ namespace rdma_rpc::fabric::tcp {
 
 /// An endpoint: IPv6 address and port; IPv4 is written as ::ffff:a.b.c.d. A link-local address holds the
 /// number of its interface on this host in bytes 4 to 7, which are 0 in the form that other hosts use.
-struct Place {
+struct Endpoint {
   std::array<std::uint8_t, 16> ip{};
   std::uint16_t port = 0;
 };
 
 /// Parses a numeric address ("10.0.0.1", "2001:db8::1", "fe80::1%eth0"). Returns false when it is not an
 /// address or names an unknown interface.
-bool parse_host(const std::string& host, Place* place);
-std::string to_text(const Place& place);
+bool parse_host(const std::string& host, Endpoint* endpoint);
+std::string to_text(const Endpoint& endpoint);
 /// Converts to the form that connect() and bind() take. Returns its length.
-socklen_t to_sockaddr(const Place& place, sockaddr_storage* to);
+socklen_t to_sockaddr(const Endpoint& endpoint, sockaddr_storage* to);
 /// The local address of a listening or connected socket. Returns false when the system does not report it.
-bool place_of(int fd, Place* place);
+bool local_endpoint(int fd, Endpoint* endpoint);
 /// The remote address of a connection. Returns false when the system does not report it.
-bool peer_place_of(int fd, Place* place);
+bool remote_endpoint(int fd, Endpoint* endpoint);
 
 struct Address {
   bool active = false;  ///< true on the side that dials
-  Place place;          ///< passive side: where it listens
+  Endpoint endpoint;    ///< passive side: where it listens
   Token token{};
 };
 inline constexpr std::size_t kAddressBytes = 4 + 1 + 1 + 2 + 16 + 16 + 4;

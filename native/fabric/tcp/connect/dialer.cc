@@ -35,7 +35,7 @@ std::string Dialer::start() {
 
 std::string Dialer::dial() {
   sockaddr_storage name{};
-  const socklen_t length = to_sockaddr(place_, &name);
+  const socklen_t length = to_sockaddr(endpoint_, &name);
   message_sent_ = false;
   have_ = 0;
   fd_ = UniqueFd(::socket(name.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
@@ -44,7 +44,7 @@ std::string Dialer::dial() {
   if (!why.empty()) return why;
   const int result = ::connect(fd_.get(), reinterpret_cast<sockaddr*>(&name), length);
   if ((result != 0 && errno != EINPROGRESS) || !device_.reactor().add(*this, fd_.get(), EPOLLOUT)) {
-    return to_text(place_) + " cannot be reached: " + std::strerror(errno);
+    return to_text(endpoint_) + " cannot be reached: " + std::strerror(errno);
   }
   return {};
 }
@@ -55,10 +55,10 @@ void Dialer::ready() {
   socklen_t length = sizeof error;
   ::getsockopt(fd_.get(), SOL_SOCKET, SO_ERROR, &error, &length);
   if (error != 0) {
-    return qp_.fail("tcp: no server can be reached at " + to_text(place_) + ": " + std::strerror(error));
+    return qp_.fail("tcp: no server can be reached at " + to_text(endpoint_) + ": " + std::strerror(error));
   }
   if (!send_connect_message())
-    qp_.fail("tcp: the connection to " + to_text(place_) + " was lost before it began");
+    qp_.fail("tcp: the connection to " + to_text(endpoint_) + " was lost before it began");
 }
 
 bool Dialer::send_connect_message() {
@@ -71,7 +71,7 @@ void Dialer::listen_to_answer() {
   const ssize_t got = ::recv(fd_.get(), said_ + have_, sizeof said_ - have_, MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (got <= 0) {
-    return qp_.fail("tcp: " + to_text(place_) + " has closed the connection without an answer" +
+    return qp_.fail("tcp: " + to_text(endpoint_) + " has closed the connection without an answer" +
                     (got < 0 ? ": " + why_lost(errno) : std::string()));
   }
   have_ += static_cast<std::size_t>(got);
@@ -82,7 +82,7 @@ void Dialer::listen_to_answer() {
 }
 
 void Dialer::answered(const ConnectMessage& answer) {
-  const std::string at = to_text(place_);
+  const std::string at = to_text(endpoint_);
   if (const char* why = why_not_connect_message(answer)) return qp_.fail("tcp: " + at + ": " + why);
   const bool welcome = answer.kind == ConnectKind::welcome;
   if (!same(answer.to, from_) || !same(answer.from, welcome ? answers_ : to_))
@@ -110,7 +110,7 @@ void Dialer::answered(const ConnectMessage& answer) {
 }
 
 void Dialer::expired() {
-  qp_.fail("tcp: " + to_text(place_) + (message_sent_ ? " has not answered" : " has not been reached") +
+  qp_.fail("tcp: " + to_text(endpoint_) + (message_sent_ ? " has not answered" : " has not been reached") +
            " within " + std::to_string(device_.options().connect_timeout_ms) + " ms");
 }
 

@@ -17,9 +17,9 @@ class QueuePair;
 class Dialer final : public EventHandler {
  public:
   /// `answers` is the token that the intended peer puts in its answer.
-  Dialer(Device& device, QueuePair& qp, const Place& place, const Token& to, const Token& from,
+  Dialer(Device& device, QueuePair& qp, const Endpoint& endpoint, const Token& to, const Token& from,
          const Token& answers)
-      : device_(device), qp_(qp), place_(place), to_(to), from_(from), answers_(answers) {}
+      : device_(device), qp_(qp), endpoint_(endpoint), to_(to), from_(from), answers_(answers) {}
   ~Dialer() override;
 
   /// Returns "", or why the connection attempt cannot even begin. After that it proceeds by itself, to
@@ -38,7 +38,7 @@ class Dialer final : public EventHandler {
 
   Device& device_;
   QueuePair& qp_;
-  const Place place_;
+  const Endpoint endpoint_;
   const Token to_, from_, answers_;
   UniqueFd fd_;
   bool message_sent_ = false;

@@ -24,16 +24,16 @@ constexpr std::uint32_t kPauseMs = 50;
 std::unique_ptr<Listener> Listener::open(Device& device, std::string* error) {
   std::unique_ptr<Listener> listener(new Listener(device));
   const std::string& host = device.options().host;
-  if (!parse_host(host, &listener->place_)) {
+  if (!parse_host(host, &listener->endpoint_)) {
     *error = "tcp: TcpOptions::host '" + host + "' is not a numeric IP address";
     return nullptr;
   }
   sockaddr_storage name{};
-  const socklen_t length = to_sockaddr(listener->place_, &name);
+  const socklen_t length = to_sockaddr(listener->endpoint_, &name);
   listener->fd_ = UniqueFd(::socket(name.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   const int fd = listener->fd_.get();
   if (fd < 0 || ::bind(fd, reinterpret_cast<sockaddr*>(&name), length) != 0 || ::listen(fd, kBacklog) != 0 ||
-      !place_of(fd, &listener->place_) || !device.reactor().add(*listener, fd, EPOLLIN)) {
+      !local_endpoint(fd, &listener->endpoint_) || !device.reactor().add(*listener, fd, EPOLLIN)) {
     *error = "tcp: cannot listen on TcpOptions::host '" + host + "': " + std::strerror(errno);
     return nullptr;
   }

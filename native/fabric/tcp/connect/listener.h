@@ -26,7 +26,7 @@ class Listener final : public EventHandler {
   /// Returns null, with the reason in `error`, when it cannot listen on the address.
   static std::unique_ptr<Listener> open(Device& device, std::string* error);
   ~Listener() override;
-  const Place& place() const { return place_; }
+  const Endpoint& endpoint() const { return endpoint_; }
 
   void ready() override;
   void expired() override;  ///< ends the pause that began when no descriptor was free
@@ -54,7 +54,7 @@ class Listener final : public EventHandler {
 
   Device& device_;
   UniqueFd fd_;
-  Place place_;
+  Endpoint endpoint_;
   std::list<PendingConnection> pending_;
 };
 

@@ -82,8 +82,8 @@ PathWatch::Found PathWatch::look(const TcpOptions& options, int fd, Clock::time_
 }
 
 std::string PathWatch::why(int fd, Clock::time_point now) const {
-  Place own, peer;
-  const std::string ends = place_of(fd, &own) && peer_place_of(fd, &peer)
+  Endpoint own, peer;
+  const std::string ends = local_endpoint(fd, &own) && remote_endpoint(fd, &peer)
                                ? " from " + to_text(own) + " to " + to_text(peer)
                                : std::string();
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now - answered_).count();

@@ -14,9 +14,9 @@ class QueuePair::AcceptTimeout final : public EventHandler {
   ~AcceptTimeout() override { qp_.device_.reactor().cancel_timeout(*this); }
   void ready() override {}
   void expired() override {
-    const Place& place = qp_.address_.place;
+    const Endpoint& endpoint = qp_.address_.endpoint;
     qp_.fail("tcp: the peer has not connected to " +
-             (place.port == 0 ? "the address of this server" : to_text(place)) + " within " +
+             (endpoint.port == 0 ? "the address of this server" : to_text(endpoint)) + " within " +
              std::to_string(qp_.device_.options().connect_timeout_ms) +
              " ms; can it reach that address, or is something in between?");
   }
@@ -59,14 +59,14 @@ std::string QueuePair::connect(std::span<const std::byte> remote_address) {
     why = std::string("both sides are ") + (peer.active ? "active" : "passive") +
           ", so neither would dial the other";
   }
-  if (why.empty() && address_.active && peer.place.port == 0)
+  if (why.empty() && address_.active && peer.endpoint.port == 0)
     why =
         "the peer's address has no IP address and port, and none was given for its server (tcp_address_via)";
   if (why.empty()) {
     state_ = QpState::rtr;
     peer_ = words_ ? words_->peer : peer.token;
     if (address_.active) {
-      dialer_ = std::make_unique<Dialer>(device_, *this, peer.place, peer.token, own_word(), peer_);
+      dialer_ = std::make_unique<Dialer>(device_, *this, peer.endpoint, peer.token, own_word(), peer_);
       why = dialer_->start();
     } else {
       accept_timeout_ = std::make_unique<AcceptTimeout>(*this);

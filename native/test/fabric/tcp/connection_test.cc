@@ -11,10 +11,10 @@
 namespace rdma_rpc::fabric::test {
 namespace {
 
-/// `b`'s address as dialled through `place`.
-std::vector<std::byte> via(const TcpEnd& b, const tcp::Place& place) {
+/// `b`'s address as dialled through `endpoint`.
+std::vector<std::byte> via(const TcpEnd& b, const tcp::Endpoint& endpoint) {
   std::string error;
-  const auto address = tcp_address_via(b.qp->local_address(), "127.0.0.1", place.port, &error);
+  const auto address = tcp_address_via(b.qp->local_address(), "127.0.0.1", endpoint.port, &error);
   EXPECT_EQ(error, "");
   return address;
 }
@@ -143,10 +143,10 @@ TEST(TcpConnection, BehindABalancerItDialsUntilItReachesItsServer) {
     const TcpEnd& next = dials++ % 2 == 0 ? wrong : right;
     tcp::Address address;
     EXPECT_EQ(tcp::decode(next.qp->local_address(), &address), "");
-    return address.place;
+    return address.endpoint;
   });
   ASSERT_EQ(right.qp->connect(active.qp->local_address()), "");
-  ASSERT_EQ(active.qp->connect(via(right, relay.place())), "");
+  ASSERT_EQ(active.qp->connect(via(right, relay.endpoint())), "");
   ASSERT_TRUE(active.until([&] {
     relay.pump();
     right.poll();
@@ -162,7 +162,7 @@ TEST(TcpConnection, ABalancerThatNeverLeadsToTheServerIsGivenUp) {
   TcpEnd right, wrong, active(true);
   tcp::Address address;
   ASSERT_EQ(tcp::decode(wrong.qp->local_address(), &address), "");
-  ASSERT_EQ(active.qp->connect(via(right, address.place)), "");
+  ASSERT_EQ(active.qp->connect(via(right, address.endpoint)), "");
   ASSERT_TRUE(active.until([&] {
     wrong.poll();
     return settles(*active.qp);
@@ -187,7 +187,7 @@ bool run_with_cut(bool from_dialer, std::size_t bytes) {
   TcpEnd active(true, 4096), passive(false, 4096);
   tcp::Address address;
   EXPECT_EQ(tcp::decode(passive.qp->local_address(), &address), "");
-  Relay relay([&] { return address.place; });
+  Relay relay([&] { return address.endpoint; });
   relay.cut_after(from_dialer, bytes);
   const auto both_until = [&](const std::function<bool()>& done) {
     return wait_until([&] {
@@ -201,7 +201,7 @@ bool run_with_cut(bool from_dialer, std::size_t bytes) {
     for (std::uint64_t i = 0; i < 4; ++i) end->receive(100 + i, 3072);
   }
   EXPECT_EQ(passive.qp->connect(active.qp->local_address()), "");
-  EXPECT_EQ(active.qp->connect(via(passive, relay.place())), "");
+  EXPECT_EQ(active.qp->connect(via(passive, relay.endpoint())), "");
   // The passive side may not know that its welcome has not arrived.
   EXPECT_TRUE(both_until([&] { return settles(*active.qp); }));
   if (active.qp->state() != QpState::rts) {

@@ -16,19 +16,19 @@ const TcpOptions kByHandoff{.host = ""};
 class Entrance {
  public:
   Entrance() {
-    EXPECT_TRUE(tcp::parse_host("127.0.0.1", &place_));
+    EXPECT_TRUE(tcp::parse_host("127.0.0.1", &endpoint_));
     sockaddr_storage name{};
-    const socklen_t length = tcp::to_sockaddr(place_, &name);
+    const socklen_t length = tcp::to_sockaddr(endpoint_, &name);
     listener_ = UniqueFd(::socket(name.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     EXPECT_EQ(::bind(listener_.get(), reinterpret_cast<sockaddr*>(&name), length), 0);
     EXPECT_EQ(::listen(listener_.get(), 64), 0);
-    EXPECT_TRUE(tcp::place_of(listener_.get(), &place_));
+    EXPECT_TRUE(tcp::local_endpoint(listener_.get(), &endpoint_));
   }
-  std::uint16_t port() const { return place_.port; }
+  std::uint16_t port() const { return endpoint_.port; }
   /// `qp`'s address as it is dialled through here.
   std::vector<std::byte> to(const QueuePair& qp) const {
     std::string error;
-    auto address = tcp_address_via(qp.local_address(), "127.0.0.1", place_.port, &error);
+    auto address = tcp_address_via(qp.local_address(), "127.0.0.1", endpoint_.port, &error);
     EXPECT_EQ(error, "");
     return address;
   }
@@ -37,7 +37,7 @@ class Entrance {
 
  private:
   UniqueFd listener_;
-  tcp::Place place_;
+  tcp::Endpoint endpoint_;
   Guests guests_;
 };
 

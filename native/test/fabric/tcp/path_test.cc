@@ -191,7 +191,8 @@ TEST(TcpPathThatIsSilent, IsNamedByItsEndsAndResetBehindTheReason) {
   way.send(100);
   ASSERT_TRUE(way.end.until([&] { return way.end.qp->state() == QpState::err; }));
   const std::string why = way.end.qp->error();
-  EXPECT_NE(why.find("from " + tcp::to_text(way.peer.address().place) + " to 127.0.0.1:"), std::string::npos)
+  EXPECT_NE(why.find("from " + tcp::to_text(way.peer.address().endpoint) + " to 127.0.0.1:"),
+            std::string::npos)
       << why;
   EXPECT_NE(why.find(": 1234 bytes were not acknowledged for 0 s, in spite of 7 retransmissions"),
             std::string::npos)

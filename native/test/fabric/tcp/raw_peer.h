@@ -99,7 +99,7 @@ class RawPeer {
   /// system's.
   void dial(int receive_bytes = 0) {
     sockaddr_storage name{};
-    const socklen_t length = tcp::to_sockaddr(address_.place, &name);
+    const socklen_t length = tcp::to_sockaddr(address_.endpoint, &name);
     fd_ = UniqueFd(::socket(name.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
     if (receive_bytes != 0) {
       ASSERT_EQ(::setsockopt(fd_.get(), SOL_SOCKET, SO_RCVBUF, &receive_bytes, sizeof receive_bytes), 0);

@@ -13,16 +13,16 @@ namespace rdma_rpc::fabric::test {
 class Relay {
  public:
   /// `next`: where the next connection leads.
-  explicit Relay(std::function<tcp::Place()> next) : next_(std::move(next)) {
-    EXPECT_TRUE(tcp::parse_host("127.0.0.1", &place_));
+  explicit Relay(std::function<tcp::Endpoint()> next) : next_(std::move(next)) {
+    EXPECT_TRUE(tcp::parse_host("127.0.0.1", &endpoint_));
     sockaddr_storage name{};
-    const socklen_t length = tcp::to_sockaddr(place_, &name);
+    const socklen_t length = tcp::to_sockaddr(endpoint_, &name);
     listener_ = UniqueFd(::socket(name.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     EXPECT_EQ(::bind(listener_.get(), reinterpret_cast<sockaddr*>(&name), length), 0);
     EXPECT_EQ(::listen(listener_.get(), 16), 0);
-    EXPECT_TRUE(tcp::place_of(listener_.get(), &place_));
+    EXPECT_TRUE(tcp::local_endpoint(listener_.get(), &endpoint_));
   }
-  const tcp::Place& place() const { return place_; }
+  const tcp::Endpoint& endpoint() const { return endpoint_; }
   int connections() const { return taken_; }
 
   /// Both directions are reset once so many bytes have come from there (true: from the side that dials).
@@ -81,8 +81,8 @@ class Relay {
     return true;
   }
 
-  std::function<tcp::Place()> next_;
-  tcp::Place place_;
+  std::function<tcp::Endpoint()> next_;
+  tcp::Endpoint endpoint_;
   UniqueFd listener_;
   std::list<Line> lines_;
   int taken_ = 0;
