@@ -25,7 +25,7 @@ export const fabricBugs = [
   {
     name: 'a question goes into the middle of a request of several frames',
     file: 'fabric/tcp/queue/sending.cc',
-    from: '  if (acks_.question && next != Line::under_way) return FrameKind::question;',
+    from: '  if (acks_.question && next != NextRequest::under_way) return FrameKind::question;',
     to: '  if (acks_.question && batch_.empty()) return FrameKind::question;',
     program,
     caughtBy: 'TcpFrameOrder.NoRequestComesBetweenTheFramesOfAnotherWhateverIsPosted',

@@ -101,7 +101,7 @@ bool Device::be_reachable(Address* address, std::string* error) {
       acceptor_ = Acceptor::open(
           reactor_,
           [this](UniqueFd fd, const ConnectMessage& message) {
-            if (prepare(fd.get(), options_).empty()) introduce(std::move(fd), message);
+            if (prepare(fd.get(), options_).empty()) hand_to_queue_pair(std::move(fd), message);
           },
           &why);
     if (!why.empty()) why = "tcp: " + why;
@@ -114,7 +114,7 @@ bool Device::be_reachable(Address* address, std::string* error) {
   return why.empty();
 }
 
-void Device::introduce(UniqueFd fd, const ConnectMessage& message) {
+void Device::hand_to_queue_pair(UniqueFd fd, const ConnectMessage& message) {
   if (QueuePair* qp = find(message.to)) return qp->take({std::move(fd), message.from});
   const ConnectMessage answer = make_connect_message(ConnectKind::unknown, message.from, message.to);
   send_now(fd.get(), &answer, sizeof answer);

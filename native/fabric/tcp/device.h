@@ -49,7 +49,7 @@ class Device final : public fabric::Device {
   /// The queue pair with this token, or null.
   QueuePair* find(const Token& token) const;
   /// Takes a connection whose connect message has been read.
-  void introduce(UniqueFd fd, const ConnectMessage& message);
+  void hand_to_queue_pair(UniqueFd fd, const ConnectMessage& message);
   void forget(const QueuePair& qp) {
     std::erase(queue_pairs_, &qp);
     path_timer_.forgot();

@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kFilesPerRead = 4;
 /// Limit of reads per event-loop iteration, so that a peer that sends without end does not hold up the
 /// others.
-constexpr int kReadsPerTurn = 32;
+constexpr int kReadsPerIteration = 32;
 
 }  // namespace
 
@@ -147,7 +147,7 @@ void ControlConnection::hear_answer() {
 }
 
 void ControlConnection::receive() {
-  for (int i = 0; i < kReadsPerTurn && receive_once(); ++i) {
+  for (int i = 0; i < kReadsPerIteration && receive_once(); ++i) {
   }
 }
 

@@ -15,15 +15,15 @@ std::string QueuePair::start_handshake(const AddressBlob& address, const std::st
     return control_->dial(path, wanted_.qp_token, own_word(), peer_word(),
                           device_.options().connect_timeout_ms);
   }
-  if (guest_) welcome(guest_.release(), guest_token_);
+  if (early_connection_) welcome(early_connection_.release(), early_token_);
   return {};
 }
 
 /// Before connect() the expected peer is unknown: keep the latest connection until connect() names the peer.
 void QueuePair::take(UniqueFd fd, const Token& from) {
   if (state_ == QpState::init && !options_.active) {
-    guest_ = ForeignFd(std::move(fd));
-    guest_token_ = from;
+    early_connection_ = ForeignFd(std::move(fd));
+    early_token_ = from;
   } else {
     welcome(std::move(fd), from);
   }

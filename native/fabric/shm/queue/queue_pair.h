@@ -229,9 +229,9 @@ class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
   std::string error_;
   std::unique_ptr<ControlConnection> control_;
   bool handshaking_ = false, shown_ = false, peer_has_taken_ = false;
-  AddressBlob wanted_{};  ///< of the peer
-  ForeignFd guest_;       ///< a connection that came before connect()
-  Token guest_token_{};
+  AddressBlob wanted_{};        ///< of the peer
+  ForeignFd early_connection_;  ///< a connection that came before connect()
+  Token early_token_{};
   std::optional<FirstWords> words_;
 };
 

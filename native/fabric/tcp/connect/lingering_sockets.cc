@@ -20,7 +20,7 @@ constexpr std::uint32_t kLimitMs = 5'000;
 constexpr std::uint32_t kSilentMs = 1'000;
 constexpr std::size_t kDrainBytes = 64 << 10;
 /// Limit of reads on one connection before the others have their turn.
-constexpr int kDrainsPerTurn = 16;
+constexpr int kDrainsPerIteration = 16;
 
 }  // namespace
 
@@ -65,7 +65,7 @@ bool LingeringSockets::Socket::send_rest() {
 
 bool LingeringSockets::Socket::drain() {
   std::byte scrap[kDrainBytes];
-  for (int i = 0; i < kDrainsPerTurn; ++i) {
+  for (int i = 0; i < kDrainsPerIteration; ++i) {
     const ssize_t got = ::recv(fd_.get(), scrap, sizeof scrap, MSG_DONTWAIT);
     if (got == 0) return false;
     if (got < 0) return errno == EAGAIN || errno == EINTR;

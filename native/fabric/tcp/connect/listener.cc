@@ -14,7 +14,7 @@ namespace rdma_rpc::fabric::tcp {
 namespace {
 
 constexpr int kBacklog = 512;
-constexpr int kAcceptsPerTurn = 16;
+constexpr int kAcceptsPerIteration = 16;
 /// Milliseconds to pause accepting when no descriptor is free; the listener would otherwise be ready all the
 /// time.
 constexpr std::uint32_t kPauseMs = 50;
@@ -46,7 +46,7 @@ Listener::~Listener() {
 }
 
 void Listener::ready() {
-  for (int i = 0; i < kAcceptsPerTurn; ++i) {
+  for (int i = 0; i < kAcceptsPerIteration; ++i) {
     UniqueFd fd(::accept4(fd_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!fd) {
       if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
@@ -84,14 +84,15 @@ void Listener::PendingConnection::ready() {
   if (have_ < sizeof said_) return;
   ConnectMessage message;
   std::memcpy(&message, said_, sizeof message);
-  if (why_not_connect_message(message) == nullptr && message.kind == ConnectKind::hello) introduce(message);
+  if (why_not_connect_message(message) == nullptr && message.kind == ConnectKind::hello)
+    hand_to_queue_pair(message);
   listener_.leave(*this);
 }
 
-void Listener::PendingConnection::introduce(const ConnectMessage& message) {
+void Listener::PendingConnection::hand_to_queue_pair(const ConnectMessage& message) {
   Device& device = listener_.device_;
   device.reactor().remove(*this, fd_.get());
-  device.introduce(std::move(fd_), message);
+  device.hand_to_queue_pair(std::move(fd_), message);
 }
 
 void Listener::PendingConnection::expired() { listener_.leave(*this); }

@@ -13,7 +13,7 @@
 namespace rdma_rpc::fabric::tcp {
 
 /// A connection that has named the queue pair it wants.
-struct Guest {
+struct IncomingConnection {
   UniqueFd fd;
   Token from{};
   explicit operator bool() const { return static_cast<bool>(fd); }
@@ -41,7 +41,7 @@ class Listener final : public EventHandler {
     void expired() override;
 
    private:
-    void introduce(const ConnectMessage& message);
+    void hand_to_queue_pair(const ConnectMessage& message);
 
     Listener& listener_;
     UniqueFd fd_;

@@ -41,7 +41,7 @@ QueuePair::QueuePair(Device& device, CompletionQueue& cq, const QpOptions& optio
 QueuePair::~QueuePair() {
   say_what_waits();
   if (socket_) part(Op::bye);
-  if (guest_) turn_away(std::move(guest_));
+  if (early_connection_) reject(std::move(early_connection_));
   cq_.forget(*this, options_.send_wr_max + options_.recv_wr_max);
   device_.forget(*this);
   --device_.counts().queue_pairs;
@@ -70,7 +70,7 @@ std::string QueuePair::connect(std::span<const std::byte> remote_address) {
       why = dialer_->start();
     } else {
       accept_timeout_ = std::make_unique<AcceptTimeout>(*this);
-      if (guest_) take(std::move(guest_));
+      if (early_connection_) take(std::move(early_connection_));
     }
   }
   if (why.empty()) return {};
@@ -78,25 +78,25 @@ std::string QueuePair::connect(std::span<const std::byte> remote_address) {
   return "tcp: " + why;
 }
 
-void QueuePair::take(Guest guest) {
-  if (state_ == QpState::init && !guest_ && !address_.active) {
-    guest_ = std::move(guest);
-  } else if (state_ == QpState::rtr && !address_.active && same(guest.from, peer_)) {
-    welcome(std::move(guest));
+void QueuePair::take(IncomingConnection incoming) {
+  if (state_ == QpState::init && !early_connection_ && !address_.active) {
+    early_connection_ = std::move(incoming);
+  } else if (state_ == QpState::rtr && !address_.active && same(incoming.from, peer_)) {
+    welcome(std::move(incoming));
   } else {
-    turn_away(std::move(guest));
+    reject(std::move(incoming));
   }
 }
 
-void QueuePair::welcome(Guest guest) {
-  const ConnectMessage answer = make_connect_message(ConnectKind::welcome, guest.from, own_word());
+void QueuePair::welcome(IncomingConnection incoming) {
+  const ConnectMessage answer = make_connect_message(ConnectKind::welcome, incoming.from, own_word());
   // The peer may have closed while its connection waited; another connection may come.
-  if (send_now(guest.fd.get(), &answer, sizeof answer)) connected(std::move(guest.fd));
+  if (send_now(incoming.fd.get(), &answer, sizeof answer)) connected(std::move(incoming.fd));
 }
 
-void QueuePair::turn_away(Guest guest) {
-  const ConnectMessage answer = make_connect_message(ConnectKind::refused, guest.from, address_.token);
-  send_now(guest.fd.get(), &answer, sizeof answer);
+void QueuePair::reject(IncomingConnection incoming) {
+  const ConnectMessage answer = make_connect_message(ConnectKind::refused, incoming.from, address_.token);
+  send_now(incoming.fd.get(), &answer, sizeof answer);
 }
 
 void QueuePair::connected(UniqueFd fd) {
@@ -182,7 +182,7 @@ void QueuePair::enter_error(Op last_word, const Header* refusal) {
   state_ = QpState::err;
   dialer_.reset();
   accept_timeout_.reset();
-  if (guest_) turn_away(std::move(guest_));
+  if (early_connection_) reject(std::move(early_connection_));
   if (socket_) part(last_word, refusal);
   flush_queues();
   cq_.announce();

@@ -71,7 +71,7 @@ class QueuePair final : public fabric::QueuePair {
 
   // For the listener, the acceptor and the dialer:
   /// A connection for this queue pair has come in.
-  void take(Guest guest);
+  void take(IncomingConnection incoming);
   void connected(UniqueFd fd);
   /// Goes to ERR for a reason that no completion reports.
   void fail(std::string why);
@@ -116,7 +116,7 @@ class QueuePair final : public fabric::QueuePair {
     answer,    ///< one part of the response to a READ of the peer
   };
   /// State of the next request in the send queue.
-  enum class Line : std::uint8_t {
+  enum class NextRequest : std::uint8_t {
     waits,      ///< the queue is empty, or its next request may not be sent yet
     small,      ///< fits in one frame
     bulk,       ///< needs several frames, or a long one, and none has been sent
@@ -137,8 +137,8 @@ class QueuePair final : public fabric::QueuePair {
 
   // queue_pair.cc
   const Token& own_word() const { return words_ ? words_->own : address_.token; }
-  void welcome(Guest guest);
-  void turn_away(Guest guest);
+  void welcome(IncomingConnection incoming);
+  void reject(IncomingConnection incoming);
   void lost(const std::string& why);
   void peer_is_gone();
   /// `last_word` is gone or bye; `refusal` is sent before it.
@@ -159,7 +159,7 @@ class QueuePair final : public fabric::QueuePair {
   // sending.cc
   void flush();
   bool form();
-  Line line();
+  NextRequest next_request();
   FrameKind next_frame(LoneAck ack);
   bool add(FrameKind kind);
   bool has_more(LoneAck ack) { return next_frame(ack) != FrameKind::none; }
@@ -205,7 +205,7 @@ class QueuePair final : public fabric::QueuePair {
   std::unique_ptr<Dialer> dialer_;
   class AcceptTimeout;
   std::unique_ptr<AcceptTimeout> accept_timeout_;  ///< passive side: limits the wait for the peer
-  Guest guest_;                                    ///< a connection that came before connect() was called
+  IncomingConnection early_connection_;            ///< a connection that came before connect() was called
   Token peer_{};                                   ///< token in the peer's connect message
   std::optional<FirstWords> words_;
   UniqueFd socket_;

@@ -70,13 +70,13 @@ bool QueuePair::form() {
 }
 
 /// First executes the local requests that come next.
-QueuePair::Line QueuePair::line() {
+QueuePair::NextRequest QueuePair::next_request() {
   carry_out_local();
   if (sends_.all_started() || sends_.next().status != WcStatus::success || sends_.must_wait())
-    return Line::waits;
+    return NextRequest::waits;
   const SendSlot& slot = sends_.next();
-  if (slot.begun) return Line::under_way;
-  return is_small(slot) ? Line::small : Line::bulk;
+  if (slot.begun) return NextRequest::under_way;
+  return is_small(slot) ? NextRequest::small : NextRequest::bulk;
 }
 
 /// Decides which frame is next, one frame at a time, since the choice depends on the frame before it: a local
@@ -86,11 +86,11 @@ QueuePair::FrameKind QueuePair::next_frame(LoneAck ack) {
   if (in_ == In::refuses && !has_answers()) return FrameKind::refusal;
   if (acks_.owed && ack == LoneAck::now) return FrameKind::ack;
   if (in_ == In::refuses) return FrameKind::answer;
-  const Line next = line();
+  const NextRequest next = next_request();
   // The last frame of a request in progress asks for an ack, too (add_request()).
-  if (acks_.question && next != Line::under_way) return FrameKind::question;
-  if (next == Line::small) return FrameKind::request;
-  if (next == Line::waits || (has_answers() && answer_next_))
+  if (acks_.question && next != NextRequest::under_way) return FrameKind::question;
+  if (next == NextRequest::small) return FrameKind::request;
+  if (next == NextRequest::waits || (has_answers() && answer_next_))
     return has_answers() ? FrameKind::answer : FrameKind::none;
   return FrameKind::request;
 }
