@@ -27,7 +27,7 @@ export const shmBugs = [
     caughtBy: 'ShmModelWake.AMessageWakesASleeper/LooksByItself',
   },
   {
-    name: 'no second look at the state of the peer once the hazard is set',
+    name: 'no second look at the state of the peer once the in-use marker is set',
     file: 'fabric/shm/queue/send_queue.cc',
     from: `  WcStatus status = peer_fault();
   if (status == WcStatus::success) {
@@ -87,18 +87,18 @@ export const shmBugs = [
     caughtBy: 'ShmModelWake.AFaultWakesASleeper/LooksByItself',
   },
   {
-    name: 'the hazard of a placed message is cleared with relaxed order',
+    name: 'the in-use marker of a placed message is cleared with relaxed order',
     file: 'fabric/shm/queue/send_queue.cc',
-    from: '  peer_->hazard.store(0, std::memory_order_release);',
-    to: '  peer_->hazard.store(0, std::memory_order_relaxed);',
+    from: '  peer_->in_use.store(0, std::memory_order_release);',
+    to: '  peer_->in_use.store(0, std::memory_order_relaxed);',
     program,
     caughtBy: 'ShmModel.AReceiveThatHasBeenFlushedIsLeftAlone',
   },
   {
-    name: 'the hazard of a READ or WRITE may still be in the store buffer when the key is looked at',
+    name: 'the in-use marker of a READ or WRITE may still be in the store buffer when the key is looked at',
     file: 'fabric/shm/queue/transfer.cc',
-    from: '    peer_->hazard.store(wr.rkey, std::memory_order_seq_cst);',
-    to: '    peer_->hazard.store(wr.rkey, std::memory_order_release);',
+    from: '    peer_->in_use.store(wr.rkey, std::memory_order_seq_cst);',
+    to: '    peer_->in_use.store(wr.rkey, std::memory_order_release);',
     program,
     caughtBy: 'ShmModelWindow.WhoseInvalidationHasCompletedIsLeftAlone/Written',
   },

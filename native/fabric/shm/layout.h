@@ -198,8 +198,8 @@ enum class SharedState : std::uint32_t {
   fault = 4,   ///< one side broke the rules (an invalid key or cell): the peer goes to ERR too
 };
 
-/// Value of QpSegment::hazard, besides keys: the peer is copying a message into a posted receive.
-inline constexpr std::uint32_t kHazardReceive = 1;
+/// Value of QpSegment::in_use, besides keys: the peer is copying a message into a posted receive.
+inline constexpr std::uint32_t kInUseReceive = 1;
 
 /// Followed by PostedReceive[receive_slots] and Cell[cells]. The ring never fills: a message needs a posted
 /// receive, at most `receive_slots` are posted and not yet consumed, and there are kCellsPerMessageMax cells
@@ -227,11 +227,11 @@ struct QpSegment {
   /// Written together with `posted`: number of messages that have been read, counted in the same way. The
   /// peer reads it before it begins a new epoch.
   Word consumed;
-  /// In-use marker, written by the peer: the key (or kHazardReceive) through which it is copying at this
+  /// In-use marker, written by the peer: the key (or kInUseReceive) through which it is copying at this
   /// moment, 0 when it is not. It works as a hazard pointer does: the peer sets it first and then checks that
   /// it still has the right; the owner revokes first and then reads it.
-  alignas(kCacheLine) Word hazard;
-  Word hazard_receive;  ///< for kHazardReceive: the number of the receive, counted as `posted` is
+  alignas(kCacheLine) Word in_use;
+  Word in_use_receive;  ///< for kInUseReceive: the number of the receive, counted as `posted` is
   Word claimed;         ///< 1 once a peer has connected, since a queue pair has one peer
 };
 

@@ -46,7 +46,7 @@ class ProtectionTable {
   /// Gives the entry a new key. Peers see the entry if `grant.access` has remote rights.
   std::uint32_t grant(std::uint32_t index, const Grant& grant);
   /// Makes the key invalid at once. A peer that is copying through it has its in-use marker
-  /// (QpSegment::hazard) set to it.
+  /// (QpSegment::in_use) set to it.
   void revoke(std::uint32_t key);
   /// Makes peers reach this region's memory by address from now on.
   void unshare(std::uint32_t key);

@@ -1,5 +1,5 @@
 // Revocation: once it is reported, no byte may move through the revoked key any more. A peer may be inside a
-// copy at that moment, which its in-use marker (QpSegment::hazard) shows. The owner waits for it for a short
+// copy at that moment, which its in-use marker (QpSegment::in_use) shows. The owner waits for it for a short
 // grace period; after that, it replaces the pages under the copy. See queue_pair.h; the rule is the last one
 // at the top of fabric.h.
 #include <sched.h>
@@ -17,9 +17,9 @@ constexpr auto kPollInterval = std::chrono::milliseconds(10);
 
 }  // namespace
 
-void QueuePair::await_release(std::uint32_t hazard, std::uint64_t addr, std::uint64_t bytes) {
+void QueuePair::await_release(std::uint32_t marker, std::uint64_t addr, std::uint64_t bytes) {
   const auto grace = std::chrono::microseconds(device_.options().revoke_grace_us);
-  awaited_ = {hazard, addr, bytes, std::chrono::steady_clock::now() + grace, {}};
+  awaited_ = {marker, addr, bytes, std::chrono::steady_clock::now() + grace, {}};
 }
 
 // Revokes the windows of this queue pair and waits for a copy in progress. Called when the shared state
@@ -31,13 +31,13 @@ void QueuePair::await_any_release() {
   });
   for (const auto& [key, grant] : windows) device_.table().revoke(key);
 
-  const std::uint32_t hazard = own_->hazard.load(std::memory_order_seq_cst);
-  if (hazard == 0 || awaited_.hazard == hazard) return;
+  const std::uint32_t marker = own_->in_use.load(std::memory_order_seq_cst);
+  if (marker == 0 || awaited_.marker == marker) return;
   // A marker that matches nothing names a key that was already invalid when the peer set it. The peer is
   // about to notice, and copies nothing: the range is empty.
   Grant held;
-  if (hazard == kHazardReceive) {
-    const std::uint32_t number = own_->hazard_receive.load(std::memory_order_relaxed);
+  if (marker == kInUseReceive) {
+    const std::uint32_t number = own_->in_use_receive.load(std::memory_order_relaxed);
     const Receive& receive = receives_[number & receive_mask_];
     if (number - received_ < published_ - received_) {
       held.addr = receive.addr;
@@ -47,20 +47,20 @@ void QueuePair::await_any_release() {
   // The peer writes the marker, so it may be a lie. A region without remote rights, such as another session's
   // receives, cannot be what the peer is copying through.
   constexpr std::uint32_t kRemote = access_remote_read | access_remote_write;
-  if (const Grant* region = device_.table().find(hazard, ProtectionTable::Kind::region);
+  if (const Grant* region = device_.table().find(marker, ProtectionTable::Kind::region);
       region != nullptr && (region->access & kRemote) != 0) {
     held = *region;
   }
   for (const auto& [key, grant] : windows) {
-    if (key == hazard) held = grant;
+    if (key == marker) held = grant;
   }
-  await_release(hazard, held.addr, held.length);
+  await_release(marker, held.addr, held.length);
 }
 
 bool QueuePair::in_grace() const { return std::chrono::steady_clock::now() < awaited_.grace_end; }
 
 bool QueuePair::released() {
-  if (peer_holds(awaited_.hazard)) {
+  if (peer_holds(awaited_.marker)) {
     const auto now = std::chrono::steady_clock::now();
     if (now < awaited_.grace_end || now < awaited_.next_poll) return false;
     awaited_.next_poll = now + kPollInterval;
@@ -72,7 +72,7 @@ bool QueuePair::released() {
 }
 
 void QueuePair::wait_for_release() {
-  while (awaited_.hazard != 0) {
+  while (awaited_.marker != 0) {
     const bool last = !in_grace();
     if (released() || last) return;
     ::sched_yield();

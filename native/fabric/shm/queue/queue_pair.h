@@ -52,7 +52,7 @@ class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
     own_->announce.store(on ? 1 : 0, on ? std::memory_order_seq_cst : std::memory_order_relaxed);
   }
   /// Whether a poll() that finds nothing must be followed by others.
-  bool wants_turns() const { return awaited_.hazard != 0; }
+  bool wants_turns() const { return awaited_.marker != 0; }
   /// shm-fd: a peer has dialled this queue pair.
   void take(UniqueFd fd, const Token& from);
   /// shm-fd: sends the peer a memory that it may reach from now on.
@@ -79,7 +79,7 @@ class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
   /// Whether a posted receive or a bound window overlaps that range.
   bool uses(std::uint64_t addr, std::uint64_t bytes) const;
   /// Whether the peer is copying through this key at this moment.
-  bool peer_holds(std::uint32_t key) const { return own_->hazard.load(std::memory_order_seq_cst) == key; }
+  bool peer_holds(std::uint32_t key) const { return own_->in_use.load(std::memory_order_seq_cst) == key; }
   bool peer_is_dead() const;
 
   /// Closes the descriptor of its segment once the peer has mapped it and nobody opens it again. Returns
@@ -111,7 +111,7 @@ class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
   };
   /// A copy by the peer that must end before further completions are delivered.
   struct AwaitedRelease {
-    std::uint32_t hazard = 0;  ///< 0 when there is no such copy
+    std::uint32_t marker = 0;  ///< 0 when there is no such copy
     std::uint64_t addr = 0, bytes = 0;
     std::chrono::steady_clock::time_point grace_end, next_poll;
   };
@@ -164,7 +164,7 @@ class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
   bool invalidate_for_peer(std::uint32_t key);
 
   // memory/revocation.cc
-  void await_release(std::uint32_t hazard, std::uint64_t addr, std::uint64_t bytes);
+  void await_release(std::uint32_t marker, std::uint64_t addr, std::uint64_t bytes);
   bool released();
   void await_any_release();
   void wait_for_release();

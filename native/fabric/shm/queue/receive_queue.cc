@@ -66,7 +66,7 @@ void QueuePair::expect_poll() const {
 }
 
 std::size_t QueuePair::poll(std::span<Wc> out) {
-  if (awaited_.hazard != 0 && !released()) return 0;
+  if (awaited_.marker != 0 && !released()) return 0;
   std::size_t count = 0;
   if (completions_head_ != completions_tail_) count = poll_sends(out);
   return count + poll_receives(out.subspan(count));
@@ -104,7 +104,7 @@ std::size_t QueuePair::poll_receives(std::span<Wc> out) {
       ++count;
     }
   }
-  if (state_ == QpState::err && (ring_closed_ || peer_ == nullptr) && awaited_.hazard == 0) {
+  if (state_ == QpState::err && (ring_closed_ || peer_ == nullptr) && awaited_.marker == 0) {
     count += flush_receives(out.subspan(count));
   }
   return count;
@@ -221,7 +221,7 @@ std::size_t QueuePair::flush_receives(std::span<Wc> out) {
 bool QueuePair::idle() const {
   // A peer that finishes a copy rings, so sleeping is right once the grace period is over. During the grace
   // period this side must keep looking.
-  if (awaited_.hazard != 0) return in_grace() ? false : peer_holds(awaited_.hazard);
+  if (awaited_.marker != 0) return in_grace() ? false : peer_holds(awaited_.marker);
   if (completions_head_ != completions_tail_) return false;
   if (state_ == QpState::err) return received_ == posted_;
   if (peer_ == nullptr) return true;

@@ -199,8 +199,8 @@ WcStatus QueuePair::place(const SendWr& wr, const PostedReceive& receive, std::u
   const std::uint64_t addr = receive.addr.load(std::memory_order_relaxed);
   const std::uint32_t memory = receive.memory.load(std::memory_order_relaxed);
   if (!remote_->resolve(memory, addr, bytes, &range)) return WcStatus::rem_inv_req_err;
-  peer_->hazard_receive.store(sent_, std::memory_order_relaxed);
-  peer_->hazard.store(kHazardReceive, std::memory_order_seq_cst);
+  peer_->in_use_receive.store(sent_, std::memory_order_relaxed);
+  peer_->in_use.store(kInUseReceive, std::memory_order_seq_cst);
   WcStatus status = peer_fault();
   if (status == WcStatus::success) {
     if (device_.options().before_chunk) device_.options().before_chunk(0);
@@ -214,7 +214,7 @@ WcStatus QueuePair::place(const SendWr& wr, const PostedReceive& receive, std::u
       range.addr += sge.length;
     }
   }
-  peer_->hazard.store(0, std::memory_order_release);
+  peer_->in_use.store(0, std::memory_order_release);
   return status;
 }
 

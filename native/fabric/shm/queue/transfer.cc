@@ -22,9 +22,9 @@ QueuePair::Outcome QueuePair::transfer(const SendWr& wr, Direction direction) {
   Outcome copied{status, bytes, false};
   // As on InfiniBand, a request of 0 bytes is not checked, since it touches nothing.
   if (bytes > 0) {
-    peer_->hazard.store(wr.rkey, std::memory_order_seq_cst);
+    peer_->in_use.store(wr.rkey, std::memory_order_seq_cst);
     copied = copy_checked(wr, direction, total);
-    peer_->hazard.store(0, std::memory_order_release);
+    peer_->in_use.store(0, std::memory_order_release);
   }
   if (copied.status == WcStatus::success && immediate) {
     publish_placed(CellKind::write_with_imm, wr.imm, bytes);

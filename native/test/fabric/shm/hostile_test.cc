@@ -144,7 +144,7 @@ TEST(ShmHostile, GarbageCostsOnlyItsOwnQueuePair) {
           scribble_ring(theirs, next, chance);
           break;
         case 1:
-          theirs.header().hazard.store(chance.one_in(2) ? victim.window->rkey() : chance.below(3));
+          theirs.header().in_use.store(chance.one_in(2) ? victim.window->rkey() : chance.below(3));
           break;
         case 2:
           if (chance.one_in(4)) scribble_words(theirs, chance);
