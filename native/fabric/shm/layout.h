@@ -118,7 +118,7 @@ struct AddressBlob {
   std::uint32_t announcements_fd;
   std::uint32_t place;          ///< index of the queue pair's bit in Announcements::places
   std::uint32_t receive_slots;  ///< a power of two
-  std::uint32_t lap_cells;      ///< see QpSegment; from 1 to the number of cells in the ring
+  std::uint32_t epoch_cells;    ///< see QpSegment; from 1 to the number of cells in the ring
   /// 1 on shm-fd: the fields about the process and its descriptors are 0, and a control connection brings the
   /// descriptors (control_connection.h)
   std::uint32_t by_descriptors;
@@ -205,7 +205,7 @@ inline constexpr std::uint32_t kInUseReceive = 1;
 /// receive, at most `receive_slots` are posted and not yet consumed, and there are kCellsPerMessageMax cells
 /// for each.
 ///
-/// A ring epoch is one pass over the ring. Once AddressBlob::lap_cells cells of it are used, the peer may
+/// A ring epoch is one pass over the ring. Once AddressBlob::epoch_cells cells of it are used, the peer may
 /// begin a new epoch at the first cell, provided that the owner has read all earlier messages (`consumed`).
 /// The owner then looks in both places, the next cell and the first one; only one of them has the expected
 /// number. A queue pair with little traffic thus uses a few lines of its ring again and again, instead of all

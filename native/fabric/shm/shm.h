@@ -59,7 +59,7 @@ struct ShmOptions {
   std::uint32_t polls_per_hand = 64;
   /// Number of cells after which a peer may begin again with the first cell of the ring, once all messages
   /// have been read. It is a KiB, since with a thousand queue pairs the rings do not fit the cache.
-  std::uint32_t lap_cells = 16;
+  std::uint32_t epoch_cells = 16;
   /// For tests only: called in the initiator after each check of the key and before the copy that it allows,
   /// with the number of bytes done.
   std::function<void(std::uint64_t bytes_done)> before_chunk = {};

@@ -22,9 +22,9 @@ struct End {
   static constexpr std::uint32_t kSlotBytes = 512;
   static constexpr std::size_t kMemoryBytes = 4096;
 
-  End(std::uint32_t receives_, Looks looks, std::uint32_t lap_cells) : receives(receives_) {
+  End(std::uint32_t receives_, Looks looks, std::uint32_t epoch_cells) : receives(receives_) {
     // Copies in pieces of a line; no revocation takes pages away, since none waits in vain here.
-    ShmOptions options{.copy_chunk_bytes = 64, .revoke_grace_us = 60'000'000, .lap_cells = lap_cells};
+    ShmOptions options{.copy_chunk_bytes = 64, .revoke_grace_us = 60'000'000, .epoch_cells = epoch_cells};
     if (looks != Looks::by_itself) options.watched_max = looks == Looks::in_turns ? 1 : 0;
     if (looks == Looks::in_turns) options.watched_min = 0, options.polls_per_hand = 1;
     device = open_shm_device(options, &error);
@@ -99,8 +99,8 @@ struct End {
 /// Two of them, connected.
 struct Ends {
   explicit Ends(std::uint32_t receives = 2, Looks looks = Looks::by_itself,
-                std::uint32_t lap_cells = ShmOptions{}.lap_cells)
-      : a(receives, looks, lap_cells), b(receives, looks, lap_cells) {
+                std::uint32_t epoch_cells = ShmOptions{}.epoch_cells)
+      : a(receives, looks, epoch_cells), b(receives, looks, epoch_cells) {
     EXPECT_EQ(a.qp->connect(b.qp->local_address()), "");
     EXPECT_EQ(b.qp->connect(a.qp->local_address()), "");
     for (std::size_t i = 0; i < End::kMemoryBytes; ++i) {

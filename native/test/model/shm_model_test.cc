@@ -55,9 +55,9 @@ class ShmModelWake : public ShmModel, public testing::WithParamInterface<Looks> 
     Wc none;
     EXPECT_EQ(end.cq->poll({&none, 0}), 0u);
   }
-  static void finds_two_messages(std::uint32_t lap_cells) {
-    holds({.switches = 2, .old_values = 1}, [lap_cells](Execution& run) {
-      Ends ends(2, GetParam(), lap_cells);
+  static void finds_two_messages(std::uint32_t epoch_cells) {
+    holds({.switches = 2, .old_values = 1}, [epoch_cells](Execution& run) {
+      Ends ends(2, GetParam(), epoch_cells);
       run.threads(
           [&] {
             ends.a.send(8);
@@ -85,9 +85,9 @@ TEST_P(ShmModelWake, AMessageWakesASleeper) {
   });
 }
 
-TEST_P(ShmModelWake, ASleeperIsWokenEachTime) { finds_two_messages(ShmOptions{}.lap_cells); }
+TEST_P(ShmModelWake, ASleeperIsWokenEachTime) { finds_two_messages(ShmOptions{}.epoch_cells); }
 
-TEST_P(ShmModelWake, ASleeperFindsWhatBeginsALap) { finds_two_messages(1); }
+TEST_P(ShmModelWake, ASleeperFindsAMessageThatBeginsAnEpoch) { finds_two_messages(1); }
 
 TEST_P(ShmModelWake, TwoThatAnswerEachOtherSleepAndWake) {
   holds({.switches = 2, .old_values = 1}, [](Execution& run) {
@@ -188,7 +188,7 @@ TEST_F(ShmModel, MessagesOfEveryNumberOfCellsArriveWhole) {
   });
 }
 
-/// Laps of one cell: before each message the owner has read those before it, or has not, or its word for it
+/// Epochs of one cell: before each message the owner has read those before it, or has not, or its word for it
 /// is late.
 TEST_F(ShmModel, NoMessageIsWrittenOverOneThatHasNotBeenRead) {
   constexpr std::size_t kBytes[] = {8, 100, 20};

@@ -46,7 +46,7 @@ QueuePair::QueuePair(Device& device, CompletionQueue& cq, const QpOptions& optio
   own_cells_ = mine.cells;
   receive_mask_ = slots - 1;
   cell_mask_ = cells_for(slots) - 1;
-  lap_cells_ = std::min(device_.options().lap_cells, cells_for(slots));
+  epoch_cells_ = std::min(device_.options().epoch_cells, cells_for(slots));
   completion_mask_ = std::bit_ceil(options.send_wr_max) - 1;
   AddressBlob& address = own_->address;
   address.magic = kMagic;
@@ -56,7 +56,7 @@ QueuePair::QueuePair(Device& device, CompletionQueue& cq, const QpOptions& optio
   address.qp_token = token;
   address.poller = cq_.poller();
   address.receive_slots = slots;
-  address.lap_cells = lap_cells_;
+  address.epoch_cells = epoch_cells_;
   if (device_.options().by_descriptors) {
     address.by_descriptors = 1;
   } else {
@@ -125,7 +125,7 @@ std::string QueuePair::check(const AddressBlob& address) const {
            std::to_string(kLayoutVersion);
   }
   if (!std::has_single_bit(address.receive_slots) || address.receive_slots > kReceiveSlotsMax ||
-      address.lap_cells == 0 || address.lap_cells > cells_for(address.receive_slots) ||
+      address.epoch_cells == 0 || address.epoch_cells > cells_for(address.receive_slots) ||
       address.poller >= kPollersMax || address.place >= kQueuePairsMax || address.qp_num == 0 ||
       address.by_descriptors > 1) {
     return "shm: a field of the peer's address is out of range";
@@ -202,7 +202,7 @@ void QueuePair::use_peer(const AddressBlob& address, Mapping map, std::shared_pt
   peer_cells_ = peer.cells;
   peer_receive_mask_ = address.receive_slots - 1;
   peer_cell_mask_ = cells_for(address.receive_slots) - 1;
-  lap_look_ = peer_lap_cells_ = address.lap_cells;
+  epoch_look_ = peer_epoch_cells_ = address.epoch_cells;
   peer_poller_ = &remote->poller(address.poller);
   peer_announcements_ = remote->announcements();
   peer_place_ = address.place;

@@ -145,7 +145,7 @@ class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
   bool peer_has_receive();
   WcStatus peer_fault() const;
   Cell& next_cell();
-  void look_for_lap();
+  void look_for_epoch();
   void publish(CellKind kind, std::uint32_t word, const std::byte* data, std::uint32_t bytes);
   void publish_placed(CellKind kind, std::uint32_t word, std::uint32_t bytes);
   WcStatus place(const SendWr& wr, const PostedReceive& receive, std::uint32_t bytes);
@@ -158,7 +158,7 @@ class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
   std::size_t poll_sends(std::span<Wc> out);
   std::size_t poll_receives(std::span<Wc> out);
   std::size_t flush_receives(std::span<Wc> out);
-  bool find_message(std::memory_order order, std::uint64_t* lap, CellHeader* header) const;
+  bool find_message(std::memory_order order, std::uint64_t* epoch, CellHeader* header) const;
   bool deliver(const CellHeader& header, Wc* wc);
   void fail_receive(WcStatus status);
   bool invalidate_for_peer(std::uint32_t key);
@@ -177,9 +177,9 @@ class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
   QpSegment* own_ = nullptr;
   Cell* own_cells_ = nullptr;
   std::uint32_t cell_mask_ = 0;
-  std::uint32_t lap_cells_ = 0;
+  std::uint32_t epoch_cells_ = 0;
   std::uint64_t cells_read_ = 0;
-  std::uint64_t lap_read_ = 0;  ///< cells of the current epoch
+  std::uint64_t epoch_read_ = 0;  ///< cells of the current epoch
   std::uint32_t receive_mask_ = 0;
   std::uint32_t received_ = kFirstNumber;   ///< number of receives completed
   std::uint32_t published_ = kFirstNumber;  ///< number of receives published to the peer
@@ -195,10 +195,10 @@ class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
   std::uint32_t peer_place_ = 0;
   std::uint32_t peer_receive_mask_ = 0;
   std::uint32_t peer_cell_mask_ = 0;
-  std::uint32_t peer_lap_cells_ = 0;
+  std::uint32_t peer_epoch_cells_ = 0;
   std::uint64_t cells_sent_ = 0;
-  std::uint64_t lap_sent_ = 0;  ///< cells of the current epoch
-  std::uint64_t lap_look_ = 0;  ///< when to check next whether a new epoch may begin
+  std::uint64_t epoch_sent_ = 0;  ///< cells of the current epoch
+  std::uint64_t epoch_look_ = 0;  ///< when to check next whether a new epoch may begin
   std::uint32_t sent_ = kFirstNumber;
   std::uint32_t peer_posted_ = kFirstNumber;
   std::uint32_t peer_shortest_receive_ = 0;

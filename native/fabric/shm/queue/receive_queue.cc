@@ -56,8 +56,8 @@ std::size_t QueuePair::post_recv(std::span<const RecvWr> requests) {
 }
 
 void QueuePair::expect_poll() const {
-  prefetch(&own_cells_[lap_read_ & cell_mask_]);
-  if (lap_read_ >= lap_cells_) prefetch(&own_cells_[0]);
+  prefetch(&own_cells_[epoch_read_ & cell_mask_]);
+  if (epoch_read_ >= epoch_cells_) prefetch(&own_cells_[0]);
   prefetch(&receives_[received_ & receive_mask_], sizeof(Receive));
   prefetch(&receives_[posted_ & receive_mask_], sizeof(Receive));
   prefetch(&own_receives_[posted_ & receive_mask_]);
@@ -95,7 +95,7 @@ std::size_t QueuePair::poll_receives(std::span<Wc> out) {
         peer_->state.load(std::memory_order_acquire) == static_cast<std::uint32_t>(SharedState::fault);
     while (count < out.size()) {
       CellHeader header;
-      if (!find_message(std::memory_order_acquire, &lap_read_, &header)) {
+      if (!find_message(std::memory_order_acquire, &epoch_read_, &header)) {
         if (fault) enter_error(SharedState::error);
         ring_closed_ = state_ == QpState::err;
         break;
@@ -111,25 +111,25 @@ std::size_t QueuePair::poll_receives(std::span<Wc> out) {
 }
 
 bool QueuePair::may_hold_messages() const {
-  std::uint64_t lap = lap_read_;
+  std::uint64_t epoch = epoch_read_;
   CellHeader header;
-  return peer_ != nullptr && !ring_closed_ && find_message(std::memory_order_acquire, &lap, &header);
+  return peer_ != nullptr && !ring_closed_ && find_message(std::memory_order_acquire, &epoch, &header);
 }
 
 /// Finds where the next message begins, if it has come: behind the previous one, or at the first cell (a new
 /// epoch).
-inline bool QueuePair::find_message(std::memory_order order, std::uint64_t* lap, CellHeader* header) const {
-  *header = unpack(own_cells_[lap_read_ & cell_mask_].header.load(order));
+inline bool QueuePair::find_message(std::memory_order order, std::uint64_t* epoch, CellHeader* header) const {
+  *header = unpack(own_cells_[epoch_read_ & cell_mask_].header.load(order));
   if (header->has(cells_read_ + 1)) return true;
-  if (lap_read_ < lap_cells_) return false;
+  if (epoch_read_ < epoch_cells_) return false;
   *header = unpack(own_cells_[0].header.load(order));
   if (!header->has(cells_read_ + 1)) return false;
-  *lap = 0;
+  *epoch = 0;
   return true;
 }
 
 bool QueuePair::deliver(const CellHeader& header, Wc* wc) {
-  const Cell& cell = own_cells_[lap_read_ & cell_mask_];
+  const Cell& cell = own_cells_[epoch_read_ & cell_mask_];
   const bool has_word = header.kind != CellKind::send;
   const bool immediate = header.kind == CellKind::write_with_imm;
   const bool placed = header.placed;
@@ -155,7 +155,7 @@ bool QueuePair::deliver(const CellHeader& header, Wc* wc) {
     return false;
   }
   ++cells_read_;
-  ++lap_read_;
+  ++epoch_read_;
   const std::byte* apart = nullptr;
   if (!placed) {
     auto* to = reinterpret_cast<std::byte*>(receive.addr);
@@ -165,7 +165,7 @@ bool QueuePair::deliver(const CellHeader& header, Wc* wc) {
     std::uint32_t part = std::min(bytes, kFirstCellBytes - at);
     if (part > 0) copy_shared(to, cell.data + at, part);
     for (std::uint32_t done = part; done < bytes; done += part) {
-      const auto* next = reinterpret_cast<const std::byte*>(&own_cells_[lap_read_++ & cell_mask_]);
+      const auto* next = reinterpret_cast<const std::byte*>(&own_cells_[epoch_read_++ & cell_mask_]);
       ++cells_read_;
       part = std::min(bytes - done, kNextCellBytes);
       copy_shared(to + done, next + kCellNumberBytes, part);
@@ -225,9 +225,9 @@ bool QueuePair::idle() const {
   if (completions_head_ != completions_tail_) return false;
   if (state_ == QpState::err) return received_ == posted_;
   if (peer_ == nullptr) return true;
-  std::uint64_t lap = 0;
+  std::uint64_t epoch = 0;
   CellHeader header;
-  return !find_message(std::memory_order_seq_cst, &lap, &header) &&
+  return !find_message(std::memory_order_seq_cst, &epoch, &header) &&
          peer_->state.load(std::memory_order_seq_cst) != static_cast<std::uint32_t>(SharedState::fault);
 }
 

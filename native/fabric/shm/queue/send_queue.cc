@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint32_t kWrittenAheadMax = 2048;
 
 /// After an unsuccessful look for a new epoch, the next look follows after this number of epoch lengths.
-constexpr std::uint64_t kLapsBetweenLooks = 4;
+constexpr std::uint64_t kEpochsBetweenLooks = 4;
 
 using software::is_send;
 using software::is_write;
@@ -24,8 +24,8 @@ using software::is_write;
 
 void QueuePair::expect_posts() const {
   if (peer_ == nullptr) return;
-  prefetch(&peer_cells_[lap_sent_ & peer_cell_mask_], 2 * sizeof(Cell));
-  if (lap_sent_ >= lap_look_) prefetch(&peer_cells_[0], 2 * sizeof(Cell));
+  prefetch(&peer_cells_[epoch_sent_ & peer_cell_mask_], 2 * sizeof(Cell));
+  if (epoch_sent_ >= epoch_look_) prefetch(&peer_cells_[0], 2 * sizeof(Cell));
   prefetch(&peer_->state);
 }
 
@@ -220,20 +220,20 @@ WcStatus QueuePair::place(const SendWr& wr, const PostedReceive& receive, std::u
 
 Cell& QueuePair::next_cell() {
   ++cells_sent_;
-  return peer_cells_[lap_sent_++ & peer_cell_mask_];
+  return peer_cells_[epoch_sent_++ & peer_cell_mask_];
 }
 
 /// Called before a message: begins a new epoch if possible. If other messages are unread now, some will
 /// probably be unread after the next one as well, so the next look is deferred: each look costs a cache line
 /// that the peer writes.
-[[gnu::noinline]] void QueuePair::look_for_lap() {
+[[gnu::noinline]] void QueuePair::look_for_epoch() {
   const bool all_read = peer_->consumed.load(std::memory_order_acquire) == sent_;
-  if (all_read) lap_sent_ = 0;
-  lap_look_ = lap_sent_ + (all_read ? 1 : kLapsBetweenLooks) * peer_lap_cells_;
+  if (all_read) epoch_sent_ = 0;
+  epoch_look_ = epoch_sent_ + (all_read ? 1 : kEpochsBetweenLooks) * peer_epoch_cells_;
 }
 
 void QueuePair::publish(CellKind kind, std::uint32_t word, const std::byte* data, std::uint32_t bytes) {
-  if (lap_sent_ >= lap_look_) look_for_lap();
+  if (epoch_sent_ >= epoch_look_) look_for_epoch();
   Cell& first = next_cell();
   const CellHeader header(cells_sent_, bytes, kind, false);
   std::byte* to = first.data;
@@ -260,7 +260,7 @@ void QueuePair::publish(CellKind kind, std::uint32_t word, const std::byte* data
 }
 
 void QueuePair::publish_placed(CellKind kind, std::uint32_t word, std::uint32_t bytes) {
-  if (lap_sent_ >= lap_look_) look_for_lap();
+  if (epoch_sent_ >= epoch_look_) look_for_epoch();
   Cell& cell = next_cell();
   std::byte* to = cell.data;
   if (kind != CellKind::send) {

@@ -31,7 +31,7 @@ class Victim {
     liar_.version = shm::kLayoutVersion;
     liar_.qp_num = 1;
     liar_.receive_slots = 8;
-    liar_.lap_cells = 8;
+    liar_.epoch_cells = 8;
     liar_.by_descriptors = 1;
     const auto* bytes = reinterpret_cast<const std::byte*>(&liar_);
     EXPECT_EQ(qp_->connect({bytes, sizeof liar_}), "");

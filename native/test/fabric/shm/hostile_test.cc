@@ -109,7 +109,7 @@ bool exchange_one(ShmEnd& from, ShmEnd& to) {
 
 TEST(ShmHostile, GarbageCostsOnlyItsOwnQueuePair) {
   // Both sides are this process, so access by address would let the garbage aim at the test itself.
-  const ShmOptions options{.revoke_grace_us = 0, .any_memory = false, .lap_cells = 4};
+  const ShmOptions options{.revoke_grace_us = 0, .any_memory = false, .epoch_cells = 4};
   ShmEnd victim(options), hostile(options), friendly(options);
   // A queue pair of the same device, to somebody else, must go on working.
   ShmEnd friend_side(options);

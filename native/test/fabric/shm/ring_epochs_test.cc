@@ -1,4 +1,4 @@
-// Laps of the ring that end early: a queue pair on which little is under way uses its first cells only, and
+// Ring epochs that end before the end of the ring: a queue pair on which little is under way uses its first cells only, and
 // however much is, no message is written over another that has not been read.
 #include <cstring>
 #include <deque>
@@ -8,12 +8,12 @@
 namespace rdma_rpc::fabric::test {
 namespace {
 
-constexpr std::uint32_t kLap = 8;
+constexpr std::uint32_t kEpoch = 8;
 
 /// Two connected ends of this process; the messages of `from` say how many have come before them.
-class Laps : public testing::TestWithParam<std::uint32_t> {
+class RingEpochs : public testing::TestWithParam<std::uint32_t> {
  protected:
-  explicit Laps(std::uint32_t lap = GetParam()) : options{.lap_cells = lap} {
+  explicit RingEpochs(std::uint32_t cells = GetParam()) : options{.epoch_cells = cells} {
     EXPECT_EQ(from.qp->connect(to.qp->local_address()), "");
     EXPECT_EQ(to.qp->connect(from.qp->local_address()), "");
   }
@@ -60,21 +60,21 @@ class Laps : public testing::TestWithParam<std::uint32_t> {
   std::deque<std::uint32_t> lengths_;
 };
 
-class ShmLaps : public Laps {
+class ShmRingEpochs : public RingEpochs {
  protected:
-  ShmLaps() : Laps(kLap) {}
+  ShmRingEpochs() : RingEpochs(kEpoch) {}
 };
 
-TEST_F(ShmLaps, OneMessageAtATimeUsesTheFirstCells) {
+TEST_F(ShmRingEpochs, OneMessageAtATimeUsesTheFirstCells) {
   for (std::uint32_t i = 0; i < 1000; ++i) {
     send(4 + i * 7 % (shm::kInlineMax - 3));
     to.post_recv(take());
   }
-  EXPECT_GT(cells_used(), kLap - 1);
-  EXPECT_LT(cells_used(), kLap + shm::kCellsPerMessageMax);
+  EXPECT_GT(cells_used(), kEpoch - 1);
+  EXPECT_LT(cells_used(), kEpoch + shm::kCellsPerMessageMax);
 }
 
-TEST_F(ShmLaps, WhatHasBeenReadAndNotPostedAgainCountsWithTheNextPost) {
+TEST_F(ShmRingEpochs, WhatHasBeenReadAndNotPostedAgainCountsWithTheNextPost) {
   std::uint64_t read = 0;
   for (std::uint32_t i = 0; i < 1000; ++i) {
     send(8);
@@ -85,7 +85,7 @@ TEST_F(ShmLaps, WhatHasBeenReadAndNotPostedAgainCountsWithTheNextPost) {
   EXPECT_EQ(cells_used(), shm::cells_for(ShmEnd::kReceives)) << "the last one was never said to be read";
 }
 
-TEST_F(ShmLaps, ManyAtOnceUseAllOfTheRing) {
+TEST_F(ShmRingEpochs, ManyAtOnceUseAllOfTheRing) {
   for (std::uint32_t i = 0; i < 1000; ++i) {
     send(shm::kInlineMax);
     if (under_way() == ShmEnd::kReceives) to.post_recv(take());
@@ -93,7 +93,7 @@ TEST_F(ShmLaps, ManyAtOnceUseAllOfTheRing) {
   EXPECT_EQ(cells_used(), shm::cells_for(ShmEnd::kReceives));
 }
 
-TEST_F(ShmLaps, ALieAboutWhatHasBeenReadCostsTheLiarOnly) {
+TEST_F(ShmRingEpochs, ALieAboutWhatHasBeenReadCostsTheLiarOnly) {
   const RawSegment ring(*to.qp);
   const Sge sge = from.sge(0, 8);
   for (std::uint32_t i = 0; i < ShmEnd::kReceives; ++i) {
@@ -104,9 +104,9 @@ TEST_F(ShmLaps, ALieAboutWhatHasBeenReadCostsTheLiarOnly) {
   EXPECT_EQ(from.qp->state(), QpState::rts);
 }
 
-class ShmLapsOf : public Laps {};
+class ShmRingEpochsOf : public RingEpochs {};
 
-TEST_P(ShmLapsOf, WhateverIsUnderWayEveryMessageArrives) {
+TEST_P(ShmRingEpochsOf, WhateverIsUnderWayEveryMessageArrives) {
   for (std::uint32_t seed = 0; seed < 20 && !HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Chance chance(seed);
@@ -128,7 +128,7 @@ TEST_P(ShmLapsOf, WhateverIsUnderWayEveryMessageArrives) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Cells, ShmLapsOf, testing::Values(1u, 2u, 3u, 7u, 16u, 64u));
+INSTANTIATE_TEST_SUITE_P(Cells, ShmRingEpochsOf, testing::Values(1u, 2u, 3u, 7u, 16u, 64u));
 
 }  // namespace
 }  // namespace rdma_rpc::fabric::test
