@@ -109,8 +109,8 @@ class Device final : public fabric::Device {
   std::vector<std::uint32_t> shown_;     ///< shm-fd: slots that peers may reach, in the order of show()
   std::vector<bool> pollers_used_;
   std::vector<QueuePair*> queue_pairs_;
-  std::vector<QueuePair*> by_place_;  ///< null when the index is free
-  FreeList<> free_places_;
+  std::vector<QueuePair*> by_index_;  ///< null when the index is free
+  FreeList<> free_indices_;
   std::deque<QueuePair*> with_file_;
   std::vector<std::weak_ptr<RemoteDevice>> remotes_;
   std::shared_ptr<RemoteDevice> left_remote_;

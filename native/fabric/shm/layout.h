@@ -84,16 +84,16 @@ struct DeviceSegment {
 
 /// Limit of queue pairs on a device: 14 bits, as for the sessions of a context.
 inline constexpr std::uint32_t kQueuePairsMax = 1u << 14;
-inline constexpr std::uint32_t kPlacesPerWord = 64;
-inline constexpr std::uint32_t kPlaceWords = kQueuePairsMax / kPlacesPerWord;
-inline constexpr std::uint32_t kPlaceGroups = kPlaceWords / kPlacesPerWord;
+inline constexpr std::uint32_t kBitsPerWord = 64;
+inline constexpr std::uint32_t kAnnouncementWords = kQueuePairsMax / kBitsPerWord;
+inline constexpr std::uint32_t kAnnouncementGroups = kAnnouncementWords / kBitsPerWord;
 
 struct Announcements {
   alignas(kCacheLine) Header header;
-  /// A bit for each word of `places` that has a bit set.
-  alignas(kCacheLine) LongWord groups[kPlaceGroups];
-  /// A bit for each queue pair, at index AddressBlob::place.
-  alignas(kCacheLine) LongWord places[kPlaceWords];
+  /// A bit for each word of `queue_pairs` that has a bit set.
+  alignas(kCacheLine) LongWord groups[kAnnouncementGroups];
+  /// A bit for each queue pair, at index AddressBlob::index.
+  alignas(kCacheLine) LongWord queue_pairs[kAnnouncementWords];
 };
 
 // ---- The address blob of a queue pair ----
@@ -116,7 +116,7 @@ struct AddressBlob {
   std::uint32_t pipe_serial;  ///< number of that pipe among those of the device
   std::uint32_t poller;       ///< index in DeviceSegment::pollers
   std::uint32_t announcements_fd;
-  std::uint32_t place;          ///< index of the queue pair's bit in Announcements::places
+  std::uint32_t index;          ///< index of the queue pair's bit in Announcements::queue_pairs
   std::uint32_t receive_slots;  ///< a power of two
   std::uint32_t epoch_cells;    ///< see QpSegment; from 1 to the number of cells in the ring
   /// 1 on shm-fd: the fields about the process and its descriptors are 0, and a control connection brings the

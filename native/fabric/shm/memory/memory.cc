@@ -71,9 +71,9 @@ bool SharedMemory::move_to_new_pages(const PageRange& pages) {
   if (slot == kNoMemory) return false;
   // The new pages are filled beside the old ones and then moved over them, so that the range is mapped at
   // every moment.
-  auto* place = reinterpret_cast<std::byte*>(pages.addr);
-  std::memcpy(fresh.map.data(), place, pages.bytes);
-  if (!fresh.map.move_over(place)) {
+  auto* address = reinterpret_cast<std::byte*>(pages.addr);
+  std::memcpy(fresh.map.data(), address, pages.bytes);
+  if (!fresh.map.move_over(address)) {
     device_.withdraw(slot);
     return false;
   }

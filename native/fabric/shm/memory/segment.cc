@@ -82,8 +82,8 @@ Mapping::~Mapping() {
   if (data_ != nullptr) ::munmap(data_, bytes_);
 }
 
-bool Mapping::move_over(std::byte* place) {
-  if (::mremap(data_, bytes_, bytes_, MREMAP_MAYMOVE | MREMAP_FIXED, place) == MAP_FAILED) return false;
+bool Mapping::move_over(std::byte* address) {
+  if (::mremap(data_, bytes_, bytes_, MREMAP_MAYMOVE | MREMAP_FIXED, address) == MAP_FAILED) return false;
   data_ = nullptr;
   return true;
 }

@@ -30,7 +30,7 @@ class Mapping {
   explicit operator bool() const { return data_ != nullptr; }
   /// Moves the mapping over another one of this process; the owner of that one owns it from then on. Returns
   /// false when the system refuses.
-  bool move_over(std::byte* place);
+  bool move_over(std::byte* address);
 
  private:
   std::byte* data_ = nullptr;

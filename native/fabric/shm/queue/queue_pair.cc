@@ -29,13 +29,13 @@ void full_fence() { shared_fence(std::memory_order_seq_cst); }
 }  // namespace
 
 QueuePair::QueuePair(Device& device, CompletionQueue& cq, const QpOptions& options, std::uint32_t qp_num,
-                     std::uint32_t place, Segment segment, const Token& token)
+                     std::uint32_t index, Segment segment, const Token& token)
     : completions_(new SendCompletion[std::bit_ceil(options.send_wr_max)]),
       receives_(new Receive[std::bit_ceil(options.recv_wr_max)]),
       device_(device),
       cq_(cq),
       options_(options),
-      place_(place),
+      index_(index),
       segment_(std::move(segment)),
       token_(token) {
   qp_num_ = qp_num;
@@ -68,7 +68,7 @@ QueuePair::QueuePair(Device& device, CompletionQueue& cq, const QpOptions& optio
     address.pipe_serial = cq_.pipe_serial();
     address.pipe_fd = static_cast<std::uint32_t>(cq_.doorbell_fd());
     address.announcements_fd = static_cast<std::uint32_t>(device_.announcements_fd());
-    address.place = place_;
+    address.index = index_;
   }
   std::memcpy(address_.data(), &address, sizeof address);
   own_->posted.store(kFirstNumber, std::memory_order_relaxed);
@@ -126,7 +126,7 @@ std::string QueuePair::check(const AddressBlob& address) const {
   }
   if (!std::has_single_bit(address.receive_slots) || address.receive_slots > kReceiveSlotsMax ||
       address.epoch_cells == 0 || address.epoch_cells > cells_for(address.receive_slots) ||
-      address.poller >= kPollersMax || address.place >= kQueuePairsMax || address.qp_num == 0 ||
+      address.poller >= kPollersMax || address.index >= kQueuePairsMax || address.qp_num == 0 ||
       address.by_descriptors > 1) {
     return "shm: a field of the peer's address is out of range";
   }
@@ -205,7 +205,7 @@ void QueuePair::use_peer(const AddressBlob& address, Mapping map, std::shared_pt
   epoch_look_ = peer_epoch_cells_ = address.epoch_cells;
   peer_poller_ = &remote->poller(address.poller);
   peer_announcements_ = remote->announcements();
-  peer_place_ = address.place;
+  peer_index_ = address.index;
   peer_qp_num_ = address.qp_num;
   peer_map_ = std::move(map);
   remote_ = std::move(remote);
@@ -239,7 +239,7 @@ void QueuePair::enter_error(SharedState shown) {
 void QueuePair::ring_doorbell() {
   full_fence();
   if (peer_announcements_ != nullptr && peer_->announce.load(std::memory_order_relaxed) != 0) {
-    announce(*peer_announcements_, peer_place_);
+    announce(*peer_announcements_, peer_index_);
     full_fence();
   }
   const std::uint32_t sleeping = peer_poller_->sleeping.load(std::memory_order_relaxed);

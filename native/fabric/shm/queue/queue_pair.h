@@ -22,7 +22,7 @@ namespace rdma_rpc::fabric::shm {
 class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
  public:
   QueuePair(Device& device, CompletionQueue& cq, const QpOptions& options, std::uint32_t qp_num,
-            std::uint32_t place, Segment segment, const Token& token);
+            std::uint32_t index, Segment segment, const Token& token);
   ~QueuePair() override;
 
   QpState state() const override { return state_; }
@@ -43,7 +43,7 @@ class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
 
   const Token& token() const { return token_; }
   CompletionQueue& cq() const { return cq_; }
-  std::uint32_t place() const { return place_; }
+  std::uint32_t index() const { return index_; }
   /// State of its completion queue.
   CompletionQueue::Turns turns;
   /// Says whether the peer must announce what it publishes; otherwise the completion queue looks by itself.
@@ -134,7 +134,7 @@ class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
   void stop_handshake();
 
   // send_queue.cc
-  void expect_places(std::span<const SendWr> requests);
+  void prefetch_receives(std::span<const SendWr> requests);
   void execute(const SendWr& wr);
   Outcome send(const SendWr& wr);
   WcStatus bind(const SendWr& wr);
@@ -148,7 +148,7 @@ class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
   void look_for_epoch();
   void publish(CellKind kind, std::uint32_t word, const std::byte* data, std::uint32_t bytes);
   void publish_placed(CellKind kind, std::uint32_t word, std::uint32_t bytes);
-  WcStatus place(const SendWr& wr, const PostedReceive& receive, std::uint32_t bytes);
+  WcStatus copy_to_receive(const SendWr& wr, const PostedReceive& receive, std::uint32_t bytes);
 
   // transfer.cc
   Outcome transfer(const SendWr& wr, Direction direction);
@@ -172,8 +172,8 @@ class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
 
   // What every poll and post needs, in one cache line.
   QpState state_ = QpState::init;
-  bool ring_closed_ = false;     ///< no further message is taken from the ring
-  bool expects_places_ = false;  ///< the last batch had a message for expect_places()
+  bool ring_closed_ = false;          ///< no further message is taken from the ring
+  bool prefetches_receives_ = false;  ///< the last batch had a message for prefetch_receives()
   QpSegment* own_ = nullptr;
   Cell* own_cells_ = nullptr;
   std::uint32_t cell_mask_ = 0;
@@ -192,7 +192,7 @@ class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
   Cell* peer_cells_ = nullptr;
   const Poller* peer_poller_ = nullptr;
   Announcements* peer_announcements_ = nullptr;
-  std::uint32_t peer_place_ = 0;
+  std::uint32_t peer_index_ = 0;
   std::uint32_t peer_receive_mask_ = 0;
   std::uint32_t peer_cell_mask_ = 0;
   std::uint32_t peer_epoch_cells_ = 0;
@@ -217,7 +217,7 @@ class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
   Device& device_;
   CompletionQueue& cq_;
   const QpOptions options_;
-  const std::uint32_t place_;
+  const std::uint32_t index_;
   std::array<std::byte, sizeof(AddressBlob)> address_;
   Segment segment_;
   std::shared_ptr<RemoteDevice> remote_;

@@ -32,7 +32,7 @@ void QueuePair::expect_posts() const {
 std::size_t QueuePair::post_send(std::span<const SendWr> requests) {
   std::size_t taken = 0;
   if (state_ == QpState::init || state_ == QpState::rtr) return taken;
-  if (expects_places_) expect_places(requests);
+  if (prefetches_receives_) prefetch_receives(requests);
   for (const SendWr& wr : requests) {
     if (send_posted_ - send_done_ == options_.send_wr_max) break;
     ++send_posted_;
@@ -48,8 +48,8 @@ std::size_t QueuePair::post_send(std::span<const SendWr> requests) {
 /// earlier content, so their lines are in its CPU's cache. All of the batch at once instead of one after the
 /// other. Not inlined, and called only while such messages are sent, so that messages that fit the cells do
 /// not pay for it.
-[[gnu::noinline]] void QueuePair::expect_places(std::span<const SendWr> requests) {
-  expects_places_ = false;
+[[gnu::noinline]] void QueuePair::prefetch_receives(std::span<const SendWr> requests) {
+  prefetches_receives_ = false;
   std::uint32_t number = sent_;
   for (const SendWr& wr : requests) {
     if (state_ != QpState::rts || wr.opcode != Opcode::send || number == peer_posted_) return;
@@ -183,18 +183,18 @@ QueuePair::Outcome QueuePair::send(const SendWr& wr) {
     publish(kind, wr.invalidate_rkey, data, bytes);
   } else {
     if (status == WcStatus::success) {
-      status = place(wr, receive, bytes);
+      status = copy_to_receive(wr, receive, bytes);
       if (status != WcStatus::success) return {status, 0};
     }
     publish_placed(kind, wr.invalidate_rkey, bytes);
-    if (bytes <= kWrittenAheadMax) expects_places_ = true;
+    if (bytes <= kWrittenAheadMax) prefetches_receives_ = true;
   }
   ++sent_;
   return {status, bytes};
 }
 
 // Copies a message that is too long for the cells directly into the posted receive.
-WcStatus QueuePair::place(const SendWr& wr, const PostedReceive& receive, std::uint32_t bytes) {
+WcStatus QueuePair::copy_to_receive(const SendWr& wr, const PostedReceive& receive, std::uint32_t bytes) {
   RemoteRange range;
   const std::uint64_t addr = receive.addr.load(std::memory_order_relaxed);
   const std::uint32_t memory = receive.memory.load(std::memory_order_relaxed);

@@ -202,7 +202,7 @@ TEST_F(ShmMany, AnAnnouncementThatAPeerHasNotFinishedKeepsNoOtherWaiting) {
   connect(60);
   for (int i = 0; i < 2'000; ++i) to.receive();
   shm::Announcements& words = *static_cast<shm::Device&>(*to.device).announcements();
-  for (shm::LongWord& word : words.places) word.store(~std::uint64_t{0});
+  for (shm::LongWord& word : words.queue_pairs) word.store(~std::uint64_t{0});
   ASSERT_TRUE(from.send(55));
   EXPECT_EQ(to.receive(), std::vector<std::size_t>{55});
 }
@@ -210,7 +210,7 @@ TEST_F(ShmMany, AnAnnouncementThatAPeerHasNotFinishedKeepsNoOtherWaiting) {
 TEST(ShmAnnouncements, OfNobodyAreIgnored) {
   ShmEnd end;
   shm::Announcements& words = *static_cast<shm::Device&>(*end.device).announcements();
-  for (shm::LongWord& word : words.places) word.store(~std::uint64_t{0});
+  for (shm::LongWord& word : words.queue_pairs) word.store(~std::uint64_t{0});
   for (shm::LongWord& word : words.groups) word.store(~std::uint64_t{0});
   Wc none;
   EXPECT_EQ(end.cq->poll({&none, 1}), 0u);
