@@ -166,7 +166,7 @@ std::unique_ptr<MemoryRegion> Device::reg_mr(void* addr, std::size_t length, std
     return nullptr;
   }
   if (memory != kNoMemory && (access & (access_remote_read | access_remote_write)) != 0) show(memory);
-  return std::make_unique<Region>(*this, index, Grant{from, length, access, 0, memory, 0});
+  return std::make_unique<Region>(*this, index, KeyEntry{from, length, access, 0, memory, 0});
 }
 
 std::unique_ptr<MemoryWindow> Device::alloc_mw() {
@@ -284,21 +284,21 @@ bool Device::reclaim(std::uint64_t addr, std::uint64_t bytes) {
   for (QueuePair* qp : queue_pairs_) {
     if (qp->uses(pages.addr, pages.bytes)) qp->to_error();
   }
-  table_.for_each(ProtectionTable::Kind::region, [&](std::uint32_t key, const Grant& grant) {
-    if (pages.overlaps(grant.addr, grant.length)) table_.unshare(key);
+  table_.for_each(ProtectionTable::Kind::region, [&](std::uint32_t key, const KeyEntry& key_entry) {
+    if (pages.overlaps(key_entry.addr, key_entry.length)) table_.unshare(key);
   });
   return true;
 }
 
-void Device::revoke_and_wait(std::uint32_t key, const Grant& grant) {
+void Device::revoke_and_wait(std::uint32_t key, const KeyEntry& key_entry) {
   table_.revoke(key);
   const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(options_.revoke_grace_us);
   for (const QueuePair* qp : queue_pairs_) {
     // A window's key is valid on one queue pair only, so in-use markers of other peers are ignored.
-    if (grant.qp_num != 0 && grant.qp_num != qp->qp_num()) continue;
+    if (key_entry.qp_num != 0 && key_entry.qp_num != qp->qp_num()) continue;
     while (qp->peer_holds(key)) {
       if (std::chrono::steady_clock::now() > end) {
-        if (!qp->peer_is_dead()) reclaim(grant.addr, grant.length);
+        if (!qp->peer_is_dead()) reclaim(key_entry.addr, key_entry.length);
         break;
       }
       ::sched_yield();

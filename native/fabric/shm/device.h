@@ -84,7 +84,7 @@ class Device final : public fabric::Device {
   /// ERR. Returns false when peers reach the range by its address; then the caller can only wait.
   bool reclaim(std::uint64_t addr, std::uint64_t bytes);
   /// Revokes a key and returns when no peer copies through it any more, at the latest after the grace period.
-  void revoke_and_wait(std::uint32_t key, const Grant& grant);
+  void revoke_and_wait(std::uint32_t key, const KeyEntry& key_entry);
 
   /// Enters a memfd in the table, where peers find it. Returns the slot, or kNoMemory when all are taken.
   std::uint32_t publish(SharedMemory& memory, const PageRange& range, int fd);

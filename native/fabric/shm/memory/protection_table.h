@@ -13,7 +13,7 @@
 
 namespace rdma_rpc::fabric::shm {
 
-struct Grant {
+struct KeyEntry {
   std::uint64_t addr = 0;
   std::uint64_t length = 0;
   std::uint32_t access = 0;
@@ -43,8 +43,8 @@ class ProtectionTable {
 
   /// Returns a key for this entry that has not been used recently and grants nothing yet. Never 0.
   std::uint32_t new_key(std::uint32_t index);
-  /// Gives the entry a new key. Peers see the entry if `grant.access` has remote rights.
-  std::uint32_t grant(std::uint32_t index, const Grant& grant);
+  /// Gives the entry a new key. Peers see the entry if `key_entry.access` has remote rights.
+  std::uint32_t grant(std::uint32_t index, const KeyEntry& key_entry);
   /// Makes the key invalid at once. A peer that is copying through it has its in-use marker
   /// (QpSegment::in_use) set to it.
   void revoke(std::uint32_t key);
@@ -52,11 +52,11 @@ class ProtectionTable {
   void unshare(std::uint32_t key);
 
   /// What this key grants now; null when it is stale or never existed.
-  const Grant* find(std::uint32_t key, Kind kind) const {
+  const KeyEntry* find(std::uint32_t key, Kind kind) const {
     const std::uint32_t index = index_of(key);
     if (key == 0 || index >= entries_.size()) return nullptr;
     const Entry& entry = entries_[index];
-    return entry.key == key && entry.kind == kind ? &entry.grant : nullptr;
+    return entry.key == key && entry.kind == kind ? &entry.key_entry : nullptr;
   }
   static std::uint32_t index_of(std::uint32_t key) { return key >> kKeyGenerationBits; }
 
@@ -65,7 +65,7 @@ class ProtectionTable {
   void for_each(Kind kind, Visit visit) const {
     for (std::uint32_t index = 1; index < entries_.size(); ++index) {
       if (entries_[index].kind == kind && entries_[index].key != 0)
-        visit(entries_[index].key, entries_[index].grant);
+        visit(entries_[index].key, entries_[index].key_entry);
     }
   }
 
@@ -73,7 +73,7 @@ class ProtectionTable {
   struct Entry {
     std::uint32_t key = 0;
     Kind kind = Kind::free;
-    Grant grant;
+    KeyEntry key_entry;
   };
   TableKey* shared_;
   std::uint32_t generation_;

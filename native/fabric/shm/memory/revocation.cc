@@ -25,17 +25,17 @@ void QueuePair::await_release(std::uint32_t marker, std::uint64_t addr, std::uin
 // Revokes the windows of this queue pair and waits for a copy in progress. Called when the shared state
 // already says that this queue pair has failed, so that the peer begins no further copy.
 void QueuePair::await_any_release() {
-  std::vector<std::pair<std::uint32_t, Grant>> windows;
-  device_.table().for_each(ProtectionTable::Kind::window, [&](std::uint32_t key, const Grant& grant) {
-    if (grant.qp_num == qp_num_) windows.emplace_back(key, grant);
+  std::vector<std::pair<std::uint32_t, KeyEntry>> windows;
+  device_.table().for_each(ProtectionTable::Kind::window, [&](std::uint32_t key, const KeyEntry& key_entry) {
+    if (key_entry.qp_num == qp_num_) windows.emplace_back(key, key_entry);
   });
-  for (const auto& [key, grant] : windows) device_.table().revoke(key);
+  for (const auto& [key, key_entry] : windows) device_.table().revoke(key);
 
   const std::uint32_t marker = own_->in_use.load(std::memory_order_seq_cst);
   if (marker == 0 || awaited_.marker == marker) return;
   // A marker that matches nothing names a key that was already invalid when the peer set it. The peer is
   // about to notice, and copies nothing: the range is empty.
-  Grant held;
+  KeyEntry held;
   if (marker == kInUseReceive) {
     const std::uint32_t number = own_->in_use_receive.load(std::memory_order_relaxed);
     const Receive& receive = receives_[number & receive_mask_];
@@ -47,12 +47,12 @@ void QueuePair::await_any_release() {
   // The peer writes the marker, so it may be a lie. A region without remote rights, such as another session's
   // receives, cannot be what the peer is copying through.
   constexpr std::uint32_t kRemote = access_remote_read | access_remote_write;
-  if (const Grant* region = device_.table().find(marker, ProtectionTable::Kind::region);
+  if (const KeyEntry* region = device_.table().find(marker, ProtectionTable::Kind::region);
       region != nullptr && (region->access & kRemote) != 0) {
     held = *region;
   }
-  for (const auto& [key, grant] : windows) {
-    if (key == marker) held = grant;
+  for (const auto& [key, key_entry] : windows) {
+    if (key == marker) held = key_entry;
   }
   await_release(marker, held.addr, held.length);
 }

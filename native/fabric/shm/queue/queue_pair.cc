@@ -269,8 +269,8 @@ bool QueuePair::uses(std::uint64_t addr, std::uint64_t bytes) const {
     if (receive.addr < addr + bytes && addr < receive.addr + receive.length) return true;
   }
   bool bound = false;
-  device_.table().for_each(ProtectionTable::Kind::window, [&](std::uint32_t, const Grant& grant) {
-    bound = bound || (grant.qp_num == qp_num_ && grant.overlaps(addr, bytes));
+  device_.table().for_each(ProtectionTable::Kind::window, [&](std::uint32_t, const KeyEntry& key_entry) {
+    bound = bound || (key_entry.qp_num == qp_num_ && key_entry.overlaps(addr, bytes));
   });
   return bound;
 }

@@ -26,7 +26,7 @@ std::size_t QueuePair::post_recv(std::span<const RecvWr> requests) {
       continue;
     }
     std::uint32_t memory = kNoMemory;
-    const Grant* region = device_.table().find(wr.sge.lkey, ProtectionTable::Kind::region);
+    const KeyEntry* region = device_.table().find(wr.sge.lkey, ProtectionTable::Kind::region);
     bool usable = wr.sge.length == 0;
     if (!usable && region != nullptr && (region->access & access_local_write) != 0 &&
         region->covers(wr.sge.addr, wr.sge.length)) {
@@ -187,8 +187,8 @@ bool QueuePair::deliver(const CellHeader& header, Wc* wc) {
 }
 
 bool QueuePair::invalidate_for_peer(std::uint32_t key) {
-  const Grant* grant = device_.table().find(key, ProtectionTable::Kind::window);
-  if (grant == nullptr || grant->qp_num != qp_num_) return false;
+  const KeyEntry* key_entry = device_.table().find(key, ProtectionTable::Kind::window);
+  if (key_entry == nullptr || key_entry->qp_num != qp_num_) return false;
   device_.table().revoke(key);
   // The peer's thread sent this message, so it cannot be copying at the same time; a marker that says so is a
   // lie, or the peer has bypassed its own library.

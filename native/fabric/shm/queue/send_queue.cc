@@ -122,7 +122,7 @@ WcStatus QueuePair::check_sges(const SendWr& wr, std::uint32_t sges_max, std::ui
   if (total > device_.capabilities().max_msg_bytes) return WcStatus::loc_len_err;
   for (const Sge& sge : wr.sges) {
     if (sge.length == 0) continue;
-    const Grant* region = device_.table().find(sge.lkey, ProtectionTable::Kind::region);
+    const KeyEntry* region = device_.table().find(sge.lkey, ProtectionTable::Kind::region);
     if (region == nullptr || (region->access & access) != access || !region->covers(sge.addr, sge.length)) {
       return WcStatus::loc_prot_err;
     }
@@ -277,7 +277,7 @@ WcStatus QueuePair::bind(const SendWr& wr) {
   auto* window = static_cast<Window*>(bind.window);
   if (window == nullptr || bind.region == nullptr || window->bound() || !window->of(device_))
     return WcStatus::mw_bind_err;
-  const Grant* region = device_.table().find(bind.region->lkey(), ProtectionTable::Kind::region);
+  const KeyEntry* region = device_.table().find(bind.region->lkey(), ProtectionTable::Kind::region);
   if (region == nullptr || !software::may_bind(bind.access, bind.length, region->access) ||
       !region->covers(bind.addr, bind.length))
     return WcStatus::mw_bind_err;
@@ -290,9 +290,9 @@ WcStatus QueuePair::bind(const SendWr& wr) {
 WcStatus QueuePair::invalidate(const SendWr& wr) {
   if (!wr.sges.empty()) return WcStatus::loc_qp_op_err;
   const std::uint32_t key = wr.invalidate_rkey;
-  const Grant* grant = device_.table().find(key, ProtectionTable::Kind::window);
-  if (grant == nullptr || grant->qp_num != qp_num_) return WcStatus::loc_qp_op_err;
-  const Grant revoked = *grant;
+  const KeyEntry* key_entry = device_.table().find(key, ProtectionTable::Kind::window);
+  if (key_entry == nullptr || key_entry->qp_num != qp_num_) return WcStatus::loc_qp_op_err;
+  const KeyEntry revoked = *key_entry;
   device_.table().revoke(key);
   if (peer_holds(key)) await_release(key, revoked.addr, revoked.length);
   return WcStatus::success;

@@ -48,7 +48,7 @@ QueuePair::Outcome QueuePair::copy_checked(const SendWr& wr, Direction direction
   const auto granted = [&] { return wr.rkey != 0 && entry.key.load(std::memory_order_seq_cst) == wr.rkey; };
   if (!granted()) return {WcStatus::rem_access_err};
 
-  const Grant grant{
+  const KeyEntry key_entry{
       entry.addr.load(std::memory_order_relaxed),   entry.length.load(std::memory_order_relaxed),
       entry.access.load(std::memory_order_relaxed), entry.qp_num.load(std::memory_order_relaxed),
       entry.memory.load(std::memory_order_relaxed), 0};
@@ -57,9 +57,9 @@ QueuePair::Outcome QueuePair::copy_checked(const SendWr& wr, Direction direction
   shared_fence(std::memory_order_acquire);
   const std::uint32_t right = direction == Direction::read ? access_remote_read : access_remote_write;
   RemoteRange range;
-  if ((grant.access & right) == 0 || (grant.qp_num != 0 && grant.qp_num != peer_qp_num_) ||
-      !grant.covers(wr.remote_addr, bytes) ||
-      !remote_->resolve(grant.memory, wr.remote_addr, bytes, &range)) {
+  if ((key_entry.access & right) == 0 || (key_entry.qp_num != 0 && key_entry.qp_num != peer_qp_num_) ||
+      !key_entry.covers(wr.remote_addr, bytes) ||
+      !remote_->resolve(key_entry.memory, wr.remote_addr, bytes, &range)) {
     return {WcStatus::rem_access_err};
   }
 
