@@ -18,7 +18,7 @@ namespace rdma_rpc::fabric::verbs {
 namespace {
 
 /// One less than 16 bits can express: the last value marks shared receives.
-constexpr std::uint32_t kPlacesMax = (1u << 16) - 1, kGenerations = 1u << 15;
+constexpr std::uint32_t kSlotsMax = (1u << 16) - 1, kGenerations = 1u << 15;
 
 bool unblock(int fd) { return ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK) == 0; }
 
@@ -150,8 +150,8 @@ std::unique_ptr<fabric::QueuePair> Device::create_qp(fabric::CompletionQueue& cq
   if (!reason.empty()) reason += " of " + can.name;
   const auto* shared = static_cast<ReceiveQueue*>(options.shared_receives);
   if (gone_) reason = can.name + " was removed";
-  if (counters_.queue_pairs >= kPlacesMax)
-    reason = "no more than " + std::to_string(kPlacesMax) + " queue pairs on one device";
+  if (counters_.queue_pairs >= kSlotsMax)
+    reason = "no more than " + std::to_string(kSlotsMax) + " queue pairs on one device";
   Address address;
   if (reason.empty()) reason = make_address(options.active, &address);
   const std::uint32_t sends = QueuePair::device_sends(options, *this);
@@ -207,16 +207,15 @@ std::unique_ptr<fabric::ReceiveQueue> Device::create_receive_queue(fabric::Compl
 void Device::enter_on_shared(QueuePair& qp) { on_shared_[qp.qp_num()] = &qp; }
 
 std::uint32_t Device::enter(QueuePair& qp) {
-  auto free =
-      std::find_if(places_.begin(), places_.end(), [](const Place& place) { return place.qp == nullptr; });
-  if (free == places_.end()) free = places_.insert(free, Place{});
+  auto free = std::find_if(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.qp == nullptr; });
+  if (free == slots_.end()) free = slots_.insert(free, Slot{});
   free->qp = &qp;
   free->generation = (free->generation + 1) % kGenerations;
-  return free->generation << 16 | static_cast<std::uint32_t>(free - places_.begin());
+  return free->generation << 16 | static_cast<std::uint32_t>(free - slots_.begin());
 }
 
-void Device::leave(const QueuePair& qp, std::uint32_t place) {
-  places_[place & 0xffff].qp = nullptr;
+void Device::leave(const QueuePair& qp, std::uint32_t slot) {
+  slots_[slot & 0xffff].qp = nullptr;
   // Another queue pair may have its number by now.
   if (const auto found = on_shared_.find(qp.qp_num()); found != on_shared_.end() && found->second == &qp)
     on_shared_.erase(found);

@@ -59,13 +59,13 @@ class Device final : public fabric::Device {
   }
   WindowTable& windows() { return windows_; }
   DeviceCounters& counts() { return counters_; }
-  /// A queue pair's place in the table: 16 bits of index and 15 of generation, so that completions of a
+  /// A queue pair's slot in the table: 16 bits of index and 15 of generation, so that completions of a
   /// destroyed queue pair are recognised.
   std::uint32_t enter(QueuePair& qp);
-  void leave(const QueuePair& qp, std::uint32_t place);
-  QueuePair* find(std::uint32_t place) const {
-    const std::uint32_t index = place & 0xffff;
-    return index < places_.size() && places_[index].generation == place >> 16 ? places_[index].qp : nullptr;
+  void leave(const QueuePair& qp, std::uint32_t slot);
+  QueuePair* find(std::uint32_t slot) const {
+    const std::uint32_t index = slot & 0xffff;
+    return index < slots_.size() && slots_[index].generation == slot >> 16 ? slots_[index].qp : nullptr;
   }
   /// Queue pairs with shared receives, whose completions name them only by the device's number.
   QueuePair* find_on_shared(std::uint32_t qp_num) const {
@@ -103,11 +103,11 @@ class Device final : public fabric::Device {
   std::shared_ptr<std::uint64_t> memory_bytes_ =
       std::make_shared<std::uint64_t>();  ///< shared, because memory may outlive the device
   WindowTable windows_;
-  struct Place {
+  struct Slot {
     QueuePair* qp = nullptr;
     std::uint32_t generation = 0;
   };
-  std::vector<Place> places_;
+  std::vector<Slot> slots_;
   std::unordered_map<std::uint32_t, QueuePair*> on_shared_;  ///< by queue pair number
   bool dead_ = false;
   Attempts attempts_;

@@ -32,23 +32,23 @@ void Device::read_async_events() {
 /// only rdma_cm reports the removal.
 void Device::be_removed() {
   gone_ = true;
-  for (const Place& place : places_) {
-    if (place.qp != nullptr) place.qp->fail(capabilities().name + " was removed");
+  for (const Slot& slot : slots_) {
+    if (slot.qp != nullptr) slot.qp->fail(capabilities().name + " was removed");
   }
 }
 
 bool Device::check_requests() {
   bool waiting = false;
-  for (const Place& place : places_) {
-    if (place.qp != nullptr && place.qp->check_requests()) waiting = true;
+  for (const Slot& slot : slots_) {
+    if (slot.qp != nullptr && slot.qp->check_requests()) waiting = true;
   }
   return waiting;
 }
 
 void Device::handle(const ibv_async_event& event) {
   const auto fail_those = [this](const std::string& why, auto&& which) {
-    for (const Place& place : places_) {
-      if (place.qp != nullptr && which(*place.qp)) place.qp->fail(capabilities().name + why);
+    for (const Slot& slot : slots_) {
+      if (slot.qp != nullptr && which(*slot.qp)) slot.qp->fail(capabilities().name + why);
     }
   };
   const auto concerned = [&](const QueuePair& qp) { return qp.is(event.element.qp); };
@@ -65,13 +65,13 @@ void Device::handle(const ibv_async_event& event) {
           concerned);
       break;
     case IBV_EVENT_COMM_EST:
-      for (const Place& place : places_) {
-        if (place.qp != nullptr && place.qp->is(event.element.qp)) place.qp->data_came();
+      for (const Slot& slot : slots_) {
+        if (slot.qp != nullptr && slot.qp->is(event.element.qp)) slot.qp->data_came();
       }
       break;
     case IBV_EVENT_QP_LAST_WQE_REACHED:
-      for (const Place& place : places_) {
-        if (place.qp != nullptr && concerned(*place.qp)) place.qp->takes_no_more();
+      for (const Slot& slot : slots_) {
+        if (slot.qp != nullptr && concerned(*slot.qp)) slot.qp->takes_no_more();
       }
       break;
     case IBV_EVENT_SRQ_ERR:
@@ -79,17 +79,17 @@ void Device::handle(const ibv_async_event& event) {
                  [&](const QueuePair& qp) { return qp.is_on(event.element.srq); });
       break;
     case IBV_EVENT_CQ_ERR:
-      for (const Place& place : places_) {
-        if (place.qp != nullptr && place.qp->is_on(event.element.cq))
-          place.qp->lose_completions(capabilities().name +
-                                     " reports that the completion queue has failed (IBV_EVENT_CQ_ERR)");
+      for (const Slot& slot : slots_) {
+        if (slot.qp != nullptr && slot.qp->is_on(event.element.cq))
+          slot.qp->lose_completions(capabilities().name +
+                                    " reports that the completion queue has failed (IBV_EVENT_CQ_ERR)");
       }
       break;
     case IBV_EVENT_DEVICE_FATAL:
       gone_ = dead_ = true;
-      for (const Place& place : places_) {
-        if (place.qp != nullptr)
-          place.qp->lose_device(capabilities().name + " was removed, or has failed (IBV_EVENT_DEVICE_FATAL)");
+      for (const Slot& slot : slots_) {
+        if (slot.qp != nullptr)
+          slot.qp->lose_device(capabilities().name + " was removed, or has failed (IBV_EVENT_DEVICE_FATAL)");
       }
       break;
     case IBV_EVENT_PORT_ACTIVE:

@@ -131,7 +131,7 @@ bool CompletionQueue::translate_shared(const ibv_wc& from, Wc& to) const {
 
 bool CompletionQueue::translate(const ibv_wc& from, Wc& to) const {
   if (ReceiveQueue::is_shared(from.wr_id)) return translate_shared(from, to);
-  QueuePair* qp = device_.find(QueuePair::place_of(from.wr_id));
+  QueuePair* qp = device_.find(QueuePair::slot_of(from.wr_id));
   if (qp == nullptr) return false;
   const bool receive = QueuePair::is_receive(from.wr_id);
   WorkQueue& queue = qp->queue(receive);

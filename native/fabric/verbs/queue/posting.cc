@@ -235,7 +235,7 @@ std::size_t QueuePair::post_recv(std::span<const RecvWr> requests) {
       const RecvWr& wr = requests[taken + i];
       sges_[i] = {wr.sge.addr, wr.sge.length, wr.sge.lkey};
       const std::uint32_t number = receives_.push_device({wr.wr_id, 0, Opcode::recv, WcStatus::success});
-      recv_chain_[i] = {kReceive | std::uint64_t{place_} << 32 | number,
+      recv_chain_[i] = {kReceive | std::uint64_t{slot_} << 32 | number,
                         i + 1 < count ? &recv_chain_[i + 1] : nullptr, &sges_[i], wr.sge.length > 0 ? 1 : 0};
     }
     if (workaround_ != nullptr) workaround_->amend({recv_chain_.data(), count});

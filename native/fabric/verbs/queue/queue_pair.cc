@@ -21,7 +21,7 @@ QueuePair::QueuePair(Device& device, CompletionQueue& cq, CompletionQueue::Devic
       device_cq_(device_cq),
       qp_(std::move(qp)),
       address_(address),
-      place_(device.enter(*this)),
+      slot_(device.enter(*this)),
       sends_(options.send_wr_max),
       receives_(options.recv_wr_max),
       shared_(static_cast<ReceiveQueue*>(options.shared_receives)),
@@ -43,7 +43,7 @@ QueuePair::QueuePair(Device& device, CompletionQueue& cq, CompletionQueue::Devic
 QueuePair::~QueuePair() {
   if (connection_ != nullptr) to_error();
   device_.windows().free_those_on(*this);
-  device_.leave(*this, place_);
+  device_.leave(*this, slot_);
   cq_.forget(*this);
   cq_.retire(device_cq_, device_sends_ + receives_.capacity());
   --device_.counts().queue_pairs;

@@ -55,10 +55,8 @@ class QueuePair final : public fabric::QueuePair {
   void data_came();
 
   // For the completion queue and the device. The id of a work request consists of bit 63 for a receive, the
-  // queue pair's place, and the number of its entry.
-  static std::uint32_t place_of(std::uint64_t id) {
-    return static_cast<std::uint32_t>(id >> 32) & 0x7fffffff;
-  }
+  // queue pair's slot, and the number of its entry.
+  static std::uint32_t slot_of(std::uint64_t id) { return static_cast<std::uint32_t>(id >> 32) & 0x7fffffff; }
   static bool is_receive(std::uint64_t id) { return (id & kReceive) != 0; }
   bool is(const ibv_qp* qp) const { return qp_.get() == qp; }
   bool is_on(const ibv_cq* cq) const { return device_cq_.cq.get() == cq; }
@@ -95,7 +93,7 @@ class QueuePair final : public fabric::QueuePair {
   const WorkQueue& receives() const { return receives_; }
   /// Fills in the device's form of a request, and returns the entry that remembers it.
   Entry prepare(const SendWr& wr, ibv_send_wr& to, ibv_sge* sges);
-  std::uint64_t id_of(std::uint32_t number) const { return std::uint64_t{place_} << 32 | number; }
+  std::uint64_t id_of(std::uint32_t number) const { return std::uint64_t{slot_} << 32 | number; }
   std::string why_not_posted(int error) const;
   /// Without this, nothing would report that an unsignaled packet is acknowledged: posts an empty WRITE
   /// behind it, which does.
@@ -134,7 +132,7 @@ class QueuePair final : public fabric::QueuePair {
   std::optional<FirstWords> words_;
   QpState state_ = QpState::init;
   bool lost_completions_ = false;
-  std::uint32_t place_;
+  std::uint32_t slot_;
   WorkQueue sends_, receives_;
   ReceiveQueue* const shared_;  ///< null when all receives are its own
   const std::uint32_t tag_;

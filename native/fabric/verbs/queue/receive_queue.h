@@ -23,8 +23,8 @@ class ReceiveQueue final : public fabric::ReceiveQueue {
   std::size_t post(std::span<const RecvWr> requests) override;
 
   const SrqPtr& srq() const { return srq_; }
-  /// The id of a work request is formed as for queue pairs, with a place that no queue pair has.
-  static bool is_shared(std::uint64_t id) { return (id >> 32 & kNoPlace) == kNoPlace && id >> 63 != 0; }
+  /// The id of a work request is formed as for queue pairs, with a slot that no queue pair has.
+  static bool is_shared(std::uint64_t id) { return (id >> 32 & kNoSlot) == kNoSlot && id >> 63 != 0; }
   /// Whether the id belongs to this queue, and not to an earlier one.
   bool is_own(std::uint64_t id) const { return id >> 32 == base_ >> 32; }
   /// Call when the receive has completed: frees its number. Returns the user's wr_id.
@@ -35,7 +35,7 @@ class ReceiveQueue final : public fabric::ReceiveQueue {
   }
 
  private:
-  static constexpr std::uint64_t kNoPlace = 0xffff;
+  static constexpr std::uint64_t kNoSlot = 0xffff;
   static constexpr std::size_t kChain = 32;  ///< receives per doorbell
 
   Device& device_;
