@@ -1,5 +1,5 @@
-// What a server's listener does with connections of queue pairs: it accepts them, reads what each begins
-// with, and hands it over. For tests, which call it on the thread of the devices or on another.
+// Does what a server's listener does with connections of queue pairs: accepts them, reads the first bytes of
+// each, and hands it over. For tests, which call it on the thread of the devices or on another.
 #pragma once
 
 #include <sys/socket.h>
@@ -14,8 +14,8 @@ namespace rdma_rpc::fabric::test {
 
 class Guests {
  public:
-  /// What there is to do at `listener`. Returns what hand_off() said of the last connection that has said
-  /// its message, or "nobody".
+  /// Handles all pending events of `listener`. Returns the result of hand_off() for the last connection whose
+  /// connect message was read, or "nobody".
   std::string admit(int listener) {
     while (UniqueFd fd{::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)}) {
       guests_.push_back({std::move(fd)});

@@ -1,5 +1,5 @@
-// Descriptors that strangers send with their bytes: the kernel refuses them where it can, and elsewhere no
-// thread but those that are there for it waits for what their last close takes.
+// Descriptors that unauthenticated peers send with their bytes: the kernel refuses them where it can;
+// elsewhere only dedicated threads wait for their last close.
 #include "fabric/rights.h"
 
 #include <poll.h>
@@ -25,7 +25,7 @@ Ends unix_pair() {
   return {UniqueFd(ends[0]), UniqueFd(ends[1])};
 }
 
-/// What there is, at most `bytes`; waits for the first of them. Empty: the end.
+/// Reads at most `bytes` bytes; waits for the first one. Returns an empty text at the end.
 std::string hear(const UniqueFd& fd, std::size_t bytes = 4096) {
   pollfd wait{fd.get(), POLLIN, 0};
   EXPECT_EQ(::poll(&wait, 1, static_cast<int>(std::chrono::milliseconds(kLinger).count())), 1);
@@ -132,7 +132,7 @@ TEST(SocketRelay, ServesOthersWhileOneIsFullOfDescriptors) {
     ASSERT_TRUE(send_files(stranger.get(), {one.get()}));
     ASSERT_TRUE(send_files(stranger.get(), {other.get()}));
   }
-  // The second one is never read: it goes with its connection.
+  // The second one is never read and goes with its connection.
   EXPECT_LT(time_of([&] {
               const UniqueFd bad_end = relay_bytes(ForeignFd(std::move(bad)));
               const UniqueFd good_end = relay_bytes(ForeignFd(std::move(good)));
@@ -165,8 +165,8 @@ TEST(SocketRelay, GivesAConnectionToWhoWantsTheConnectionItself) {
   EXPECT_FALSE(relayed_connection(there.get()));
 }
 
-/// The relay's thread is reading what the peer says when the connection is wanted, in some of these rounds:
-/// the peer has much to say, and each round waits a little longer.
+/// In some of these rounds the relay's thread is reading from the peer when the connection is requested: the
+/// peer sends a lot, and each round waits a little longer.
 TEST(SocketRelay, GivesAConnectionWhosePeerIsSendingAtThatMoment) {
   const std::string much(100 << 10, 'm');
   for (int round = 0; round < 1000; ++round) {

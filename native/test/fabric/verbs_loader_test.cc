@@ -1,4 +1,5 @@
-// The loader of the verbs plug-in where something is missing: each has its sentence. Runs without a device.
+// The loader of the verbs plug-in when something is missing: each case has its own sentence. Runs without a
+// device.
 #include "fabric/verbs_loader.h"
 
 #include <dlfcn.h>

@@ -1,4 +1,4 @@
-// Many queue pairs of one completion queue: a poll looks at those that are active, however many there are.
+// Many queue pairs on one completion queue: a poll looks only at the active ones, however many exist.
 // Counted, not timed.
 #include "fabric/shm/queue/announcements.h"
 
@@ -13,7 +13,7 @@
 namespace rdma_rpc::fabric::test {
 namespace {
 
-/// Two devices of this process, with queue pairs that are connected to each other.
+/// Two devices of this process with connected queue pairs.
 class ShmMany : public testing::Test {
  protected:
   static constexpr std::uint32_t kReceives = 4;
@@ -44,7 +44,7 @@ class ShmMany : public testing::Test {
       return pairs[pair]->post_send({&wr, 1}) == 1 && cq->poll(done) == 1;
     }
     std::uint64_t looked_at() const { return static_cast<shm::CompletionQueue&>(*cq).looked_at(); }
-    /// The queue pairs that have received something, in the order of their completions.
+    /// Returns the queue pairs that have received something, in the order of their completions.
     std::vector<std::size_t> receive(std::size_t most = 64) {
       std::vector<Wc> done(most);
       done.resize(cq->poll(done));
@@ -67,8 +67,8 @@ class ShmMany : public testing::Test {
     to.receive();
   }
 
-  /// One of these has a single message, all others have as many as they may, and four are polled at a time.
-  /// How many completions come before that one's at most, whichever it is.
+  /// One queue pair has a single message, all others have as many as possible, and four are polled at a time.
+  /// Returns the maximum number of completions before that message, over all choices of the queue pair.
   std::size_t longest_wait_of_one_among(std::size_t pairs) {
     connect(pairs);
     for (int i = 0; i < 2'000; ++i) to.receive();
@@ -102,7 +102,7 @@ TEST_F(ShmMany, APollLooksAtTheActiveOnes) {
     ASSERT_TRUE(from.send(321));
     ASSERT_EQ(to.receive(), std::vector<std::size_t>{321});
   }
-  // Itself and a few that were watched already.
+  // Itself and a few that were already watched.
   EXPECT_LE(to.looked_at() - before, kPolls * 4);
 }
 
@@ -119,7 +119,7 @@ TEST_F(ShmMany, EachOfManyIsHeard) {
   for (int round = 0; round < 20; ++round) {
     std::vector<bool> heard(200);
     for (std::size_t i = 0; i < 200; ++i) ASSERT_TRUE(from.send(i));
-    // Ten at a time: what does not fit waits for its turn.
+    // Ten at a time; the rest wait for their turn.
     for (std::size_t count = 0; count < 200;) {
       const std::vector<std::size_t> got = to.receive(10);
       ASSERT_FALSE(got.empty());
@@ -130,8 +130,8 @@ TEST_F(ShmMany, EachOfManyIsHeard) {
   }
 }
 
-/// What is done about one completion may take milliseconds: a peer that has sent many messages costs one that
-/// has sent a single one no more than an equal part of each batch.
+/// Handling a completion may take milliseconds: a peer with a single message waits for no more than an equal
+/// share of each batch of a peer with many.
 TEST_F(ShmMany, OneMessageWaitsForAPartOfABatchOfTheOtherOfTwo) {
   EXPECT_LE(longest_wait_of_one_among(2), 2u);
 }
@@ -197,7 +197,7 @@ TEST_F(ShmMany, OneThatGoesWhileItIsListedIsForgotten) {
   EXPECT_EQ(to.receive(), (std::vector<std::size_t>{51, 52, 53, 54, 56, 57, 58}));
 }
 
-/// It was killed between its two words, and its place has been taken since.
+/// The peer was killed between writing its two words, and its index has been reused since.
 TEST_F(ShmMany, AnAnnouncementThatAPeerHasNotFinishedKeepsNoOtherWaiting) {
   connect(60);
   for (int i = 0; i < 2'000; ++i) to.receive();

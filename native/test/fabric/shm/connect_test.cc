@@ -1,5 +1,5 @@
-// What connect() of shm refuses: addresses that lie, memory that could be resized under us, peers that may
-// not be reached.
+// What connect() of shm refuses: false addresses, memory that could be resized under us, and peers that are
+// out of reach.
 #include <fcntl.h>
 #include <sys/mman.h>
 
@@ -30,7 +30,7 @@ std::string connect_with(const shm::AddressBlob& blob) {
   return reason;
 }
 
-/// A copy of the peer's queue pair segment that is a memfd with other seals or of another size.
+/// A copy of the peer's queue pair segment in a memfd with other seals or of another size.
 UniqueFd forged_segment(const shm::AddressBlob& blob, std::size_t more_bytes, int seals) {
   UniqueFd fd(::memfd_create("forged", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   const std::size_t bytes = shm::qp_segment_bytes(blob.receive_slots) + more_bytes;
@@ -140,7 +140,7 @@ TEST(ShmConnect, QueuePairsToOneDeviceShareItsMappings) {
   EXPECT_EQ(here.device->counters().open_fds, before + 1) << "they share the peer's pipe";
 }
 
-/// Mappings of this process of memfds with that name.
+/// Mappings of memfds with that name in this process.
 int mappings_of(const std::string& name) {
   std::ifstream maps("/proc/self/maps");
   int count = 0;
@@ -150,7 +150,7 @@ int mappings_of(const std::string& name) {
   return count;
 }
 
-/// Connects anew, and writes to the peer's memory, which is mapped for it.
+/// Connects again, and writes to the peer's memory, which maps it.
 void write_to(ShmEnd& here, ShmEnd& peer) {
   peer.open_qp();
   here.open_qp();
@@ -218,7 +218,7 @@ TEST(ShmConnect, AQueuePairHoldsNoDescriptorOnceItsPeerHasMappedIt) {
     ASSERT_EQ(mine.back()->connect(theirs.back()->local_address()), "");
     ASSERT_EQ(theirs.back()->connect(mine.back()->local_address()), "");
   }
-  // The peer's pipe, and the last ones.
+  // The peer's pipe, and the last mappings.
   EXPECT_LE(here.device->counters().open_fds, before + 1 + 2);
   mine.clear();
   EXPECT_EQ(here.device->counters().open_fds, before);

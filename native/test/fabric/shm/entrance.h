@@ -1,5 +1,5 @@
-// A unix socket at which queue pairs by descriptors are dialled in tests: it does what a server's listener
-// does, reads what each connection begins with, and hands it over.
+// A unix socket at which tests dial queue pairs of shm-fd: does what a server's listener does, reads the
+// first bytes of each connection, and hands it over.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// By descriptors: what a peer sends that bypasses this code. Whatever it is, the queue pair that it is meant
-// for refuses it with a reason, nothing else is touched, nobody waits for ever, and nothing raises SIGBUS.
+// shm-fd: messages of a peer that bypasses this code. Whatever it sends, the queue pair refuses it with a
+// reason, nothing else is affected, no wait is endless, and no SIGBUS is raised.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -13,7 +13,7 @@ namespace {
 struct Lie {
   const char* name;
   std::function<void(const Victim&, Liar&)> tell;
-  const char* why;  ///< a part of the reason
+  const char* why;  ///< part of the reason
 };
 void PrintTo(const Lie& lie, std::ostream* out) { *out << lie.name; }
 
@@ -220,7 +220,7 @@ TEST(ShmFdHostile, WhatIsNeverReadIsClosedByNoThreadThatHasOtherThingsToDo) {
   EXPECT_LT(time_of([&] { victim.end(); }), kAtOnce);
 }
 
-/// A byte at a time, with the descriptor on the first: a stream has no notes, only bytes.
+/// One byte at a time, with the descriptor on the first: a stream has no message boundaries.
 TEST(ShmFdHostile, NotesMayComeInAnyPieces) {
   Victim victim;
   Liar liar(victim);
@@ -238,7 +238,7 @@ TEST(ShmFdHostile, NotesMayComeInAnyPieces) {
   EXPECT_EQ(victim.settled(), QpState::rts) << victim.qp().error();
 }
 
-/// One who has the right token twice, or a wrong one, changes nothing.
+/// A peer that uses the right token a second time, or a wrong token, changes nothing.
 TEST(ShmFdHostile, AStrangerTakesNobodysPlace) {
   Victim victim;
   Liar first(victim);

@@ -5,7 +5,8 @@
 namespace rdma_rpc::fabric::test {
 namespace {
 
-/// A device with two queue pairs: one to an honest peer, one to a hostile one, each with memory of its own.
+/// A device with two queue pairs: one connected to an honest peer, one to a hostile one, each with memory of
+/// its own.
 struct InUse : ::testing::Test {
   const ShmOptions options{.revoke_grace_us = 100, .any_memory = false};
   ShmEnd victim{options}, honest{options}, hostile{options};
@@ -25,7 +26,8 @@ struct InUse : ::testing::Test {
     ASSERT_EQ(hostile.qp->connect(other->local_address()), "");
   }
 
-  /// Polls until the hostile peer's queue pair has flushed its receive; whether the honest one's still works.
+  /// Polls until the hostile peer's queue pair has flushed its receive. Returns whether the honest one's
+  /// still works.
   bool honest_one_works() const {
     const auto end = std::chrono::steady_clock::now() + kTimeout;
     bool flushed = other->state() != QpState::err;
@@ -47,7 +49,7 @@ TEST_F(InUse, OfAnotherSessionsReceivesIsNotBelieved) {
 }
 
 TEST_F(InUse, OfAnotherSessionsWindowIsNotBelieved) {
-  // The window lies where receives of its own session do, so that taking its pages away would break that.
+  // The window is where receives of its own session are, so that taking its pages away would break them.
   std::string error;
   const auto slab_too = victim.device->reg_mr(victim.slab->data(), victim.slab->size(),
                                               access_local_write | access_mw_bind, &error);

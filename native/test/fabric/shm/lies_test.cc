@@ -1,4 +1,4 @@
-// Every single lie that a peer can tell in the words it shares with us, one at a time: what it gets for it.
+// Every single lie that a peer can tell in the words it shares with us, one at a time, and its consequence.
 #include <algorithm>
 #include <bit>
 

@@ -1,5 +1,5 @@
-// Ring epochs that end before the end of the ring: a queue pair on which little is under way uses its first cells only, and
-// however much is, no message is written over another that has not been read.
+// Ring epochs that end before the end of the ring: a queue pair with little traffic uses only its first
+// cells, and with any amount of traffic, no unread message is overwritten.
 #include <cstring>
 #include <deque>
 
@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint32_t kEpoch = 8;
 
-/// Two connected ends of this process; the messages of `from` say how many have come before them.
+/// Two connected ends of this process; each message of `from` contains the number of earlier ones.
 class RingEpochs : public testing::TestWithParam<std::uint32_t> {
  protected:
   explicit RingEpochs(std::uint32_t cells = GetParam()) : options{.epoch_cells = cells} {
@@ -27,7 +27,7 @@ class RingEpochs : public testing::TestWithParam<std::uint32_t> {
     lengths_.push_back(bytes);
     ++sent_;
   }
-  /// The next message has come, and whole. Its receive.
+  /// Checks that the next message has arrived completely. Returns its receive.
   std::uint64_t take() {
     const Wc wc = to.next();
     EXPECT_EQ(wc.status, WcStatus::success);
@@ -42,7 +42,7 @@ class RingEpochs : public testing::TestWithParam<std::uint32_t> {
     ++taken_;
     return wc.wr_id - 1000;
   }
-  /// Of the ring of `to`, those that were ever written.
+  /// Number of cells in the ring of `to` that were ever written.
   std::uint32_t cells_used() const {
     const RawSegment ring(*to.qp);
     std::uint32_t used = 0;
@@ -78,7 +78,7 @@ TEST_F(ShmRingEpochs, WhatHasBeenReadAndNotPostedAgainCountsWithTheNextPost) {
   std::uint64_t read = 0;
   for (std::uint32_t i = 0; i < 1000; ++i) {
     send(8);
-    // One receive is always kept, as by a handler that takes its time.
+    // One receive is always kept, as a slow handler would.
     if (i > 0) to.post_recv(read);
     read = take();
   }

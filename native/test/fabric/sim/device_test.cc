@@ -1,5 +1,5 @@
-// What the simulated device refuses, as a NIC with its limits would, beyond what the fabric suite asks of
-// every fabric.
+// What the simulated device refuses, as a NIC with its limits would, beyond the requirements of the fabric
+// suite.
 #include <poll.h>
 
 #include <set>

@@ -1,4 +1,4 @@
-// Memory and its registration: what a device gives, and what it refuses with a reason.
+// Memory and its registration: what a device provides, and what it refuses with a reason.
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-// Small messages that wait for more: when they do, and that none waits for ever.
+// Coalesced small messages: when they wait, and that none waits for ever.
 #include "fabric/tcp/queue/coalescing.h"
 
 #include <memory>
@@ -26,7 +26,7 @@ struct GatheringCase {
   const char* what;
   std::uint32_t messages;
   std::uint64_t left;
-  int after_us;  ///< the completions were given out
+  int after_us;  ///< after the completions were returned
   bool waits;
 };
 
@@ -104,7 +104,7 @@ class TcpCoalesced : public ::testing::Test {
   const bool polls_on_;
 };
 
-/// A test that is slower than the user who takes its time begins again.
+/// If the test is slower than a user that takes its time, it starts again.
 TEST_F(TcpCoalesced, WhatWasPostedWaitsWhileMoreIsLeftToBePolled) {
   EXPECT_TRUE(wait_until([&] {
     if (!peer->readable()) return true;
@@ -120,7 +120,7 @@ TEST_F(TcpCoalesced, WhatWasPostedGoesWhenAllIsPolled) {
   expect_answer();
 }
 
-/// Of a user who may never poll again.
+/// From a user that may never poll again.
 class TcpNotCoalesced : public TcpCoalesced {
  protected:
   TcpNotCoalesced() : TcpCoalesced(false) {}

@@ -1,5 +1,5 @@
-// How connections of the tcp fabric are made and lost: strangers at the listener, others behind the same
-// address, a connection that is cut at each of its bytes.
+// How connections of the tcp fabric are made and lost: unauthenticated peers at the listener, several servers
+// behind one address, a connection that is cut at each of its bytes.
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 
@@ -21,7 +21,7 @@ std::vector<std::byte> via(const TcpEnd& b, const tcp::Endpoint& endpoint) {
 
 bool settles(const QueuePair& qp) { return qp.state() != QpState::rtr; }
 
-/// The other end of this connection, which is a descriptor of this process, too; -1: it is not here.
+/// The other end of this connection, which is also a descriptor of this process; -1 when it is not.
 int other_end_of(int fd) {
   sockaddr_storage own{}, peer{};
   socklen_t own_length = sizeof own;
@@ -119,7 +119,7 @@ TEST(TcpConnection, APeerThatDoesNotComeIsWaitedForSoLong) {
 
 TEST(TcpConnection, APlaceThatDoesNotAnswerIsWaitedForSoLong) {
   TcpEnd passive, active(true, 4096, {.connect_timeout_ms = 1});
-  // Nobody polls the passive side: the kernel takes the connection, and that is all.
+  // The passive side is not polled: only the kernel accepts the connection.
   ASSERT_EQ(active.qp->connect(passive.qp->local_address()), "");
   ASSERT_TRUE(active.until([&] { return settles(*active.qp); }));
   EXPECT_NE(active.qp->error().find("has not answered within 1 ms"), std::string::npos) << active.qp->error();
@@ -170,7 +170,7 @@ TEST(TcpConnection, ABalancerThatNeverLeadsToTheServerIsGivenUp) {
   EXPECT_NE(active.qp->error().find("has reached the server"), std::string::npos) << active.qp->error();
 }
 
-/// A bit of everything, both ways; the ids of what each side has posted.
+/// Requests of all kinds in both directions; returns the ids that each side has posted.
 void post_everything(TcpEnd& from, const TcpEnd& to) {
   const Sge some = from.sge(0, 100), sink = from.sge(512, 300);
   from.post(request(Opcode::send, 1, {&some, 1}));
@@ -181,8 +181,8 @@ void post_everything(TcpEnd& from, const TcpEnd& to) {
   from.post(last);
 }
 
-/// One run with a cut; how many bytes have gone through the relay is what the caller varies. True: nothing
-/// was cut.
+/// One run with a cut; the caller varies the number of bytes that the relay passes before it. Returns true
+/// when nothing was cut.
 bool run_with_cut(bool from_dialer, std::size_t bytes) {
   TcpEnd active(true, 4096), passive(false, 4096);
   tcp::Address address;

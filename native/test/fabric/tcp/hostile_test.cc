@@ -1,5 +1,5 @@
-// A peer that says what no peer says: each frame that cannot be ends the connection with a sentence, and no
-// byte is touched. Then seeded noise: frames that are nearly right, and bytes that are none.
+// A peer that violates the protocol: each impossible frame ends the connection with a sentence, and no byte
+// is touched. Then seeded noise: frames that are nearly valid, and bytes that are not frames.
 #include <functional>
 #include <random>
 
@@ -25,12 +25,12 @@ Header with(const Header& header, const std::function<void(Header&)>& change) {
 
 std::vector<std::byte> bytes(std::size_t count) { return std::vector<std::byte>(count, std::byte{0x5a}); }
 
-/// A frame that alone is a lie, told as the first one.
+/// A frame that is invalid by itself, sent as the first one.
 Lie frame(const char* what, const Header& header, const char* sentence) {
   return {what, [header](RawPeer& peer, TcpEnd&) { peer.send(header); }, sentence};
 }
 
-/// Two of them, of which the second is none.
+/// Two frames, of which the second is invalid.
 Lie second(const char* what, const Header& first, const Header& lie, const char* sentence) {
   return {what,
           [first, lie](RawPeer& peer, TcpEnd&) {
@@ -98,7 +98,7 @@ std::vector<Lie> lies() {
        goes_on},
       {"17 READs at once",
        [](RawPeer& peer, TcpEnd& end) {
-         // Nobody reads the answers: the first ones fill the connection, and 16 more wait.
+         // The answers are not read: the first ones fill the connection, and 16 more wait.
          for (std::uint32_t i = 0; end.qp->state() == QpState::rts && i < 4096; ++i) {
            peer.send({.op = Op::read,
                       .number = i,
@@ -134,7 +134,7 @@ TEST(TcpHostile, EachFrameThatCannotBeEndsTheConnectionWithASentence) {
   }
 }
 
-/// An answer has to fit the READ that was made.
+/// An answer must fit the READ that was made.
 TEST(TcpHostile, AnAnswerThatDoesNotFitEndsTheConnection) {
   const Header good{.op = Op::data, .bytes = 64, .number = 0, .addr = 0, .total = 64};
   const struct {
@@ -161,8 +161,8 @@ TEST(TcpHostile, AnAnswerThatDoesNotFitEndsTheConnection) {
   }
 }
 
-/// A refusal waits behind answers that the peer never takes, and then the peer is gone: the refusal cannot be
-/// sent any more, and the queue pair must not wait for it.
+/// A refusal waits behind answers that the peer never takes, and then the peer is gone: the refusal can no
+/// longer be sent, and the queue pair must not wait for it.
 TEST(TcpHostile, APeerThatGoesBeforeItsRefusalIsSentEndsTheQueuePair) {
   TcpEnd end(false, 4 << 20);
   RawPeer peer(end);
@@ -214,7 +214,8 @@ TEST(TcpHostile, NoiseTouchesNothingAndLeavesTheDeviceGood) {
       peer.send(header, bytes(random() % 5 == 0 ? random() % 64 : header.bytes));
     }
     peer.close();
-    // What was posted is settled, and nothing was written: there was no receive and no good key.
+    // Everything posted is completed, and nothing was written, since the peer had neither a receive nor a
+    // valid key.
     ASSERT_TRUE(
         end.until([&] { return end.qp->state() == QpState::err || end.qp->state() == QpState::rts; }));
     end.qp->to_error();

@@ -1,5 +1,5 @@
-// Connections by rdma_cm: what hostile, silent and mistaken peers lead to, and that nothing is left behind.
-// On the devices of the fabric suite (suite_test.cc).
+// Connections by rdma_cm: hostile, silent and mistaken peers, and that nothing is left behind. On the devices
+// of the fabric suite (suite_test.cc).
 #include <algorithm>
 #include <cstdlib>
 #include <random>
@@ -132,7 +132,7 @@ TEST_F(ConnectionTest, HostileAddressesAreRefusedOrLeadNowhere) {
     EXPECT_EQ(active.qp->state() == QpState::err, !why.empty()) << why;
     turn({&active, &passive});
   }
-  // The passive side is none the worse for it.
+  // The passive side is not affected.
   End active = client();
   ASSERT_EQ(passive.qp->connect(active.qp->local_address()), "");
   ASSERT_EQ(active.qp->connect(good), "");
@@ -203,8 +203,8 @@ TEST_F(ConnectionTest, ASleeperIsWokenForEachStepAndForTheEnd) {
   EXPECT_EQ(active.qp->state(), QpState::err);
 }
 
-/// The wire of the test machine, cut while this lives. Between neighbours that know each other: it is the
-/// connection that gets no answer, not the question who has the address.
+/// Cuts the network of the test machine while this object lives, between neighbours that know each other: the
+/// connection gets no answer, rather than the address query.
 class Cut {
  public:
   Cut() { EXPECT_EQ(std::system("tc qdisc add dev v0 root netem loss 100%"), 0); }
@@ -241,7 +241,7 @@ TEST_F(ConnectionTest, AWireThatIsCutEndsTheAttemptInTime) {
   End active = client(), passive = server();
   Cut cut;
   expect_failure(active, passive.qp->local_address(), "within 1500 ms");
-  // The kernel may be at it still; closing does not wait for it.
+  // The kernel may still be working on it; closing does not wait for that.
   active.close();
   cut.mend();
   End again = client();

@@ -1,4 +1,4 @@
-// Opening and listing real RDMA devices: what is chosen, and what is said of that which cannot be.
+// Opening and listing real RDMA devices: which one is chosen, and the errors for those that cannot be.
 #include <grp.h>
 #include <gtest/gtest.h>
 #include <linux/capability.h>
@@ -38,7 +38,7 @@ const VerbsGid* ipv4_gid(const VerbsDevice& device) {
   return nullptr;
 }
 
-/// What `work` says in a process of its own, which may give up rights that this one needs.
+/// Runs `work` in a process of its own, which may give up rights that this one needs. Returns its text.
 std::string said_by_a_child(const std::function<std::string()>& work) {
   int ends[2];
   EXPECT_EQ(::pipe(ends), 0);

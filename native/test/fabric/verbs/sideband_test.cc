@@ -1,5 +1,5 @@
-// Connections without rdma_cm, to a peer that nobody is: the loop goes on, and the error says whom it was
-// about.
+// Connections without rdma_cm to a GID that no host has: the event loop goes on, and the error names the
+// peer.
 #include <cstdlib>
 #include <vector>
 
@@ -8,7 +8,7 @@
 namespace rdma_rpc::fabric::test {
 namespace {
 
-/// Without rdma_cm, to a GID of the test machine's network that nobody has: the kernel looks for it for a
+/// Without rdma_cm, to a GID of the test machine's network that no host has: the kernel looks for it for a
 /// second.
 class UnknownGid : public ConnectionTest, public ::testing::WithParamInterface<bool> {
  protected:
@@ -60,7 +60,7 @@ TEST_P(UnknownGid, IsGivenUpInTimeThoughTheKernelIsNot) {
   const RecvWr receive{7, {reinterpret_cast<std::uint64_t>(memory->data()), 4096, region->lkey()}};
   ASSERT_EQ(side_.qp->post_recv({&receive, 1}), 1u);
   ASSERT_EQ(side_.qp->connect(nobody_), "");
-  // A sleeper hears of it, and of the end of what the queue pair had.
+  // A sleeper is woken for it, and for the end of the queue pair's requests.
   Wc wc{};
   const auto deadline = std::chrono::steady_clock::now() + kTimeout;
   while (side_.cq->poll({&wc, 1}) == 0 && std::chrono::steady_clock::now() < deadline) {
