@@ -1,4 +1,5 @@
-// Chunks of the arena that nobody has used for long go back to the system: which, when and how much at once.
+// Chunks of the arena that have not been used for long are returned to the system: which chunks, when, and
+// how many at once.
 #include <gtest/gtest.h>
 
 #include <vector>

@@ -1,4 +1,5 @@
-// Shares of the arena: what one owner may have while there are others, and what they cannot take from it.
+// The shares of the arena: how much one owner may take while other owners exist, and what it cannot take from
+// them.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -12,7 +13,7 @@ namespace {
 constexpr std::size_t KiB = 1024;
 constexpr std::size_t MiB = 1024 * KiB;
 
-/// As many blocks as an owner gets.
+/// Allocates until the owner is refused; returns the number of blocks that it got.
 std::size_t take_all(Arena& arena, std::size_t bytes, Use use, OwnerId owner) {
   std::size_t count = 0;
   while (arena.alloc(bytes, use, owner) != kNoBlock) ++count;
@@ -67,7 +68,8 @@ TEST(ArenaOwners, EachMayHaveOneBlockForEachStep) {
   }
 }
 
-/// A client and a server on one thread, and what is sent is copied: the copies wait for the fetch.
+/// A client and a server run on one thread and the sent data is copied: the copies wait until they are
+/// fetched.
 TEST(ArenaOwners, TheOnlyBlockOfAStepMayComeOutOfTheReserve) {
   FakeDevice device;
   Arena arena(device, {.budget_bytes = 16 * MiB});
@@ -94,8 +96,8 @@ TEST(ArenaOwners, OneWithALimitOfItsOwnKeepsItForItsRequests) {
   EXPECT_NE(arena.alloc(8 * MiB, Use::fetch, other), kNoBlock);
 }
 
-/// Answers have as much again, so that they never wait for what their own requests hold; and one that is
-/// larger goes alone.
+/// Responses have a share of the same size, so that they never wait for what their own requests hold. A block
+/// that is larger than the share is allowed while it is the only one.
 TEST(ArenaOwners, AnAnswerCountsForTheLimitOfItsOwnerBesideRequests) {
   FakeDevice device;
   Arena arena(device, {.budget_bytes = 64 * MiB});

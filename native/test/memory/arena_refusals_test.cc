@@ -1,4 +1,4 @@
-// Why an arena has no block: a limit of its own, or what the system says.
+// The reasons for which the arena refuses a block: a limit of the arena, or an error of the system.
 #include <gtest/gtest.h>
 
 #include "fake_device.h"

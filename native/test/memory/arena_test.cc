@@ -1,4 +1,4 @@
-// The arena as a specification: what a block is, when memory is reused, reserved and given back, and what
+// The specification of the arena: what a block is, when memory is reused, reserved and returned, and what
 // happens to callers that count references wrongly.
 #include "memory/arena.h"
 
@@ -125,7 +125,7 @@ TEST(Arena, RetainOrReleaseOfADeadNumberDoesNothingAndIsCounted) {
   arena.release(~BlockId{0});
   EXPECT_EQ(arena.counters().stale, 5u);
   EXPECT_EQ(arena.at(id).data, nullptr);
-  // The double release has not put the block on its free list twice.
+  // The double release must not have put the block on its free list twice.
   EXPECT_NE(arena.alloc(1), arena.alloc(1));
 }
 
@@ -154,7 +154,8 @@ TEST(Arena, NumbersArePositiveAsInt32HoweverOftenChunksCome) {
   EXPECT_EQ(arena.counters().trimmed_chunks, 2999u);
 }
 
-/// A number has few generations, so that one whose turn came at once would soon mean another block.
+/// A block number has few generations, so that a number that was reused immediately would soon denote another
+/// block.
 TEST(Arena, ANumberRestsUntilAllOtherFreeOnesHaveBeenUsed) {
   FakeDevice device;
   Arena arena(device, {.budget_bytes = 2 * MiB, .chunk_bytes = MiB});
@@ -324,7 +325,7 @@ TEST(Arena, AFailureAtAnyStepLeaksNothing) {
   }
 }
 
-// --- shares of uses
+// --- shares of the uses
 
 TEST(Arena, WhatNobodyHasUsedDoesNotCountAsReleased) {
   FakeDevice device;

@@ -1,5 +1,5 @@
-// Registrations of large buffers that another thread carries out: who waits for one, what comes of it, and
-// what a late one may not touch.
+// Registrations of large buffers on another thread: which calls wait for one, what becomes of it, and what a
+// late registration must not touch.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace rdma_rpc::memory {
 namespace {
 
-/// A cache whose large buffers, of 1,000 bytes and more, are registered by a background that the test ends.
+/// A cache that registers large buffers (1,000 bytes and more) in the background, when the test says so.
 class BackgroundTest : public testing::Test {
  protected:
   BackgroundTest() {
@@ -100,7 +100,8 @@ TEST_F(BackgroundTest, ABufferWhoseMemoryHasGoneMeanwhileIsNotKept) {
   EXPECT_EQ(device.regions, 0u);
 }
 
-/// Like a region that acquire() has registered. Its users must see that its memory has gone.
+/// It behaves like a region that acquire() has registered: the users of the region must see that its memory
+/// is gone.
 TEST_F(BackgroundTest, ABufferWhoseMemoryGoesLaterIsSeenToHaveGone) {
   struct Switched final : fabric::Presence {
     bool present() const override { return here; }

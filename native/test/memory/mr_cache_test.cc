@@ -1,5 +1,5 @@
-// The registration cache as a specification: what counts as the same buffer, what may leave when, and what a
-// refusal says.
+// The specification of the registration cache: what counts as the same buffer, which entries may be evicted
+// when, and what a refusal reports.
 #include "memory/mr_cache.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace {
 
 class MrCacheTest : public testing::Test {
  protected:
-  /// acquire() of the first `bytes` of buffer `key`, expected to be granted.
+  /// Calls acquire() for the first `bytes` of buffer `key`, and expects it to succeed.
   const fabric::MemoryRegion* get(MrCache& cache, std::uint64_t key, std::size_t bytes,
                                   std::uint64_t now_ns = 0) {
     const auto* region = cache.acquire(key, at(key), bytes, now_ns, &error);
@@ -57,7 +57,7 @@ TEST_F(MrCacheTest, ClearingLetsEverythingGoAndSaysSo) {
   EXPECT_EQ(cache.counters().entries, 0u);
   EXPECT_EQ(cache.counters().bytes, 0u);
   EXPECT_EQ(cache.counters().pinned, 0u);
-  cache.unpin(1, 0);  // by whoever still has it
+  cache.unpin(1, 0);  // by the remaining user
 }
 
 TEST_F(MrCacheTest, ASecondUseIsAHit) {

@@ -1,5 +1,6 @@
-// When V8 is asked for a collection of its young objects: for messages that were lent and not given back, not
-// for those that come back, and never for more than a share of the thread's time unless it is overdue.
+// When V8 is asked to collect its young generation: for messages that were lent and not returned, not for
+// messages that are returned, and never for more than a share of the thread's time unless the collection is
+// overdue.
 #include "binding/buffers/young_buffers.h"
 
 #include <gtest/gtest.h>
@@ -51,7 +52,7 @@ TEST(YoungBuffers, ThatAreKeptAskMoreAndMoreSeldom) {
     ++collections;
     young.done(i * kMs, i * kMs);
   }
-  // Each time a quarter more is kept: far from the 128 of a fixed distance.
+  // Each time a quarter more is kept, which is far from the 128 that a fixed distance would give.
   EXPECT_LT(collections, 24);
   EXPECT_EQ(young.out(), 512 * kMiB);
 }

@@ -1,5 +1,5 @@
-// The flight recorder: what a session has of a ring, in order, also when the ring has gone round and when
-// sessions share it; and how the reason of an end is kept.
+// The flight recorder: the entries that a session has in a ring are in order, also when the ring has wrapped
+// and when sessions share it; and the reason of a session's end is kept.
 #include "telemetry/recorder.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 namespace rdma_rpc::telemetry {
 namespace {
 
-/// As wire::Header has it.
+/// The same bytes as in wire::Header.
 struct Header {
   std::uint8_t type = 1, flags = 2;
   std::uint16_t credits = 3;

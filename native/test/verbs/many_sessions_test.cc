@@ -1,5 +1,5 @@
-// A server with 200 sessions from two processes, one of which is killed while all are busy: its hundred go,
-// the others notice nothing.
+// A server with 200 sessions from two processes, one of which is killed while all sessions are busy: its
+// hundred sessions end, the others are not affected.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -41,7 +41,7 @@ TEST_F(ManySessions, HalfOfThemKilledTheOthersGoOn) {
     EXPECT_EQ(report.answered, 2 * kSessions);
     EXPECT_EQ(report.violations, 0u) << report.violation();
   }
-  // Calls of all are with the handlers when one process ends.
+  // Calls of all sessions are in handlers when one process ends.
   CallSpec held = bulk;
   held.answer = Answer::later;
   killed.ask({.order = Order::start, .spec = held}, {&server});

@@ -1,4 +1,4 @@
-// The side of the test; see peer_process.h. peer_main.cc is the process.
+// The test's side; see peer_process.h. peer_main.cc is the process.
 #include "verbs/peer/peer_process.h"
 
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 namespace rdma_rpc::session::test {
 
 namespace {
-/// Of one test, which has a ledger of its own.
+/// Belongs to one test, which has a ledger of its own.
 constexpr std::uint64_t kProcessesMax = 20, kIdsPerProcess = kStrangers / kProcessesMax;
 
 std::vector<std::byte> address_of(const ReportMessage& report) {
@@ -38,7 +38,7 @@ PeerProcess::PeerProcess(std::size_t end) : first_id_(started_++ % kProcessesMax
   int pair[2];
   EXPECT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
   socket_ = pair[0];
-  // By number, since the descriptor that is passed on must not close at exec; the others do.
+  // By number, since the descriptor that is passed on must stay open at exec; the others close.
   ::fcntl(pair[1], F_SETFD, 0);
   const std::string fd = std::to_string(pair[1]), which = std::to_string(end);
   std::string self(4096, '\0');
