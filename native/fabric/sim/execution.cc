@@ -42,7 +42,7 @@ WcStatus SimQueuePair::found_by_the_peer(WcStatus status) {
 
 WcStatus SimQueuePair::begin(SendSlot& slot) {
   const SendWr& wr = slot.wr;
-  const WcStatus injected = world_.faults.strike(wr.opcode, qp_num_, &device_);
+  const WcStatus injected = world_.faults.match(wr.opcode, qp_num_, &device_);
   if (injected != WcStatus::success) {
     const bool found_by_peer = injected == WcStatus::rem_access_err || injected == WcStatus::rem_inv_req_err;
     return found_by_peer ? found_by_the_peer(injected) : injected;
@@ -125,7 +125,7 @@ WcStatus SimQueuePair::send_to_peer(const SendSlot& slot) {
   if (!peer.device_.protection.keys.local_ok(receive.sge, access_local_write)) {
     return fail_receive(WcStatus::loc_prot_err);
   }
-  const WcStatus injected = world_.faults.strike(Opcode::recv, peer.qp_num_, &peer.device_);
+  const WcStatus injected = world_.faults.match(Opcode::recv, peer.qp_num_, &peer.device_);
   if (injected != WcStatus::success) return fail_receive(injected);
   Wc wc{.wr_id = receive.wr_id, .bytes = static_cast<std::uint32_t>(slot.bytes)};
   if (slot.wr.opcode == Opcode::send_with_inv) {

@@ -3,7 +3,7 @@
 
 namespace rdma_rpc::fabric {
 
-WcStatus FaultPlan::strike_slow(Opcode opcode, std::uint32_t qp_num, const Device* device) {
+WcStatus FaultPlan::find_match(Opcode opcode, std::uint32_t qp_num, const Device* device) {
   WcStatus status = WcStatus::success;
   std::erase_if(faults_, [&](SimFault& fault) {
     if (fault.opcode ? *fault.opcode != opcode : opcode == Opcode::recv) return false;

@@ -20,8 +20,8 @@ class FaultPlan {
   }
 
   /// Counts this request. Returns the status with which it must fail, or success.
-  WcStatus strike(Opcode opcode, std::uint32_t qp_num, const Device* device) {
-    return faults_.empty() ? WcStatus::success : strike_slow(opcode, qp_num, device);
+  WcStatus match(Opcode opcode, std::uint32_t qp_num, const Device* device) {
+    return faults_.empty() ? WcStatus::success : find_match(opcode, qp_num, device);
   }
   /// Counts this creation. Returns true when it must be refused.
   bool refuse(SimResource resource);
@@ -33,7 +33,7 @@ class FaultPlan {
   std::uint64_t fired() const { return fired_; }
 
  private:
-  WcStatus strike_slow(Opcode opcode, std::uint32_t qp_num, const Device* device);
+  WcStatus find_match(Opcode opcode, std::uint32_t qp_num, const Device* device);
 
   std::vector<SimFault> faults_;
   std::array<std::uint64_t, 6> creations_{};  // number of creations until the refusal; 0 when none is planned
