@@ -37,7 +37,7 @@ class Layout {
   /// The operand of the peer's atomic operations.
   std::uint64_t counter(std::uint32_t queue_pair) const { return taken(queue_pair) + 2 * kLine; }
   /// The first message of a new connection.
-  std::uint64_t greeting(std::uint32_t queue_pair) const { return taken(queue_pair) + 3 * kLine; }
+  std::uint64_t connect_message(std::uint32_t queue_pair) const { return taken(queue_pair) + 3 * kLine; }
 
  private:
   static constexpr std::uint64_t kLine = 64, kPage = 4096;

@@ -18,10 +18,10 @@ constexpr std::uint64_t kSilenceNs = 30'000'000'000;
 constexpr int kLookMs = 200;
 /// Number of unsuccessful polls per reading of the clock, which costs more than such a poll.
 constexpr std::uint32_t kTurnsPerClock = 1024;
-constexpr std::uint32_t kGreetingBytes = 8;
+constexpr std::uint32_t kConnectMessageBytes = 8;
 
 /// The id of a completion: its kind in the upper bits, then the queue pair, then a number.
-enum class Kind : std::uint8_t { message, receive, credit, greeting };
+enum class Kind : std::uint8_t { message, receive, credit, connect_message };
 constexpr unsigned kKindShift = 62, kQueueShift = 46;
 constexpr std::uint64_t kNumberMask = (std::uint64_t{1} << kQueueShift) - 1;
 constexpr std::uint64_t kQueueMask = (std::uint64_t{1} << (kKindShift - kQueueShift)) - 1;
@@ -71,7 +71,7 @@ Pair::Pair(std::unique_ptr<Endpoint> endpoint, const PairOptions& options)
       reliable_(endpoint_->limits().reliable),
       moves_in_poll_(endpoint_->limits().moves_in_poll),
       data_(endpoint_->data()),
-      receive_bytes_(std::max<std::uint32_t>(options.bytes_max, kGreetingBytes) +
+      receive_bytes_(std::max<std::uint32_t>(options.bytes_max, kConnectMessageBytes) +
                      endpoint_->limits().header_bytes),
       queues_(options.queue_pairs),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
@@ -108,15 +108,15 @@ std::string Pair::connect(const PeerAddress& peer) {
   return {};
 }
 
-std::string Pair::greet() {
+std::string Pair::exchange_connect_messages() {
   const auto count = options_.queue_pairs;
   // The active side sends first: some devices require that, and its message tells the other side that all
   // queue pairs are connected.
-  std::vector<bool> greeted(count);
+  std::vector<bool> sent_to(count);
   const std::uint64_t until = now_ns() + kSilenceNs;
   std::uint32_t sent = 0;
   bool reached = false;
-  while (error_.empty() && (sent < count || greetings_ < count)) {
+  while (error_.empty() && (sent < count || connect_messages_ < count)) {
     bool quiet = poll(nullptr) == 0;
     bool all = true;
     for (std::uint32_t i = 0; i < count; ++i) {
@@ -128,14 +128,14 @@ std::string Pair::greet() {
       reached = true;
     }
     for (std::uint32_t i = 0; all && i < count; ++i) {
-      if (greeted[i] || (!options_.active && queues_[i].received == 0)) continue;
-      const Request hello{.id = id_of(Kind::greeting, i, 0),
-                          .verb = Verb::send,
-                          .signaled = true,
-                          .length = kGreetingBytes,
-                          .from = layout_.greeting(i)};
-      if (endpoint_->post(i, {&hello, 1}) != 1) return "a first message could not be sent";
-      greeted[i] = true;
+      if (sent_to[i] || (!options_.active && queues_[i].received == 0)) continue;
+      const Request request{.id = id_of(Kind::connect_message, i, 0),
+                            .verb = Verb::send,
+                            .signaled = true,
+                            .length = kConnectMessageBytes,
+                            .from = layout_.connect_message(i)};
+      if (endpoint_->post(i, {&request, 1}) != 1) return "a first message could not be sent";
+      sent_to[i] = true;
       ++sent;
       quiet = false;
     }
@@ -266,7 +266,7 @@ void Pair::take(const Step* step, const Completion& completion) {
   }
   if (kind != Kind::receive) return;
   if (step == nullptr) {
-    ++greetings_;
+    ++connect_messages_;
   } else if (options_.validate) {
     check_received(*step, queue_pair, layout_.in(queue_pair, number), completion.bytes);
   }
@@ -285,7 +285,7 @@ std::string Pair::what_failed(const Step* step, std::uint64_t id) const {
   const std::string at = " on queue pair " + std::to_string(id >> kQueueShift & kQueueMask) + ")";
   if (kind == Kind::receive) return " (receive " + number + at;
   if (kind == Kind::credit) return " (WRITE of how many have come" + at;
-  if (kind == Kind::greeting || step == nullptr) return " (greeting" + at;
+  if (kind == Kind::connect_message || step == nullptr) return " (connect message" + at;
   return std::string(" (") + kVerbs[static_cast<std::size_t>(step->verb)] + " " + number + ", " +
          std::to_string(step->bytes) + " bytes," + at;
 }

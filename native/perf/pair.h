@@ -42,7 +42,7 @@ class Pair {
   /// only after this has returned here: on unreliable connections an earlier message is lost.
   std::string connect(const PeerAddress& peer);
   /// Returns when each queue pair has carried a message in both directions: "", or why one has not.
-  std::string greet();
+  std::string exchange_connect_messages();
   /// Fills the memory for the step; call it before the peer begins the step.
   void prepare(const Step& step);
   /// Runs the step. `measured` is called on this thread when this side has sent everything that it measures;
@@ -127,7 +127,7 @@ class Pair {
   std::uint32_t quiet_turns_ = 0;
   std::uint64_t corrupt_ = 0;
   std::string first_corrupt_;
-  std::uint32_t greetings_ = 0;
+  std::uint32_t connect_messages_ = 0;
   Memory peer_;
   // Kept between posts, since building them anew for each message takes longer than sending one.
   std::array<Request, kBatch> requests_;

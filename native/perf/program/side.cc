@@ -153,7 +153,7 @@ void Side::connect(const Words& asked) {
   const Memory memory{asked.number("addr"), asked.number("bytes"), asked.small("rkey")};
   std::string why = pair_->connect({read_queue_pairs(asked.text("queuePairs")), memory});
   if (!why.empty()) return output_->say(Line("connected").text("why", why));
-  start([this] { output_->say(Line("connected").text("why", pair_->greet())); });
+  start([this] { output_->say(Line("connected").text("why", pair_->exchange_connect_messages())); });
 }
 
 void Side::prepare(const Words& asked) {

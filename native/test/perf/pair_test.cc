@@ -111,8 +111,8 @@ class Loops : public testing::TestWithParam<const char*> {
     const PeerAddress client = address(*ends.client), server = address(*ends.server);
     EXPECT_EQ(ends.server->connect(client), "");
     EXPECT_EQ(ends.client->connect(server), "");
-    auto other = std::async(std::launch::async, [&] { return ends.server->greet(); });
-    EXPECT_EQ(ends.client->greet(), "");
+    auto other = std::async(std::launch::async, [&] { return ends.server->exchange_connect_messages(); });
+    EXPECT_EQ(ends.client->exchange_connect_messages(), "");
     EXPECT_EQ(other.get(), "");
     return ends;
   }
@@ -262,7 +262,7 @@ TEST_P(Loops, ASideThatIsStoppedWhileItSleepsIsNotConnected) {
   Damaged* endpoint = nullptr;
   const auto pair = side(validating(64), true, &endpoint);
   endpoint->before_sleep([&] { pair->stop(); });
-  EXPECT_EQ(pair->greet(), "stopped");
+  EXPECT_EQ(pair->exchange_connect_messages(), "stopped");
 }
 
 TEST_P(Loops, SayWhichRequestHasFailed) {
@@ -320,8 +320,8 @@ TEST_P(Loops, AnotherSeedIsNotTheSameData) {
   const PeerAddress server{{ends.server->endpoint().address(0)}, ends.server->endpoint().memory()};
   EXPECT_EQ(ends.server->connect(client), "");
   EXPECT_EQ(ends.client->connect(server), "");
-  auto other = std::async(std::launch::async, [&] { return ends.server->greet(); });
-  EXPECT_EQ(ends.client->greet(), "");
+  auto other = std::async(std::launch::async, [&] { return ends.server->exchange_connect_messages(); });
+  EXPECT_EQ(ends.client->exchange_connect_messages(), "");
   EXPECT_EQ(other.get(), "");
   const auto [asked, answered] =
       run(ends, {.verb = Verb::send, .latency = false, .bytes = 64, .messages = 20});
