@@ -57,7 +57,7 @@ export interface LoadEnd {
 /** Beyond this number, calls are recorded in groups; the histogram looks the same. */
 const unsentRecords = 100_000;
 
-export class Load {
+export class LoadRun {
   readonly #plan: Plan;
   readonly #clock: Clock;
   readonly #call: MakeCall;

@@ -3,7 +3,7 @@
  * it.
  */
 import { describe, expect, test } from 'vitest';
-import { type End, Load, type LoadEnd, type MakeCall, type Plan } from '../../../cli/bench/load.ts';
+import { type End, type LoadEnd, LoadRun, type MakeCall, type Plan } from '../../../cli/bench/load.ts';
 import { Recording } from '../../../cli/bench/recording.ts';
 import { Schedule } from '../../../cli/bench/schedule.ts';
 import { oneByOne, VirtualClock } from './virtual.ts';
@@ -23,7 +23,7 @@ async function run(clock: VirtualClock, call: MakeCall, plan: Partial<Plan>, ski
   const { schedule, durationMs = forever } = plan;
   const recording = new Recording({ open: schedule !== undefined, expectedMs: durationMs, skip, rows: true });
   const whole = { concurrency: 10, total: forever, durationMs, schedule, graceMs: 1000, ...plan };
-  const load = new Load(whole, clock, call, recording);
+  const load = new LoadRun(whole, clock, call, recording);
   const end = await clock.run(load.run());
   const of = (which: 'raw' | 'corrected') => (percentile: number) =>
     recording.total(which)!.getValueAtPercentile(percentile) / 1e6;
@@ -143,7 +143,7 @@ describe('open loop', () => {
     const clock = new VirtualClock();
     const recording = new Recording({ open: true, expectedMs: forever, skip: 0, rows: false });
     const plan = { concurrency: 5, total: forever, durationMs: forever, graceMs: 0, schedule: constant(100) };
-    const load = new Load(plan, clock, oneByOne(clock, 5), recording);
+    const load = new LoadRun(plan, clock, oneByOne(clock, 5), recording);
     clock.wakeAt(clock.now() + 95, () => load.stop());
     const { begun, unsent } = await clock.run(load.run());
     expect({ begun, unsent }).toEqual({ begun: 10, unsent: 0 });

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { Load, type MakeCall } from '../../../cli/bench/load.ts';
+import { LoadRun, type MakeCall } from '../../../cli/bench/load.ts';
 import { pageOf } from '../../../cli/bench/page.ts';
 import { Recording } from '../../../cli/bench/recording.ts';
 import { type Result, resultOf } from '../../../cli/bench/result.ts';
@@ -40,7 +40,7 @@ async function result(rps: number | undefined, total: number, failing = 0): Prom
     rows: false,
   });
   const plan = { concurrency: 10, total, durationMs: maxDurationMs, schedule, graceMs: 0 };
-  const end = await clock.run(new Load(plan, clock, call, recording).run());
+  const end = await clock.run(new LoadRun(plan, clock, call, recording).run());
   return resultOf({
     target: {
       address: '10.0.0.5:5000',
@@ -174,7 +174,7 @@ test('no call was answered: no plots, and no error either', async () => {
     schedule: undefined,
     graceMs: 0,
   };
-  const end = await clock.run(new Load(plan, clock, call, recording).run());
+  const end = await clock.run(new LoadRun(plan, clock, call, recording).run());
   const page = await opened(
     resultOf({
       target: { address: 'x', method: 'a.B/C', protocol: 'grpc' },
