@@ -7,10 +7,10 @@ import { revision } from '../../runtime/codec/generated/revision.ts';
 import type { File } from '../model/model.ts';
 import { inComment } from './comment.ts';
 import { quote } from './scalar.ts';
-import type { Scope } from './scope.ts';
+import type { FileScope } from './scope.ts';
 import { exportedConst, internal, type Statement } from './statement.ts';
 
-export function emitDescriptor(file: File, scope: Scope): Statement {
+export function emitDescriptor(file: File, scope: FileScope): Statement {
   const dependencies = file.dependencies.map((each) => scope.descriptor(each)).join(', ');
   return exportedConst(
     {
@@ -23,7 +23,7 @@ export function emitDescriptor(file: File, scope: Scope): Statement {
   );
 }
 
-export function emitDescriptorText(file: File, scope: Scope): Statement {
+export function emitDescriptorText(file: File, scope: FileScope): Statement {
   const base64 = Buffer.from(file.bytes).toString('base64');
   return internal(`${scope.function('$descriptor', [], 'string')}\n  return ${quote(base64)};\n}`);
 }

@@ -4,13 +4,13 @@
 import type { Enum } from '../model/model.ts';
 import { docLines } from './comment.ts';
 import { quote } from './scalar.ts';
-import type { Scope } from './scope.ts';
+import type { FileScope } from './scope.ts';
 import { exportedConst, exportedType, type Statement } from './statement.ts';
 
 /** `__proto__: 0` in a literal would not be a property. */
 const property = (name: string): string => (name === '__proto__' ? "['__proto__']" : name);
 
-export function emitEnum(type: Enum, scope: Scope): Statement[] {
+export function emitEnum(type: Enum, scope: FileScope): Statement[] {
   const types = () =>
     type.values.map(
       (value) => `${docLines(value, '  ')}  readonly ${property(value.name)}: ${value.number};\n`,

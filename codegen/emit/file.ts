@@ -9,12 +9,12 @@ import { emitCustom, emitDefaults } from './custom.ts';
 import { emitDescriptor, emitDescriptorText } from './descriptor.ts';
 import { emitEnum } from './enum.ts';
 import { emitExtension } from './extension.ts';
-import { type EmitOptions, outputPath, Scope } from './scope.ts';
+import { type EmitOptions, FileScope, outputPath } from './scope.ts';
 import { emitService } from './service.ts';
 import { emitInterface } from './shape.ts';
 import { exportedConst, internal, type Statement } from './statement.ts';
 
-function messageConst(message: Message, scope: Scope): Statement {
+function messageConst(message: Message, scope: FileScope): Statement {
   return exportedConst(
     {
       doc: '',
@@ -26,7 +26,7 @@ function messageConst(message: Message, scope: Scope): Statement {
   );
 }
 
-function emitMessage(message: Message, scope: Scope): Statement[] {
+function emitMessage(message: Message, scope: FileScope): Statement[] {
   return [
     emitInterface(message, scope, 'decoded'),
     emitInterface(message, scope, 'init'),
@@ -46,7 +46,7 @@ export interface Output {
 const filled = (texts: readonly string[]) => texts.filter((text) => text !== '').join('\n\n');
 
 export function emitFile(file: File, version: string, options: EmitOptions): Output[] {
-  const scope = new Scope(file, options);
+  const scope = new FileScope(file, options);
   const messages = [
     ...file.messages.flatMap((message) => emitMessage(message, scope)),
     ...file.extensions.flatMap((extension) => emitExtension(extension, scope)),

@@ -73,7 +73,7 @@ export type OutputPart = 'code' | 'declaration';
 
 const eager = (name: string): boolean => name === 'generatedType';
 
-export class Scope {
+export class FileScope {
   readonly file: File;
   readonly #options: EmitOptions;
   readonly #imported = new Map<File, string>();

@@ -2,14 +2,14 @@
 import type { Documented, Field, Message, Oneof } from '../model/model.ts';
 import { docLines } from './comment.ts';
 import { formOf, quote } from './scalar.ts';
-import type { Scope } from './scope.ts';
+import type { FileScope } from './scope.ts';
 import { exportedType, type Statement } from './statement.ts';
 
 /** decoded: the result of decode. init: the argument of encode. */
 type Side = 'decoded' | 'init';
 
 /** Type of one value of the field. */
-export function valueType(field: Field, scope: Scope, side: Side): string {
+export function valueType(field: Field, scope: FileScope, side: Side): string {
   const { type } = field;
   if (type.kind === 'message') return side === 'init' ? scope.init(type) : scope.type(type);
   if (type.kind === 'enum') return scope.type(type);
@@ -24,7 +24,7 @@ export function mapKeyType(field: Field): 'string' | 'number' {
   return key === undefined || key === 'string' || key === 'bool' || key.endsWith('64') ? 'string' : 'number';
 }
 
-export function fieldType(field: Field, scope: Scope, side: Side): string {
+export function fieldType(field: Field, scope: FileScope, side: Side): string {
   const value = valueType(field, scope, side);
   if (field.presence === 'repeated') return `${side === 'init' ? 'readonly ' : ''}${value}[]`;
   if (field.presence === 'map') {
@@ -35,7 +35,7 @@ export function fieldType(field: Field, scope: Scope, side: Side): string {
   return value;
 }
 
-function oneofType(oneof: Oneof, scope: Scope, side: Side): string {
+function oneofType(oneof: Oneof, scope: FileScope, side: Side): string {
   const cases = oneof.fields.map((field) => {
     const [key, value] = [quote(field.key), valueType(field, scope, side)];
     const doc = docLines(field, '    ');
@@ -54,7 +54,7 @@ interface Property extends Documented {
 }
 
 /** Properties in the order of their (lowest) field numbers. */
-function properties(message: Message, scope: Scope, side: Side): Property[] {
+function properties(message: Message, scope: FileScope, side: Side): Property[] {
   const result: Property[] = [];
   const done = new Set<Oneof>();
   for (const field of message.fields) {
@@ -78,7 +78,7 @@ function properties(message: Message, scope: Scope, side: Side): Property[] {
   return result;
 }
 
-export function emitInterface(message: Message, scope: Scope, side: Side): Statement {
+export function emitInterface(message: Message, scope: FileScope, side: Side): Statement {
   const about =
     side === 'init'
       ? {

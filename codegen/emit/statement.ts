@@ -2,7 +2,7 @@
  * A top-level statement of a generated file, in the parts that files are composed of: one text for
  * TypeScript, two for JavaScript with its declarations. Made by everything in emit/, composed by file.ts.
  */
-import type { Scope } from './scope.ts';
+import type { FileScope } from './scope.ts';
 
 export interface Statement {
   /** Text for the `.ts` or the `.js`; empty for none. */
@@ -17,7 +17,7 @@ export function internal(code: string): Statement {
 }
 
 /** An exported interface or type alias. */
-export function exportedType(text: string, scope: Scope): Statement {
+export function exportedType(text: string, scope: FileScope): Statement {
   return scope.erases ? { code: '', declaration: text } : { code: text, declaration: '' };
 }
 
@@ -32,7 +32,10 @@ export interface ExportedConst {
 }
 
 /** The documentation appears once, at the type, where editors look for it. */
-export function exportedConst({ doc, name, type, value, literal }: ExportedConst, scope: Scope): Statement {
+export function exportedConst(
+  { doc, name, type, value, literal }: ExportedConst,
+  scope: FileScope,
+): Statement {
   if (scope.erases)
     return {
       code: `export const ${name} = ${value};`,

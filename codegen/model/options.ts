@@ -103,7 +103,7 @@ export function methodOptions(
   };
 }
 
-/** Returns extensions by full name, except our own; undefined when there are none. */
+/** Returns extensions by full name, except our own; undefined when the list is empty. */
 export function customOptions(schema: Schema, options: OptionTree | undefined): Plain | undefined {
   const entries = [...(options?.values.values() ?? [])]
     .filter(({ field }) => field.extension !== undefined && !isOurs(field))

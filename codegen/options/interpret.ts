@@ -163,7 +163,7 @@ class Interpreter {
         if (known !== undefined) return BigInt(known.number ?? 0);
         if (found.file.standsIn === true && value.kind === 'name') return undefined;
         const names = found.descriptor.value.map((each) => each.name ?? '');
-        // Lists all values, if there are few.
+        // Lists all values of a small enum.
         const all = names.length > enumNamesMax ? '' : ` (${names.join(', ')})`;
         return wrong(`a value of ${found.fullName}${all}${suggestion(value.token.text, names)}`);
       }

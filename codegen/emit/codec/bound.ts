@@ -5,7 +5,7 @@
  */
 import type { Field, Message, Oneof } from '../../model/model.ts';
 import { formOf, quote, scalarForm } from '../scalar.ts';
-import type { Parameter, Scope } from '../scope.ts';
+import type { FileScope, Parameter } from '../scope.ts';
 import { element, fixed, listed, roomOf } from './room.ts';
 import { fieldRuns } from './runs.ts';
 
@@ -18,7 +18,7 @@ function isPlain({ type, bulkThreshold }: Field): boolean {
  * Expression for the room of one value, which may be absent, in addition to the fixed room of its field.
  * `value` is an expression that can be evaluated twice.
  */
-function valueBound(field: Field, value: string, scope: Scope): string {
+function valueBound(field: Field, value: string, scope: FileScope): string {
   const { type } = field;
   if (type.kind !== 'message') {
     if (formOf(type)?.type === 'string') return `${scope.local('sizeString')}(${value})`;
@@ -33,7 +33,7 @@ function valueBound(field: Field, value: string, scope: Scope): string {
  */
 type Part = { readonly sum: string } | { readonly statements: string };
 
-function repeated(field: Field, scope: Scope): Part {
+function repeated(field: Field, scope: FileScope): Part {
   const list = `m.${field.key}`;
   const isString = field.type.kind !== 'message' && formOf(field.type)?.type === 'string';
   if (isString) return { sum: `${scope.local('sizeStrings')}(${list}, ${element(field)})` };
@@ -44,7 +44,7 @@ function repeated(field: Field, scope: Scope): Part {
 }
 
 /** Adds the keys and the fixed part of each entry, then the values, if their length varies. */
-function map(field: Field, scope: Scope): Part {
+function map(field: Field, scope: FileScope): Part {
   const entries = `m.${field.key}`;
   const hasText = scalarForm(field.mapKey ?? 'string').size === 0;
   const keys = `${scope.local(hasText ? 'sizeKeys' : 'sizeMap')}(${entries}, ${element(field)})`;
@@ -54,7 +54,7 @@ function map(field: Field, scope: Scope): Part {
 }
 
 /** Adjacent fields of a oneof. */
-function chosen(oneof: Oneof, fields: readonly Field[], scope: Scope): Part {
+function chosen(oneof: Oneof, fields: readonly Field[], scope: FileScope): Part {
   const value = `m.${oneof.key}`;
   const measured = oneof.fields.filter((field) => fixed(field) === 0);
   if (fields.length === measured.length && fields.every(isPlain))
@@ -78,7 +78,7 @@ function add(room: number, parts: readonly Part[]): string {
   return [`let n = ${room};`, ...lines, 'return n;'].join('\n  ');
 }
 
-export function emitBound(message: Message, scope: Scope): string {
+export function emitBound(message: Message, scope: FileScope): string {
   const runs = fieldRuns(message);
   const parts: Part[] = [];
   for (const { oneof, fields } of runs) {

@@ -1,7 +1,7 @@
 /** The generated `create` function: every field at its default, overlaid with the given values. */
 import type { Field, Message, Oneof } from '../../model/model.ts';
 import { quote } from '../scalar.ts';
-import type { Scope } from '../scope.ts';
+import type { FileScope } from '../scope.ts';
 import { binding, braced, entry, propertiesOf, variableOf } from './binding.ts';
 import { initialOf } from './decode.ts';
 import { zeroOf } from './value.ts';
@@ -12,7 +12,7 @@ interface Given {
   readonly value: string;
 }
 
-function given(field: Field, variable: string, scope: Scope): Given {
+function given(field: Field, variable: string, scope: FileScope): Given {
   const { type } = field;
   const create = type.kind === 'message' ? scope.call(type, 'create') : undefined;
   switch (field.presence) {
@@ -34,7 +34,7 @@ function given(field: Field, variable: string, scope: Scope): Given {
 }
 
 /** Scalars are taken unchanged; messages are completed. */
-function givenOneof(oneof: Oneof, variable: string, scope: Scope): Given {
+function givenOneof(oneof: Oneof, variable: string, scope: FileScope): Given {
   const messages = oneof.fields.flatMap((field) => {
     if (field.type.kind !== 'message') return [];
     const name = quote(field.key);
@@ -46,7 +46,7 @@ function givenOneof(oneof: Oneof, variable: string, scope: Scope): Given {
   return { initial: scope.local('unset'), value: `${messages.join('')}${variable}` };
 }
 
-export function emitCreate(message: Message, scope: Scope): string {
+export function emitCreate(message: Message, scope: FileScope): string {
   const type = message.identifier;
   const others = new Set(message.keepsUnknown ? ['m'] : []);
   const pattern: string[] = [];

@@ -5,7 +5,7 @@
  */
 import type { Field, Message, Oneof } from '../../model/model.ts';
 import { formOf, packedPrimitive, quote, tagBytes, tagOf, wireTypeOf } from '../scalar.ts';
-import type { Parameter, Scope } from '../scope.ts';
+import type { FileScope, Parameter } from '../scope.ts';
 import { binding, braced, variableOf } from './binding.ts';
 import { encodeMap } from './map.ts';
 import { fieldRoom, lengthBytes, listed, roomOf, runRoom, tagSize, widening } from './room.ts';
@@ -16,17 +16,17 @@ import { limitOf, nested, writeValue } from './value.ts';
 function tag(
   number: number,
   wireType: number,
-  scope: Scope,
+  scope: FileScope,
 ): { readonly write: string; readonly size: number } {
   const bytes = tagBytes(number, wireType);
   return { write: putBytes(bytes, scope), size: bytes.length };
 }
 
-const putBytes = (bytes: readonly number[], scope: Scope): string =>
+const putBytes = (bytes: readonly number[], scope: FileScope): string =>
   bytes.map((byte, i) => `${scope.bytes()}[${i === 0 ? 'at' : `at + ${i}`}] = ${byte};`).join(' ');
 
 /** A message between two tags instead of behind a length. */
-function group(field: Field, value: string, free: number, scope: Scope): string[] {
+function group(field: Field, value: string, free: number, scope: FileScope): string[] {
   const start = tag(field.number, 3, scope);
   const end = tag(field.number, 4, scope);
   const content = nested(field, value, `at + ${start.size}`, limitOf(free + end.size), scope);
@@ -34,7 +34,7 @@ function group(field: Field, value: string, free: number, scope: Scope): string[
 }
 
 /** The primitive writes the last byte of the tag, which is nearly always its only one. */
-function tagged(field: Field, value: string, free: number, scope: Scope): string[] {
+function tagged(field: Field, value: string, free: number, scope: FileScope): string[] {
   if (field.delimited) return group(field, value, free, scope);
   const bytes = tagBytes(field.number, wireTypeOf(field.type));
   const last = bytes.pop();
@@ -58,7 +58,7 @@ function unsent(field: Field): string | undefined {
 }
 
 /** Condition under which a field is sent. */
-function isSet(field: Field, value: string, scope: Scope): string {
+function isSet(field: Field, value: string, scope: FileScope): string {
   const zero = unsent(field);
   if (zero !== undefined) return `${value} !== ${zero}`;
   const present = `${value} !== undefined`;
@@ -93,7 +93,7 @@ const count = (value: string): string => `const count = ${value}.length;`;
  * Elements of a list tend to have the same size: for the length of each element, as many bytes (one or two)
  * are kept free as the previous length needed.
  */
-function messages(field: Field, value: string, free: number, scope: Scope): string {
+function messages(field: Field, value: string, free: number, scope: FileScope): string {
   const { write, size } = tag(field.number, 2, scope);
   const limit = `${limitOf(free + fieldRoom(field) + widening)} + wide`;
   const content = nested(field, scope.sure(`${value}[i]`), 'start + 1 + wide', limit, scope);
@@ -113,7 +113,7 @@ function hasShortStrings(field: Field): boolean {
   return formOf(field.type)?.primitive === 'String' && tagSize(field) === 1;
 }
 
-function repeated(field: Field, value: string, free: number, scope: Scope): string[] {
+function repeated(field: Field, value: string, free: number, scope: FileScope): string[] {
   const behind = limitOf(free + fieldRoom(field));
   if (hasShortStrings(field))
     return [
@@ -154,7 +154,7 @@ function repeated(field: Field, value: string, free: number, scope: Scope): stri
  * A oneof whose fields are adjacent, as they nearly always are. `undefined` is the first case, because V8
  * then compares names only with names.
  */
-function wholeOneof({ fullName }: Oneof, local: string, cases: readonly string[], scope: Scope): string {
+function wholeOneof({ fullName }: Oneof, local: string, cases: readonly string[], scope: FileScope): string {
   return `switch (${local}?.case) {
     case undefined: default: ${scope.local('noCase')}(${local}, ${quote(fullName)}); break;
     ${cases.join('\n    ')}
@@ -162,13 +162,13 @@ function wholeOneof({ fullName }: Oneof, local: string, cases: readonly string[]
 }
 
 /** For a oneof that is not adjacent: checks its value where its first field is written. */
-function checkOneof({ fullName, fields }: Oneof, local: string, scope: Scope): string {
+function checkOneof({ fullName, fields }: Oneof, local: string, scope: FileScope): string {
   const cases = fields.map((field) => `case ${quote(field.key)}:`).join(' ');
   return `switch (${local}?.case) { case undefined: default: ${scope.local('noCase')}(${local}, ${quote(fullName)}); break; ${cases} }`;
 }
 
 /** Statements that write a field outside of oneofs. */
-function write(field: Field, value: string, free: number, scope: Scope): string[] {
+function write(field: Field, value: string, free: number, scope: FileScope): string[] {
   if (field.presence === 'map') return [encodeMap(field, value, free, scope)];
   return field.presence === 'repeated'
     ? repeated(field, value, free, scope)
@@ -207,7 +207,7 @@ interface Written {
 }
 
 /** Statements that write the fields, and the values that they read from the message. */
-function writeFields(message: Message, runs: readonly Run[], room: number, scope: Scope): Written {
+function writeFields(message: Message, runs: readonly Run[], room: number, scope: FileScope): Written {
   const values: string[] = [];
   const lines: string[] = [];
   const declared = new Set<Oneof>();
@@ -246,7 +246,7 @@ function writeFields(message: Message, runs: readonly Run[], room: number, scope
   return { lines, values };
 }
 
-export function emitEncode(message: Message, scope: Scope): string {
+export function emitEncode(message: Message, scope: FileScope): string {
   const runs = fieldRuns(message);
   const room = roomOf(runs);
   const { emitted, takesBytes } = scope.encoder(() => writeFields(message, runs, room, scope));

@@ -4,7 +4,7 @@
 import { jsonNameOf, keyOf } from '../../../runtime/codec/fields.ts';
 import type { Field, Message } from '../../model/model.ts';
 import { quote } from '../scalar.ts';
-import type { Scope } from '../scope.ts';
+import type { FileScope } from '../scope.ts';
 
 /**
  * Whether a field is a group in the sense of proto2: named like its message, which is declared beside it.
@@ -41,7 +41,7 @@ function presence({ presence, type }: Field): string {
  * A word of the text that the runtime's `fieldEntries` parses; a type that has no text form is added to
  * `more`.
  */
-function entry(field: Field, more: string[], scope: Scope): string {
+function entry(field: Field, more: string[], scope: FileScope): string {
   const { name, type, oneof, mapKey } = field;
   if (type.kind !== 'scalar') more.push(scope.value(type));
   const rest = apart(field);
@@ -58,7 +58,7 @@ function entry(field: Field, more: string[], scope: Scope): string {
 }
 
 /** The last arguments of `$.generatedType`. */
-export function emitFields(message: Message, scope: Scope): string {
+export function emitFields(message: Message, scope: FileScope): string {
   const more: string[] = [];
   const words = message.fields.map((field) => entry(field, more, scope));
   const reserved = message.reserved.length === 0 ? '' : `, ${quote(message.reserved.join(' '))}`;

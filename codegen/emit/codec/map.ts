@@ -5,7 +5,7 @@
  */
 import type { Field } from '../../model/model.ts';
 import { formOf, quote, scalarForm, tagBytes, tagOf, wireTypeOf } from '../scalar.ts';
-import type { Parameter, Scope } from '../scope.ts';
+import type { FileScope, Parameter } from '../scope.ts';
 import { fieldType, mapKeyType, valueType } from '../shape.ts';
 import { element, fixed, lengthBytes, listed, widening } from './room.ts';
 import { limitOf, read, writeValue, zeroOf } from './value.ts';
@@ -13,7 +13,7 @@ import { limitOf, read, writeValue, zeroOf } from './value.ts';
 const keyForm = (field: Field) => scalarForm(field.mapKey ?? 'string');
 
 /** Distinguishes maps that need functions of their own; the scope handles equal names of different types. */
-function typesOf(field: Field, scope: Scope): string {
+function typesOf(field: Field, scope: FileScope): string {
   const { type, mapKey, utf8, array } = field;
   const value =
     array !== undefined
@@ -30,7 +30,7 @@ const hasShortTag = (field: Field): boolean => tagOf(field, 2) < 128;
  * Writes the key of an entry, which is a string in JavaScript, in its type. Keys are converted to numbers
  * before the entry is begun.
  */
-function writeKey(field: Field, free: number, scope: Scope): string {
+function writeKey(field: Field, free: number, scope: FileScope): string {
   const form = keyForm(field);
   const write = 'bytes, at + 1';
   switch (form.type) {
@@ -58,7 +58,7 @@ function ofNumber(field: Field): string {
  * Statements that write the entry of `key`, in a function that has `bytes`. Its end of room, `limit`, already
  * excludes the bytes behind the entry and those that closing it may need.
  */
-function writeEntry(field: Field, value: string, scope: Scope): string {
+function writeEntry(field: Field, value: string, scope: FileScope): string {
   const { type } = field;
   const keyTag = tagBytes(1, keyForm(field).wireType)[0];
   const valueTag = tagBytes(2, wireTypeOf(type))[0];
@@ -86,7 +86,7 @@ function writeEntry(field: Field, value: string, scope: Scope): string {
  * Returns the name of the function for entries with a string key. A map is written by two loops, but entries
  * in one place.
  */
-function shareEntry(field: Field, name: string, common: readonly Parameter[], scope: Scope): string {
+function shareEntry(field: Field, name: string, common: readonly Parameter[], scope: FileScope): string {
   const parameters: Parameter[] = [...common, ['key', 'string'], ['value', valueType(field, scope, 'init')]];
   const body = `  const bytes = sink.bytes;
   ${writeEntry(field, 'value', scope)}
@@ -95,7 +95,7 @@ function shareEntry(field: Field, name: string, common: readonly Parameter[], sc
 }
 
 /** Statement that writes the map, if present. */
-export function encodeMap(field: Field, value: string, free: number, scope: Scope): string {
+export function encodeMap(field: Field, value: string, free: number, scope: FileScope): string {
   const name = `${typesOf(field, scope)}${hasShortTag(field) ? '' : '_longTag'}`;
   const nests = field.type.kind === 'message';
   const common: Parameter[] = [
@@ -143,7 +143,7 @@ export function encodeMap(field: Field, value: string, free: number, scope: Scop
 }
 
 /** Statement that reads an entry into the map. */
-export function decodeMap(field: Field, scope: Scope): string {
+export function decodeMap(field: Field, scope: FileScope): string {
   const form = keyForm(field);
   const { type } = field;
   const key = `${scope.local(`read${form.primitive}`)}(source, at, stop)`;

@@ -4,7 +4,7 @@
  */
 import type { Field } from '../../model/model.ts';
 import { formOf, isPlainNumber, quote } from '../scalar.ts';
-import type { Scope } from '../scope.ts';
+import type { FileScope } from '../scope.ts';
 import { widening } from './room.ts';
 
 /** End of the room when `free` bytes must remain behind it. */
@@ -19,7 +19,7 @@ export function writeValue(
   value: string,
   skip: number,
   free: number,
-  scope: Scope,
+  scope: FileScope,
   name = quote(field.fullName),
   tag?: number,
 ): string {
@@ -67,7 +67,7 @@ export function nested(
   value: string,
   at: string,
   limit: string,
-  scope: Scope,
+  scope: FileScope,
   name = quote(fullName),
 ): string {
   if (type.kind !== 'message') return '';
@@ -75,7 +75,7 @@ export function nested(
 }
 
 /** Source text of the default of a value. */
-export function zeroOf(field: Field, scope: Scope): string {
+export function zeroOf(field: Field, scope: FileScope): string {
   const { type } = field;
   if (field.array !== undefined) return `$.noArrays.${field.array}`;
   if (type.kind === 'message') return `${scope.call(type, 'create')}()`;
@@ -86,7 +86,7 @@ export function zeroOf(field: Field, scope: Scope): string {
 }
 
 /** Expression that reads a value at `at`; the position behind it is in `source.at`. */
-export function read(field: Field, end: string, scope: Scope): string {
+export function read(field: Field, end: string, scope: FileScope): string {
   const { type } = field;
   const from = (primitive: string, more = '') =>
     `${scope.local(`read${primitive}`)}(source, at, ${end}${more})`;
