@@ -25,7 +25,7 @@ export interface Rates {
   readonly maxDurationMs: number;
 }
 
-/** Limit, because each step needs memory, and nobody needs more. */
+/** Limit, because each step needs memory, and more are never needed. */
 const stepsMax = 100_000;
 
 export class Schedule {

@@ -27,7 +27,7 @@ export interface ListenOptions extends DeviceFlags {
 const helloMs = 10_000;
 /**
  * Limit of connections that have not sent a request yet. A further one closes the oldest, so that silent
- * connections keep nobody out.
+ * connections keep no client out.
  */
 const silentMax = 64;
 

@@ -65,13 +65,13 @@ struct VerbsDevice {
 };
 struct VerbsReport {
   std::string
-      why_none;  ///< why there is no device: library, kernel, rights; empty when the list is not empty
+      why_none;  ///< why no device was found: library, kernel, rights; empty when the list is not empty
   std::string why_no_cm;  ///< why rdma_cm cannot be used; empty when it can
   std::string memlock;    ///< "unlimited" or "65536 bytes"
   std::vector<VerbsDevice> devices;
 };
 
-/// Opens a device. Returns null when there is no device or it cannot be used; `error` then says what is
+/// Opens a device. Returns null when the device does not exist or cannot be used; `error` then says what is
 /// missing and what to do.
 std::unique_ptr<Device> open_verbs_device(const VerbsOptions& options, std::string* error);
 

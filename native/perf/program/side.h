@@ -19,7 +19,7 @@ namespace rdma_rpc::perf {
 class Output {
  public:
   explicit Output(int fd) : fd_(fd) {}
-  /// Writes the line, followed by bytes. If the command has gone, the error is ignored, since nobody is left
+  /// Writes the line, followed by bytes. If the command has gone, the error is ignored, since no reader is left
   /// to read it.
   void say(const Line& line, std::span<const std::byte> behind = {});
 

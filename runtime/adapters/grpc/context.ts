@@ -30,7 +30,7 @@ export interface GrpcFailure {
   readonly trailer: Metadata;
 }
 
-/** The text that HTTP/2 can carry. For anything else grpc-js throws where nobody catches the error. */
+/** The text that HTTP/2 can carry. For anything else grpc-js throws an error that is not caught. */
 export const printable = /^[ -~]*$/;
 
 function checkCarried(method: string, what: string, metadata: Metadata): void {

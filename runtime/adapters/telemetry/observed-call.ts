@@ -30,14 +30,14 @@ function statusOf(side: RpcRequest['side'], error: unknown): StatusName {
 }
 
 /** Used when creating an observer has failed. */
-const nobody: Observer = { run: (part) => part(), done: () => undefined };
+const noObserver: Observer = { run: (part) => part(), done: () => undefined };
 
 /** Catches errors of an observer: failing telemetry must not fail calls. */
 class Guarded implements Observer {
   readonly #observer: Observer;
 
   constructor(begin: () => Observer) {
-    let observer = nobody;
+    let observer = noObserver;
     guarded('the telemetry of a call', () => {
       observer = begin();
     });

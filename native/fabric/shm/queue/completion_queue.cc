@@ -111,7 +111,7 @@ std::size_t CompletionQueue::poll(QueuePair& qp, std::span<Wc> out) {
 }
 
 /// Polls each queue pair that is on the list when the round begins once, for at most `share` completions. A
-/// queue pair that may have more (`more` is then set), or waits for something that nobody announces, stays on
+/// queue pair that may have more (`more` is then set), or waits for something that no side announces, stays on
 /// the list. If the batch fills up, the next poll() continues the round.
 std::size_t CompletionQueue::poll_listed(std::span<Wc> out, std::size_t share, bool* more) {
   std::size_t count = 0;

@@ -53,7 +53,7 @@ class CompletionQueue final : public fabric::CompletionQueue {
   std::uint32_t pipe_serial() const { return pipe_serial_; }
   /// The end of the pipe that peers open.
   int doorbell_fd() const { return pipe_write_.get(); }
-  /// Call when poll() may find something in this queue pair that nobody announces: completions made on this
+  /// Call when poll() may find something in this queue pair that no side announces: completions made on this
   /// side (a completed request, a flush), or messages that came before it was connected.
   void note(QueuePair& qp);
   /// Makes the next poll() look at it.

@@ -82,7 +82,7 @@ class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
   bool peer_holds(std::uint32_t key) const { return own_->in_use.load(std::memory_order_seq_cst) == key; }
   bool peer_is_dead() const;
 
-  /// Closes the descriptor of its segment once the peer has mapped it and nobody opens it again. Returns
+  /// Closes the descriptor of its segment once the peer has mapped it and no process opens it again. Returns
   /// false when it is too early.
   bool close_opened_file();
 

@@ -1,10 +1,10 @@
 // The completion queue: gives its queue pairs their turns, sleeps and wakes. Readiness is reported by the
-// kernel as an edge and remembered here, so that an idle queue pair costs nothing, however many there are. On
+// kernel as an edge and remembered here, so that idle queue pairs cost nothing, whatever their number. On
 // the device's thread.
 //
 // fd() is an epoll descriptor that watches an inner one, which holds the sockets. acknowledge() takes the
 // events out of the inner one. Only after some polls without a sleep does fd() stop watching it, so that fd()
-// is quiet while nobody sleeps, whatever the sockets do. A thread that sleeps between two responses therefore
+// is quiet while no thread sleeps, whatever the sockets do. A thread that sleeps between two responses therefore
 // pays for no change of the epoll set.
 #pragma once
 
