@@ -41,7 +41,7 @@ bool Reactor::change(EventHandler& handler, int fd, std::uint32_t events) {
 
 void Reactor::remove(EventHandler& handler, int fd) {
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
-  std::replace(told_.begin(), told_.end(), &handler, static_cast<EventHandler*>(nullptr));
+  std::replace(notified_.begin(), notified_.end(), &handler, static_cast<EventHandler*>(nullptr));
   cancel_timeout(handler);
 }
 
@@ -99,21 +99,21 @@ bool Reactor::tell_expired() {
 bool Reactor::progress() {
   epoll_event events[kBatch];
   const int count = ::epoll_wait(epoll_.get(), events, kBatch, 0);
-  told_.clear();
+  notified_.clear();
   bool timer = false, any = false;
   for (int i = 0; i < count; ++i) {
     if (events[i].data.ptr == nullptr) {
       timer = true;
     } else {
-      told_.push_back(static_cast<EventHandler*>(events[i].data.ptr));
+      notified_.push_back(static_cast<EventHandler*>(events[i].data.ptr));
     }
   }
-  for (std::size_t i = 0; i < told_.size(); ++i) {
-    if (told_[i] == nullptr) continue;
-    told_[i]->ready();
+  for (std::size_t i = 0; i < notified_.size(); ++i) {
+    if (notified_[i] == nullptr) continue;
+    notified_[i]->ready();
     any = true;
   }
-  told_.clear();
+  notified_.clear();
   if (!timer) return any;
   std::uint64_t expirations = 0;
   // Can fail only when the timer was set again since it fired; nothing is left to read then.

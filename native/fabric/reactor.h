@@ -52,7 +52,8 @@ class Reactor {
 
   UniqueFd epoll_, timer_;
   std::vector<Timeout> timeouts_;
-  std::vector<EventHandler*> told_;  ///< handlers of this progress(); null for one that was removed during it
+  std::vector<EventHandler*>
+      notified_;  ///< handlers of this progress(); null for one that was removed during it
 };
 
 }  // namespace rdma_rpc::fabric

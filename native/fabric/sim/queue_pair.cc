@@ -274,8 +274,8 @@ void SimQueuePair::enter_error() {
 }
 
 void SimQueuePair::flush() {
-  if (options_.shared_receives != nullptr && !told_) {
-    told_ = true;
+  if (options_.shared_receives != nullptr && !end_reported_) {
+    end_reported_ = true;
     Wc wc{.wr_id = kNoReceive, .status = WcStatus::wr_flush_err, .opcode = Opcode::recv};
     wc.qp_num = qp_num_;
     wc.tag = options_.tag;

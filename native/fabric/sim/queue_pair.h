@@ -118,7 +118,7 @@ class SimQueuePair final : public QueuePair {
   // status of the peers' requests after this one has been killed
   WcStatus seen_by_peers_ = WcStatus::rem_abort_err;
   bool killed_ = false;
-  bool told_ = false;           // with shared receives: its end has been reported, see kNoReceive
+  bool end_reported_ = false;   // with shared receives: its end has been reported, see kNoReceive
   bool failed_ = false;         // a request has failed, so no other is started
   std::uint64_t flush_at_ = 0;  // in ERR: from this time on nothing is copied
 

@@ -14,7 +14,7 @@ namespace {
 
 /// Reject reasons of the kernel: IB_CM_REJ_INVALID_SERVICE_ID (no listener), IB_CM_REJ_CONSUMER_DEFINED
 /// (rdma_reject()).
-constexpr int kNobodyListens = 8, kRejected = 28;
+constexpr int kInvalidServiceId = 8, kRejected = 28;
 
 /// Number of requests that an active side sends within the time limit while no answer comes.
 constexpr int kRequests = 4;
@@ -235,7 +235,7 @@ void CmConnection::handle(rdma_cm_event_type event, int status) {
 std::string CmConnection::refused(int status) const {
   if (status == kRejected || status == ECONNRESET || status == -ECONNRESET)
     return peer_name() + " has no queue pair that waits for this one";
-  if (status == kNobodyListens || status == ECONNREFUSED || status == -ECONNREFUSED)
+  if (status == kInvalidServiceId || status == ECONNREFUSED || status == -ECONNREFUSED)
     return "no server listens at " + peer_name();
   return peer_name() + " refuses the connection: " +
          (status < 0 || is_iwarp(peer_) ? std::strerror(std::abs(status))

@@ -152,7 +152,7 @@ bool QueuePair::device_holds_up() const {
 }
 
 bool QueuePair::is_flushing() {
-  return device_holds_up() || (shared_ != nullptr && !told_) || sends_.next_failed() != nullptr ||
+  return device_holds_up() || (shared_ != nullptr && !end_reported_) || sends_.next_failed() != nullptr ||
          receives_.next_failed() != nullptr;
 }
 
@@ -172,8 +172,8 @@ void QueuePair::finish_flush() {
 
 std::size_t QueuePair::poll_failed(std::span<Wc> out) {
   std::size_t count = 0;
-  if (shared_ != nullptr && !told_ && !out.empty()) {
-    told_ = true;
+  if (shared_ != nullptr && !end_reported_ && !out.empty()) {
+    end_reported_ = true;
     out[count] = {};
     out[count].wr_id = kNoReceive;
     out[count].status = WcStatus::wr_flush_err;

@@ -138,8 +138,8 @@ class QueuePair final : public fabric::QueuePair {
   const std::uint32_t tag_;
   std::uint32_t looks_ = 0;
   bool takes_no_more_ = false;
-  bool told_ = false;     ///< with shared receives: its end has been reported, see kNoReceive
-  bool settled_ = false;  ///< with shared receives: everything that it has taken has been polled
+  bool end_reported_ = false;  ///< with shared receives: its end has been reported, see kNoReceive
+  bool settled_ = false;       ///< with shared receives: everything that it has taken has been polled
   std::uint32_t device_sends_;
   std::array<ibv_send_wr, kChain + 1> send_chain_{};  ///< the last element is only pointed to
   std::array<ibv_recv_wr, kChain> recv_chain_{};
