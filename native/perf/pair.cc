@@ -311,16 +311,16 @@ void Pair::post_receive(std::uint32_t queue_pair) {
 /// fabrics a message without a receive ends the queue pair.
 void Pair::tell_taken(std::uint32_t queue_pair) {
   Queue& queue = queues_[queue_pair];
-  if (queue.received - queue.told < std::max(1U, options_.receive_depth / 2)) return;
+  if (queue.received - queue.notified < std::max(1U, options_.receive_depth / 2)) return;
   std::memcpy(data_ + layout_.taken_here(queue_pair), &queue.received, sizeof queue.received);
-  const Request told{.id = id_of(Kind::credit, queue_pair, 0),
-                     .verb = Verb::write,
-                     .signaled = true,
-                     .length = sizeof queue.received,
-                     .from = layout_.taken_here(queue_pair),
-                     .to = layout_.taken(queue_pair)};
+  const Request credit{.id = id_of(Kind::credit, queue_pair, 0),
+                       .verb = Verb::write,
+                       .signaled = true,
+                       .length = sizeof queue.received,
+                       .from = layout_.taken_here(queue_pair),
+                       .to = layout_.taken(queue_pair)};
   // If the queue is full, try again after the next successful poll, which frees an entry.
-  if (endpoint_->post(queue_pair, {&told, 1}) == 1) queue.told = queue.received;
+  if (endpoint_->post(queue_pair, {&credit, 1}) == 1) queue.notified = queue.received;
 }
 
 void Pair::describe(const Step& step, std::uint32_t queue_pair, std::uint64_t number, Request* made) {

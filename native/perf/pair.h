@@ -61,7 +61,8 @@ class Pair {
   /// Numbers increase over all steps.
   struct Queue {
     std::uint64_t posted = 0, completed = 0;
-    std::uint64_t received = 0, told = 0;  ///< messages received, and the part of them that the peer knows of
+    std::uint64_t received = 0,
+                  notified = 0;  ///< messages received, and the part of them that the peer knows of
     std::uint64_t receives_posted = 0, receives_open = 0;
   };
 
