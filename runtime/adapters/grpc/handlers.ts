@@ -48,8 +48,8 @@ export class GrpcHandler {
   }
 
   /**
-   * Checks and encodes a response. It is encoded here, because a gRPC server that fails to encode reports it
-   * to nobody. Throws when it cannot be sent.
+   * Checks and encodes a response. It is encoded here, because a gRPC server does not report a failure to
+   * encode. Throws when the response cannot be sent.
    */
   checked(response: unknown): unknown {
     if (typeof response !== 'object' || response === null) {
