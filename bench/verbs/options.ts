@@ -70,7 +70,7 @@ export function parseOptions(argv: readonly string[]): Options {
       'write the results to this file (bench/verbs/RESULTS.md, with --perf bench/verbs/PERF.md)',
     )
     .option('--perf', '`rdma-rpc perf` beside perftest, line by line, instead of sessions')
-    .option('--sessions <n>', 'instead: what so many sessions on shared receives cost', countOf)
+    .option('--sessions <n>', 'instead: the cost of this number of sessions on shared receives', countOf)
     .option('--calls <n>', 'with --sessions: calls over all of them', countOf, 100_000)
     .option('--only <names...>', 'only scenarios whose name begins with one of these', [])
     .option('--rounds <n>', 'rounds', roundsOf, 5)

@@ -17,8 +17,8 @@ export function imagePlace(at: number): number {
 }
 
 /** Returns the size of a table with this number of segments, including the gap behind it. */
-export function imageTableBytes(pieces: number): number {
-  return imagePlace(4 + 4 * pieces);
+export function imageTableBytes(segments: number): number {
+  return imagePlace(4 + 4 * segments);
 }
 
 /** Returns the size limit of the image of a message with at most `messageBytes`. */
@@ -27,7 +27,7 @@ export function imageBytesMax(messageBytes: number): number {
 }
 
 /** What an image is read through: a Source. */
-export interface PieceReader {
+export interface SegmentReader {
   readonly bytes: Uint8Array;
   /** End of the visible segment. */
   readonly gapAt: number;
@@ -57,7 +57,7 @@ export class Image {
   #lengths: Uint32Array = new Uint32Array(3);
   #count = 0;
   /** The segment that the source is in: its index, its first position, and its offset in the memory. */
-  #piece = 0;
+  #segment = 0;
   #first = 0;
   #place = 0;
 
@@ -95,7 +95,7 @@ export class Image {
       bytes += length;
       if (length !== 0) end = imagePlace(end) + length;
     }
-    if (end > memory.length && bytes !== 0) return 'an image that ends in a piece';
+    if (end > memory.length && bytes !== 0) return 'an image that ends in a segment';
     this.#memory = memory;
     this.#buffer = buffer;
     this.#offset = memory.byteOffset;
@@ -105,8 +105,8 @@ export class Image {
   }
 
   /** Moves the source to the first segment. */
-  enter(source: PieceReader): void {
-    this.#piece = 0;
+  enter(source: SegmentReader): void {
+    this.#segment = 0;
     this.#first = 0;
     this.#place = imageTableBytes(this.#count);
     this.moveTo(source, 0);
@@ -116,9 +116,9 @@ export class Image {
    * Moves on to the segment that contains position `at`; with `at` on a boundary, to the segment that begins
    * there.
    */
-  moveTo(source: PieceReader, at: number): void {
+  moveTo(source: SegmentReader, at: number): void {
     const lengths = this.#lengths;
-    while (this.#piece + 1 < this.#count && at >= this.#first + (lengths[this.#piece] as number))
+    while (this.#segment + 1 < this.#count && at >= this.#first + (lengths[this.#segment] as number))
       this.#step();
     this.#show(source);
   }
@@ -128,10 +128,10 @@ export class Image {
    * read. It goes step by step rather than from the start, since a peer may send many groups behind many
    * segments.
    */
-  moveBack(source: PieceReader, at: number): void {
+  moveBack(source: SegmentReader, at: number): void {
     if (at >= this.#first) return;
     while (at < this.#first) {
-      const length = this.#lengths[--this.#piece] as number;
+      const length = this.#lengths[--this.#segment] as number;
       this.#first -= length;
       this.#place -= imagePlace(length);
     }
@@ -139,13 +139,13 @@ export class Image {
   }
 
   /** Returns a copy of positions [start, end), in memory of its own, from whichever segments they are in. */
-  copy(source: PieceReader, start: number, end: number): Uint8Array {
+  copy(source: SegmentReader, start: number, end: number): Uint8Array {
     const whole = new Uint8Array(end - start);
     const here = this.#first;
     this.moveBack(source, start);
     for (let at = start; at < end; ) {
       this.moveTo(source, at);
-      const stop = Math.min(end, this.#piece + 1 < this.#count ? source.gapAt : end);
+      const stop = Math.min(end, this.#segment + 1 < this.#count ? source.gapAt : end);
       whole.set(source.bytes.subarray(at, stop), at - start);
       at = stop;
     }
@@ -155,20 +155,20 @@ export class Image {
   }
 
   #step(): void {
-    const length = this.#lengths[this.#piece++] as number;
+    const length = this.#lengths[this.#segment++] as number;
     this.#first += length;
     this.#place = imagePlace(this.#place + length);
   }
 
   /** Shows the source memory that begins where position 0 would lie if this segment were the only one. */
-  #show(source: PieceReader): void {
-    const last = this.#piece + 1 === this.#count;
+  #show(source: SegmentReader): void {
+    const last = this.#segment + 1 === this.#count;
     const { length } = this.#memory;
     // Empty segments may lie behind the end of the memory.
     const at = Math.min(this.#place - this.#first, length);
     source.show(
       new Uint8Array(this.#buffer, this.#offset + at, length - at),
-      last ? noGap : this.#first + (this.#lengths[this.#piece] as number),
+      last ? noGap : this.#first + (this.#lengths[this.#segment] as number),
     );
   }
 }
