@@ -20,7 +20,7 @@ export const fabricBugs = [
     from: '(in_ != In::refuses || out_ == Out::broken)',
     to: 'in_ != In::refuses',
     program,
-    caughtBy: 'TcpHostile.APeerThatGoesBeforeItsRefusalIsSentEndsTheQueuePair',
+    caughtBy: 'TcpHostile.APeerThatClosesBeforeItsRefusalIsSentEndsTheQueuePair',
   },
   {
     name: 'a question goes into the middle of a request of several frames',
@@ -28,7 +28,7 @@ export const fabricBugs = [
     from: '  if (acks_.question && next != NextRequest::under_way) return FrameKind::question;',
     to: '  if (acks_.question && batch_.empty()) return FrameKind::question;',
     program,
-    caughtBy: 'TcpFrameOrder.NoRequestComesBetweenTheFramesOfAnotherWhateverIsPosted',
+    caughtBy: 'TcpFrameOrder.FramesOfOneRequestAreContiguous',
   },
   {
     name: 'a queue pair with many messages has a batch to itself before others have a turn',
@@ -84,7 +84,7 @@ export const fabricBugs = [
     from: 'if (free_count_ > kQuarantine || (entries_.size() > kMaxIndex && free_count_ > 0)) {',
     to: 'if (free_count_ > 0) {',
     program,
-    caughtBy: 'KeyTable.AKeyThatHasEndedIsNotGivenAgainForLong',
+    caughtBy: 'KeyTable.AnEndedKeyIsNotReusedForALongTime',
   },
   {
     name: 'keys begin alike in each process',
@@ -100,7 +100,7 @@ export const fabricBugs = [
     from: '  silent_ = seemed && suspect_ && ',
     to: '  silent_ = (seemed || suspect_) && ',
     program,
-    caughtBy: 'Courses/TcpPath.IsWhatTheKernelSays/*',
+    caughtBy: 'Courses/TcpPath.MatchesTheKernelsState/*',
   },
   {
     name: 'a path is silent as soon as what this host drops has been repeated often',
@@ -108,7 +108,7 @@ export const fabricBugs = [
     from: '  silent_ = seemed && suspect_ && now - answered_ >= least;',
     to: '  silent_ = seemed && suspect_ && now - answered_ >= least / 5;',
     program,
-    caughtBy: 'Courses/TcpPath.IsWhatTheKernelSays/*',
+    caughtBy: 'Courses/TcpPath.MatchesTheKernelsState/*',
   },
   {
     name: 'a peer that is stopped counts as a path that is silent, since it takes nothing',

@@ -15,7 +15,7 @@ using software::KeyTable;
 const KeyEntry kRegion{
     .kind = KeyEntry::Kind::region, .access = access_remote_read, .addr = 0x1000, .length = 64};
 
-TEST(KeyTable, AKeyThatHasEndedIsNotGivenAgainForLong) {
+TEST(KeyTable, AnEndedKeyIsNotReusedForALongTime) {
   KeyTable keys(7);
   const std::uint32_t ended = keys.add(kRegion);
   keys.remove(ended);

@@ -45,7 +45,7 @@ TEST(VerbsLoader, ALibraryWithoutTheEntryIsOfAnotherVersion) {
   EXPECT_TRUE(has(why, "is of another version")) << why;
 }
 
-TEST(VerbsLoader, WithoutADeviceOpeningAndListingSayTheSameReason) {
+TEST(VerbsLoader, WithoutADeviceOpeningAndListingGiveTheSameReason) {
   const VerbsReport report = list_verbs_devices(0);
   if (report.why_none.empty()) GTEST_SKIP() << "not run: this machine has RDMA devices";
   std::string error;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t MiB = std::size_t{1} << 20;
 
-TEST(IdleArena, ChunksThatNobodyHasUsedForLongGoBackButForTheLast) {
+TEST(IdleArena, ChunksUnusedForLongAreFreedExceptTheLast) {
   FakeDevice device;
   Arena arena(device, {.budget_bytes = 256 * MiB});
   const auto second = [&] {
@@ -44,7 +44,7 @@ TEST(IdleArena, ChunksThatNobodyHasUsedForLongGoBackButForTheLast) {
   EXPECT_EQ(arena.alloc(4 * MiB), used) << "and it is what was used last";
 }
 
-TEST(IdleArena, WhatGoesBackIsNoMoreThanWhatIsIdle) {
+TEST(IdleArena, NoMoreIsFreedThanIsIdle) {
   FakeDevice device;
   Arena arena(device, {.budget_bytes = 256 * MiB});
   const BlockId held = arena.alloc(64 * MiB);

@@ -20,7 +20,7 @@ std::size_t take_all(Arena& arena, std::size_t bytes, Use use, OwnerId owner) {
   return count;
 }
 
-TEST(ArenaOwners, OneAloneMayHaveEverything) {
+TEST(ArenaOwners, ASingleOwnerMayHaveEverything) {
   FakeDevice device;
   Arena arena(device, {.budget_bytes = 64 * MiB});
   EXPECT_EQ(take_all(arena, MiB, Use::sink, arena.add_owner()), 64u);
@@ -28,7 +28,7 @@ TEST(ArenaOwners, OneAloneMayHaveEverything) {
 
 constexpr Use kLaterUses[] = {Use::fetch, Use::response, Use::sink};
 
-TEST(ArenaOwners, AGreedyOneLeavesAQuarterToTheOthers) {
+TEST(ArenaOwners, AGreedyOwnerLeavesAQuarterToTheOthers) {
   for (const Use use : kLaterUses) {
     SCOPED_TRACE(static_cast<int>(use));
     FakeDevice device;
@@ -39,7 +39,7 @@ TEST(ArenaOwners, AGreedyOneLeavesAQuarterToTheOthers) {
   }
 }
 
-TEST(ArenaOwners, HoweverManyAreGreedyOneMoreHasItsShare) {
+TEST(ArenaOwners, BesideManyGreedyOwnersAnotherHasItsShare) {
   for (const Use use : kLaterUses) {
     for (const std::size_t greedy : {1u, 2u, 5u, 20u}) {
       SCOPED_TRACE(testing::Message() << greedy << " for use " << static_cast<int>(use));
@@ -83,7 +83,7 @@ TEST(ArenaOwners, TheOnlyBlockOfAStepMayComeOutOfTheReserve) {
   EXPECT_EQ(arena.alloc(4 * MiB, Use::fetch, server), kNoBlock);
 }
 
-TEST(ArenaOwners, OneWithALimitOfItsOwnKeepsItForItsRequests) {
+TEST(ArenaOwners, AnOwnerWithALimitKeepsItForItsRequests) {
   FakeDevice device;
   Arena arena(device, {.budget_bytes = 64 * MiB});
   const OwnerId limited = arena.add_owner(4 * MiB);
@@ -116,14 +116,14 @@ TEST(ArenaOwners, AnAnswerCountsForTheLimitOfItsOwnerBesideRequests) {
   EXPECT_NE(arena.alloc(MiB, Use::sink, limited), kNoBlock);
 }
 
-TEST(ArenaOwners, ThePlaceOfOneWithALimitIsGivenToOneWithout) {
+TEST(ArenaOwners, TheIndexOfAnOwnerWithALimitIsReusedForOneWithout) {
   FakeDevice device;
   Arena arena(device, {.budget_bytes = 64 * MiB});
   arena.remove_owner(arena.add_owner(KiB));
   EXPECT_FALSE(arena.beyond_own_limit(MiB, Use::fetch, arena.add_owner()));
 }
 
-TEST(ArenaOwners, OneMayFillAnEmptyArenaWithAMessage) {
+TEST(ArenaOwners, AnOwnerMayFillAnEmptyArenaWithAMessage) {
   FakeDevice device;
   Arena arena(device, {.budget_bytes = 64 * MiB});
   const OwnerId owner = arena.add_owner();
@@ -131,7 +131,7 @@ TEST(ArenaOwners, OneMayFillAnEmptyArenaWithAMessage) {
   EXPECT_NE(arena.alloc(64 * MiB, Use::sink, owner), kNoBlock);
 }
 
-TEST(ArenaOwners, WhatOneHoldsAfterItHasGoneCountsForNobodyElse) {
+TEST(ArenaOwners, BlocksOfARemovedOwnerCountForNoOther) {
   FakeDevice device;
   Arena arena(device, {.budget_bytes = 64 * MiB});
   arena.add_owner();

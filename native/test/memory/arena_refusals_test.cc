@@ -7,7 +7,7 @@
 namespace rdma_rpc::memory {
 namespace {
 
-TEST(ArenaRefusals, OfTheSystemAreToldApartFromThoseOfTheBudget) {
+TEST(ArenaRefusals, OfTheSystemDifferFromThoseOfTheBudget) {
   FakeDevice device;
   Arena arena(device, {.budget_bytes = 8 << 20});
   EXPECT_EQ(arena.alloc(9 << 20), kNoBlock);

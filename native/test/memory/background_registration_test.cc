@@ -73,7 +73,7 @@ TEST_F(BackgroundTest, OneIsAwaitedUntilItIsOverAndIsAHitThen) {
   EXPECT_EQ(device.regs, 1u);
 }
 
-TEST_F(BackgroundTest, WhatIsRefusedThereIsTriedOnceMoreHereAndThenSaysWhy) {
+TEST_F(BackgroundTest, ARefusedRegistrationIsRetriedHereAndThenGivesTheReason) {
   device.lock_limit_bytes = 500;
   EXPECT_TRUE(awaits(1, 1000));
   finish(1);
@@ -90,7 +90,7 @@ TEST_F(BackgroundTest, WithoutAThreadTheBufferIsRegisteredHere) {
   EXPECT_EQ(cache.counters().background, 0u);
 }
 
-TEST_F(BackgroundTest, ABufferWhoseMemoryHasGoneMeanwhileIsNotKept) {
+TEST_F(BackgroundTest, ABufferWhoseMemoryIsGoneMeanwhileIsNotKept) {
   struct Gone final : fabric::Presence {
     bool present() const override { return false; }
   };
@@ -102,7 +102,7 @@ TEST_F(BackgroundTest, ABufferWhoseMemoryHasGoneMeanwhileIsNotKept) {
 
 /// It behaves like a region that acquire() has registered: the users of the region must see that its memory
 /// is gone.
-TEST_F(BackgroundTest, ABufferWhoseMemoryGoesLaterIsSeenToHaveGone) {
+TEST_F(BackgroundTest, ABufferWhoseMemoryIsGoneLaterIsNoticed) {
   struct Switched final : fabric::Presence {
     bool present() const override { return here; }
     bool here = true;
@@ -117,7 +117,7 @@ TEST_F(BackgroundTest, ABufferWhoseMemoryGoesLaterIsSeenToHaveGone) {
   EXPECT_FALSE(region->present());
 }
 
-TEST_F(BackgroundTest, OneThatAcquireHasOvertakenIsNotRegisteredTwice) {
+TEST_F(BackgroundTest, ABufferThatAcquireHasRegisteredIsNotRegisteredTwice) {
   EXPECT_TRUE(awaits(1, 1000));
   EXPECT_NE(cache.acquire(1, at(1), 1000, 0, &error), nullptr) << error;
   finish(1);
@@ -137,7 +137,7 @@ TEST_F(BackgroundTest, ALateOneDoesNotEndTheNext) {
   EXPECT_EQ(device.regions, 1u);
 }
 
-TEST_F(BackgroundTest, WhatNobodyAsksForAgainIsForgottenLikeAnIdleOne) {
+TEST_F(BackgroundTest, AnUnusedRegistrationExpiresLikeAnIdleOne) {
   device.refuse_reg = 1;
   EXPECT_TRUE(awaits(1, 1000, 5));
   finish(1, 10);
@@ -152,7 +152,7 @@ TEST_F(BackgroundTest, TheirNumberIsThatOfEntries) {
   EXPECT_FALSE(awaits(5, 1000));
 }
 
-TEST_F(BackgroundTest, WhatEndsAfterTheDeviceHasBeenLeftChangesNothing) {
+TEST_F(BackgroundTest, AnEndAfterTheDeviceIsReleasedChangesNothing) {
   EXPECT_TRUE(awaits(1, 1000));
   cache.clear();
   finish(1);

@@ -46,7 +46,7 @@ Taken taken(std::size_t askers, std::uint64_t cost_ns) {
   return {spent * 100 / (now - 1000 * kMs), count};
 }
 
-TEST(Collections, TakeAFixedShareOfTheTimeWhoeverAsks) {
+TEST(Collections, TakeAFixedShareOfTheTime) {
   for (const std::size_t askers : {1u, 2u, 5u}) {
     for (const std::uint64_t ms : {1u, 5u, 80u, 700u, 9000u}) {
       SCOPED_TRACE(ms);
@@ -57,7 +57,7 @@ TEST(Collections, TakeAFixedShareOfTheTimeWhoeverAsks) {
   }
 }
 
-TEST(Collections, AreNotMadeForWhatComesBackByItself) {
+TEST(Collections, AreNotMadeForBuffersThatAreReturned) {
   CollectionBudget budget;
   Collections collections(budget);
   for (std::uint64_t now = kMs; now < 1000 * kMs; now += kMs) {
@@ -73,7 +73,7 @@ TEST(Collections, AreDueSoonAfterCallsBeginToWait) {
   EXPECT_TRUE(collections.due(true, 2000 * kMs + CollectionBudget::kPauseMinNs));
 }
 
-TEST(Collections, ThatWouldFindNothingTakeNothingFromOthers) {
+TEST(Collections, ThatFindNothingTakeNoTimeFromOthers) {
   CollectionBudget budget;
   Collections idle(budget);
   EXPECT_FALSE(idle.due(true, 2000 * kMs));

@@ -46,7 +46,7 @@ TEST_F(MrCacheTest, RegistersOnDemandWhereTheDeviceCan) {
   }
 }
 
-TEST_F(MrCacheTest, ClearingLetsEverythingGoAndSaysSo) {
+TEST_F(MrCacheTest, ClearingEvictsEverythingAndReportsIt) {
   MrCache cache(device, {});
   watch(cache);
   get(cache, 1, 64);
@@ -112,7 +112,7 @@ TEST_F(MrCacheTest, AReplacementThatFailsIsAnEviction) {
   EXPECT_EQ(cache.counters().entries, 0u);
 }
 
-TEST_F(MrCacheTest, TheLeastRecentlyUsedLeavesForBytes) {
+TEST_F(MrCacheTest, TheLeastRecentlyUsedIsEvictedForBytes) {
   MrCache cache(device, {.max_bytes = 300});
   watch(cache);
   use(cache, 1, 100);
@@ -126,7 +126,7 @@ TEST_F(MrCacheTest, TheLeastRecentlyUsedLeavesForBytes) {
   EXPECT_EQ(cache.counters().evictions, 2u);
 }
 
-TEST_F(MrCacheTest, TheLeastRecentlyUsedLeavesForEntries) {
+TEST_F(MrCacheTest, TheLeastRecentlyUsedIsEvictedForEntries) {
   MrCache cache(device, {.max_entries = 2});
   watch(cache);
   use(cache, 1, 64);
@@ -136,7 +136,7 @@ TEST_F(MrCacheTest, TheLeastRecentlyUsedLeavesForEntries) {
   EXPECT_EQ(cache.counters().entries, 2u);
 }
 
-TEST_F(MrCacheTest, APinnedEntryNeverLeaves) {
+TEST_F(MrCacheTest, APinnedEntryIsNeverEvicted) {
   MrCache cache(device, {.max_bytes = 200, .idle_ns = 10});
   watch(cache);
   const auto* region = get(cache, 1, 100, 0);

@@ -96,7 +96,7 @@ TEST_F(OnSim, NeitherGivesThePeerAKeyOfItsOwn) {
   EXPECT_EQ(arena.at(arena.alloc(1)).region->rkey(), 0u);
 }
 
-TEST_F(OnSim, EverythingIsGivenBack) {
+TEST_F(OnSim, EverythingIsReleased) {
   const fabric::DeviceCounters before = client.device->counters();
   {
     std::vector<std::byte> buffer(kBytes);

@@ -10,12 +10,12 @@ namespace {
 
 constexpr std::uint64_t kMs = 1'000'000;
 
-TEST(TurnLength, IsShortWhereTheLoopComesRoundAtOnce) {
+TEST(TurnLength, IsShortWhereTheLoopIteratesAtOnce) {
   EXPECT_EQ(turn_max_ns(0), kTurnMinNs);
   EXPECT_EQ(turn_max_ns(kTurnMinNs), kTurnMinNs);
 }
 
-TEST(TurnLength, IsInProportionToHowLongTheLoopWasAway) {
+TEST(TurnLength, IsProportionalToTheLoopsAbsence) {
   EXPECT_EQ(turn_max_ns(4 * kMs), 1 * kMs);
   EXPECT_EQ(turn_max_ns(20 * kMs), 5 * kMs);
 }

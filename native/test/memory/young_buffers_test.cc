@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 constexpr std::uint64_t kMs = 1'000'000;
 
-TEST(YoungBuffers, ThatComeBackAskForNothing) {
+TEST(YoungBuffers, ReturnedBuffersRequestNoCollection) {
   YoungBuffers young(256 * kMiB);
   for (int i = 0; i < 10'000; ++i) {
     young.lent(kMiB);
@@ -21,7 +21,7 @@ TEST(YoungBuffers, ThatComeBackAskForNothing) {
   EXPECT_EQ(young.out(), 0u);
 }
 
-TEST(YoungBuffers, ThatAreDroppedAskForOneEachFourMebibytes) {
+TEST(YoungBuffers, DroppedBuffersRequestOneEachFourMebibytes) {
   YoungBuffers young(256 * kMiB);
   int collections = 0;
   for (int i = 0; i < 1024; ++i) {
@@ -35,7 +35,7 @@ TEST(YoungBuffers, ThatAreDroppedAskForOneEachFourMebibytes) {
   EXPECT_EQ(collections, 64);
 }
 
-TEST(YoungBuffers, OfASmallArenaAskSooner) {
+TEST(YoungBuffers, BuffersOfASmallArenaRequestSooner) {
   YoungBuffers young(8 * kMiB);
   young.lent(kMiB - 1);
   EXPECT_FALSE(young.wanted());
@@ -43,7 +43,7 @@ TEST(YoungBuffers, OfASmallArenaAskSooner) {
   EXPECT_TRUE(young.wanted());
 }
 
-TEST(YoungBuffers, ThatAreKeptAskMoreAndMoreSeldom) {
+TEST(YoungBuffers, KeptBuffersRequestMoreAndMoreSeldom) {
   YoungBuffers young(1024 * kMiB);
   int collections = 0;
   for (std::uint64_t i = 0; i < 512; ++i) {

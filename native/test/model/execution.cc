@@ -11,9 +11,9 @@
 namespace rdma_rpc::fabric::model {
 namespace {
 
-/// More than any scenario takes: a run with so many steps loops endlessly.
+/// More than any scenario takes: a longer run loops endlessly.
 constexpr std::uint64_t kStepsMax = 20'000;
-/// Steps of one thread without a store. A thread with so many waits for the other one in a loop of its own.
+/// Steps of one thread without a store. At this number it waits for the other one in a loop of its own.
 constexpr std::uint64_t kSpinsMax = 50;
 constexpr std::size_t kLogged = 60;
 constexpr std::uint64_t kRunsMax = 1'000'000;

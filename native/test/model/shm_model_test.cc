@@ -90,7 +90,7 @@ TEST_P(ShmModelWake, ASleeperIsWokenEachTime) { finds_two_messages(ShmOptions{}.
 
 TEST_P(ShmModelWake, ASleeperFindsAMessageThatBeginsAnEpoch) { finds_two_messages(1); }
 
-TEST_P(ShmModelWake, TwoThatAnswerEachOtherSleepAndWake) {
+TEST_P(ShmModelWake, TwoSidesThatAnswerEachOtherSleepAndWake) {
   holds({.switches = 2, .old_values = 1}, [](Execution& run) {
     Ends ends(2, GetParam());
     const auto answers = [&run](End& end, bool first) {
@@ -120,7 +120,7 @@ TEST_P(ShmModelWake, AFaultWakesASleeper) {
   });
 }
 
-TEST_P(ShmModelWake, WhatComesWhileTheOwnerLeavesOffLookingIsFound) {
+TEST_P(ShmModelWake, AMessageDuringTheSwitchToSleepIsFound) {
   holds({.switches = 3, .old_values = 1}, [](Execution& run) {
     Ends ends(2, GetParam());
     poll_idly(ends.b);
@@ -140,7 +140,7 @@ INSTANTIATE_TEST_SUITE_P(, ShmModelWake, testing::Values(Looks::by_itself, Looks
                                                                    : "LooksInTurns";
                          });
 
-TEST_F(ShmModel, WhatWasSentBeforeAFaultArrives) {
+TEST_F(ShmModel, MessagesSentBeforeAFaultArrive) {
   holds({.switches = 2, .old_values = 1}, [](Execution& run) {
     Ends ends;
     const Sge sge = ends.a.sge(0, 8);
@@ -192,7 +192,7 @@ TEST_F(ShmModel, MessagesOfEveryNumberOfCellsArriveWhole) {
 
 /// Epochs of one cell: before each message the owner has read the earlier ones, or has not, or its word for
 /// that arrives late.
-TEST_F(ShmModel, NoMessageIsWrittenOverOneThatHasNotBeenRead) {
+TEST_F(ShmModel, NoUnreadMessageIsOverwritten) {
   constexpr std::size_t kBytes[] = {8, 100, 20};
   holds({.switches = 2, .old_values = 1}, [&](Execution& run) {
     Ends ends(4, Looks::by_itself, 1);
@@ -230,7 +230,7 @@ TEST_F(ShmModel, AReceiveIsFilledOnlyOnceItIsPostedAgain) {
   });
 }
 
-TEST_F(ShmModel, AReceiveThatHasBeenFlushedIsLeftAlone) {
+TEST_F(ShmModel, AFlushedReceiveIsNotAccessed) {
   holds({.switches = 3, .old_values = 1}, [](Execution& run) {
     Ends ends(1);
     run.threads([&] { ends.a.send(300); },
@@ -242,7 +242,7 @@ TEST_F(ShmModel, AReceiveThatHasBeenFlushedIsLeftAlone) {
   });
 }
 
-TEST_F(ShmModel, AReceiveOfADestroyedQueuePairIsLeftAlone) {
+TEST_F(ShmModel, AReceiveOfADestroyedQueuePairIsNotAccessed) {
   holds({.switches = 2, .old_values = 1}, [](Execution& run) {
     Ends ends(1);
     run.threads([&] { ends.a.send(300); },
@@ -277,7 +277,7 @@ class ShmModelWindow : public ShmModel, public testing::WithParamInterface<bool>
   }
 };
 
-TEST_P(ShmModelWindow, WhoseInvalidationHasCompletedIsLeftAlone) {
+TEST_P(ShmModelWindow, IsNotAccessedAfterItsInvalidationHasCompleted) {
   is_left_alone([](Execution& run, Ends& ends, std::uint32_t key) {
     ends.b.post(Opcode::local_inv, {}, 0, key, true);
     for (Wc wc; ends.b.next(run, &wc);) {
@@ -289,7 +289,7 @@ TEST_P(ShmModelWindow, WhoseInvalidationHasCompletedIsLeftAlone) {
   });
 }
 
-TEST_P(ShmModelWindow, OfAQueuePairInErrorIsLeftAlone) {
+TEST_P(ShmModelWindow, OfAQueuePairInErrorIsNotAccessed) {
   is_left_alone([](Execution& run, Ends& ends, std::uint32_t) {
     Wc wc;
     ends.b.qp->to_error();

@@ -184,7 +184,7 @@ TEST_P(Loops, CarryEveryMessageWholeInBothMeasures) {
   }
 }
 
-TEST_P(Loops, LatencyOfSendsNeverWaitsForACompletionThatNobodyAskedFor) {
+TEST_P(Loops, LatencyOfSendsNeverWaitsForAnUnrequestedCompletion) {
   PairOptions shallow = validating(64);
   shallow.depth = 8;
   // Few slots, since they are large: the depth is reduced to their number.
@@ -219,7 +219,7 @@ TEST_P(Loops, LatencyWithOneRequestUnderWayMissesNoMessage) {
   }
 }
 
-TEST_P(Loops, LatencyOfSendsHasAReceiveForEachMessageHoweverFewThereAre) {
+TEST_P(Loops, LatencyOfSendsHasAReceiveForEachOfFewMessages) {
   for (const std::uint32_t receives : {1u, 2u, 3u, 16u}) {
     PairOptions options = validating(64);
     options.receive_depth = receives;
@@ -367,7 +367,7 @@ TEST_P(Loops, APeerThatIsGoneEndsTheStepWithAnError) {
   EXPECT_NE(outcome.error, "");
 }
 
-TEST_P(Loops, AddressesThatAreNoneAreRefused) {
+TEST_P(Loops, InvalidAddressesAreRefused) {
   PairOptions options = validating(64);
   Damaged* unused = nullptr;
   const auto pair = side(options, true, &unused);

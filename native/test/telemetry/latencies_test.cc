@@ -44,7 +44,7 @@ TEST_F(LatenciesOfMethods, ARowForEachSideOfANamedMethod) {
   EXPECT_EQ(row(7, true)->calls, 2u);
 }
 
-TEST_F(LatenciesOfMethods, BeyondTheRowsAllShareOneThatReadersSee) {
+TEST_F(LatenciesOfMethods, BeyondTheRowsAllShareAVisibleOne) {
   for (std::uint32_t method = 1; method <= 2 * kMethodRows; ++method) {
     latencies_.name(method, "m" + std::to_string(method));
     call(method, false);
@@ -59,7 +59,7 @@ TEST_F(LatenciesOfMethods, BeyondTheRowsAllShareOneThatReadersSee) {
   EXPECT_GT(kOtherMethods, std::numeric_limits<std::uint32_t>::max());
 }
 
-TEST_F(LatenciesOfMethods, IdsThatAPeerMakesUpTakeNoRowOfAServersMethods) {
+TEST_F(LatenciesOfMethods, InventedIdsTakeNoRowOfAServersMethods) {
   for (std::uint32_t made_up = 1000; made_up < 1000 + 2 * kMethodRows; ++made_up) call(made_up, false);
   latencies_.name(7, "kv.v1.Kv/Get");
   call(7, false);

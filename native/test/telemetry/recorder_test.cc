@@ -37,7 +37,7 @@ class RecorderOfSessions : public testing::Test {
   std::unique_ptr<std::uint64_t[]> counts_{new std::uint64_t[kEventRings]{}};
 };
 
-TEST_F(RecorderOfSessions, AFrameHasItsHeaderAndTheTimeOfTheTurn) {
+TEST_F(RecorderOfSessions, AFrameHasItsHeaderAndTheTimeOfItsIteration) {
   const Recorder session = recorder(7, 0);
   session.frame_in(Header{}, 64);
   now_ns_ = 2000;

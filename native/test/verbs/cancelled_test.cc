@@ -71,7 +71,7 @@ class ServerOfACancelledCall : public VerbsFaults, public testing::WithParamInte
   std::uint32_t session_ = server_.connect_as_server_of(client_);
 };
 
-TEST_P(ServerOfACancelledCall, IsStoppedUntilTheClientHasForgottenIt) {
+TEST_P(ServerOfACancelledCall, IsStoppedUntilTheClientHasEndedIt) {
   const auto [name, phase, spec] = GetParam();
   server_.ask(phase == Phase::none
                   ? OrderMessage{.order = Order::trip, .phase = Phase::before_response, .signal = SIGSTOP}

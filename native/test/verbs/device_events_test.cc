@@ -87,7 +87,7 @@ TEST_F(DeviceEvents, TwentyRemovalsLeaveNoMoreDescriptorsThanOne) {
 }
 
 /// This process only polls an empty queue: it checks no descriptor.
-TEST_F(DeviceEvents, WhoOnlyPollsHearsThatThePeerHasClosedTheConnection) {
+TEST_F(DeviceEvents, APollingSideNoticesThatThePeerHasClosedTheConnection) {
   Ends ends;
   const Link link = ends.connect();
   ends.expect_works(link);

@@ -174,7 +174,7 @@ TEST_F(Exhausted, LockedMemoryForTheMessagesOfCalls) {
 /// A daemon that drops its rights after it has connected behaves like this: the kernel accepts no further
 /// request from a process that opened the device with other rights, and does not let librdmacm clean up. For
 /// that reason another process does it.
-TEST_F(Exhausted, RightsGivenUpWhileASessionRuns) {
+TEST_F(Exhausted, RightsDroppedWhileASessionRuns) {
   if (guest_link() != "rxe") GTEST_SKIP() << "not run: only soft-RoCE's doorbell is a call of the kernel";
   testing::GTEST_FLAG(death_test_style) = "threadsafe";
   EXPECT_EXIT(give_up_rights_while_a_session_runs(), testing::ExitedWithCode(0), "");

@@ -72,7 +72,7 @@ void cancel(Exposed& exposed) {
 
 class KeysOfAClient : public VerbsFaults, public testing::WithParamInterface<Trick> {};
 
-TEST_P(KeysOfAClient, AreGoodForNothingElse) {
+TEST_P(KeysOfAClient, DoNotWorkElsewhere) {
   Ends ends;
   if (!ends.client.device->capabilities().windows) {
     GTEST_SKIP() << "not run: the device has no windows; a session then exposes a slab of its own as a whole";
@@ -210,7 +210,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 class KeysOfOthers : public VerbsFaults {};
 
-TEST_F(KeysOfOthers, AWindowIsGoodOnItsOwnQueuePairOnly) {
+TEST_F(KeysOfOthers, AWindowWorksOnItsOwnQueuePairOnly) {
   Ends ends;
   if (!ends.client.device->capabilities().windows) GTEST_SKIP() << "not run: the device has no windows";
   RawPeer owner(ends, true);
@@ -261,13 +261,13 @@ TEST_F(MemoryOfAServer, CannotBeWritten) { expect_out_of_reach(true); }
 TEST_F(MemoryOfAServer, CannotBeRead) {
   if (!open_device(kServerEnd)->capabilities().checks_read_rights)
     GTEST_SKIP()
-        << "not run: the device lets whoever knows a key READ, whatever its rights (checks_read_rights)";
+        << "not run: the device lets any holder of a key READ, whatever its rights (checks_read_rights)";
   expect_out_of_reach(false);
 }
 
 /// A segment that the client has not exposed, or that is shorter than it claims: the server's READ fails, and
 /// that session with it.
-TEST_F(MemoryOfAServer, IsNoMatterOfKeysThatLie) {
+TEST_F(MemoryOfAServer, IsSafeFromForgedKeys) {
   Ends ends;
   if (!ends.client.device->capabilities().windows) GTEST_SKIP() << "not run: the device has no windows";
   const Link honest = ends.connect();

@@ -133,7 +133,7 @@ INSTANTIATE_TEST_SUITE_P(In, ServerEnds,
 
 class ClientEnds : public VerbsFaults, public testing::WithParamInterface<Case> {
  protected:
-  ClientEnds() { expect_strangers(strangers_); }
+  ClientEnds() { expect_foreign_calls(foreign_calls_); }
 
   void SetUp() override {
     if (GetParam().phase == Phase::revoking && !server_.device->capabilities().windows)
@@ -172,12 +172,13 @@ class ClientEnds : public VerbsFaults, public testing::WithParamInterface<Case> 
     next.quit({&server_});
     close_down(server_, {session, session_}, "server");
     audit(server_, "server");
-    EXPECT_EQ(strangers_.violations(false), Violations{});
+    EXPECT_EQ(foreign_calls_.violations(false), Violations{});
   }
 
-  Ledger strangers_;
+  Ledger foreign_calls_;
   std::shared_ptr<Hooks> hooks_ = std::make_shared<Hooks>();
-  Side server_{strangers_, std::make_shared<HookedDevice>(open_device(kServerEnd), hooks_), small_context()};
+  Side server_{foreign_calls_, std::make_shared<HookedDevice>(open_device(kServerEnd), hooks_),
+               small_context()};
   std::unique_ptr<PeerProcess> client_ = std::make_unique<PeerProcess>(kClientEnd);
   std::uint32_t session_ = 0;
 };

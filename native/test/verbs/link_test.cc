@@ -87,7 +87,7 @@ TEST_P(LinkDown, AnAttemptToConnectFailsWithinItsLimit) {
   EXPECT_EQ(ends.finish(), Violations{});
 }
 
-TEST_P(LinkDown, ADeviceThatIsOpenedMeanwhileSaysSo) {
+TEST_P(LinkDown, ADeviceOpenedMeanwhileReportsIt) {
   const Unplugged unplugged(GetParam());
   const fabric::VerbsOptions options = options_of(at_client() ? kClientEnd : kServerEnd);
   std::string error;

@@ -22,10 +22,10 @@ ReportMessage report_of(PeerProcess& client, Side& server) {
   return report;
 }
 
-TEST_F(ManySessions, HalfOfThemKilledTheOthersGoOn) {
-  Ledger strangers;
-  expect_strangers(strangers);
-  Side server(strangers, open_device(kServerEnd), small_context());
+TEST_F(ManySessions, HalfOfThemKilledTheOthersContinue) {
+  Ledger foreign_calls;
+  expect_foreign_calls(foreign_calls);
+  Side server(foreign_calls, open_device(kServerEnd), small_context());
   PeerProcess killed(kClientEnd), kept(kClientEnd);
   std::vector<std::uint32_t> of_killed, of_kept;
   for (std::uint32_t i = 0; i < kSessions; ++i) {
@@ -67,7 +67,7 @@ TEST_F(ManySessions, HalfOfThemKilledTheOthersGoOn) {
   kept.quit({&server});
   close_down(server, of_kept, "server");
   audit(server, "server");
-  EXPECT_EQ(strangers.violations(false), Violations{});
+  EXPECT_EQ(foreign_calls.violations(false), Violations{});
 }
 
 }  // namespace

@@ -109,7 +109,7 @@ INSTANTIATE_TEST_SUITE_P(With, LargeAnswers,
 
 class CutWire : public VerbsFaults {};
 
-TEST_F(CutWire, EndsTheSessionAndMendedItWorksAgain) {
+TEST_F(CutWire, EndsTheSessionAndWorksAgainWhenRestored) {
   NEEDS_THE_WIRE();
   if (guest_link() == "siw") {
     GTEST_SKIP() << "not run: a device on TCP repeats for minutes; there the sideband socket notices first";

@@ -90,7 +90,7 @@ class ShmMany : public testing::Test {
   Side from, to;
 };
 
-TEST_F(ShmMany, APollLooksAtTheActiveOnes) {
+TEST_F(ShmMany, APollChecksTheActiveQueuePairs) {
   connect(500);
   constexpr std::uint64_t kPolls = 10'000;
   for (std::uint64_t i = 0; i < kPolls; ++i) {
@@ -106,7 +106,7 @@ TEST_F(ShmMany, APollLooksAtTheActiveOnes) {
   EXPECT_LE(to.looked_at() - before, kPolls * 4);
 }
 
-TEST_F(ShmMany, APollThatFindsNothingLooksAtAFew) {
+TEST_F(ShmMany, AnEmptyPollChecksAFewQueuePairs) {
   connect(500);
   for (int i = 0; i < 2'000; ++i) to.receive();
   const std::uint64_t before = to.looked_at();
@@ -114,7 +114,7 @@ TEST_F(ShmMany, APollThatFindsNothingLooksAtAFew) {
   EXPECT_LE(to.looked_at() - before, 400u);
 }
 
-TEST_F(ShmMany, EachOfManyIsHeard) {
+TEST_F(ShmMany, EveryOneOfManyQueuePairsIsServed) {
   connect(200);
   for (int round = 0; round < 20; ++round) {
     std::vector<bool> heard(200);
@@ -151,7 +151,7 @@ TEST_F(ShmMany, AnyOfThemWakesASleeper) {
   }
 }
 
-TEST_F(ShmMany, WhatHasBeenAnnouncedKeepsItAwake) {
+TEST_F(ShmMany, AnAnnouncementKeepsTheQueueAwake) {
   connect(100);
   for (int i = 0; i < 2'000; ++i) to.receive();
   ASSERT_TRUE(from.send(99));
@@ -160,7 +160,7 @@ TEST_F(ShmMany, WhatHasBeenAnnouncedKeepsItAwake) {
   EXPECT_TRUE(to.cq->arm());
 }
 
-TEST_F(ShmMany, WhatWasSentBeforeConnectIsFoundAfterIt) {
+TEST_F(ShmMany, AMessageSentBeforeConnectIsFoundAfterIt) {
   connect(100);
   QueuePair &a = from.open(), &b = to.open();
   ASSERT_EQ(a.connect(b.local_address()), "");
@@ -170,7 +170,7 @@ TEST_F(ShmMany, WhatWasSentBeforeConnectIsFoundAfterIt) {
   EXPECT_EQ(to.receive(), std::vector<std::size_t>{100});
 }
 
-TEST_F(ShmMany, AFaultOfOneThatIsNotWatchedIsSeen) {
+TEST_F(ShmMany, AFaultOfAnUnwatchedQueuePairIsNoticed) {
   connect(100);
   for (int i = 0; i < 2'000; ++i) to.receive();
   from.pairs[77]->to_error();
@@ -186,7 +186,7 @@ TEST_F(ShmMany, AFaultOfOneThatIsNotWatchedIsSeen) {
   EXPECT_EQ(done[0].status, WcStatus::wr_flush_err);
 }
 
-TEST_F(ShmMany, OneThatGoesWhileItIsListedIsForgotten) {
+TEST_F(ShmMany, AQueuePairDestroyedWhileListedIsRemoved) {
   connect(100);
   for (int i = 0; i < 2'000; ++i) to.receive();
   for (std::size_t i = 50; i < 60; ++i) ASSERT_TRUE(from.send(i));
@@ -198,7 +198,7 @@ TEST_F(ShmMany, OneThatGoesWhileItIsListedIsForgotten) {
 }
 
 /// The peer was killed between writing its two words, and its index has been reused since.
-TEST_F(ShmMany, AnAnnouncementThatAPeerHasNotFinishedKeepsNoOtherWaiting) {
+TEST_F(ShmMany, AnUnfinishedAnnouncementDelaysNoOther) {
   connect(60);
   for (int i = 0; i < 2'000; ++i) to.receive();
   shm::Announcements& words = *static_cast<shm::Device&>(*to.device).announcements();
@@ -207,7 +207,7 @@ TEST_F(ShmMany, AnAnnouncementThatAPeerHasNotFinishedKeepsNoOtherWaiting) {
   EXPECT_EQ(to.receive(), std::vector<std::size_t>{55});
 }
 
-TEST(ShmAnnouncements, OfNobodyAreIgnored) {
+TEST(ShmAnnouncements, WithoutAQueuePairAreIgnored) {
   ShmEnd end;
   shm::Announcements& words = *static_cast<shm::Device&>(*end.device).announcements();
   for (shm::LongWord& word : words.queue_pairs) word.store(~std::uint64_t{0});

@@ -162,7 +162,7 @@ void write_to(ShmEnd& here, ShmEnd& peer) {
   ASSERT_EQ(here.next().status, WcStatus::success);
 }
 
-TEST(ShmConnect, OfTheDeviceThatWasLeftLastTheTablesAndALittleMemoryStayMapped) {
+TEST(ShmConnect, TablesAndALittleMemoryOfTheLastReleasedDeviceStayMapped) {
   const ShmOptions mapped{.any_memory = false};
   ShmEnd here(mapped), there(mapped), third(mapped);
   const int devices = mappings_of("device"), memories = mappings_of("test memory");
@@ -175,7 +175,7 @@ TEST(ShmConnect, OfTheDeviceThatWasLeftLastTheTablesAndALittleMemoryStayMapped) 
   }
 }
 
-TEST(ShmConnect, WhatThePeerNoLongerHasDoesNotStayMapped) {
+TEST(ShmConnect, MemoryThatThePeerReleasedDoesNotStayMapped) {
   const ShmOptions mapped{.any_memory = false};
   ShmEnd here(mapped), there(mapped);
   const int memories = mappings_of("test memory");
@@ -185,7 +185,7 @@ TEST(ShmConnect, WhatThePeerNoLongerHasDoesNotStayMapped) {
   EXPECT_EQ(mappings_of("test memory"), memories - 1) << "it would be kept";
 }
 
-TEST(ShmConnect, LargeMemoryOfADeviceThatWasLeftDoesNotStayMapped) {
+TEST(ShmConnect, LargeMemoryOfAReleasedDeviceDoesNotStayMapped) {
   const ShmOptions mapped{.any_memory = false};
   ShmEnd here(mapped), there(mapped, shm::kLeftBytesMax + kPageBytes);
   const int memories = mappings_of("test memory");
@@ -195,7 +195,7 @@ TEST(ShmConnect, LargeMemoryOfADeviceThatWasLeftDoesNotStayMapped) {
   EXPECT_EQ(mappings_of("test memory"), memories) << "it would be kept when the peer has ended";
 }
 
-TEST(ShmConnect, AnAttemptThatFailsLeavesNothingOfADeviceMappedThatWasLeft) {
+TEST(ShmConnect, AFailedAttemptLeavesNothingOfAReleasedDeviceMapped) {
   const ShmOptions mapped{.any_memory = false};
   ShmEnd here(mapped), there(mapped), third(mapped);
   ASSERT_EQ(here.qp->connect(there.qp->local_address()), "");

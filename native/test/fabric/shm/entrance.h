@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "fabric/guests.h"
+#include "fabric/incoming.h"
 #include "fabric/shm/shm.h"
 
 namespace rdma_rpc::fabric::test {
@@ -44,13 +44,13 @@ class ShmEntrance {
     EXPECT_EQ(error, "");
     return via;
   }
-  /// See Guests.
-  std::string admit() { return guests_.admit(listener_.get()); }
+  /// See IncomingConnections.
+  std::string admit() { return incoming_.admit(listener_.get()); }
 
  private:
   std::string directory_, path_;
   UniqueFd listener_;
-  Guests guests_;
+  IncomingConnections incoming_;
 };
 
 }  // namespace rdma_rpc::fabric::test

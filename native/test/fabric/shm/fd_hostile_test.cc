@@ -47,8 +47,8 @@ const Lie kLies[] = {
      "too many"},
     {"OneWhoseLastCloseTakesAMinute",
      [](auto&, auto& liar) {
-       static Lingering stranger;
-       liar.send(note_of(FileKind::device), {stranger.give().get()});
+       static Lingering lingering;
+       liar.send(note_of(FileKind::device), {lingering.give().get()});
      },
      "is not a memfd"},
     {"ADescriptorWithABell",
@@ -197,7 +197,7 @@ TEST_P(ShmFdLies, AreRefusedWithAReason) {
 INSTANTIATE_TEST_SUITE_P(Shm, ShmFdLies, ::testing::ValuesIn(kLies),
                          [](const auto& about) { return about.param.name; });
 
-TEST(ShmFdHostile, WhoSendsWhatIsRightIsConnectedAndOneWhoIsRefusedIsTold) {
+TEST(ShmFdHostile, ACorrectPeerIsConnectedAndARefusedOneIsTold) {
   Victim victim;
   Liar liar(victim);
   liar.send(note_of(FileKind::device), {device_file(victim).get()});
@@ -212,16 +212,16 @@ TEST(ShmFdHostile, WhoSendsWhatIsRightIsConnectedAndOneWhoIsRefusedIsTold) {
   EXPECT_TRUE(refused.was_refused());
 }
 
-TEST(ShmFdHostile, WhatIsNeverReadIsClosedByNoThreadThatHasOtherThingsToDo) {
+TEST(ShmFdHostile, UnreadFilesAreClosedOnASeparateThread) {
   Victim victim;
   Liar liar(victim);
-  Lingering stranger;
-  liar.send(note_of(FileKind::device), {stranger.give().get()});
+  Lingering lingering;
+  liar.send(note_of(FileKind::device), {lingering.give().get()});
   EXPECT_LT(time_of([&] { victim.end(); }), kAtOnce);
 }
 
 /// One byte at a time, with the descriptor on the first: a stream has no message boundaries.
-TEST(ShmFdHostile, NotesMayComeInAnyPieces) {
+TEST(ShmFdHostile, NotesMayArriveInAnyPortions) {
   Victim victim;
   Liar liar(victim);
   const UniqueFd files[] = {device_file(victim), queue_pair_file(victim)};
@@ -239,7 +239,7 @@ TEST(ShmFdHostile, NotesMayComeInAnyPieces) {
 }
 
 /// A peer that uses the right token a second time, or a wrong token, changes nothing.
-TEST(ShmFdHostile, AStrangerTakesNobodysPlace) {
+TEST(ShmFdHostile, AnUnidentifiedPeerTakesNoOthersEntry) {
   Victim victim;
   Liar first(victim);
   Wc wc;

@@ -175,7 +175,7 @@ TEST(ShmHostile, GarbageCostsOnlyItsOwnQueuePair) {
 }
 
 // The same bytes change while they are read.
-TEST(ShmHostile, AProcessThatWritesAllTheTimeCannotBreakTheReader) {
+TEST(ShmHostile, AConstantlyWritingProcessCannotBreakTheReader) {
   ShmEnd victim;
   ChildProcess child([](int socket) {
     ShmEnd hostile;

@@ -42,13 +42,13 @@ struct InUse : ::testing::Test {
   }
 };
 
-TEST_F(InUse, OfAnotherSessionsReceivesIsNotBelieved) {
+TEST_F(InUse, OfAnotherSessionsReceivesIsIgnored) {
   RawSegment(*other).header().in_use.store(victim.slab_region->lkey());
   other->to_error();
   EXPECT_TRUE(honest_one_works());
 }
 
-TEST_F(InUse, OfAnotherSessionsWindowIsNotBelieved) {
+TEST_F(InUse, OfAnotherSessionsWindowIsIgnored) {
   // The window is where receives of its own session are, so that taking its pages away would break them.
   std::string error;
   const auto slab_too = victim.device->reg_mr(victim.slab->data(), victim.slab->size(),

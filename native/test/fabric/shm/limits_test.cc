@@ -34,7 +34,7 @@ void expect_names_the_limit(const std::string& why) {
       << why;
 }
 
-TEST(ShmLimits, WithoutDescriptorsWhatIsMadeSaysWhichLimitItIs) {
+TEST(ShmLimits, WithoutDescriptorsTheErrorNamesTheLimit) {
   std::string error;
   const auto device = open_shm_device({}, &error);
   ASSERT_NE(device, nullptr) << error;
@@ -58,7 +58,7 @@ bool addresses_for(std::size_t bytes) {
   return start != MAP_FAILED && ::munmap(start, bytes) == 0;
 }
 
-TEST(ShmLimits, WithoutAddressesWhatIsMadeSaysWhichLimitItIsAndTheOthersGoOn) {
+TEST(ShmLimits, WithoutAddressSpaceTheErrorNamesTheLimitAndOthersContinue) {
   constexpr std::size_t kBytes = std::size_t{256} << 20;
   ShmEnd client, server;
   ASSERT_EQ(server.qp->connect(client.qp->local_address()), "");
@@ -84,7 +84,7 @@ TEST(ShmLimits, WithoutAddressesWhatIsMadeSaysWhichLimitItIsAndTheOthersGoOn) {
 }
 #endif
 
-TEST(ShmLimits, WithoutDescriptorsNobodyIsTakenForDead) {
+TEST(ShmLimits, WithoutDescriptorsNoPeerCountsAsDead) {
   const shm::ProcessIdentity self = shm::this_process();
   const NoDescriptors none;
   int unknown = 0;

@@ -61,10 +61,10 @@ struct Attack {
 int run_attack(int socket, const Attack& attack) {
   ShmOptions options;
   options.copy_chunk_bytes = kChunk;
-  int pieces = 0;
+  int chunks = 0;
   options.before_chunk = [&](std::uint64_t) {
     // A SEND has a single segment.
-    if (++pieces == (attack.opcode == Opcode::send ? 1 : 3)) ::raise(attack.signal);
+    if (++chunks == (attack.opcode == Opcode::send ? 1 : 3)) ::raise(attack.signal);
   };
   ShmEnd end(options);
   ShmHello peer;
@@ -120,7 +120,7 @@ bool all(const std::byte* data, std::size_t bytes, std::uint8_t value) {
 
 class ShmKill : public ::testing::TestWithParam<Opcode> {};
 
-TEST_P(ShmKill, AtAPieceOfACopyLeavesNothingAndHangsNothing) {
+TEST_P(ShmKill, AtAChunkOfACopyLeavesNothingAndHangsNothing) {
   const Holdings before = holdings();
   {
     Victim victim({GetParam(), SIGKILL});
@@ -237,7 +237,7 @@ TEST_P(ShmStop, ALateWriteDoesNotChangeOurMemory) {
   ASSERT_TRUE(victim.grant());
   ASSERT_TRUE(victim.child.wait_stopped());
   std::byte* data = victim.end.memory->data();
-  EXPECT_TRUE(all(data, 2 * kChunk, 0xaa)) << "two pieces had been written";
+  EXPECT_TRUE(all(data, 2 * kChunk, 0xaa)) << "two chunks had been written";
   EXPECT_TRUE(all(data + 2 * kChunk, (kChunks - 2) * kChunk, 0x11));
   revoke(victim.end, GetParam());
   EXPECT_TRUE(all(data, 2 * kChunk, 0xaa)) << "taking the pages back changed their content";

@@ -74,7 +74,7 @@ TEST_F(ShmRingEpochs, OneMessageAtATimeUsesTheFirstCells) {
   EXPECT_LT(cells_used(), kEpoch + shm::kCellsPerMessageMax);
 }
 
-TEST_F(ShmRingEpochs, WhatHasBeenReadAndNotPostedAgainCountsWithTheNextPost) {
+TEST_F(ShmRingEpochs, CellsReadWithoutARepostCountWithTheNextPost) {
   std::uint64_t read = 0;
   for (std::uint32_t i = 0; i < 1000; ++i) {
     send(8);
@@ -93,7 +93,7 @@ TEST_F(ShmRingEpochs, ManyAtOnceUseAllOfTheRing) {
   EXPECT_EQ(cells_used(), shm::cells_for(ShmEnd::kReceives));
 }
 
-TEST_F(ShmRingEpochs, ALieAboutWhatHasBeenReadCostsTheLiarOnly) {
+TEST_F(ShmRingEpochs, AForgedReadCountHarmsOnlyItsSender) {
   const RawSegment ring(*to.qp);
   const Sge sge = from.sge(0, 8);
   for (std::uint32_t i = 0; i < ShmEnd::kReceives; ++i) {
@@ -106,7 +106,7 @@ TEST_F(ShmRingEpochs, ALieAboutWhatHasBeenReadCostsTheLiarOnly) {
 
 class ShmRingEpochsOf : public RingEpochs {};
 
-TEST_P(ShmRingEpochsOf, WhateverIsUnderWayEveryMessageArrives) {
+TEST_P(ShmRingEpochsOf, EveryMessageArrivesWithAnyRequestsInProgress) {
   for (std::uint32_t seed = 0; seed < 20 && !HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Chance chance(seed);

@@ -68,7 +68,7 @@ class ShortApart : public testing::TestWithParam<bool> {
   Side from, to;
 };
 
-TEST_P(ShortApart, WhatIsInCellsLeavesTheBufferAsItWas) {
+TEST_P(ShortApart, MessagesInCellsLeaveTheBufferUnchanged) {
   for (const std::uint32_t bytes : {1u, 56u, 57u, 116u, 117u, shm::kInlineMax}) {
     send(bytes, 3);
     Wc wc;
@@ -80,7 +80,7 @@ TEST_P(ShortApart, WhatIsInCellsLeavesTheBufferAsItWas) {
   }
 }
 
-TEST_P(ShortApart, LongerOnesAreInTheBuffer) {
+TEST_P(ShortApart, LongerMessagesAreInTheBuffer) {
   send(shm::kInlineMax + 1, 5);
   Wc wc;
   ASSERT_EQ(to.cq->poll({&wc, 1}), 1u);
@@ -89,7 +89,7 @@ TEST_P(ShortApart, LongerOnesAreInTheBuffer) {
 }
 
 /// One poll may bring more than the room for them: the rest are in their buffers, and none overlap.
-TEST_P(ShortApart, ManyOfOnePollAreAllThere) {
+TEST_P(ShortApart, ManyMessagesOfOnePollAreComplete) {
   for (std::uint32_t i = 0; i < kReceives; ++i) send(shm::kInlineMax, static_cast<int>(i));
   std::vector<Wc> done(kReceives);
   ASSERT_EQ(to.cq->poll(done), kReceives);

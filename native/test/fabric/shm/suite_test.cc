@@ -45,7 +45,7 @@ FabricFactory factory(std::string name, const ShmOptions& options) {
 // copy loses nothing.
 INSTANTIATE_TEST_SUITE_P(Shm, FabricSuite,
                          ::testing::Values(factory("shm", {}), factory("shm_mapped", {.any_memory = false}),
-                                           factory("shm_small_pieces", {.copy_chunk_bytes = 7}),
+                                           factory("shm_small_chunks", {.copy_chunk_bytes = 7}),
                                            FabricFactory{"shm_by_descriptors",
                                                          [] { return std::make_unique<ShmFdFabric>(); }}),
                          factory_name);

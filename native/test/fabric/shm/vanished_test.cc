@@ -7,7 +7,7 @@
 namespace rdma_rpc::fabric::test {
 namespace {
 
-TEST(ShmVanished, AReadOfMemoryThatIsGoneCostsNoQueuePair) {
+TEST(ShmVanished, AReadOfReleasedMemoryEndsNoQueuePair) {
   ShmEnd owner, reader;
   ASSERT_EQ(owner.qp->connect(reader.qp->local_address()), "");
   ASSERT_EQ(reader.qp->connect(owner.qp->local_address()), "");

@@ -19,7 +19,7 @@ bool brings_one(ShmEnd& to) {
   return to.cq->poll({&wc, 1}) == 1;
 }
 
-TEST(WaitingMessages, AreThereUntilAPollHasBroughtTheLastOne) {
+TEST(WaitingMessages, ExistUntilAPollHasReturnedTheLastOne) {
   ShmEnd from, to;
   ASSERT_EQ(from.qp->connect(to.qp->local_address()), "");
   ASSERT_EQ(to.qp->connect(from.qp->local_address()), "");

@@ -66,7 +66,7 @@ TEST(SimSchedule, NothingHappensUntilTheClockMoves) {
   EXPECT_FALSE(pair.world.step()) << "nothing is left to happen";
 }
 
-TEST(SimSchedule, AMessageIsThereBeforeItsSenderHearsOfIt) {
+TEST(SimSchedule, AMessageArrivesBeforeItsSendersCompletion) {
   SimPair pair(seeded(3));
   pair.receive(pair.server, 1);
   pair.post(pair.client, Opcode::send, 2);
@@ -99,7 +99,7 @@ TEST(SimSchedule, OnlyAFenceKeepsASendBehindARead) {
   EXPECT_LT(late, kSeeds);
 }
 
-TEST(SimSchedule, ReadsAreAnsweredInOrderAndOnlySoManyAtOnce) {
+TEST(SimSchedule, ReadsAreAnsweredInOrderUpToTheLimit) {
   constexpr std::uint64_t kReads = 8;
   std::uint64_t most_at_once = 0;
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {

@@ -26,7 +26,7 @@ TEST_P(FabricSuite, OnlySignaledRequestsCompleteAndTheyFreeThoseBefore) {
   expect_quiet();
 }
 
-TEST_P(FabricSuite, AFailureIsToldBehindRequestsWithoutASignal) {
+TEST_P(FabricSuite, AFailureIsReportedAfterUnsignaledRequests) {
   connect();
   Memory& out = memory(client_, 64, kLocal);
   Memory& in = memory(server_, 64, kAllRights);
@@ -133,7 +133,7 @@ TEST_P(FabricSuite, ACompletionPolledIsGone) {
   expect_quiet();
 }
 
-TEST_P(FabricSuite, QueuePairsShareACompletionQueueAndAreToldApart) {
+TEST_P(FabricSuite, QueuePairsShareACompletionQueueAndAreDistinguished) {
   connect();
   const Pair other = another_pair();
   for (std::uint64_t i = 0; i < 4; ++i) {
@@ -174,7 +174,7 @@ TEST_P(FabricSuite, AnArmedQueueWakesItsDescriptor) {
   }
 }
 
-TEST_P(FabricSuite, ArmingSaysWhenSomethingIsThereAlready) {
+TEST_P(FabricSuite, ArmingReportsPendingCompletions) {
   connect();
   settle();
   post_recv(server_, 1, {});

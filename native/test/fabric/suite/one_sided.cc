@@ -121,7 +121,7 @@ TEST_P(FabricSuite, AFencedSendComesAfterTheReadsBeforeIt) {
   }
 }
 
-TEST_P(FabricSuite, MoreReadsThanTheDeviceCarriesOutAtOnceAreFine) {
+TEST_P(FabricSuite, MoreReadsThanTheDeviceExecutesAtOnceAreQueued) {
   connect();
   Memory& sink = memory(client_, 64 * 64, kSink);
   Memory& source = memory(server_, 64 * 64, kAllRights);

@@ -66,11 +66,11 @@ class Dice {
   Step step(const Model& mine, const Capabilities& caps) {
     Step step;
     step.opcode = std::array{Opcode::send, Opcode::rdma_write, Opcode::rdma_read}[below(3)];
-    const std::size_t pieces = 1 + below(step.is_read() ? caps.max_sge_read : caps.max_sge);
+    const std::size_t segments = 1 + below(step.is_read() ? caps.max_sge_read : caps.max_sge);
     // Segments do not overlap, since a device may fill those of a READ in any order.
-    const std::size_t room = kArena / pieces;
-    for (std::size_t i = 0; i < pieces; ++i) {
-      const std::size_t length = below(kSlotBytes / pieces + 1);
+    const std::size_t room = kArena / segments;
+    for (std::size_t i = 0; i < segments; ++i) {
+      const std::size_t length = below(kSlotBytes / segments + 1);
       step.offsets.push_back(i * room + below(room - length + 1));
       step.sges.push_back(mine.arena->sge(step.offsets.back(), length));
       step.bytes += length;

@@ -18,7 +18,7 @@ void post_slots(ReceiveQueue& receives, const Memory& in, std::uint32_t count) {
   ASSERT_EQ(receives.post(wrs), count);
 }
 
-TEST_P(FabricSuite, SharedReceivesAreTakenInTheOrderPostedByWhoeverComes) {
+TEST_P(FabricSuite, SharedReceivesAreTakenInTheOrderPosted) {
   RDMA_RPC_NEEDS(max_srq_wr);
   constexpr std::uint32_t kCount = 8;
   ReceiveQueue& receives = share_receives(kCount);
@@ -49,7 +49,7 @@ TEST_P(FabricSuite, SharedReceivesAreTakenInTheOrderPostedByWhoeverComes) {
   expect_quiet();
 }
 
-TEST_P(FabricSuite, SharedReceivesFillUpAndHaveRoomWhenTheyArePolled) {
+TEST_P(FabricSuite, SharedReceivesFillUpAndHaveRoomAfterAPoll) {
   RDMA_RPC_NEEDS(max_srq_wr);
   ReceiveQueue& receives = share_receives(16);
   const Pair pair = another_pair();
@@ -67,7 +67,7 @@ TEST_P(FabricSuite, SharedReceivesFillUpAndHaveRoomWhenTheyArePolled) {
   EXPECT_EQ(pair.server->post_recv({&more, 1}), 0u);
 }
 
-TEST_P(FabricSuite, TheEndOfAQueuePairWithNothingPostedIsTold) {
+TEST_P(FabricSuite, TheEndOfAQueuePairWithNothingPostedIsReported) {
   RDMA_RPC_NEEDS(max_srq_wr);
   share_receives(4);
   const Pair a = another_pair(kTagA), b = another_pair(kTagB);

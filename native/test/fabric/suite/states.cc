@@ -173,7 +173,7 @@ TEST_P(FabricSuite, RequestsCarriedOutWithoutASignalHoldUpNoFlush) {
   expect_quiet();
 }
 
-TEST_P(FabricSuite, WhatIsPostedInErrorFlushes) {
+TEST_P(FabricSuite, APostInErrorFlushes) {
   connect();
   client_.qp->to_error();
   Memory& mem = memory(client_, 64, kLocal);
@@ -187,7 +187,7 @@ TEST_P(FabricSuite, WhatIsPostedInErrorFlushes) {
   expect_quiet();
 }
 
-TEST_P(FabricSuite, WhatIsPostedInErrorFlushesBehindWhatNeverSaidThatItIsComplete) {
+TEST_P(FabricSuite, APostInErrorFlushesAfterUnsignaledRequests) {
   connect();
   Memory& in = memory(server_, 64, kLocal);
   post_recv(server_, 9, in.sge(0, 64));
@@ -237,7 +237,7 @@ TEST_P(FabricSuite, ADestroyedPeerAnswersNothing) {
   EXPECT_EQ(client_.qp->state(), QpState::err);
 }
 
-TEST_P(FabricSuite, WhatWaitsForAPeerEndsWithIt) {
+TEST_P(FabricSuite, RequestsWaitingForAPeerEndWithIt) {
   for (const bool destroyed : {true, false}) {
     recreate({.send_wr_max = 8, .recv_wr_max = 8});
     if (!connect_client_alone()) GTEST_SKIP() << "not run: both sides come up together here";

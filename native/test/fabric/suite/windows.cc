@@ -347,7 +347,7 @@ TEST_P(FabricSuite, AWindowCannotBeInvalidatedThroughAnotherQueuePair) {
   expect(server_, 2);
 }
 
-TEST_P(FabricSuite, AnInvalidationIsToldBehindRequestsWithoutASignal) {
+TEST_P(FabricSuite, AnInvalidationCompletesAfterUnsignaledRequests) {
   RDMA_RPC_NEEDS(windows);
   connect();
   Memory& exposed = memory(client_, kRegion, kBindable);

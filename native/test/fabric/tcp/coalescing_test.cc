@@ -30,7 +30,7 @@ struct GatheringCase {
   bool waits;
 };
 
-TEST(TcpCoalescing, MessagesWaitWhileMoreAreSureToCome) {
+TEST(TcpCoalescing, MessagesWaitWhileMoreAreExpected) {
   constexpr GatheringCase kCases[] = {
       {"a lone call", 1, 0, 1, false},
       {"the last of several", 1, 1, 1, false},
@@ -105,7 +105,7 @@ class TcpCoalesced : public ::testing::Test {
 };
 
 /// If the test is slower than a user that takes its time, it starts again.
-TEST_F(TcpCoalesced, WhatWasPostedWaitsWhileMoreIsLeftToBePolled) {
+TEST_F(TcpCoalesced, PostsWaitWhileCompletionsAreUnpolled) {
   EXPECT_TRUE(wait_until([&] {
     if (!peer->readable()) return true;
     begin();
@@ -114,7 +114,7 @@ TEST_F(TcpCoalesced, WhatWasPostedWaitsWhileMoreIsLeftToBePolled) {
   expect_answer();
 }
 
-TEST_F(TcpCoalesced, WhatWasPostedGoesWhenAllIsPolled) {
+TEST_F(TcpCoalesced, PostsAreSentWhenAllIsPolled) {
   ASSERT_TRUE(end->until([&] { return end->completions.size() == kMessages - 1; }));
   end->poll();
   expect_answer();
@@ -126,21 +126,21 @@ class TcpNotCoalesced : public TcpCoalesced {
   TcpNotCoalesced() : TcpCoalesced(false) {}
 };
 
-TEST_F(TcpNotCoalesced, WhatWasPostedGoesAtOnce) {
+TEST_F(TcpNotCoalesced, PostedRequestsAreSentAtOnce) {
   EXPECT_TRUE(wait_until([&] { return peer->readable(); }));
 }
 
-TEST_F(TcpCoalesced, WhatWasPostedGoesBeforeTheEndOfTheQueuePair) {
+TEST_F(TcpCoalesced, PostsAreSentBeforeTheEndOfTheQueuePair) {
   end->qp->to_error();
   expect_answer();
 }
 
-TEST_F(TcpCoalesced, WhatWasPostedGoesBeforeTheQueuePairIsGone) {
+TEST_F(TcpCoalesced, PostsAreSentBeforeTheQueuePairIsDestroyed) {
   end->qp.reset();
   expect_answer();
 }
 
-TEST_F(TcpCoalesced, WhatIsPostedBehindMessagesThatWaitComesBehindThem) {
+TEST_F(TcpCoalesced, LaterPostsFollowWaitingMessages) {
   const Sge sge = end->sge(0, kBytes);
   end->post(request(Opcode::rdma_write, 6, {&sge, 1}, 0x1000, 1));
   expect_answer();

@@ -57,7 +57,7 @@ TEST(TcpConnection, ItsSocketSendsAtOnceKeepsItsQueueShortAndNoticesADeadPeer) {
   }
 }
 
-TEST(TcpConnection, WhoAsksForAQueuePairThatIsNotHereIsToldSo) {
+TEST(TcpConnection, ARequestForAnUnknownQueuePairIsAnswered) {
   TcpEnd end;
   RawPeer peer(end);
   ASSERT_NO_FATAL_FAILURE(peer.dial());
@@ -71,16 +71,16 @@ TEST(TcpConnection, WhoAsksForAQueuePairThatIsNotHereIsToldSo) {
   EXPECT_EQ(end.qp->state(), QpState::init);
 }
 
-TEST(TcpConnection, WhoIsNotThePeerOfTheHandshakeIsRefused) {
+TEST(TcpConnection, OnlyThePeerOfTheHandshakeIsAccepted) {
   for (const bool before : {true, false}) {
     TcpEnd end;
-    RawPeer stranger(end), peer(end);
+    RawPeer other_peer(end), peer(end);
     if (!before) end.qp->connect(peer.blob());
-    ASSERT_NO_FATAL_FAILURE(stranger.dial());
-    stranger.send_connect_message(stranger.address().token);
+    ASSERT_NO_FATAL_FAILURE(other_peer.dial());
+    other_peer.send_connect_message(other_peer.address().token);
     end.poll();
     if (before) end.qp->connect(peer.blob());
-    const auto bytes = stranger.take(sizeof(ConnectMessage));
+    const auto bytes = other_peer.take(sizeof(ConnectMessage));
     ASSERT_EQ(bytes.size(), sizeof(ConnectMessage));
     ConnectMessage answer;
     std::memcpy(&answer, bytes.data(), sizeof answer);
@@ -89,7 +89,7 @@ TEST(TcpConnection, WhoIsNotThePeerOfTheHandshakeIsRefused) {
   }
 }
 
-TEST(TcpConnection, StrangersWithoutAWordKeepNobodyOut) {
+TEST(TcpConnection, SilentConnectionsDoNotBlockOthers) {
   TcpEnd end(false, 4096, {.pending_max = 4});
   std::vector<std::unique_ptr<RawPeer>> silent;
   for (int i = 0; i < 40; ++i) {
@@ -103,21 +103,21 @@ TEST(TcpConnection, StrangersWithoutAWordKeepNobodyOut) {
   EXPECT_EQ(silent.front()->take(1).size(), 0u) << "the oldest had to go";
 }
 
-TEST(TcpConnection, StrangersHaveSoMuchTime) {
+TEST(TcpConnection, UnidentifiedConnectionsHaveATimeLimit) {
   TcpEnd end(false, 4096, {.connect_timeout_ms = 1});
-  RawPeer stranger(end);
-  ASSERT_NO_FATAL_FAILURE(stranger.dial());
-  EXPECT_EQ(stranger.take(1).size(), 0u);
+  RawPeer other_peer(end);
+  ASSERT_NO_FATAL_FAILURE(other_peer.dial());
+  EXPECT_EQ(other_peer.take(1).size(), 0u);
 }
 
-TEST(TcpConnection, APeerThatDoesNotComeIsWaitedForSoLong) {
+TEST(TcpConnection, WaitingForAPeerHasATimeLimit) {
   TcpEnd passive(false, 4096, {.connect_timeout_ms = 1}), active(true);
   ASSERT_EQ(passive.qp->connect(active.qp->local_address()), "");
   ASSERT_TRUE(passive.until([&] { return settles(*passive.qp); }));
   EXPECT_NE(passive.qp->error().find("has not connected"), std::string::npos) << passive.qp->error();
 }
 
-TEST(TcpConnection, APlaceThatDoesNotAnswerIsWaitedForSoLong) {
+TEST(TcpConnection, DiallingASilentEndpointHasATimeLimit) {
   TcpEnd passive, active(true, 4096, {.connect_timeout_ms = 1});
   // The passive side is not polled: only the kernel accepts the connection.
   ASSERT_EQ(active.qp->connect(passive.qp->local_address()), "");
@@ -158,7 +158,7 @@ TEST(TcpConnection, BehindABalancerItDialsUntilItReachesItsServer) {
   EXPECT_EQ(relay.connections(), 2);
 }
 
-TEST(TcpConnection, ABalancerThatNeverLeadsToTheServerIsGivenUp) {
+TEST(TcpConnection, ABalancerThatNeverLeadsToTheServerFails) {
   TcpEnd right, wrong, active(true);
   tcp::Address address;
   ASSERT_EQ(tcp::decode(wrong.qp->local_address(), &address), "");

@@ -220,7 +220,7 @@ struct Scenario {
   std::deque<Read> reads;  ///< READs of the peer that are not answered
 };
 
-TEST(TcpFrameOrder, NoRequestComesBetweenTheFramesOfAnotherWhateverIsPosted) {
+TEST(TcpFrameOrder, FramesOfOneRequestAreContiguous) {
   const char* given = std::getenv("RDMA_RPC_FRAME_SEEDS");
   const int seeds = given == nullptr ? 40 : std::atoi(given);
   for (int seed = 1; seed <= seeds && !HasFailure(); ++seed) {

@@ -4,7 +4,7 @@
 #include <thread>
 
 #include "fabric/acceptor.h"
-#include "fabric/guests.h"
+#include "fabric/incoming.h"
 #include "fabric/tcp/raw_peer.h"
 
 namespace rdma_rpc::fabric::test {
@@ -32,18 +32,18 @@ class Entrance {
     EXPECT_EQ(error, "");
     return address;
   }
-  /// See Guests.
-  std::string admit() { return guests_.admit(listener_.get()); }
+  /// See IncomingConnections.
+  std::string admit() { return incoming_.admit(listener_.get()); }
 
  private:
   UniqueFd listener_;
   tcp::Endpoint endpoint_;
-  Guests guests_;
+  IncomingConnections incoming_;
 };
 
 bool settled(const QueuePair& qp) { return qp.state() != QpState::rtr; }
 
-TEST(TcpHandoff, WhatAnotherHasAcceptedReachesItsQueuePair) {
+TEST(TcpHandoff, ASocketAcceptedElsewhereReachesItsQueuePair) {
   Entrance entrance;
   TcpEnd one(false, 4096, kByHandoff), two(false, 4096, kByHandoff), active(true);
   ASSERT_NE(two.qp, nullptr) << two.error;
@@ -51,7 +51,7 @@ TEST(TcpHandoff, WhatAnotherHasAcceptedReachesItsQueuePair) {
   ASSERT_EQ(active.qp->connect(entrance.to(*two.qp)), "");
   ASSERT_TRUE(active.until([&] {
     const std::string why = entrance.admit();
-    EXPECT_TRUE(why.empty() || why == "nobody") << why;
+    EXPECT_TRUE(why.empty() || why == "none") << why;
     one.poll();
     two.poll();
     return settled(*active.qp) && settled(*two.qp);
@@ -70,7 +70,7 @@ TEST(TcpHandoff, WhatAnotherHasAcceptedReachesItsQueuePair) {
   EXPECT_EQ(two.completions[0].status, WcStatus::success);
 }
 
-TEST(TcpHandoff, ADeviceThatSleepsWakesForIt) {
+TEST(TcpHandoff, ASleepingDeviceWakesForASocket) {
   Entrance entrance;
   TcpEnd passive(false, 4096, kByHandoff), active(true);
   ASSERT_EQ(passive.qp->connect(active.qp->local_address()), "");
@@ -88,7 +88,7 @@ TEST(TcpHandoff, ADeviceThatSleepsWakesForIt) {
   EXPECT_EQ(active.qp->state(), QpState::rts);
 }
 
-TEST(TcpHandoff, WhoAsksForASessionOfAnotherProcessIsToldSo) {
+TEST(TcpHandoff, ARequestForASessionOfAnotherProcessIsAnswered) {
   Entrance entrance;
   TcpEnd passive(false, 4096, kByHandoff), active(true, 4096);
   tcp::Address address;
@@ -108,7 +108,7 @@ TEST(TcpHandoff, WhoAsksForASessionOfAnotherProcessIsToldSo) {
   EXPECT_EQ(passive.qp->state(), QpState::init);
 }
 
-TEST(TcpHandoff, AnAddressWithoutAPlaceCannotBeDialled) {
+TEST(TcpHandoff, AnAddressWithoutAnEndpointCannotBeDialled) {
   TcpEnd passive(false, 4096, kByHandoff), active(true);
   EXPECT_NE(active.qp->connect(passive.qp->local_address()).find("tcp_address_via"), std::string::npos);
 }
@@ -129,7 +129,7 @@ TEST(TcpHandoff, AnInvalidConnectMessageIsNotHandedOff) {
 }
 
 /// Devices come and go on their threads while connections arrive for them, and for those that have gone.
-TEST(TcpHandoff, DevicesMayGoWhileConnectionsForThemComeIn) {
+TEST(TcpHandoff, DevicesMayCloseWhileConnectionsToThemArrive) {
   constexpr int kThreads = 3, kRounds = 40;
   Entrance entrance;
   std::atomic<int> running{kThreads};

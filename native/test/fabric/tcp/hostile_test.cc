@@ -112,7 +112,7 @@ std::vector<Lie> lies() {
   return all;
 }
 
-TEST(TcpHostile, EachFrameThatCannotBeEndsTheConnectionWithASentence) {
+TEST(TcpHostile, EachInvalidFrameEndsTheConnectionWithAReason) {
   for (const Lie& lie : lies()) {
     SCOPED_TRACE(lie.what);
     TcpEnd end;
@@ -163,7 +163,7 @@ TEST(TcpHostile, AnAnswerThatDoesNotFitEndsTheConnection) {
 
 /// A refusal waits behind answers that the peer never takes, and then the peer is gone: the refusal can no
 /// longer be sent, and the queue pair must not wait for it.
-TEST(TcpHostile, APeerThatGoesBeforeItsRefusalIsSentEndsTheQueuePair) {
+TEST(TcpHostile, APeerThatClosesBeforeItsRefusalIsSentEndsTheQueuePair) {
   TcpEnd end(false, 4 << 20);
   RawPeer peer(end);
   ASSERT_NO_FATAL_FAILURE(peer.connect(4 << 10));
@@ -188,7 +188,7 @@ TEST(TcpHostile, APeerThatGoesBeforeItsRefusalIsSentEndsTheQueuePair) {
   EXPECT_TRUE(end.until([&] { return end.qp->state() == QpState::err; }));
 }
 
-TEST(TcpHostile, NoiseTouchesNothingAndLeavesTheDeviceGood) {
+TEST(TcpHostile, RandomBytesDoNoHarm) {
   TcpEnd end;
   for (std::uint32_t seed = 1; seed <= 300; ++seed) {
     SCOPED_TRACE(seed);

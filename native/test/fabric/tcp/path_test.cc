@@ -26,7 +26,7 @@ void PrintTo(const Course& course, std::ostream* out) { *out << course.name; }
 
 class TcpPath : public testing::TestWithParam<Course> {};
 
-TEST_P(TcpPath, IsWhatTheKernelSays) {
+TEST_P(TcpPath, MatchesTheKernelsState) {
   PathState state;
   const TcpOptions options{.path_state = [&state](int) { return state; }};
   PathWatch watch;
@@ -119,7 +119,7 @@ INSTANTIATE_TEST_SUITE_P(
                             {kRests, {6, 9, 900}, Found::under_way},
                             {kRests, {6, 9, 100}, Found::silent}}}));
 
-TEST(TcpPathWatch, WhatWasSentAgainWhileThisProcessStoodStillIsForgiven) {
+TEST(TcpPathWatch, RetransmissionsWhileThisProcessWasStoppedAreIgnored) {
   PathState state{4, 9, 9000};
   const TcpOptions options{.path_state = [&state](int) { return state; }};
   PathWatch watch;

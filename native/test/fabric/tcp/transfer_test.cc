@@ -220,7 +220,7 @@ TEST_F(TcpTransfer, ASmallMessageOvertakesTheAnswerToALargeRead) {
   EXPECT_GT(after, kMuch / 2) << "it waited for most of the transfer";
 }
 
-TEST_F(TcpTransfer, APollSendsOneFrameOfATransferAndThenLooksWhatHasCome) {
+TEST_F(TcpTransfer, APollSendsOneFrameOfATransferAndThenReceives) {
   ASSERT_NO_FATAL_FAILURE(connect(kMuch));
   const Sge sge = end->sge(0, kMuch);
   end->post(request(Opcode::rdma_write, 5, {&sge, 1}, 0x1000, 1));
@@ -267,7 +267,7 @@ TEST_F(TcpTransfer, APeerWhoseRequestHasFailedIsNotedAndTheNextRequestFails) {
   EXPECT_EQ(end->outcome(9), WcStatus::wr_flush_err);
 }
 
-TEST_F(TcpTransfer, WhatWaitsForAPeerWhoseRequestHasFailedFails) {
+TEST_F(TcpTransfer, RequestsWaitingForAPeerWhoseRequestFailedFail) {
   ASSERT_NO_FATAL_FAILURE(connect());
   end->post(request(Opcode::send, 5, {}));
   end->post(request(Opcode::send, 6, {}));
@@ -277,7 +277,7 @@ TEST_F(TcpTransfer, WhatWaitsForAPeerWhoseRequestHasFailedFails) {
 }
 
 /// Small calls wait for these, even if the kernel buffers some 10 MiB for a peer that does not read.
-TEST_F(TcpTransfer, BytesOfAWriteThatAreStillHereAreToldUntilThePeerReadsThem) {
+TEST_F(TcpTransfer, UnsentBytesOfAWriteAreReportedUntilThePeerReadsThem) {
   constexpr std::size_t kBytes = std::size_t{64} << 20;
   ASSERT_NO_FATAL_FAILURE(connect(kBytes));
   const Sge all = end->sge(0, kBytes);

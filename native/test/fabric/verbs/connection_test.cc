@@ -23,7 +23,7 @@ TEST_F(ConnectionTest, ARequestWithTheWrongTokenIsRejectedAndTheRightOneIsNot) {
   expect_up(right, passive);
 }
 
-TEST_F(ConnectionTest, ARequestOfAnybodyButThePeerOfTheHandshakeIsRejected) {
+TEST_F(ConnectionTest, OnlyRequestsOfThePeerOfTheHandshakeAreAccepted) {
   for (const bool request_is_first : {true, false}) {
     End thief = client(), peer = client(), passive = server();
     if (!request_is_first) {
@@ -45,7 +45,7 @@ TEST_F(ConnectionTest, ARequestOfAnybodyButThePeerOfTheHandshakeIsRejected) {
   }
 }
 
-TEST_F(ConnectionTest, TheRequestMayBeThereBeforeTheOtherSideConnects) {
+TEST_F(ConnectionTest, TheRequestMayArriveBeforeTheOtherSideConnects) {
   End active = client(), passive = server();
   ASSERT_EQ(active.qp->connect(passive.qp->local_address()), "");
   for (int i = 0; i < 100; ++i) {
@@ -57,7 +57,7 @@ TEST_F(ConnectionTest, TheRequestMayBeThereBeforeTheOtherSideConnects) {
   expect_up(active, passive);
 }
 
-TEST_F(ConnectionTest, WhereNobodyListensTheErrorSaysSo) {
+TEST_F(ConnectionTest, WithoutAListenerTheErrorSaysSo) {
   End active = client();
   Address address;
   {
@@ -68,17 +68,17 @@ TEST_F(ConnectionTest, WhereNobodyListensTheErrorSaysSo) {
   expect_failure(active, verbs::encode(address), "no server listens at");
 }
 
-TEST_F(ConnectionTest, APeerThatNeverAnswersIsGivenUp) {
+TEST_F(ConnectionTest, APeerThatNeverAnswersFailsTheConnection) {
   End active = client(), silent = server();
   expect_failure(active, silent.qp->local_address(), "within 1500 ms");
 }
 
-TEST_F(ConnectionTest, APeerThatNeverAsksIsGivenUp) {
+TEST_F(ConnectionTest, APeerThatNeverRequestsFailsTheConnection) {
   End passive = server(), silent = client();
   expect_failure(passive, silent.qp->local_address(), "did not ask for the connection within 1500 ms");
 }
 
-TEST_F(ConnectionTest, AnAddressOfAnotherNetworkIsGivenUp) {
+TEST_F(ConnectionTest, AnAddressOfAnotherNetworkFailsTheConnection) {
   End active = client(), passive = server();
   Address address = read(*passive.qp);
   address.ip = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 203, 0, 113, 9};
@@ -94,7 +94,7 @@ TEST_F(ConnectionTest, TwoSidesOfTheSameKindAreRefused) {
   EXPECT_EQ(one.qp->state(), QpState::err);
 }
 
-TEST_F(ConnectionTest, ASideThatHasOnlyOneWayRefusesOneThatHasOnlyTheOther) {
+TEST_F(ConnectionTest, SidesWithoutACommonWayRefuseEachOther) {
   const std::string why = open(VerbsConnect::cm, VerbsConnect::sideband);
   if (!why.empty()) GTEST_SKIP() << "not run: " << why;
   End active = client(), passive = server();
@@ -106,7 +106,7 @@ TEST_F(ConnectionTest, ASideThatHasOnlyOneWayRefusesOneThatHasOnlyTheOther) {
   }
 }
 
-TEST_F(ConnectionTest, ASideThatHasBothWaysTakesTheOneThatThePeerHas) {
+TEST_F(ConnectionTest, ASideWithBothWaysUsesThatOfThePeer) {
   for (const VerbsConnect only : {VerbsConnect::cm, VerbsConnect::sideband}) {
     const std::string why = open(VerbsConnect::automatic, only);
     if (!why.empty()) GTEST_SKIP() << "not run: " << why;
@@ -158,7 +158,7 @@ TEST_F(ConnectionTest, FiftyAtOnce) {
   }
 }
 
-TEST_F(ConnectionTest, EitherSideMayGoAwayAtAnyMoment) {
+TEST_F(ConnectionTest, EitherSideMayCloseAtAnyMoment) {
   for (int turns = 0; turns < 24; ++turns) {
     End active = client(), passive = server();
     ASSERT_EQ(passive.qp->connect(active.qp->local_address()), "");

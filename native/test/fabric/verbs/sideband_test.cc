@@ -13,7 +13,7 @@ namespace {
 class UnknownGid : public ConnectionTest, public ::testing::WithParamInterface<bool> {
  protected:
   void SetUp() override {
-    if (std::getenv("RDMA_VM") == nullptr) GTEST_SKIP() << "not run: elsewhere somebody may have that GID";
+    if (std::getenv("RDMA_VM") == nullptr) GTEST_SKIP() << "not run: elsewhere a device may have that GID";
     const std::string why = open_with(kLimitMs);
     if (!why.empty()) GTEST_SKIP() << "not run: " << why;
   }
@@ -51,7 +51,7 @@ TEST_P(UnknownGid, DoesNotHoldUpTheLoop) {
   expect_named();
 }
 
-TEST_P(UnknownGid, IsGivenUpInTimeThoughTheKernelIsNot) {
+TEST_P(UnknownGid, FailsInTimeThoughTheKernelContinues) {
   ASSERT_EQ(open_with(50), "");
   auto memory = side_.device->alloc_memory(4096, "receive");
   std::string error;
@@ -74,7 +74,7 @@ TEST_P(UnknownGid, IsGivenUpInTimeThoughTheKernelIsNot) {
   EXPECT_NE(side_.qp->error().find("within 50 ms"), std::string::npos) << side_.qp->error();
 }
 
-TEST_P(UnknownGid, MayBeLookedForWhenTheQueuePairGoes) {
+TEST_P(UnknownGid, MayBeResolvingWhenTheQueuePairIsDestroyed) {
   ASSERT_EQ(side_.qp->connect(nobody_), "");
   EXPECT_EQ(side_.qp->state(), QpState::rtr);
   side_.close();

@@ -149,7 +149,7 @@ class Peer {
 
   /// Calls that start here have numbers that no other process uses; calls that are served here may have any.
   void begin_ledger(const OrderMessage& order) {
-    first_own_ = order.client ? order.first_id : kStrangers;
+    first_own_ = order.client ? order.first_id : kForeignCalls;
     while (ledger_.size() < first_own_) ledger_.add({});
   }
 

@@ -15,7 +15,7 @@ namespace rdma_rpc::session::test {
 
 namespace {
 /// Belongs to one test, which has a ledger of its own.
-constexpr std::uint64_t kProcessesMax = 20, kIdsPerProcess = kStrangers / kProcessesMax;
+constexpr std::uint64_t kProcessesMax = 20, kIdsPerProcess = kForeignCalls / kProcessesMax;
 
 std::vector<std::byte> address_of(const ReportMessage& report) {
   const std::byte* from = report.address.data();
@@ -30,8 +30,8 @@ void set_address(OrderMessage& order, const std::vector<std::byte>& address) {
 
 std::uint64_t PeerProcess::started_ = 0;
 
-void expect_strangers(Ledger& ledger) {
-  for (std::size_t i = 0; i < kStrangers; ++i) ledger.add({});
+void expect_foreign_calls(Ledger& ledger) {
+  for (std::size_t i = 0; i < kForeignCalls; ++i) ledger.add({});
 }
 
 PeerProcess::PeerProcess(std::size_t end) : first_id_(started_++ % kProcessesMax * kIdsPerProcess) {

@@ -61,8 +61,8 @@ struct ReportMessage {
 };
 
 /// Calls of other processes, which a ledger must know to serve them.
-inline constexpr std::size_t kStrangers = 20'000;
-void expect_strangers(Ledger& ledger);
+inline constexpr std::size_t kForeignCalls = 20'000;
+void expect_foreign_calls(Ledger& ledger);
 
 class PeerProcess {
  public:

@@ -56,7 +56,7 @@ TEST_P(Reports, EndNoMoreThanTheyMust) {
                                                        : nullptr;
     ibv_cq* cq = reported.of == Of::completion_queue ? client_qp(0)->send_cq : nullptr;
     provider_.report(reported.type, client_context(), qp, cq);
-    ends.until([&] { return provider_.script().reports.empty(); }, "somebody who reads the report");
+    ends.until([&] { return provider_.script().reports.empty(); }, "the report to be read");
     const int lost = reported.ends == Ends_::nothing ? 0 : reported.ends == Ends_::one_session ? 1 : 2;
     for (int i = 0; i < lost; ++i) {
       ends.until([&] { return ends.client.is_down(links[i].client); }, "the end of a session");
@@ -192,7 +192,7 @@ TEST_F(Watchdog, EndsRequestsThatAreSentAgainForEver) {
   EXPECT_EQ(ends.finish(), Violations{});
 }
 
-TEST_F(Watchdog, RingsAgainWhenTheDeviceHasNotHeard) {
+TEST_F(Watchdog, RingsAgainWhenTheDeviceMissedTheDoorbell) {
   if (guest_link() != "rxe") GTEST_SKIP() << "not run: only soft-RoCE misses a doorbell";
   Script& script = provider_.script();
   Ends ends(client_, server_);
@@ -276,7 +276,7 @@ TEST_F(Watchdog, NudgesAPeerThatMayHaveForgottenTheFirstMessage) {
   }
 }
 
-TEST_F(WatchdogOfOneDevice, NudgesASilentPeerFiveTimesAndOneThatSpokeNoMore) {
+TEST_F(WatchdogOfOneDevice, NudgesASilentPeerFiveTimesAndAPeerThatAnsweredNoMore) {
   if (guest_link() != "siw") GTEST_SKIP() << "not run: only soft-iWARP forgets a first message";
   Script& script = provider_.script();
   const Link silent = ends_.connect(), speaks = ends_.connect();
@@ -296,7 +296,7 @@ TEST_F(WatchdogOfOneDevice, NudgesASilentPeerFiveTimesAndOneThatSpokeNoMore) {
   EXPECT_TRUE(ends_.call(id).answered()) << ends_.client.why_down(silent.client);
 }
 
-TEST_F(Watchdog, LetsASessionBeThatWaitsForNothing) {
+TEST_F(Watchdog, IgnoresAnIdleSession) {
   Ends ends(client_, server_);
   const Link link = ends.connect();
   ends.expect_works(link);

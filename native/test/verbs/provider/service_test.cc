@@ -88,7 +88,7 @@ TEST_P(Service, ReachesTheQueuePairsOfBothEnds) {
   }
 }
 
-TEST_P(Service, WithoutATrafficClassItIsTheTypeOfService) {
+TEST_P(Service, TheTypeOfServiceReplacesAMissingTrafficClass) {
   if (guest_link() == "siw") GTEST_SKIP() << "not run: TCP has no queue pair's path";
   VerbsOptions options;
   options.tos = kTos;
@@ -98,7 +98,7 @@ TEST_P(Service, WithoutATrafficClassItIsTheTypeOfService) {
     EXPECT_EQ(told(end, IBV_QP_AV)->ah_attr.grh.traffic_class, kTos);
 }
 
-TEST_P(Service, APeerThatPagesIsAskedAgainForEver) {
+TEST_P(Service, APeerThatPagesIsRetriedForEver) {
   if (guest_link() == "siw") GTEST_SKIP() << "not run: TCP knows no receiver that is not ready";
   VerbsOptions pages;
   pages.on_demand = true;
@@ -130,7 +130,7 @@ std::string why_not() {
   return error;
 }
 
-TEST(DevicesThatLack, SayWhat) {
+TEST(DevicesThatLack, NameIt) {
   if (const std::string why = why_no_devices(); !why.empty()) GTEST_SKIP() << "not run: " << why;
   Provider provider;
   EXPECT_EQ(why_not(), "");

@@ -12,35 +12,35 @@
 
 namespace rdma_rpc::fabric::test {
 
-class Guests {
+class IncomingConnections {
  public:
   /// Handles all pending events of `listener`. Returns the result of hand_off() for the last connection whose
-  /// connect message was read, or "nobody".
+  /// connect message was read, or "none".
   std::string admit(int listener) {
     while (UniqueFd fd{::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)}) {
-      guests_.push_back({std::move(fd)});
+      incoming_.push_back({std::move(fd)});
     }
-    std::string told = "nobody";
-    std::erase_if(guests_, [&told](Guest& guest) {
-      const ssize_t got =
-          ::recv(guest.fd.get(), guest.said + guest.have, sizeof guest.said - guest.have, MSG_DONTWAIT);
+    std::string result = "none";
+    std::erase_if(incoming_, [&result](Incoming& incoming) {
+      const ssize_t got = ::recv(incoming.fd.get(), incoming.said + incoming.have,
+                                 sizeof incoming.said - incoming.have, MSG_DONTWAIT);
       if (got < 0 && errno == EAGAIN) return false;
       if (got <= 0) return true;
-      guest.have += static_cast<std::size_t>(got);
-      if (guest.have < sizeof guest.said) return false;
-      told = hand_off(guest.fd.get(), guest.said);
+      incoming.have += static_cast<std::size_t>(got);
+      if (incoming.have < sizeof incoming.said) return false;
+      result = hand_off(incoming.fd.get(), incoming.said);
       return true;
     });
-    return told;
+    return result;
   }
 
  private:
-  struct Guest {
+  struct Incoming {
     UniqueFd fd;
     std::byte said[kConnectMessageBytes]{};
     std::size_t have = 0;
   };
-  std::vector<Guest> guests_;
+  std::vector<Incoming> incoming_;
 };
 
 }  // namespace rdma_rpc::fabric::test
