@@ -1,6 +1,6 @@
 /**
- * What a bundler leaves of a generated file with many messages when an application uses one: that one, and
- * nothing of what it does not call.
+ * The output of a bundler for a generated file with many messages of which an application uses one: that
+ * message, and nothing that it does not call.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -64,7 +64,7 @@ describe('MessagePack', () => {
   test('is not loaded by files whose methods do not prefer it', () => {
     for (const path of globSync('**/gen/**/*.rdma.ts', {
       cwd: projectDirectory,
-      // The folders that other tests make and remove meanwhile are left out: mkdtemp(3) adds six characters.
+      // Leaves out the folders that other tests create and remove meanwhile: mkdtemp(3) adds six characters.
       ignore: ['**/node_modules/**', '**/gen/*-??????/**'],
     })) {
       const text = readFileSync(join(projectDirectory, path), 'utf8');

@@ -1,6 +1,5 @@
 /**
- * What equals, clone and merge take for the same, copy and lay over each other. Random messages:
- * protobuf-es.test.ts.
+ * Which values equals, clone and merge treat as equal, copy and merge. Random messages: protobuf-es.test.ts.
  */
 import { clone, equals, merge } from 'rdma-rpc/codec';
 import { describe, expect, test } from 'vitest';

@@ -1,6 +1,6 @@
 /**
- * Floats: what is too large for one is refused on every way, and in JSON and text each has the fewest digits
- * that are the same float, as C++, Go and Java print it.
+ * Floats: a number that is too large for one is refused in every form, and JSON and text have the fewest
+ * digits that give the same float, as C++, Go and Java print it.
  */
 import { CodecError, FloatValue } from 'rdma-rpc/codec';
 import { fromJson, toJson, toJsonString } from 'rdma-rpc/json';
@@ -11,7 +11,7 @@ import { runs } from '../extent.ts';
 import { Maps, Optionals, Packed, Scalars, Unpacked } from './gen/everything.rdma.ts';
 
 const max = 3.4028234663852886e38;
-/** Halfway from the largest float to the next power of two, which rounds away. */
+/** Halfway from the largest float to the next power of two; it rounds to infinity. */
 const away = 3.4028235677973366e38;
 
 describe('what no float can hold', () => {
@@ -52,7 +52,7 @@ describe('the fewest digits', () => {
     [1 / 3, '0.33333334'],
     [16_777_216, '16777216'],
     [1e20, '100000000000000000000'],
-    // Six digits, as C++ has it.
+    // Six digits, as in C++.
     [1e-45, '1.4013e-45'],
     [max, '3.4028235e+38'],
     [1.5, '1.5'],

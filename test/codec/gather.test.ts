@@ -1,4 +1,7 @@
-/** Encoding with holes: memory · value · memory … is the plain encoding, whatever is left out. */
+/**
+ * Encoding with out-of-line fields: memory · value · memory … is the plain encoding, whichever values are
+ * left out.
+ */
 import fc from 'fast-check';
 import { holesMax, Sink } from 'rdma-rpc/codec';
 import { describe, expect, test } from 'vitest';
@@ -9,15 +12,13 @@ import { Packed, Scalars, Tree, type TreeInit } from './gen/everything.rdma.ts';
 const seed = 20_261_121;
 
 interface Gathered {
-  /** Memory and values put together. */
+  /** Memory and values joined. */
   readonly bytes: Buffer;
   readonly holes: number;
   readonly memoryBytes: number;
 }
 
-/**
- * Encodes at an odd place of a larger memory, checks what the sink promises, and puts the pieces together.
- */
+/** Encodes at an odd offset of a larger memory, checks the guarantees of the sink, and joins the segments. */
 function gather(type: AnyType, message: AnyMessage, gatherBytes: number): Gathered {
   const sink = new Sink();
   sink.gatherBytes = gatherBytes;

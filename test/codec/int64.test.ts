@@ -1,5 +1,5 @@
 /**
- * The generator's option `int64`: the same messages with bigints, strings and numbers are the same bytes and
+ * The generator's option `int64`: the same messages with bigints, strings and numbers give the same bytes and
  * the same JSON.
  */
 
@@ -33,7 +33,9 @@ interface Values {
   readonly list: readonly bigint[];
 }
 
-/** One of each field. What has a `jstype` of its own, and the runtime's types, are alike in all modes. */
+/**
+ * One of each field. Fields with a `jstype` of their own, and the runtime's types, are the same in all modes.
+ */
 const messageOf = ({ signed, unsigned, list }: Values, convert: Convert): AnyMessage => ({
   signed: convert(signed),
   unsigned: convert(unsigned),
@@ -94,7 +96,7 @@ test('the bytes are those of protobuf-es and protobufjs, whose values are not ma
     unsigned: fc.bigInt(0n, 2n ** 64n - 1n),
     list: fc.array(fc.bigInt(-(2n ** 63n), 2n ** 63n - 1n), { minLength: 1, maxLength: 4 }),
   });
-  // The types of protobufjs do not know the library's static functions.
+  // The types of protobufjs do not declare the library's static functions.
   const { Long } = protobuf.util as unknown as {
     readonly Long: { fromString(text: string, unsigned: boolean): object };
   };
@@ -104,7 +106,7 @@ test('the bytes are those of protobuf-es and protobufjs, whose values are not ma
     values.filter(({ list }) => list.length > 0),
   );
   const property = fc.property(longs, ({ signed, unsigned, list }) => {
-    // Zero is left out by one and sent by another.
+    // One codec omits zero, the other one writes it.
     fc.pre(signed !== 0n && unsigned !== 0n);
     const given = { signed, unsigned, zigzag: signed, fixed: unsigned, sfixed: signed, packed: list };
     const bytes = Buffer.from(asBigint.Wide.encode({ ...given, needed: 1n }));
@@ -174,7 +176,7 @@ describe('what a number cannot hold', () => {
   test.each(fields)('that comes is an error which names the field: %s', (name, message) => {
     const bytes = asBigint.Wide.encode({ needed: 0n, ...message } as never);
     expect(() => asNumber.Wide.decode(bytes)).toThrow(
-      // Once: the message that it is in is part of its name.
+      // Once, since the containing message is part of its name.
       new RegExp(
         `^t\\.wide\\.Wide\\.${name}: -?\\d+ does not fit a number: .*bigint or string .*\\(at byte \\d+\\)$`,
       ),

@@ -1,6 +1,4 @@
-/**
- * Extensions in JSON, as members called `[full.name]`, against protobuf-es; and members that are there twice.
- */
+/** Extensions in JSON, as members called `[full.name]`, compared with protobuf-es; and duplicate members. */
 import {
   fromBinary as esFromBinary,
   fromJson as esFromJson,
@@ -89,12 +87,7 @@ describe('what has extensions', () => {
   });
 
   test.each<[string, JsonValue, object, RegExp]>([
-    [
-      'not in the registry',
-      { '[lang.proto2.number]': '1' },
-      {},
-      /unknown field "\[lang\.proto2\.number\]"/,
-    ],
+    ['not in the registry', { '[lang.proto2.number]': '1' }, {}, /unknown field "\[lang\.proto2\.number\]"/],
     ['of no name', { '[]': 1 }, { registry }, /unknown field "\[\]"/],
     ['by its own name alone', { number: 1 }, { registry }, /unknown field "number"/],
     [

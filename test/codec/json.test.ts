@@ -1,6 +1,6 @@
 /**
- * The JSON mapping's options, its text forms and its errors. What is valid and what is not: conformance/;
- * random messages: protobuf-es.test.ts.
+ * The JSON mapping's options, its text forms and its errors. Valid and invalid inputs: conformance/; random
+ * messages: protobuf-es.test.ts.
  */
 import { CodecError, createRegistry, packAny, StringValue } from 'rdma-rpc/codec';
 import { fromJson, fromJsonString, type JsonValue, jsonReplacer, toJson, toJsonString } from 'rdma-rpc/json';

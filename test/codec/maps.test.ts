@@ -1,4 +1,4 @@
-/** Map fields: number keys with and without gaps, and the many kinds of objects that maps can be. */
+/** Map fields: number keys with and without gaps, and the kinds of objects that can be maps. */
 import { fromBinary } from '@bufbuild/protobuf';
 import fc from 'fast-check';
 import { CodecError } from 'rdma-rpc/codec';
@@ -8,7 +8,7 @@ import { pairOf } from './corpus.ts';
 import { Maps } from './gen/everything.rdma.ts';
 import { esType } from './protobuf-es.ts';
 
-/** Bytes that this codec has not made, of entries in the order of their keys as objects have them. */
+/** Bytes that another encoder has written, with entries in the key order of JavaScript objects. */
 function bytesOfOthers(field: string, entries: Readonly<Record<string, unknown>>): Buffer {
   const theirs = pairOf('corpus.everything.Maps').theirs;
   const bytes = Buffer.from(theirs.encode({ [field]: entries }).finish());

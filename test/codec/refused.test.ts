@@ -1,4 +1,4 @@
-/** What the encoder refuses, and that the error names the field. */
+/** The values that the encoder refuses, with an error that names the field. */
 import { CodecError, type MessageType, Sink } from 'rdma-rpc/codec';
 import { describe, expect, test } from 'vitest';
 import { encodeMeasured } from '../../runtime/codec/measured.ts';
@@ -141,7 +141,7 @@ const wrong: [string, unknown, unknown, string, RegExp][] = [
   ['an unsafe number for jstype number', JsTypes, { asNumber: 2 ** 53 }, 'JsTypes.as_number', /2\^53 - 1/],
 ];
 
-/** What the encoder throws; of a message that has been measured, too, which refuses nothing itself. */
+/** The error that the encoder throws; also for a measured message, since measuring refuses nothing. */
 function refusals(type: MessageType<unknown, unknown>, message: unknown): unknown[] {
   const sink = new Sink();
   const room = type.bound(message, sink);
@@ -169,7 +169,8 @@ test.each(wrong)('%s', (_what, type, message, path, reason) => {
 });
 
 /**
- * Of each kind that JavaScript has, some that throw an error of their own when they are taken for a number.
+ * Values of each JavaScript type, some of which throw an error of their own when they are converted to a
+ * number.
  */
 const kinds: readonly [string, unknown][] = [
   ['a bigint', 5n],

@@ -1,6 +1,6 @@
 /**
- * Encoding with a limit: nothing is written at it or behind it, too little room is said, and what `bound`
- * asks for is enough.
+ * Encoding with a limit: nothing is written at or behind it, insufficient room is reported, and the size that
+ * `bound` returns is enough.
  */
 import fc from 'fast-check';
 import { Sink } from 'rdma-rpc/codec';
@@ -14,7 +14,7 @@ const start = 7;
 const mark = 0xee;
 
 /**
- * Encodes at `start` with so much room, in memory that goes on behind it. Undefined: there was not enough.
+ * Encodes at `start` with this room, in memory that continues behind it. Undefined: the room was not enough.
  */
 function encoded(
   type: AnyType,
@@ -65,10 +65,7 @@ describe.each(corpus.map((pair) => [pair.name, pair] as const))('%s', (_name, { 
 const tree = Tree as unknown as AnyType;
 const packed = Packed as unknown as AnyType;
 
-/**
- * Every field is of the kind that its elements look for room themselves, or of the kind that looks once for
- * the whole list.
- */
+/** In fields of one kind each element checks the room, in the other kind the whole list is checked once. */
 const messages: [string, AnyType, object][] = [
   ['no field', tree, {}],
   ['a string', tree, { label: 'abc' } satisfies TreeInit],

@@ -1,6 +1,6 @@
 /**
  * Messages in memory that another thread rewrites while they are decoded, as a hostile peer over shared
- * memory can: refused or decoded, never a crash.
+ * memory can: they are refused or decoded, without a crash.
  */
 import { Worker } from 'node:worker_threads';
 import { CodecError } from 'rdma-rpc/codec';
@@ -11,9 +11,7 @@ import { Source } from '../../runtime/codec/memory/source.ts';
 import { msgpackType } from '../../runtime/msgpack/msgpack-type.ts';
 import { EchoMessage } from '../runtime/gen/echo.rdma.ts';
 
-/**
- * Writes bytes that make texts longer, shorter, broken and whole again, at places that change all the time.
- */
+/** Writes bytes that make texts longer, shorter, invalid and valid again, at constantly changing offsets. */
 const rewriter = `
   const { workerData } = require('node:worker_threads');
   const bytes = new Uint8Array(workerData.memory), stop = new Int32Array(workerData.stop);
@@ -26,7 +24,7 @@ const rewriter = `
       const at = (state >>> 8) % bytes.length;
       bytes[at] = values[state % values.length];
     }
-    // Many characters become few, and few many.
+    // Long texts become short, and short ones long.
     bytes.fill(0x61, Math.min(16, bytes.length));
     bytes.set(first);
   }`;

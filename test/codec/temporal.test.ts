@@ -1,6 +1,6 @@
 /**
- * Timestamps and Durations as Temporal has them: with a polyfill on every Node, with Node's own where it has
- * one.
+ * Timestamps and Durations as Temporal objects: with a polyfill on every Node, with Node's own Temporal where
+ * it exists.
  */
 import {
   durationFromMs,

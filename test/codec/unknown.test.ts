@@ -1,4 +1,4 @@
-/** Unknown fields kept as bytes: the runtime's part of what the generator does on request. */
+/** Unknown fields that are kept as bytes: the runtime's part of what the generator emits on request. */
 import { Sink, Source } from 'rdma-rpc/codec';
 import { boundUnknown, keepUnknown, type UnknownFields, writeUnknown } from 'rdma-rpc/generated/v1';
 import { describe, expect, test } from 'vitest';

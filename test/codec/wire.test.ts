@@ -1,7 +1,4 @@
-/**
- * What the decoder makes of encodings that our own encoder would never write. Encodings are written in
- * hexadecimal.
- */
+/** Decodes encodings that our own encoder would never write. They are written in hexadecimal. */
 
 import { CodecError, type MessageType, Source } from 'rdma-rpc/codec';
 import { describe, expect, test } from 'vitest';

@@ -1,6 +1,6 @@
 /**
- * Names that are two in a .proto and would be one in TypeScript or in JSON: each has a name of its own, and
- * nothing is lost on any way.
+ * Names that differ in a .proto and would be equal in TypeScript or in JSON: each gets its own name, and
+ * nothing is lost in any form.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';

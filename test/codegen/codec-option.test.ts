@@ -1,6 +1,6 @@
 /**
- * `preferred_codec` and `default_codec`: which of several counts, and what the generator says of values that
- * they cannot have. How they act: test/msgpack.
+ * `preferred_codec` and `default_codec`: which of several applies, and how the generator reports invalid
+ * values. Their effect: test/msgpack.
  */
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';

@@ -1,4 +1,4 @@
-/** Files that every compiler has in itself, and files in the output directory that nothing makes any more. */
+/** Files that every compiler has built in, and files in the output directory that are no longer generated. */
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -8,7 +8,7 @@ import { loadFiles } from '../../codegen/load.ts';
 import { runPlugin } from '../../codegen/plugin.ts';
 import { proto3, workspace } from './workspace.ts';
 
-/** What buf does: all files as descriptors, only the user's own to be generated. */
+/** As buf does: passes all files as descriptors, and requests only the user's own. */
 function pluginOutputs(files: Readonly<Record<string, string>>, asked: string[]): string[] {
   const directory = workspace(files);
   const paths = Object.keys(files).map((path) => join(directory, path));

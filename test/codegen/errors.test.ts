@@ -1,4 +1,4 @@
-/** What is wrong with a .proto, and where: file, line, column and the offending text. */
+/** Errors in a .proto and their location: file, line, column and the affected text. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -299,7 +299,7 @@ describe('several files', () => {
 
   test('a type of a file that is not imported', async () => {
     const files = { 'a.proto': proto3('message A { B b = 1; }'), 'b.proto': proto3('message B {}') };
-    // Files are looked at in the order given; b is known by the time that names are resolved.
+    // Files are parsed in the given order; b is known when names are resolved.
     expect(await diagnosticsOf(files)).toEqual([
       'a.proto:3:13: error: type B is declared in b.proto, which this file does not import | B',
     ]);

@@ -1,6 +1,6 @@
 /**
- * Descriptors of somebody else, as a plugin gets them: what would become code, or text that is none, is an
- * error by name, and nothing is generated.
+ * Untrusted descriptors, as a plugin gets them: names that would become code, or invalid text, cause an error
+ * that names them, and nothing is generated.
  */
 
 import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';
@@ -17,7 +17,7 @@ import { runPlugin } from '../../codegen/plugin.ts';
 
 const code = 'A: (globalThis.injected = true), B';
 
-/** What the plugin answers to one file. */
+/** The plugin's answer for one file. */
 function answerTo(file: FileDescriptorProtoInit, target: 'ts' | 'js' = 'js') {
   const request = { protoFile: [file], fileToGenerate: [file.name ?? ''], parameter: `target=${target}` };
   return CodeGeneratorResponse.decode(runPlugin(CodeGeneratorRequest.encode(request)).response);

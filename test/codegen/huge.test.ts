@@ -1,4 +1,4 @@
-/** Input that is large in one way or another: nothing of it may depend on how deep the stack is. */
+/** Input that is large in some dimension: nothing may depend on the depth of the stack. */
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { generate } from '../../codegen/index.ts';

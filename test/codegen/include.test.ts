@@ -1,6 +1,6 @@
 /**
- * Several include directories: an import path means the first file that has it, and a file that was named is
- * the one that is generated.
+ * Several include directories: an import path refers to the first file that matches, and the generated file
+ * is the one that was named.
  */
 import { symlinkSync } from 'node:fs';
 import { join } from 'node:path';

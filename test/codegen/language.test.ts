@@ -1,7 +1,7 @@
 /**
- * What proto2 and the editions have and proto3 has not, in generated code: groups, required fields, defaults,
- * extensions, features. Compared with protoc's own encoding in text form, and with protobufjs where this
- * protoc does not know editions yet.
+ * Features of proto2 and the editions that proto3 lacks, in generated code: groups, required fields,
+ * defaults, extensions, features. Compared with protoc's own encoding in text form, and with protobufjs where
+ * this protoc does not know editions yet.
  */
 import { execFileSync } from 'node:child_process';
 import { dirname, join } from 'node:path';

@@ -1,7 +1,4 @@
-/**
- * Input that is seldom and not wrong enough to be nobody's: each has an answer that names what somebody
- * wrote.
- */
+/** Rare but valid or nearly valid input: each gets a result or an error that names what the user wrote. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { StringValue } from 'rdma-rpc/codec';

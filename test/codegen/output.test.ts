@@ -1,4 +1,4 @@
-/** What comes out: the same bytes every time, and the forms that docs/GENERATOR.md promises. */
+/** The output: the same bytes every time, and the forms that docs/GENERATOR.md guarantees. */
 import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -200,7 +200,7 @@ export interface A {
     expect(new Set([...closed('encodeTo_Plain'), ...closed('encodeMap_int32_Plain')])).toEqual(
       new Set(['closeSolidField', 'closeSolid']),
     );
-    // That file may be generated anew with `bytes` in it, and this one not.
+    // That file may be regenerated with `bytes` in it, and this one not.
     expect(closed('encodeTo_Other')).toEqual(['closeLengthField']);
   });
 

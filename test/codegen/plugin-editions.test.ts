@@ -1,5 +1,5 @@
 /**
- * Editions through the plugin. protoc of this machine may be older than they are, so the requests are made
+ * Editions through the plugin. This machine's protoc may be older than they are, so the requests are built
  * here: descriptors of our parser, read and written again by protobuf-es, which knows editions on its own,
  * inside a CodeGeneratorRequest of protobuf-es.
  */
@@ -24,7 +24,7 @@ import { workspace } from './workspace.ts';
 
 const include = join(dirname(fileURLToPath(import.meta.url)), 'protos');
 
-/** The places and comments of a file, as a descriptor has them. */
+/** The positions and comments of a file, as in a descriptor. */
 function sourceCodeInfo({ locations }: SchemaFile): FileDescriptorProto['sourceCodeInfo'] {
   const location = [...locations].map(([path, { token, leading, trailing }]) => ({
     path: path === '' ? [] : path.split(',').map(Number),
@@ -36,7 +36,7 @@ function sourceCodeInfo({ locations }: SchemaFile): FileDescriptorProto['sourceC
   return { location } as FileDescriptorProto['sourceCodeInfo'];
 }
 
-/** What protoc would hand over for `paths`. */
+/** The request that protoc would pass for `paths`. */
 function filesOf(directory: string, paths: readonly string[]): EsFile[] {
   const files = paths.map((path) => join(directory, path));
   const { schema } = loadFiles(files, [directory], false);

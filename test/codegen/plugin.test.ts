@@ -1,5 +1,5 @@
 /**
- * protoc-gen-rdma-rpc under the real protoc: the same files as from the command line, errors that protoc
+ * protoc-gen-rdma-rpc under the real protoc: the same files as from the command line, and errors that protoc
  * prints.
  */
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
@@ -19,7 +19,7 @@ import { proto3, workspace } from './workspace.ts';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
 
-/** Runs protoc with the plugin as it is built. */
+/** Runs protoc with the built plugin. */
 function protoc(directory: string, parameter: string, include: readonly string[], paths: readonly string[]) {
   const plugin = join(directory, 'protoc-gen-rdma-rpc');
   writeFileSync(plugin, `#!/bin/sh\nexec ${process.execPath} ${join(root, 'dist/cli/protoc-gen.js')}\n`);
@@ -34,7 +34,7 @@ describe('under protoc', () => {
   needs('protoc');
 
   const include = join(root, 'test/codegen/protos');
-  /** Editions are newer than the protoc of this machine may be. */
+  /** Editions may be newer than this machine's protoc. */
   const paths = globSync('**/*.proto', { cwd: include })
     .filter((path) => !path.includes('edition'))
     .sort();
@@ -126,13 +126,13 @@ test('reads a request out of a pipe that does not block, as it gets one from buf
   });
   closeSync(stdin);
   const ended = Promise.all([text(plugin.stderr as Readable), buffer(plugin.stdout as Readable)]);
-  // More than a pipe holds: the plugin finds it empty before it has all.
+  // More than the capacity of a pipe: the plugin finds it empty before it has read everything.
   const name = 'x'.repeat(1_000_000);
   await request.writeFile(CodeGeneratorRequest.encode({ parameter: name }));
   await request.close();
   const [stderr, stdout] = await ended;
   expect(stderr).toBe('');
-  // Compared by hand: a failure would print all of it.
+  // Compared by hand, since a failure would print all of it.
   expect(
     CodeGeneratorResponse.decode(stdout).error?.startsWith(
       `${name}: unknown parameter or value; the parameters are `,

@@ -1,6 +1,6 @@
 /**
- * The rules of editions, as those of the older syntaxes are in rules.test.ts; buf and newer versions of
- * protoc say the same of each.
+ * The rules of editions, like those of the older syntaxes in rules.test.ts; buf and newer versions of protoc
+ * agree on each.
  */
 import { describe, expect, test } from 'vitest';
 import { byErrors, type Rule, testRules } from './rules.ts';

@@ -1,4 +1,4 @@
-/** Where the output goes: all of it or none, and a place that takes none is told by its name. */
+/** Writing the output: all of it or none, and an error names a target that cannot be written. */
 import { spawnSync } from 'node:child_process';
 import {
   chmodSync,

@@ -1,6 +1,6 @@
 /**
- * Text format: what is printed, that it reads back as the same message, and what is refused with its place.
- * Google's own suite is test/conformance.
+ * The text format: what is printed, that it is parsed back to the same message, and that errors give their
+ * position. Google's own suite is test/conformance.
  */
 
 import * as wellKnown from 'rdma-rpc/codec';
