@@ -1,4 +1,4 @@
-/** The page of results and its part in README.md: what stands first, and what each cell is made of. */
+/** The page of results and its section in README.md: the order, and the contents of each cell. */
 import { describe, expect, it } from 'vitest';
 import { judge } from '../../bench/goals.ts';
 import { nodesOf, nodeText, ownNode } from '../../bench/nodes.ts';

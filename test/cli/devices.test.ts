@@ -1,6 +1,6 @@
 /**
- * `rdma-rpc devices`: what it prints for devices of every kind, and the command itself on the machine that
- * runs the tests, whatever that has.
+ * `rdma-rpc devices`: its output for devices of every kind, and the command itself on the machine that runs
+ * the tests, whatever its devices.
  */
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';

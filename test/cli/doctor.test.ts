@@ -1,5 +1,5 @@
 /**
- * `rdma-rpc doctor` and `info`: tables of scripted machines, their screens, and one run on the machine that
+ * `rdma-rpc doctor` and `info`: tables of simulated machines, their screens, and one run on the machine that
  * runs the tests.
  */
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';

@@ -1,6 +1,6 @@
 /**
  * `list`, `describe` and `call` with files instead of reflection, streams from stdin, output for programs,
- * and peers that are none of ours.
+ * and peers of other implementations.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { closeSync, existsSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs';
@@ -28,7 +28,7 @@ const streamProto = join(root, 'test/stream/protos/stream.proto');
 const echoSet = join(directory, 'echo.binpb');
 const { files } = fileRegistry({ proto: [echoProto], include: [], protoset: [] });
 const file = [...files].map(({ proto }) => proto);
-// Any order will do, imports behind those that import them too.
+// Any order is accepted, even imports after the files that import them.
 const set = create(FileDescriptorSetSchema, { file: file.reverse() });
 writeFileSync(echoSet, toBinary(FileDescriptorSetSchema, set));
 
@@ -173,7 +173,7 @@ describe('requests', () => {
     );
     onTestFinished(() => void child.kill());
     child.stdin.write('{"number":1}\n');
-    // The answer is here before there is an end of the requests.
+    // The answer arrives before the requests end.
     const [first] = await new Promise<[Buffer]>((resolve) =>
       child.stdout.once('data', (data) => resolve([data])),
     );

@@ -1,4 +1,4 @@
-/** `rdma-rpc` when its output cannot be written: as GNU's programs do it. */
+/** `rdma-rpc` when its output cannot be written: it behaves like GNU's programs. */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
@@ -26,7 +26,7 @@ afterAll(() => server.shutdown({ graceMs: 0 }));
 
 const run = (file: string | undefined, ...args: string[]) => runProgram(main, file, ...args);
 
-/** Its output goes into that file; undefined: to a reader that is gone before there is any. */
+/** Its output goes to that file; undefined: to a reader that closes before any output. */
 async function runProgram(program: string, file: string | undefined, ...args: string[]): Promise<Outcome> {
   const output = file === undefined ? 'pipe' : openSync(file, 'w');
   const held = ['-c', 'read go && exec "$@"', 'sh', process.execPath, program, ...args];
@@ -53,7 +53,7 @@ test.each(commands)('%s %s: a reader that has seen enough is none', async (...ar
   expect(await run(undefined, ...args)).toEqual({ code: 0, errors: '' });
 });
 
-// A plugin's input is what protoc writes: nothing at all is a request without files.
+// A plugin's input is what protoc writes: an empty input is a request without files.
 const plugin = join(dirname(main), 'protoc-gen.js');
 
 test('the plugin of protoc: a full disk is an error in one sentence, a reader that is gone is none', async () => {

@@ -1,5 +1,6 @@
 /**
- * Descriptors that no compiler would make, and requests with names that nothing has: each is one sentence.
+ * Descriptors that no compiler would create, and requests with unknown names: each causes an error of one
+ * sentence.
  */
 
 import { describe, expect, test } from 'vitest';

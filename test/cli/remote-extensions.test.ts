@@ -1,4 +1,7 @@
-/** Extensions that no import leads to: what `rdma-rpc call` asks a server's reflection for, and how long. */
+/**
+ * Extensions that no import leads to: what `rdma-rpc call` requests from a server's reflection service, and
+ * for how long.
+ */
 
 import { type Channel, createInProcessChannel } from 'rdma-rpc';
 import { expect, onTestFinished, test } from 'vitest';
@@ -43,7 +46,7 @@ function channelTo({ numbers, file }: Server, asked: string[] = []): Channel {
   return channel;
 }
 
-/** A file `name` with a message `name` that can be extended, and an extension of another one. */
+/** A file `name` with an extendable message `name`, and an extension of another one. */
 const fileWith = (name: string, extendee?: string, number?: number): FileDescriptorProto =>
   create(FileDescriptorProtoSchema, {
     name: `${name}.proto`,

@@ -1,6 +1,6 @@
 /**
- * The commands that dial a server with TLS, and one that wants to know who asks. Runs the built command as a
- * user would.
+ * The commands that connect to a server with TLS, and to one that requires client certificates. Runs the
+ * built command as a user would.
  */
 import { createPrivateKey, randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';

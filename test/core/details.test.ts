@@ -1,4 +1,4 @@
-/** Details of errors: what goes in comes out, and what gRPC peers would see. */
+/** Details of errors: they are decoded as they were encoded, and gRPC peers see the same. */
 import { createClient, createInProcessChannel, Metadata, RpcError, Status } from 'rdma-rpc';
 import { BadRequest, detail, ErrorInfo, StatusMessage } from 'rdma-rpc/details';
 import { afterEach, describe, expect, test } from 'vitest';

@@ -1,5 +1,5 @@
 /**
- * Where a message keeps its lease: seen by leaseOf only, and never in the way of what an application does
+ * Where a message keeps its lease: visible to leaseOf only, without an effect on what an application does
  * with the message.
  */
 import { describe, expect, test } from 'vitest';

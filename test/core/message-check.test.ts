@@ -1,5 +1,5 @@
 /**
- * Messages with properties that are no fields: said once, at the first moment, with what may have been
+ * Messages with unknown properties: reported once, at the first opportunity, with a suggestion of what was
  * meant.
  */
 import { createClient, createInProcessChannel } from 'rdma-rpc';
@@ -13,7 +13,7 @@ import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
 
 const name = 'corpus.conformance.AllTypes';
 
-/** What is said of a response. */
+/** The text for a response. */
 function saidOf(response: unknown): string[] {
   const said: string[] = [];
   responseCheck('a/B', AllTypes, (text) => said.push(text)).look(response);

@@ -1,4 +1,4 @@
-/** Metadata as users see it, and its wire form: what is refused, and why. */
+/** Metadata as users see it, and its wire form: the refused entries, and the reasons. */
 import { inspect } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';

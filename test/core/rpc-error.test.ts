@@ -15,7 +15,7 @@ test.each([0, 17, -1, 1.5, Number.NaN])('%d is no error code of a peer: UNKNOWN'
   expect(errorCode(code)).toBe(Status.UNKNOWN);
 });
 
-/** As Node's functions make it. */
+/** As created by Node's functions. */
 function abortError(cause: unknown): Error {
   const error = new Error('The operation was aborted', { cause });
   error.name = 'AbortError';

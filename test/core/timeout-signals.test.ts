@@ -1,10 +1,10 @@
-/** When calls begin to listen to signals of `AbortSignal.timeout()`, on a clock of the test's. */
+/** When calls begin to listen to signals of `AbortSignal.timeout()`, on a clock of the test. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 
 let listenLater: (one: { listenNow(): void }) => void;
 beforeEach(async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-  // The module takes the timers of the moment in which it is loaded.
+  // The module uses the timers that are set when it is loaded.
   vi.resetModules();
   ({ listenLater } = await import('../../runtime/core/timeout-signals.ts'));
 });

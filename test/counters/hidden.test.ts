@@ -1,6 +1,6 @@
 /**
- * `configure({ countersPage: false })`: nothing of this thread can be read from outside, and it counts as
- * ever.
+ * `configure({ countersPage: false })`: no counters of this thread can be read from outside, while it counts
+ * as before.
  */
 import { configure, createClient, stats } from 'rdma-rpc';
 import { processesWithCounters, readCounters } from 'rdma-rpc/counters';

@@ -1,6 +1,6 @@
 /**
- * Counters pages: what this process writes and anybody of this user can read, and what is made of bytes that
- * are no page.
+ * Counters pages: what this process writes and any process of this user can read, and how invalid bytes are
+ * handled.
  */
 import { closeSync, fstatSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { createClient } from 'rdma-rpc';
@@ -91,13 +91,11 @@ describe('who may read', () => {
 type Numbers = Record<'at' | 'rows' | 'stride' | 'textAt' | 'textBytes' | 'fields' | 'names', number>;
 interface Forged extends Record<'counters' | 'sessions' | 'methods', Numbers> {
   device?: string;
-  /** Of the page, in bytes; not in the description. */
+  /** Bytes of the page that are not in the description. */
   readonly end: number;
 }
 
-/**
- * The part of a page of this process that counters are read from, with one call in it. Behind it are events.
- */
+/** The part of a page of this process from which counters are read, with one call in it. Events follow it. */
 async function ownPage(): Promise<Uint8Array> {
   pair = await echoPair('shm');
   await createClient(EchoDefinition, pair.channel).echo({ text: 'x' });
@@ -112,7 +110,7 @@ function layoutOf(page: Uint8Array): Omit<Forged, 'end'> & { events: { countsAt:
   return JSON.parse(new TextDecoder().decode(text)) as ReturnType<typeof layoutOf>;
 }
 
-/** A copy of the page that says something else of itself. */
+/** A copy of the page with another description of itself. */
 function forged(page: Uint8Array, change: (layout: Forged) => void): Uint8Array {
   const copy = page.slice();
   const head = new DataView(copy.buffer);
@@ -208,7 +206,7 @@ describe('bounds of buckets', () => {
   test('are where the next longer call is counted: an eighth of its time, and no less than 256 ns', async () => {
     const { bucketNs } = contextIn(await ownPage(), 1)!;
     const units = (bucket: number): number => bucketNs[bucket]! / 256;
-    // By the number of units of a call: native/telemetry/latencies.h has which bucket that is.
+    // By the duration of a call in units: native/telemetry/latencies.h defines the buckets.
     const cases = [
       [0, 1],
       [1, 2],

@@ -1,6 +1,6 @@
 /**
- * The codec of values without a schema: what comes back, what travels apart, what is refused, and bytes of a
- * hostile peer.
+ * The codec of values without a schema: decoded values, out-of-line values, refusals, and bytes of a hostile
+ * peer.
  */
 import fc from 'fast-check';
 import { Packr, pack } from 'msgpackr';
@@ -15,7 +15,7 @@ fc.configureGlobal({ seed: 20_261_121 });
 
 const type = msgpackType<unknown>('test');
 
-/** Encodes as a bulk message is: memory in pieces with the large values between. */
+/** Encodes as a bulk message: memory in segments with the large values between. */
 function gathered(value: unknown, gatherBytes: number): { bytes: Uint8Array; holes: number } {
   const sink = new Sink();
   sink.gatherBytes = gatherBytes;
@@ -53,7 +53,7 @@ const values = fc.letrec((tie) => ({
     ),
   ),
 })).value;
-/** Lone surrogates cannot be UTF-8. */
+/** Lone surrogates have no UTF-8 form. */
 const wellFormed = (value: unknown) =>
   !JSON.stringify(value, (_, v) => (typeof v === 'bigint' ? '' : v))?.includes('\\ud');
 
@@ -254,7 +254,7 @@ describe('bytes of a hostile peer', () => {
     expect(() => type.decode(bytes)).toThrow(text);
   });
 
-  /** An array of `count` times the bytes that `element` gives. */
+  /** An array of `count` times the bytes that `element` returns. */
   function many(count: number, element: (i: number) => Iterable<number>): Uint8Array {
     const bytes = Buffer.concat(Array.from({ length: count }, (_, i) => Uint8Array.from(element(i))));
     const head = bytesOf(0xdd, 0, 0, 0, 0);

@@ -1,4 +1,4 @@
-/** Which JS runtime gets which pump, and which is refused. */
+/** The pump for each JS runtime, and the runtimes that are refused. */
 import { describe, expect, test } from 'vitest';
 import { contextNeeds } from '../../runtime/native/js-runtime.ts';
 

@@ -1,6 +1,6 @@
 /**
- * What is said where the addon does not load, and that `rdma-rpc build-addon` says what it lacks. The build
- * itself: test/portable/main.mjs.
+ * The error where the addon does not load, and the error of `rdma-rpc build-addon` that names what is
+ * missing. The build itself: test/portable/main.mjs.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';

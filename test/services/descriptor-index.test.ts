@@ -1,5 +1,5 @@
 /**
- * The names that reflection finds: all that a file can declare, in all the places where it can, extensions by
+ * The names that reflection finds: everything that a file can declare, in every place, and extensions by
  * number.
  */
 import { describe, expect, test } from 'vitest';

@@ -1,4 +1,4 @@
-/** The HTTP port for probes: what each path answers, and that nobody can hold it up. */
+/** The HTTP port for probes: the answer for each path, and that no client can block it. */
 import { connect, type Socket } from 'node:net';
 import { createServer, type Server } from 'rdma-rpc';
 import { type Health, type HealthHttp, healthOf, serveHealthHttp } from 'rdma-rpc/health';
@@ -73,7 +73,7 @@ test.each([
   const open = new Set<Socket>();
   let closed = 0;
   let holding = true;
-  // Each comes back when it is closed, as an attacker would.
+  // Each reconnects when it is closed, as an attacker would.
   const hold = (): void => {
     const socket = connect(port, '127.0.0.1', () => socket.write(text));
     socket.on('error', () => undefined).resume();

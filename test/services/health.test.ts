@@ -1,7 +1,4 @@
-/**
- * The standard health service: what it says of a server and its services, before, while and after somebody
- * changes it.
- */
+/** The standard health service: the status of a server and its services, before, during and after changes. */
 import {
   type Channel,
   createChannel,
@@ -105,13 +102,13 @@ describe('Watch', () => {
     } as HandlerContext);
     const next = async () => (await watch.next()).value;
     expect(await next()).toEqual({ status: SERVICE_UNKNOWN });
-    // Whoever reads has not asked for the next status yet.
+    // The reader has not requested the next status yet.
     service.setStatus('busy', 'NOT_SERVING');
     const changed = next();
     await turn();
     expect(service.watchers).toBe(0);
     expect(await changed).toEqual({ status: NOT_SERVING });
-    // Two changes that lead back are none.
+    // Two changes that cancel each other out count as none.
     service.setStatus('busy', 'SERVING').setStatus('busy', 'NOT_SERVING');
     const back = next();
     await turn();

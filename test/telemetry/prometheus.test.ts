@@ -1,4 +1,4 @@
-/** The Prometheus interceptor, by what a registry shows. */
+/** The Prometheus interceptor, tested by the contents of a registry. */
 import { Registry } from 'prom-client';
 import { createClient, RpcError, Status, stats } from 'rdma-rpc';
 import { collectNativeStats, prometheus } from 'rdma-rpc/prometheus';
@@ -12,7 +12,7 @@ import { newLog, streamHandlers } from '../stream/streams-service.ts';
 let pair: Pair | undefined;
 afterEach(() => pair?.close());
 
-/** Lines of a metric, without the rest of the text. */
+/** The lines of a metric, without the rest of the text. */
 async function lines(registry: Registry, name: string): Promise<string[]> {
   const text = await registry.metrics();
   return text.split('\n').filter((line) => line.startsWith(name));
@@ -91,7 +91,7 @@ test('native counters of a process by its number are those of now, however often
   const sessions: number[] = [];
   try {
     for (let round = 0; round < 3; ++round) {
-      // A reading is kept for a scrape, and no longer.
+      // A reading is kept for one scrape only.
       aheadMs += 1000;
       const [line] = await lines(registry, 'rdma_rpc_native_sessions ');
       sessions.push(Number(line?.split(' ')[1]));
@@ -99,7 +99,7 @@ test('native counters of a process by its number are those of now, however often
   } finally {
     replaceClock(undefined);
   }
-  // None is opened meanwhile; those of the test before may go.
+  // None is opened meanwhile; those of the test before may end.
   const [first] = sessions;
   expect(first).toBeGreaterThan(0);
   for (const each of sessions) expect(each).toBeLessThanOrEqual(first!);

@@ -1,6 +1,6 @@
 /**
  * Typed arrays over `bytes`: the functions of rdma-rpc/tensor, and fields that are declared as such arrays,
- * in every form that a message takes.
+ * in every form that a message can have.
  */
 import { createClient, leaseOf } from 'rdma-rpc';
 import { clone, equals, merge, Source } from 'rdma-rpc/codec';
@@ -77,7 +77,7 @@ describe('a message with typed arrays', () => {
     ['a typed array where bytes are declared', { plain: new Float32Array(1) }, /bytesOf\(\)/],
   ])('%s is refused by name', (_what, init, why) => {
     expect(() => All.encode(init as AllInit)).toThrow(why);
-    // What does not fit one slot is measured first, which refuses nothing.
+    // A message that does not fit one slot is measured first, and measuring refuses nothing.
     expect(() => All.encode({ ...init, uint8: new Uint8Array(70_000) } as AllInit)).toThrow(why);
   });
 

@@ -1,6 +1,4 @@
-/**
- * `rdma-rpc bench` as a user runs it, against servers in this process: what it prints, writes and refuses.
- */
+/** `rdma-rpc bench` as a user runs it, with servers in this process: its output, its files and its errors. */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer as createNetServer } from 'node:net';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,7 @@
-/** What `rdma-rpc bench` sends: JSON that stays, and templates that make another request of each call. */
+/**
+ * The requests of `rdma-rpc bench`: constant JSON, and templates that produce a different request for each
+ * call.
+ */
 import { describe, expect, test } from 'vitest';
 import { requestsOf } from '../../../cli/bench/data.ts';
 import { templateOf } from '../../../cli/bench/template.ts';

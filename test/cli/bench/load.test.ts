@@ -1,6 +1,6 @@
 /**
- * The load generator of `rdma-rpc bench`, in time that a test owns: who begins when, and what is recorded of
- * it.
+ * The load generator of `rdma-rpc bench`, on a clock that a test controls: when each call begins, and what is
+ * recorded of it.
  */
 import { describe, expect, test } from 'vitest';
 import { type End, type LoadEnd, LoadRun, type MakeCall, type Plan } from '../../../cli/bench/load.ts';
@@ -99,8 +99,8 @@ describe('open loop', () => {
     const half = constant(maximum / 2);
     const call = oneByOne(clock, 0.25, 5000, 200);
     const outcome = await run(clock, call, { schedule: half, durationMs: 10_000 });
-    // Ten calls were under way when it stopped, of 20,000: too few for a p99.9. Four hundred came while it
-    // stood still, and waited.
+    // Ten calls were in progress when the server stopped, of 20,000: too few for a p99.9. Four hundred were
+    // due while it stood still, and waited.
     expect(outcome.raw(99.9)).toBeLessThan(5);
     expect(outcome.raw(100)).toBeGreaterThan(190);
     expect(outcome.corrected(99.9)).toBeGreaterThan(150);
@@ -119,7 +119,7 @@ describe('open loop', () => {
       graceMs: 500,
       concurrency: 1,
     });
-    // 100 calls a second for the second and the half more that calls may be late.
+    // 100 calls a second for one second and the additional half second that calls may be late.
     expect(begun).toBeGreaterThan(148);
     expect(begun + unsent).toBe(1000);
     expect(corrected(99)).toBeGreaterThan(1300);

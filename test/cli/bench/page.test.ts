@@ -1,6 +1,6 @@
 /**
- * The report of `rdma-rpc bench` in a real browser: Debian's Chromium, where there is one. What is in it
- * comes out of a load in time that stands still.
+ * The report of `rdma-rpc bench` in a real browser: Debian's Chromium, where it is installed. The report's
+ * contents come from a load on a simulated clock.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -20,7 +20,7 @@ needs('browser');
 
 const evil = '</script><script>document.title = "taken"</script><img src=x onerror="document.title=1">';
 
-/** `failing`: one call in so many; 0: none. */
+/** `failing`: every n-th call fails; 0: none. */
 async function result(rps: number | undefined, total: number, failing = 0): Promise<Result> {
   const clock = new VirtualClock();
   const answered = oneByOne(clock, 0.25, 400, 200);
@@ -75,7 +75,7 @@ const folder = mkdtempSync(join(tmpdir(), 'rdma-rpc-page-'));
 let browser: Browser | undefined;
 beforeAll(async () => {
   if (whyNot('browser') !== '') return;
-  // Root needs it, and the page is our own.
+  // Chromium requires it for root, and the page is our own.
   browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox'] });
 }, 60_000);
 afterAll(async () => {
@@ -83,7 +83,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** Errors, and what the page asks of the network, are in `trouble`. */
+/** Errors, and requests of the page to the network, are collected in `trouble`. */
 async function opened(report: Result, trouble: string[], width = 1280): Promise<Page> {
   const page = await browser!.newPage({ viewport: { width, height: 900 } });
   page.on('pageerror', (error) => trouble.push(error.message));
@@ -97,7 +97,7 @@ async function opened(report: Result, trouble: string[], width = 1280): Promise<
   return page;
 }
 
-/** How many pixels of each plot have been drawn on. */
+/** The number of pixels of each plot that have been drawn on. */
 const inked = (page: Page): Promise<Record<string, number>> =>
   page.evaluate(`Object.fromEntries([...document.querySelectorAll('.plot')].map((plot) => {
     const canvas = plot.querySelector('canvas');
@@ -130,7 +130,7 @@ test('an open loop with a server that stood still: figures, plots, remarks, and 
   const tables = (await text('section.wide table')).join('\n');
   expect(tables).toMatch(/OK\s+3,600\s+90 %/);
   expect(tables).toContain(evil);
-  // What the pointer is on is read out below the plot.
+  // The values under the pointer are shown below the plot.
   await page.locator('#percentiles .u-over').hover();
   expect((await text('#percentiles .u-legend')).join(' ')).toMatch(
     /Percentile:?\s*9\d[\d.]* %.*Corrected:?\s*[\d.]+ \w+/s,
@@ -152,7 +152,7 @@ test('a closed loop on a narrow screen: one column, and nothing beside the edge'
   expect(trouble).toEqual([]);
   expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(420);
   for (const pixels of Object.values(await inked(page))) expect(pixels).toBeGreaterThan(1000);
-  // Wider: the plots grow along.
+  // A wider window: the plots grow with it.
   await page.setViewportSize({ width: 800, height: 900 });
   const width = await page
     .locator('#latency canvas')

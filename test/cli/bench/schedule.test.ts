@@ -1,4 +1,4 @@
-/** When calls of an open loop are meant to begin. */
+/** The times at which calls of an open loop should begin. */
 import { expect, test } from 'vitest';
 import { type BenchFlags, planOf } from '../../../cli/bench/flags.ts';
 import { type Rates, Schedule } from '../../../cli/bench/schedule.ts';

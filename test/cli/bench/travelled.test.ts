@@ -1,6 +1,4 @@
-/**
- * What `rdma-rpc bench` says of the way that messages took, when the counters that it is taken from are gone.
- */
+/** The output of `rdma-rpc bench` about the transport of messages when the underlying counters are gone. */
 import { expect, test } from 'vitest';
 import { travelledIn } from '../../../cli/bench/result.ts';
 import type { Stats } from '../../../runtime/native/stats.ts';

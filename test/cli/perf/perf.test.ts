@@ -1,6 +1,6 @@
 /**
- * `rdma-rpc perf` between two processes, on the fabrics that every machine has: what it measures, what it
- * refuses, and the damage that it finds.
+ * `rdma-rpc perf` between two processes, on the fabrics that every machine has: its results, its errors, and
+ * the damage that it detects.
  */
 import { spawn } from 'node:child_process';
 import { connect, createServer, type Server, type Socket } from 'node:net';
@@ -92,7 +92,7 @@ test('several peers begin at once, and are summed up', async () => {
   expect(out).toMatch(/^all 2 peers\n #bytes .*\n 512 +400 /m);
 });
 
-/** What a connecting side says first, but for the sizes. */
+/** The first message of a connecting side, without the sizes. */
 const firstWords = {
   kind: 'hello',
   protocol: 1,
@@ -121,7 +121,7 @@ async function connection(port: number, options: { allowHalfOpen?: boolean } = {
   return socket;
 }
 
-/** Stands between the two sides and changes what they tell each other. */
+/** A proxy between the two sides that changes their messages. */
 async function between(port: number, change: (text: string) => string): Promise<number> {
   const sockets = new Set<Socket>();
   const proxy: Server = createServer((client) => {
@@ -145,7 +145,7 @@ async function between(port: number, change: (text: string) => string): Promise<
 describe.each(['send_bw', 'send_lat', 'write_bw', 'write_lat', 'read_bw', 'read_lat'])('%s', (name) => {
   test('finds data that is not what was sent, at both sides', async () => {
     const server = await listening();
-    // Each side makes its data of the seed: one that differs is damage of every byte.
+    // Each side generates its data from the seed: with a different one, every byte counts as damaged.
     const port = await between(server.port, (text) => text.replace(/"seed":\d+/, '"seed":1'));
     const client = await dial(
       name,
@@ -162,7 +162,7 @@ describe.each(['send_bw', 'send_lat', 'write_bw', 'write_lat', 'read_bw', 'read_
     for (const { code, errors } of [client, await server.ended]) {
       expect(code).toBe(1);
       expect(errors).toMatch(
-        // Of two seeds one byte in 256 is the same by chance.
+        // With two seeds, one byte in 256 is equal by chance.
         /error: \d+ of 50 messages were not what was sent; the first: .* differs from byte \d+ on/,
       );
     }
@@ -241,7 +241,7 @@ describe('one clear sentence and no stack', () => {
       socket.write(`${JSON.stringify({ ...firstWords, sizes: [size] })}\n`);
     const answered = (socket: Socket) =>
       new Promise<string>((resolve) => socket.once('data', (data) => resolve(String(data))));
-    // Both are connected before either has said what it wants.
+    // Both are connected before either has sent its request.
     const sockets = await Promise.all([1, 2].map(() => connection(server.port)));
     const answers = sockets.map(answered);
     hello(sockets[0]!, 64);
@@ -254,7 +254,7 @@ describe('one clear sentence and no stack', () => {
     const server = await listening('send_bw');
     const stay = await connection(server.port, { allowHalfOpen: true });
     stay.write('{"kind":"bye"}\n');
-    // It reads that the other side has ended, and says nothing to that; what it says later is refused.
+    // It notices that the other side has ended, and does not answer; later messages are refused.
     await new Promise<void>((resolve) => stay.resume().once('end', resolve));
     let closed = false;
     stay.once('close', () => {
@@ -352,7 +352,7 @@ async function stranger(greet: (socket: Socket) => void): Promise<number> {
   return (server.address() as { port: number }).port;
 }
 
-/** The listening side takes no other peer once it has its own. */
+/** The listening side accepts no other peer once it has one. */
 async function connectedTo(port: number): Promise<void> {
   for (;;) {
     const refusal = await new Promise<boolean>((resolve) => {

@@ -1,6 +1,6 @@
 /**
- * The program that `rdma-rpc perf` measures with: what happens when it is not there, ends too early, or its
- * command does.
+ * The measuring program of `rdma-rpc perf`: what happens when it is missing or ends too early, or when its
+ * command ends.
  */
 import {
   chmodSync,
@@ -48,7 +48,7 @@ const step: PerfStep = {
   postList: 1,
 };
 
-/** Of a process: the program that it has started. */
+/** The program that a process has started. */
 function programOf(pid: number): number {
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').match(/\d+/g) ?? [];
   const found = children.find(
@@ -60,14 +60,17 @@ function programOf(pid: number): number {
 const lives = (pid: number): boolean =>
   existsSync(`/proc/${pid}`) && !/^State:\tZ/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
 
-/** Of a program with a thread that sleeps for each message: so many have gone that it is measuring. */
+/**
+ * Whether the program is measuring: one of its threads sleeps for each message, so that its number of
+ * voluntary context switches shows it.
+ */
 const measures = (pid: number): boolean =>
   readdirSync(`/proc/${pid}/task`).some((thread) => {
     try {
       const status = readFileSync(`/proc/${pid}/task/${thread}/status`, 'utf8');
       return Number(/^voluntary_ctxt_switches:\t(\d+)/m.exec(status)?.[1]) > 2000;
     } catch {
-      return false; // the thread that connected has ended while this looked
+      return false; // the thread that connected has ended during this check
     }
   });
 

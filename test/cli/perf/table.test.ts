@@ -1,4 +1,4 @@
-/** What `rdma-rpc perf` prints: perftest's columns, for what two sides report. */
+/** The output of `rdma-rpc perf`: perftest's columns, for the reports of the two sides. */
 import { describe, expect, test } from 'vitest';
 import { isLatency, type Plan, type TestName } from '../../../cli/perf/plan.ts';
 import type { Report } from '../../../cli/perf/report.ts';

@@ -1,6 +1,6 @@
 /**
- * `rdma-rpc top` on real processes: a table where there is no terminal, a screen that follows in one, and
- * what it says of processes that stand still or end.
+ * `rdma-rpc top` on real processes: a table without a terminal, an updating screen in one, and its output for
+ * processes that stand still or end.
  */
 import { execFile, execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -112,7 +112,7 @@ describe('in a terminal', () => {
   const tmux = (...args: string[]): string =>
     execFileSync('tmux', ['-S', socket, ...args], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
   const tmuxLater = promisify(execFile);
-  /** The screen, once it is as wanted. */
+  /** Waits until the screen is as expected. */
   const screen = async (wanted: RegExp): Promise<string> => {
     for (;;) {
       const { stdout } = await tmuxLater('tmux', ['-S', socket, 'capture-pane', '-p', '-t', 'top']);
@@ -166,7 +166,7 @@ describe('in a terminal', () => {
     const before = settings();
     start();
     const first = await screen(/Echo +server/);
-    // What changes from run to run is put into words.
+    // Values that change from run to run are replaced by words.
     const stable = first
       .replace(/top {3}\d+ .*/, 'top   PID COMMAND')
       .replace(/127\.0\.0\.1:\d+ \(.*?\) */, 'PEER ')

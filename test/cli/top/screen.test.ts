@@ -1,6 +1,6 @@
 /**
- * What `rdma-rpc top` makes of two readings: rates, tables that fit, and nothing that a process or its peer
- * could do to the terminal.
+ * The output of `rdma-rpc top` for two readings: rates, tables that fit, and no way for a process or its peer
+ * to affect the terminal.
  */
 import { describe, expect, it } from 'vitest';
 import { plain, screenOf } from '../../../cli/top/screen.ts';

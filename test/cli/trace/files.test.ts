@@ -1,6 +1,6 @@
 /**
- * Trace files from anywhere: cut, forged or of another version, each is told in a sentence, and none crashes
- * or stalls who reads it. And rings that are written while they are read.
+ * Untrusted trace files: truncated, forged or of another version; each is reported in a sentence, and none
+ * crashes or stalls the reader. Also rings that are written while they are read.
  */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
@@ -192,7 +192,7 @@ describe('files that are none', () => {
 
 describe('a ring that is read while it is written', () => {
   const rows = 8;
-  /** As it is when `count` rows have been written. */
+  /** The state after `count` rows have been written. */
   const ring = (count: number): Uint8Array => {
     const bytes = new Uint8Array(rows * eventRowBytes);
     for (let at = 0; at < count; ++at) bytes.set(row({ kind: 4, detail: at }), (at % rows) * eventRowBytes);
@@ -208,14 +208,14 @@ describe('a ring that is read while it is written', () => {
     [0, 0, []],
     [3, 3, [0, 1, 2]],
     [7, 7, [0, 1, 2, 3, 4, 5, 6]],
-    // Full: the oldest lies where the next one may be half written.
+    // Full: the oldest row is at the position where the next one may be partly written.
     [8, 8, [1, 2, 3, 4, 5, 6, 7]],
     [21, 21, [14, 15, 16, 17, 18, 19, 20]],
     [8, 10, [3, 4, 5, 6, 7]],
     [8, 15, []],
     [8, 1000, []],
     [3, 5, [0, 1, 2]],
-    // No ring says such a thing.
+    // No ring contains this value.
     [9, 3, []],
     [2 ** 60, 2 ** 60, []],
   ])('%i rows when the reading began, %i when it ended: %j', (before, after, expected) => {

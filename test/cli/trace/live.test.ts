@@ -1,6 +1,6 @@
 /**
  * `rdma-rpc trace` on real processes: while they run, while they are stopped, and from the file that a
- * session leaves which fails.
+ * failing session leaves.
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -43,7 +43,7 @@ afterEach(async () => {
 
 const pid = (): string => String(server.child.pid);
 
-/** Requests that have come to a process: rows whose kind is frame-in, and whose type is that of a request. */
+/** Requests that have arrived at a process: rows of kind frame-in whose type is that of a request. */
 function requestsOf(pid: number): number {
   const rows = readEvents(pid).contexts[0]?.rows ?? new Uint8Array();
   return rows.filter((byte, at) => at % eventRowBytes === 12 && byte === 1 && rows[at + 1] === 1).length;
@@ -82,7 +82,7 @@ describe('of a process that runs', () => {
     const ends = events.filter(({ kind }) => kind === 'settle' || kind === 'state');
     expect(await of('--kind', 'settle,state')).toEqual(ends);
     expect(await of('--kind', 'settle', '--kind', 'state')).toEqual(ends);
-    // A kind takes no target for another one.
+    // A target of one kind is not accepted for another kind.
     expect((await json('--kind', 'settle', pid())).events).toEqual(
       events.filter(({ kind }) => kind === 'settle'),
     );
@@ -148,7 +148,7 @@ describe('of a session that fails', () => {
     await channel.close();
     await held;
     await until(() => files().length === 1);
-    // With the time, since pids recur.
+    // With the time, since pids are reused.
     expect(files()[0]).toMatch(/rdma-rpc-\d+-0-\d{13}-1\.trace$/);
     const { events, reason } = await json(files()[0]!);
     expect(reason).toBe('the channel was closed');
