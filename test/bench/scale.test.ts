@@ -61,7 +61,7 @@ describe('the page', () => {
     expect(page('<b>&')).toContain('&lt;b>&amp;');
   });
 
-  it('leaves a point at which nothing was answered out of the diagram, and its table says so', () => {
+  it('omits a point without answers from the diagram, and its table shows that', () => {
     const stood = line([256, 1600], [512, 0], [1024, 0]);
     const lines = [
       { peer: 'rdma-rpc', points: stood, cliffs: cliffsOf(stood, false) },
@@ -79,13 +79,13 @@ describe('the page', () => {
     ]);
   });
 
-  it('marks what others disturbed in every round', () => {
+  it('marks points that others disturbed in every round', () => {
     const points = line([256, 1600]).map((point) => ({ ...point, disturbed: true }));
     const lines = [{ peer: 'rdma-rpc', points, cliffs: [] }];
     expect(cellsOf({ ...drawn, lines })[1]).toEqual(['256', '1,600 (!)']);
   });
 
-  it('says which curve was not run', () => {
+  it('names a curve that was not run', () => {
     expect(pageOf('', [], [{ ...drawn, lines: [] }])).toContain('Depth: not run.');
   });
 });

@@ -51,7 +51,7 @@ test('an array whose buffer has been transferred is not an empty message', () =>
   );
 });
 
-describe('bytes inside of messages that are none are errors as well', () => {
+describe('bytes fields of messages with another type are errors as well', () => {
   const any = { typeUrl: 'type.googleapis.com/google.protobuf.StringValue', value: buffer as never };
   test('of an Any in JSON', () => {
     const registry = createRegistry(StringValue);

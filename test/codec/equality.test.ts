@@ -86,7 +86,7 @@ describe('clone', () => {
     expect(original.named.x!.label).toBe('c');
   });
 
-  test('takes what encode takes, and keeps unknown fields', () => {
+  test('accepts the same inputs as encode, and keeps unknown fields', () => {
     expect(clone(Tree, { label: 'x' })).toEqual(Tree.create({ label: 'x' }));
     const kept = { label: 'x', $unknownFields: bytes(8, 1) };
     expect(clone(Tree, kept)).toEqual({ ...Tree.create({ label: 'x' }), $unknownFields: bytes(8, 1) });

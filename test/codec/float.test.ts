@@ -14,7 +14,7 @@ const max = 3.4028234663852886e38;
 /** Halfway from the largest float to the next power of two; it rounds to infinity. */
 const away = 3.4028235677973366e38;
 
-describe('what no float can hold', () => {
+describe('values that no float can represent', () => {
   test.each([1e39, -1e39, away, -away, Number.MAX_VALUE])('%s is refused by name', (value) => {
     const error =
       /^corpus\.everything\.\w+\.\w+(?:\[.*\])?: expected a number of at most ±3\.4028234663852886e\+38, got number /;
@@ -41,7 +41,7 @@ describe('what no float can hold', () => {
     },
   );
 
-  test('a double holds more', () => {
+  test('a double can represent them', () => {
     expect(Scalars.decode(Scalars.encode({ fDouble: 1e39 })).fDouble).toBe(1e39);
   });
 });

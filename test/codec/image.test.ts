@@ -109,7 +109,7 @@ const withBytes = corpus.filter((pair) =>
 );
 
 describe.each(withBytes.map((pair) => [pair.name, pair] as const))('%s', (_name, { ours, theirs }) => {
-  test('comes back from its image at every threshold', () => {
+  test('is decoded from its aligned layout at every threshold', () => {
     const threshold = fc.constantFrom(1, 2, 8, 61, 127, 200, Number.POSITIVE_INFINITY);
     const property = fc.property(initOf(theirs), threshold, threshold, (init, gather, align) => {
       const image = imageOf(ours, init, gather, align);
@@ -175,12 +175,12 @@ test.each(cases)('%s: each value on 64 bytes, as a view', (_name, type, message)
 });
 
 describe('fields that the receiver does not know', () => {
-  test('are passed over, whatever is in them', () => {
+  test('are skipped, whatever they contain', () => {
     const image = imageOf(any(Tree), trees, 60, 60)!;
     expect(decode(any(Empty), image).message).toEqual({});
   });
 
-  test('are kept, whichever pieces they come from', () => {
+  test('are kept, whichever segments they lie in', () => {
     // Fields of Extendable: bytes, a message with bytes in it, a group with bytes in it; then the known
     // field.
     const value = payload(80);
@@ -207,7 +207,7 @@ describe('fields that the receiver does not know', () => {
     }
   });
 
-  test('groups are read after their end has been looked for', () => {
+  test('groups are decoded after the search for their end', () => {
     const inner = { id: 2, name: 'inner', must: {}, raw: payload(300, 5) };
     const message = {
       id: 1,
@@ -227,7 +227,7 @@ describe('fields that the receiver does not know', () => {
   });
 });
 
-describe('what a peer may say of its pieces', () => {
+describe('claims of a peer about its segments', () => {
   const outcome = (type: AnyType, image: Uint8Array): unknown => {
     try {
       return decode(type, image, 8).message;
@@ -237,7 +237,7 @@ describe('what a peer may say of its pieces', () => {
     }
   };
 
-  test('many groups, each with a boundary, behind many pieces: going back takes as many steps as were made', () => {
+  test('many groups, each with a boundary, behind many segments: going back takes as many steps as going forward', () => {
     // If each group skipped all the empty segments again, this would take 4 * 10^10 steps.
     const groups = 20_000;
     const head = Proto2.encode({ id: 1, name: '', must: {} });

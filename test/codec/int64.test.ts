@@ -65,7 +65,7 @@ const values = fc.record({
   list: fc.array(fc.bigInt(-safe, safe), { maxLength: 4 }),
 });
 
-test('bytes and JSON are the same in all modes, and come back as they were', () => {
+test('bytes and JSON are the same in all modes, and are decoded unchanged', () => {
   fc.assert(
     fc.property(values, (given) => {
       const expected = asBigint.Wide.encode(messageOf(given, (value) => value) as never);
@@ -83,7 +83,7 @@ test('bytes and JSON are the same in all modes, and come back as they were', () 
   );
 });
 
-test('the bytes are those of protobuf-es and protobufjs, whose values are not made by this codec', () => {
+test('the bytes equal those of protobuf-es and protobufjs, whose values this codec has not created', () => {
   const es = registryOf([asBigint]).getMessage('t.wide.Wide')!;
   const { root } = protobuf.parse(
     `syntax = "proto2"; package t; message Wide { optional int64 signed = 1; optional uint64 unsigned = 2; optional sint64 zigzag = 3;
@@ -130,7 +130,7 @@ test('the bytes are those of protobuf-es and protobufjs, whose values are not ma
 });
 
 describe.each(modes)('as %s', (_mode, type, convert, module) => {
-  test('zero is the default, and explicit ones are of the type', () => {
+  test('zero is the default, and explicit defaults have the type', () => {
     const zero = convert(0n);
     const created = type.create({ needed: zero } as never) as AnyMessage;
     expect(created).toMatchObject({ signed: zero, unsigned: zero, fixed: zero });
@@ -138,7 +138,7 @@ describe.each(modes)('as %s', (_mode, type, convert, module) => {
     expect((module as typeof asBigint).WideDefaults).toMatchObject({ standard: convert(-42n) });
   });
 
-  test('extensions have it too, in JSON as well', () => {
+  test('extensions have the type too, in JSON as well', () => {
     const { extra, extras } = module as unknown as typeof asBigint;
     const message = type.create({ needed: convert(1n) } as never);
     extra.set(message as never, convert(-5n) as never);
@@ -152,7 +152,7 @@ describe.each(modes)('as %s', (_mode, type, convert, module) => {
   });
 });
 
-test('the types say it', () => {
+test('the TypeScript types match', () => {
   expectTypeOf<asNumber.Wide['signed']>().toEqualTypeOf<number>();
   expectTypeOf<asString.Wide['packed']>().toEqualTypeOf<string[]>();
   expectTypeOf<asNumber.Wide['totals']>().toEqualTypeOf<Record<string, number>>();
@@ -161,7 +161,7 @@ test('the types say it', () => {
   expectTypeOf<asString.Wide['normal']>().toEqualTypeOf<string | undefined>();
 });
 
-describe('what a number cannot hold', () => {
+describe('a value that a number cannot represent', () => {
   const beyond = 2n ** 53n;
   const fields: [string, AnyMessage][] = [
     ['signed', { signed: beyond }],
@@ -173,7 +173,7 @@ describe('what a number cannot hold', () => {
     ['by_number', { byNumber: { 1: beyond } }],
     ['one', { choice: { case: 'one', value: beyond } }],
   ];
-  test.each(fields)('that comes is an error which names the field: %s', (name, message) => {
+  test.each(fields)('when decoded is an error which names the field: %s', (name, message) => {
     const bytes = asBigint.Wide.encode({ needed: 0n, ...message } as never);
     expect(() => asNumber.Wide.decode(bytes)).toThrow(
       // Once, since the containing message is part of its name.
@@ -183,14 +183,14 @@ describe('what a number cannot hold', () => {
     );
   });
 
-  test.each([2 ** 53, 0.5, Number.NaN])('that is sent is an error: %s', (signed) => {
+  test.each([2 ** 53, 0.5, Number.NaN])('when encoded is an error: %s', (signed) => {
     expect(() => asNumber.Wide.encode({ signed, needed: 0 })).toThrow(
       /Wide\.signed: expected a whole number/,
     );
     expect(() => asNumber.Wide.encode({ signed: 1n as never, needed: 0 })).toThrow(/got bigint 1/);
   });
 
-  test('and is a default is an error of the generator, with its place', async () => {
+  test('as a default is an error of the generator, with its position', async () => {
     const text = 'syntax = "proto2";\nmessage A {\n  optional int64 x = 1 [default = 9007199254740993];\n}';
     const directory = workspace({ 'a.proto': text });
     const error: unknown = await generate({ files: [`${directory}/a.proto`], int64: 'number' }).catch(
@@ -202,7 +202,7 @@ describe('what a number cannot hold', () => {
   });
 });
 
-test('without the option: bigint, as ever', async () => {
+test('without the option: bigint', async () => {
   const directory = workspace({ 'a.proto': proto3('message A { int64 x = 1; map<string, uint64> m = 2; }') });
   const texts = async (int64?: 'bigint') => {
     const options = int64 === undefined ? {} : { int64 };

@@ -54,7 +54,7 @@ describe('options of writing', () => {
   });
 });
 
-test('jstype decides what 64-bit numbers become, not how JSON has them', () => {
+test('jstype determines the type of 64-bit numbers, not their JSON form', () => {
   const message = fromJson(
     JsTypes,
     { asString: '1', asNumber: 2, asBigint: '3', strings: [-1], either: null } as JsonValue,
@@ -174,7 +174,7 @@ describe('JSON.stringify with jsonReplacer', () => {
     expect(plain.message.oneofField).toEqual({ case: 'oneofUint64', value: exact.oneofUint64 });
   });
 
-  test('Buffers and views of larger memory are what they show, and other values are left alone', () => {
+  test('Buffers and views of larger memory are written by their own bytes, and other values are unchanged', () => {
     const memory = new Uint8Array([9, 1, 2, 255, 9]);
     const values = [Buffer.from([1, 2, 255]), memory.subarray(1, 4), 'AQL/', null, { a: [1.5, true] }];
     expect(JSON.parse(JSON.stringify(values, jsonReplacer))).toEqual([

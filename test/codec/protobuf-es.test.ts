@@ -83,7 +83,7 @@ describe.each(corpus.map((pair) => [pair.name, pair] as const))('%s', (name, { o
     expect(written).toBeGreaterThan(0);
   });
 
-  test('JSON of what has none', () => {
+  test('values that have no JSON form', () => {
     const property = fc.property(anything, (init) => {
       const message = ours.decode(ours.encode(init));
       const mine = attempt(() => toJson(ours, message, { registry }));
@@ -108,7 +108,7 @@ describe.each(corpus.map((pair) => [pair.name, pair] as const))('%s', (name, { o
     fc.assert(property, { seed, numRuns: runs(40) });
   });
 
-  test('merge is what decoding one after the other gives', () => {
+  test('merge equals decoding one encoding after the other', () => {
     const property = fc.property(anything, anything, (first, second) => {
       const merged = codec.merge(ours, ours.decode(ours.encode(first)), second);
       const both = ours.decode(Buffer.concat([ours.encode(first), ours.encode(second)]));

@@ -220,7 +220,7 @@ describe.each(places)(
   },
 );
 
-describe('nesting without an end', () => {
+describe('unlimited nesting', () => {
   const tree = Tree as MessageType<unknown, unknown>;
   const self = (make: (self: object) => object): object => {
     const message = {};
@@ -240,14 +240,14 @@ describe('nesting without an end', () => {
     }
   });
 
-  test('of a message that is too large for the memory at hand, and of the next one nothing is left', () => {
+  test('a message that is too large for the shared memory leaves nothing behind for the next one', () => {
     const message = self((each) => ({ label: 'x'.repeat(100_000), children: [each, each] }));
     expect(() => tree.encode(message)).toThrow(/more than 100 deep/);
     expect(Tree.decode(Tree.encode({ label: 'y'.repeat(100_000), next: {} })).next).toBeDefined();
   });
 });
 
-test('what is wrong behind a value that is too large for the memory at hand', () => {
+test('errors behind a value that is too large for the shared memory', () => {
   for (const wrongPart of [{ next: null }, { children: 5 }, { children: [{ label: 5 }] }, { named: [] }]) {
     const message = { label: 'x'.repeat(100_000), ...wrongPart };
     expect(() => (Tree as MessageType<unknown, unknown>).encode(message)).toThrow(CodecError);
@@ -260,7 +260,7 @@ test('exactly what decoding refuses: nesting over 100', () => {
   expect(() => Tree.encode(nest(101))).toThrow(CodecError);
 });
 
-test('create takes null as it is, as encode does', () => {
+test('create treats null as encode does', () => {
   for (const key of ['fInt32', 'fString', 'fMessage']) {
     const message = (Scalars as MessageType<object, unknown>).create({ [key]: null });
     expect(message).toHaveProperty(key, null);
@@ -285,7 +285,7 @@ describe('accepted', () => {
     expect(Buffer.from(Scalars.encode(message as ScalarsInit)).toString('hex')).toBe(hex);
   });
 
-  test('properties that somebody has put on Object.prototype are no map entries', () => {
+  test('properties added to Object.prototype are not map entries', () => {
     Object.defineProperty(Object.prototype, 'polluted', {
       value: 'x',
       enumerable: true,

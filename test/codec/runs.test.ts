@@ -141,7 +141,7 @@ const lists = (kind: Kind, minLength = 1) =>
 const runs = { seed: 8, numRuns: 60 };
 
 describe.each(kinds)('$key', (kind) => {
-  test('is written as the simple way does, and read again', () => {
+  test('is written as by the simple encoder, and decoded again', () => {
     fc.assert(
       fc.property(lists(kind), (list) => {
         const bytes = run(kind, contentOf(kind, list));
@@ -152,7 +152,7 @@ describe.each(kinds)('$key', (kind) => {
     );
   });
 
-  test('is read in several runs as in one', () => {
+  test('is decoded from several runs as from one', () => {
     fc.assert(
       fc.property(lists(kind), lists(kind), lists(kind), (a, b, c) => {
         const bytes = [a, b, c].flatMap((list) => run(kind, contentOf(kind, list)));
@@ -162,7 +162,7 @@ describe.each(kinds)('$key', (kind) => {
     );
   });
 
-  test('a list belongs to its message alone, and has no holes', () => {
+  test('a list belongs to its message alone, and has no empty elements', () => {
     fc.assert(
       fc.property(lists(kind), lists(kind), (a, b) => {
         const first = decode(kind, run(kind, contentOf(kind, a)));
@@ -176,7 +176,7 @@ describe.each(kinds)('$key', (kind) => {
     );
   });
 
-  test('a run that ends inside a value is refused where that is', () => {
+  test('a run that ends inside a value is refused at that position', () => {
     fc.assert(
       fc.property(lists(kind), fc.nat(), (list, cut) => {
         const content = contentOf(kind, list);
@@ -226,7 +226,7 @@ describe.each(kinds.filter(({ wire }) => wire !== undefined))('varints of $key',
           .concat(new Array<number>(size - bytes.length).fill(0))
           .map((byte, i) => (i < size - 1 ? byte | 128 : byte));
 
-  test('may be longer than they need to be', () => {
+  test('may be longer than necessary', () => {
     const values = fc.tuple(kind.values, fc.integer({ min: 1, max: 10 }));
     fc.assert(
       fc.property(fc.array(values, { minLength: 1, maxLength: 40 }), (list) => {
@@ -246,7 +246,7 @@ describe.each(kinds.filter(({ wire }) => wire !== undefined))('varints of $key',
     }
   });
 
-  test('of all bits set are read', () => {
+  test('with all bits set are decoded', () => {
     const all = [...new Array<number>(9).fill(255), 1];
     const expected: Record<string, Value> = {
       fInt32: -1,

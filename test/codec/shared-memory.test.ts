@@ -61,7 +61,7 @@ async function whileRewritten(
 const texts = ['ä'.repeat(40), 'a'.repeat(3000), '€'.repeat(200), 'x'.repeat(6000), '𝄞'.repeat(12)];
 const message = { text: texts[0]!, payload: Buffer.from('b'.repeat(300)), number: 7 };
 
-describe('memory that is rewritten all the time', () => {
+describe('memory that is rewritten continuously', () => {
   test.each(texts)('a text of a message', async (text) => {
     const encoded = EchoMessage.encode({ ...message, text });
     const refused = await whileRewritten(encoded, (source) =>
@@ -88,7 +88,7 @@ describe('memory that is rewritten all the time', () => {
     ).toBeGreaterThan(0);
   });
 
-  test('the table of an image', async () => {
+  test('the table of the aligned layout', async () => {
     const memory = new Uint8Array(1024);
     const table = new DataView(memory.buffer);
     for (const [i, word] of [3, 10, 300, 20].entries()) table.setUint32(4 * i, word, true);
@@ -102,7 +102,7 @@ describe('memory that is rewritten all the time', () => {
   });
 });
 
-test('parts of such memory are known for what they are, whoever decodes them', () => {
+test('parts of such memory are recognized by every decoder', () => {
   const memory = new ArrayBuffer(100);
   expect(isShared(memory)).toBe(false);
   markShared(memory);

@@ -60,7 +60,7 @@ describe.each(characters.map((each) => [JSON.stringify(each), each] as const))('
  * Node 22 and earlier cut longer texts; since Node 24 they cause an error. So this must fail on every
  * version.
  */
-test('the transcoder of Node is never offered more room than there is', async () => {
+test("Node's transcoder never gets more room than the memory has", async () => {
   type Write = (this: Uint8Array, text: string, at: number, bytesMax: number) => number;
   const methods = Buffer.prototype as unknown as { utf8Write: Write };
   const { utf8Write } = methods;

@@ -9,7 +9,7 @@ import { diagnosticsOf, proto3 } from './workspace.ts';
 const linesOf = async (files: Readonly<Record<string, string>>) =>
   (await diagnosticsOf(files)).map((each) => each.replace(/:\d+: error/, ': error').split(' | ')[0]);
 
-test('who imports what cannot be read hears of its own errors, but of no name that may be there', async () => {
+test('a file that imports an unreadable one reports its own errors, but no name that may exist there', async () => {
   const files = {
     'broken.proto': proto3('message Broken {'),
     'a.proto': proto3(`import "broken.proto";
@@ -64,7 +64,7 @@ message A {
   ]);
 });
 
-test('a descriptor.proto that is broken: ours stands in, and what it lacks may be there', async () => {
+test('a broken descriptor.proto: ours replaces it, and missing names cause no error', async () => {
   const path = 'google/protobuf/descriptor.proto';
   const a = (option: string) => proto3(`option ${option};\nmessage A { int32 x = 0 [lost = 1]; }`);
   const files = {

@@ -22,7 +22,7 @@ function pluginOutputs(files: Readonly<Record<string, string>>, asked: string[])
 
 const google = 'google/protobuf';
 
-describe('under a compiler, what nobody else generates is there', () => {
+describe('under a compiler, files that no other run generates exist', () => {
   test.each([
     ['api', 'google.protobuf.Api', ['api', 'source_context', 'type']],
     ['type', 'google.protobuf.Type', ['source_context', 'type']],
@@ -47,7 +47,7 @@ describe('under a compiler, what nobody else generates is there', () => {
     ]);
   });
 
-  test('options alone need nothing', () => {
+  test('options alone need no file', () => {
     const files = {
       'a.proto':
         'edition = "2024";\nimport option "b.proto";\nmessage A { int32 x = 1 [(b.note).text = "x"]; }',
@@ -57,7 +57,7 @@ describe('under a compiler, what nobody else generates is there', () => {
   });
 });
 
-describe('what is stale', () => {
+describe('stale files', () => {
   const files = { 'proto/a.proto': proto3('message A {}'), 'proto/dir/b.proto': proto3('message B {}') };
   test('files whose .proto is gone, and those of the other target', async () => {
     const directory = workspace(files);

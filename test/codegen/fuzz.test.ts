@@ -94,7 +94,7 @@ describe.each(protos.map((path) => [relative(join(here, '..'), path), path]))('%
     fc.assert(property, { seed, numRuns: Math.ceil(times / 2) });
   });
 
-  test('with characters put in that have no place, or have one elsewhere', () => {
+  test('with inserted characters that are invalid, or valid elsewhere', () => {
     const strange = fc.oneof(
       fc.constantFrom(
         '\0',

@@ -123,7 +123,7 @@ describe('names of globals', { timeout: 240_000 }, () => {
     return [[join(directory, 'a.proto')], directory];
   };
 
-  test('"everything" uses all that any file uses', async () => {
+  test('"everything" uses all globals that any file uses', async () => {
     const used = new Set<string>();
     for (const folder of ['test/codec/protos', 'test/codegen/protos']) {
       const include = join(root, folder);

@@ -101,7 +101,7 @@ function literalOf(value: string, form: (i: number) => number): string {
   return `"${chars.join('')}"`;
 }
 
-describe('what comes out can be loaded, and means what was put in', () => {
+describe('the output can be loaded, and contains the original text', () => {
   test('comments of every kind, on everything that may have one', async () => {
     const line = text.map((value) => value.replace(/[\n\r]/g, ' '));
     const comment = fc.oneof(
@@ -180,7 +180,7 @@ describe('what comes out can be loaded, and means what was put in', () => {
   });
 });
 
-describe('fields become variables of generated functions by names that mean nothing else there', () => {
+describe('fields become variables of generated functions under names without another meaning there', () => {
   const names =
     `abstract arguments as async await break case class const default delete enum eval export extends false function get if import in instanceof
     interface let module new null of package private return static super switch this throw true try typeof undefined var void while with yield

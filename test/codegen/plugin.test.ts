@@ -64,7 +64,7 @@ describe('under protoc', () => {
     }
   });
 
-  test('what cannot be generated is an error with its place', () => {
+  test('a file that cannot be generated is an error with its position', () => {
     const directory = workspace({
       'a.proto': proto3(
         'message A {}\nservice S {\n  rpc M562789(A) returns (A);\n  rpc M779192(A) returns (A);\n}',
@@ -97,7 +97,7 @@ describe('under protoc', () => {
   });
 });
 
-test('says what it supports: proto3 optional and the editions', () => {
+test('declares its features: proto3 optional and the editions', () => {
   const { response } = runPlugin(CodeGeneratorRequest.encode({}));
   expect(CodeGeneratorResponse.decode(response)).toMatchObject({
     supportedFeatures: 3n,
@@ -106,7 +106,7 @@ test('says what it supports: proto3 optional and the editions', () => {
   });
 });
 
-test('a request that is none ends with an exit code and a reason', () => {
+test('an invalid request ends with an exit code and a reason', () => {
   const result = spawnSync(process.execPath, [join(root, 'dist/cli/protoc-gen.js')], {
     input: 'no request',
     encoding: 'utf8',
@@ -115,7 +115,7 @@ test('a request that is none ends with an exit code and a reason', () => {
   expect(result.stderr).toContain('CodecError');
 });
 
-test('reads a request out of a pipe that does not block, as it gets one from buf', async () => {
+test('reads a request from a non-blocking pipe, as buf provides it', async () => {
   const directory = workspace({});
   const fifo = join(directory, 'fifo');
   execFileSync('mkfifo', [fifo]);

@@ -57,7 +57,7 @@ describe('the target js', { timeout: 120_000 }, () => {
     }
   });
 
-  test('has nothing but JavaScript in the one file, and no code in the other', async () => {
+  test('has only JavaScript in the one file, and no code in the other', async () => {
     for (const [path, text] of await outputs('js')) {
       const declarations = path.endsWith('.d.ts');
       // Throws for types in JavaScript.
@@ -89,7 +89,7 @@ describe('the target js', { timeout: 120_000 }, () => {
     expect(Object.values(module.SDefinition.methods)[0]?.input).toBe(module.A);
   });
 
-  test('is dropped by bundlers as far as nobody uses it', async () => {
+  test('is dropped by bundlers as far as it is unused', async () => {
     const file = await written(
       'message Used { int32 x = 1; }\nmessage Unused { Used used = 1; }\nenum Level { LOW = 0; }',
     );
@@ -124,7 +124,7 @@ describe('the target js', { timeout: 120_000 }, () => {
 });
 
 describe('the import extension none', () => {
-  test('leaves the extension of each import out and nothing else, and a bundler finds all of them', async () => {
+  test('omits only the extension of each import, and a bundler resolves all of them', async () => {
     const directory = workspace({
       'a.proto': proto3('import "b.proto";\nimport "deep/c.ts.proto";\nmessage A { B b = 1; C c = 2; }'),
       'b.proto': proto3('import public "deep/d.proto";\nmessage B { D d = 1; }'),

@@ -51,7 +51,7 @@ test.each(cases)('%s, opened under %s', async (way, fake) => {
     expect(await client.echo({ number }, { timeoutMs: 60_000 })).toMatchObject({ number });
 });
 
-test('the wall clock is the real one, too', () => {
+test('the wall clock is also the real one', () => {
   const realMs = Date.now();
   vi.useFakeTimers({ toFake: ['Date'], now: 0 });
   expect(wallMs()).toBeGreaterThanOrEqual(realMs);

@@ -25,7 +25,7 @@ describe('the lease of a message', () => {
     expect(leaseOf(other)).toBe(undefined);
   });
 
-  test('is the last one that was given', () => {
+  test('is the last one that was set', () => {
     const [message, second] = [{}, lease()];
     setLease(message, lease());
     setLease(message, second);

@@ -20,7 +20,7 @@ function saidOf(response: unknown): string[] {
   return said.map((text) => text.replace("a/B: in the handler's response ", ''));
 }
 
-describe('what is wrong', () => {
+describe('errors', () => {
   test.each<[string, unknown, string]>([
     [
       'a slip',
@@ -91,7 +91,7 @@ function circle(): object {
   return message;
 }
 
-test('a property that throws when it is read, and a type without a schema, end the look', () => {
+test('a property that throws when it is read, and a type without a schema, end the check', () => {
   const thrower = {
     get typo(): never {
       throw new Error('mine');

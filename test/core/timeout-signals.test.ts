@@ -10,7 +10,7 @@ beforeEach(async () => {
 });
 afterEach(() => void vi.useRealTimers());
 
-test('after 3 ms, all that have come by then', () => {
+test('after 3 ms, all that exist by then', () => {
   const heard: string[] = [];
   const listen = (name: string): void => listenLater({ listenNow: () => void heard.push(name) });
   listen('first');
@@ -21,7 +21,7 @@ test('after 3 ms, all that have come by then', () => {
   expect([heard, vi.getTimerCount()]).toEqual([['first', 'second'], 0]);
 });
 
-test('one that comes while the others begin to listen has its own 3 ms', () => {
+test('one that is added while the others begin to listen has its own 3 ms', () => {
   const heard: string[] = [];
   const again = { listenNow: () => void heard.push('again') };
   listenLater({

@@ -19,7 +19,7 @@ afterEach(async () => {
 });
 
 describe.each(pairWays)('over %s', (way) => {
-  test('there is no page, to whoever looks', async () => {
+  test('no page can be found', async () => {
     pair = await echoPair(way);
     await createClient(EchoDefinition, pair.channel).echo({ text: 'x' });
     expect(stats().calls).toBeGreaterThan(0);

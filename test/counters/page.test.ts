@@ -43,7 +43,7 @@ describe.each(pairWays)('over %s', (way) => {
     await until(() => readCounters(process.pid).contexts.some(({ counters }) => (counters.calls ?? 0) >= 21));
   });
 
-  test('sessions are there with who they are with, and go', async () => {
+  test('sessions are listed with their peers, and removed', async () => {
     pair = await echoPair(way);
     await createClient(EchoDefinition, pair.channel).echo({ text: 'x' });
     const sessions = () =>
@@ -66,8 +66,8 @@ describe.each(pairWays)('over %s', (way) => {
   });
 });
 
-describe('who may read', () => {
-  test('the page is of this user alone, and nobody can write to it through a descriptor', async () => {
+describe('access rights', () => {
+  test('the page belongs to this user alone, and no process can write to it through a descriptor', async () => {
     pair = await echoPair('shm');
     await createClient(EchoDefinition, pair.channel).echo({ text: 'x' });
     const [path] = pages();
@@ -122,8 +122,8 @@ function forged(page: Uint8Array, change: (layout: Forged) => void): Uint8Array 
   return copy;
 }
 
-describe('bytes that are no page', () => {
-  test('are none, wherever a page is cut', async () => {
+describe('bytes that are not a page', () => {
+  test('are refused, wherever a page is cut', async () => {
     const page = await ownPage();
     expect(contextIn(page, 1)).toBeDefined();
     for (const length of [0, 1, 7, 8, 15, 16, 63, 64, 100, 4096, 8192, 9000, page.length - 4096])
@@ -192,7 +192,7 @@ describe('bytes that are no page', () => {
     expect(contextIn(forged(page, change), 1)).toBeUndefined();
   });
 
-  test('are none where the description is longer than one is', async () => {
+  test('are refused where the description is too long', async () => {
     const page = await ownPage();
     const long = new Uint8Array(page.length + 100_000);
     long.set(page);
@@ -203,7 +203,7 @@ describe('bytes that are no page', () => {
 });
 
 describe('bounds of buckets', () => {
-  test('are where the next longer call is counted: an eighth of its time, and no less than 256 ns', async () => {
+  test("are an eighth of a call's time apart, and at least 256 ns", async () => {
     const { bucketNs } = contextIn(await ownPage(), 1)!;
     const units = (bucket: number): number => bucketNs[bucket]! / 256;
     // By the duration of a call in units: native/telemetry/latencies.h defines the buckets.

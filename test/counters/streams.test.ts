@@ -71,7 +71,7 @@ describe.each(ways)('%s', (way) => {
     expect(counted()).toEqual({ calls: 2, requests: 2, sent: 3081, received: 3081 });
   });
 
-  test('calls that are none are counted as before', async () => {
+  test('calls that are not streams are counted as before', async () => {
     const { client, counted } = await counting();
     for (let i = 0; i < 3; ++i) await client.unary({});
     expect(counted()).toEqual({ calls: 3, requests: 3, sent: 0, received: 0 });

@@ -57,8 +57,8 @@ const values = fc.letrec((tie) => ({
 const wellFormed = (value: unknown) =>
   !JSON.stringify(value, (_, v) => (typeof v === 'bigint' ? '' : v))?.includes('\\ud');
 
-describe('a value comes back as it went', () => {
-  test('in one piece', () => {
+describe('a value is decoded as it was encoded', () => {
+  test('in one buffer', () => {
     fc.assert(
       fc.property(values.filter(wellFormed), (value) => {
         expect(type.decode(type.encode(value))).toEqual(value);
@@ -66,7 +66,7 @@ describe('a value comes back as it went', () => {
     );
   });
 
-  test('with its large binaries apart, wherever they are', () => {
+  test('with its large binaries out of line, wherever they are', () => {
     fc.assert(
       fc.property(values.filter(wellFormed), fc.integer({ min: 1, max: 30 }), (value, gatherBytes) => {
         expect(type.decode(gathered(value, gatherBytes).bytes)).toEqual(value);
@@ -109,7 +109,7 @@ describe('a value comes back as it went', () => {
     expect(type.decode(bytes)).toEqual(value);
   });
 
-  test('the caller keeps its objects as they are', () => {
+  test("the caller's objects are unchanged", () => {
     const value = Object.freeze({ list: Object.freeze([new Uint8Array(100)]) });
     gathered(value, 50);
     expect(value.list[0]).toHaveLength(100);
@@ -144,7 +144,7 @@ describe('a value comes back as it went', () => {
 
 const cycle: unknown[] = [];
 cycle.push(cycle);
-describe('what cannot be sent says where it is', () => {
+describe('an error names the position of a value that cannot be sent', () => {
   test.each<[string, unknown, RegExp]>([
     ['a function', { a: [() => 0] }, /test\.a\[0\]: a function cannot be sent/],
     ['a symbol', Symbol('x'), /test: a symbol cannot be sent/],

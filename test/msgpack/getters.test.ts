@@ -68,7 +68,7 @@ describe('a getter', () => {
   const growths = [1, 2, 3, 4].flatMap((reads) =>
     [3000, 9000, 18_000, 100_000].map((bytes) => [reads, bytes] as const),
   );
-  test.each(growths)('whose value grows after %i looks, to %i characters', async (reads, bytes) => {
+  test.each(growths)('whose value grows after %i reads, to %i characters', async (reads, bytes) => {
     for (const big of [0, 20_000]) {
       let looks = 0;
       const grown = 'x'.repeat(bytes);

@@ -77,7 +77,7 @@ async function open(way: string, served: typeof LedgerDefinition): Promise<Chann
 }
 
 describe.each(['in process', 'shm'])('%s', (way) => {
-  test.each(['echo', 'plain'] as const)('%s: complete messages come out', async (name) => {
+  test.each(['echo', 'plain'] as const)('%s: complete messages are decoded', async (name) => {
     const client = createClient(LedgerDefinition, await open(way, LedgerDefinition));
     expect(await client[name](entry)).toEqual(Entry.create(entry));
     expect(await client[name]({})).toEqual(Entry.create());

@@ -58,7 +58,7 @@ describe.each([
     await until(() => pair.native.stats().arenaLeasedBlocks === 0);
   });
 
-  test('many in flight, then none left behind', async () => {
+  test('many in flight, then none left', async () => {
     const pair = loopback(fabric, { loop });
     for (let round = 0; round < 50; round += 1) {
       const ends = Array.from({ length: 16 }, (_, i) => pair.start(pattern(i % 4 === 3 ? 3000 : 20)).end);
@@ -69,7 +69,7 @@ describe.each([
     expect(pair.native.stats().protocolErrors).toBe(0);
   });
 
-  test('a session that is idle sleeps: the event loop goes on without it', async () => {
+  test('an idle session sleeps: it does not keep the event loop alive', async () => {
     const pair = loopback(fabric, { loop });
     const { native } = pair;
     await pair.start(pattern(20)).end;
@@ -95,7 +95,7 @@ describe.each([
     await until(() => pair.native.stats().arenaLeasedBlocks === 0);
   });
 
-  test('closing a session fails its calls, then tells that it is down', async () => {
+  test('closing a session fails its calls, then reports that it is down', async () => {
     const pair = loopback(fabric, { loop });
     pair.onRequest = () => undefined;
     const ends = [8, 3000].map((bytes) => pair.start(pattern(bytes)).end);
@@ -110,7 +110,7 @@ describe.each([
 });
 
 describe('buffers', () => {
-  test('a block given back and taken again is the same ArrayBuffer', () => {
+  test('a released and reused block is the same ArrayBuffer', () => {
     const { native } = loopback('sim');
     const block = native.allocBlock(5000, Use.application);
     const buffer = native.blockBuffer(block);
@@ -121,7 +121,7 @@ describe('buffers', () => {
     expect(native.blockOf(buffer)).toBe(block);
   });
 
-  test('memory of a block can be had at once, and the block be told from it', () => {
+  test('memory of a block is available at once, and identifies the block', () => {
     const { native } = loopback('sim');
     const buffer = native.allocBuffer(5000, Use.application)!;
     const block = native.blockOf(buffer);
@@ -159,7 +159,7 @@ describe('buffers', () => {
     });
   });
 
-  test('a view keeps its block', async () => {
+  test('a view keeps its block leased', async () => {
     const { native } = loopback('sim');
     const view = new Uint8Array(native.blockBuffer(native.allocBlock(5000, Use.application)), 100, 10).fill(
       9,
@@ -195,7 +195,7 @@ describe('buffers', () => {
     expect(arrays.map((array) => array.length)).toEqual([0, 0, 0, 0, 0]);
   });
 
-  test('receives of sessions do not make V8 collect', async () => {
+  test('receives of sessions cause no garbage collections', async () => {
     const limits = { inflightMax: 256, messageMaxBytes: 4 << 20, peerMessageMaxBytes: 4 << 20 };
     /**
      * Full collections that happen while sessions with much memory are created, and read their first
@@ -229,7 +229,7 @@ describe('buffers', () => {
     expect(found).toContain(0);
   });
 
-  test('V8 counts the receives that have been read, and no others, until their session is down', async () => {
+  test('V8 counts only the receives that have been read, until their session is down', async () => {
     const pair = loopback('sim');
     const session = pair.native.createSession({
       role: 'client',
@@ -272,7 +272,7 @@ describe('buffers', () => {
     expect(pair.native.receiveWindow(pair.server, 1 << 20)).toBeUndefined();
   });
 
-  test('calls that wait for arena memory go on when forgotten leases are collected', async () => {
+  test('calls that wait for arena memory continue when forgotten leases are collected', async () => {
     const pair = loopback('sim', { arenaBytes: 4 << 20 });
     const { end } = pair.start(pattern(3000));
     // Before the server sees the request, all memory is in leases that are unreachable and have not been
@@ -287,7 +287,7 @@ describe('buffers', () => {
   });
 });
 
-test('all that make V8 collect share a tenth of the time of their thread', () => {
+test('all that request garbage collections share a tenth of the time of their thread', () => {
   const native = loadNative();
   const before = native.collectionWaitMs();
   native.collectionDone(100);
@@ -297,19 +297,19 @@ test('all that make V8 collect share a tenth of the time of their thread', () =>
 });
 
 describe('RDMA devices', () => {
-  test('are reported, or why there are none', () => {
+  test('are reported, or the reason why none was found', () => {
     const { devices, whyNone } = loadNative().verbsDevices(0);
     expect(whyNone === '').toBe(devices.length > 0);
     if (devices.length === 0) expect(whyNone).toMatch(/verbs is off: |no RDMA device/);
   });
 
-  test('one that is not there cannot be opened, and the error names it', () => {
+  test('a missing one cannot be opened, and the error names it', () => {
     expect(() => loopback('verbs', { verbs: { device: 'nobodys0' } })).toThrow(/verbs is off/);
   });
 });
 
 describe('the end of a context', () => {
-  test('what is asked of it afterwards throws or does nothing', () => {
+  test('later calls throw or do nothing', () => {
     const { native, client } = loopback('sim');
     native.close();
     expect(() => native.allocBlock(1, Use.application)).toThrow('context is closed');
@@ -324,7 +324,7 @@ describe('the end of a context', () => {
     native.close();
   });
 
-  test.each(['libuv', 'thread'] as const)('a hundred contexts come and go, woken by %s', async (loop) => {
+  test.each(['libuv', 'thread'] as const)('a hundred contexts open and close, woken by %s', async (loop) => {
     for (let i = 0; i < 100; i += 1) {
       const pair = new Loopback('sim', { loop });
       const ends = [pair.start(pattern(8)).end, pair.start(pattern(3000)).end];

@@ -52,7 +52,7 @@ test.each(context)('a context and the fake have the same $member', ({ member, op
   }
 });
 
-test('neither has what is not declared', () => {
+test('neither has an undeclared member', () => {
   const real = loadNative().createContext(nativeOptions('sim'));
   const names = [
     ...Object.getOwnPropertyNames(real),

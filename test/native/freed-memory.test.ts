@@ -34,7 +34,7 @@ const musl =
   undefined;
 const sanitized = process.env.LD_PRELOAD?.includes('san') === true;
 
-test.skipIf(musl || sanitized)('a second round of values finds the pages of the first', () => {
+test.skipIf(musl || sanitized)('a second round of values reuses the pages of the first', () => {
   const addon =
     process.env.RDMA_RPC_ADDON ?? new URL('../../build/Release/rdma_rpc.node', import.meta.url).pathname;
   const { stdout, stderr } = spawnSync(process.execPath, ['--expose-gc', '-e', rounds, addon], {

@@ -4,7 +4,7 @@ import { contextNeeds } from '../../runtime/native/js-runtime.ts';
 
 const versions = (more: object) => ({ ...process.versions, ...more }) as NodeJS.ProcessVersions;
 
-describe('what a context needs to know', () => {
+describe('the parameters of a context', () => {
   test.each([
     ['Node', {}, {}],
     ['Bun', { bun: '1.4.0' }, { loop: 'thread' }],

@@ -77,7 +77,7 @@ describe('a symbol', () => {
     expect(index.declaring(symbol)?.name).toBe('base.proto');
   });
 
-  test.each(['a.b', 'Outer', 'a.b.Outer.', 'a.b.Color.RED', ''])('%j is nowhere', (symbol) => {
+  test.each(['a.b', 'Outer', 'a.b.Outer.', 'a.b.Color.RED', ''])('%j is not found', (symbol) => {
     expect(index.declaring(symbol)).toBeUndefined();
   });
 });

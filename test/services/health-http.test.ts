@@ -44,7 +44,7 @@ test('while the server drains it is alive and not ready', async () => {
   expect((await ask('/readyz')).status).toBe(503);
 });
 
-test('anything that knows a status can be asked', async () => {
+test('any object with a status function can be queried', async () => {
   let up = true;
   const other = await serveHealthHttp({ statusOf: () => (up ? 'SERVING' : 'NOT_SERVING') });
   expect((await fetch(`http://${other.address}/readyz`)).status).toBe(200);
@@ -53,7 +53,7 @@ test('anything that knows a status can be asked', async () => {
   await other.close();
 });
 
-test('what is no request gets 400 and the port goes on', async () => {
+test('an invalid request gets 400 and the port continues', async () => {
   const port = Number(http.address.split(':')[1]);
   for (const text of ['garbage\r\n\r\n', 'GET //[ HTTP/1.1\r\nHost: x\r\n\r\n']) {
     const socket = connect(port, '127.0.0.1').setEncoding('utf8');

@@ -61,7 +61,7 @@ describe('Check', () => {
     expect(await clientOf().check({ service })).toEqual({ status });
   });
 
-  test('a service that is not there is NOT_FOUND', async () => {
+  test('a missing service is NOT_FOUND', async () => {
     await expect(clientOf().check({ service: '__proto__' })).rejects.toMatchObject({
       code: Status.NOT_FOUND,
       message: /there is no service __proto__/,
@@ -69,7 +69,7 @@ describe('Check', () => {
   });
 });
 
-test('List: all that Check knows', async () => {
+test('List: all services that Check knows', async () => {
   health.setStatus('database', 'NOT_SERVING');
   const { statuses } = await clientOf().list({});
   expect(Object.fromEntries(Object.entries(statuses).map(([name, { status }]) => [name, status]))).toEqual({
@@ -81,7 +81,7 @@ test('List: all that Check knows', async () => {
 });
 
 describe('Watch', () => {
-  test('gives the status now, and each change once', async () => {
+  test('returns the current status, and each change once', async () => {
     const seen: number[] = [];
     const wanted = [SERVING, NOT_SERVING, SERVING];
     for await (const { status } of clientOf().watch({ service: 'test.echo.Echo' })) {
@@ -95,7 +95,7 @@ describe('Watch', () => {
     expect(seen).toEqual(wanted);
   });
 
-  test('a change that comes while its reader is busy with the last one is told', async () => {
+  test('a change that occurs while its reader is busy with the last one is reported', async () => {
     const service = new HealthService(server);
     const watch = service.watch({ service: 'busy' }, {
       signal: new AbortController().signal,
@@ -118,7 +118,7 @@ describe('Watch', () => {
     expect(service.watchers).toBe(0);
   });
 
-  test('a service that comes later is SERVICE_UNKNOWN until then', async () => {
+  test('a service that is added later is SERVICE_UNKNOWN until then', async () => {
     const seen: number[] = [];
     for await (const { status } of clientOf().watch({ service: 'later' })) {
       seen.push(status);
@@ -128,7 +128,7 @@ describe('Watch', () => {
     expect(seen).toEqual([SERVICE_UNKNOWN, SERVING]);
   });
 
-  test('a shutdown is told, and does not wait for watchers', async () => {
+  test('a shutdown is reported, and does not wait for watchers', async () => {
     const seen: number[] = [];
     let ended: Promise<void> | undefined;
     const watch = async (): Promise<void> => {
@@ -142,7 +142,7 @@ describe('Watch', () => {
     await ended;
   });
 
-  test('watchers that leave take nothing with them', async () => {
+  test('watchers that leave have no effect on others', async () => {
     for (let i = 0; i < 50; ++i) {
       for await (const { status } of clientOf().watch({})) {
         expect(status).toBe(SERVING);

@@ -68,7 +68,7 @@ test('two interceptors on one registry count together', async () => {
   expect(line).toMatch(/ 2$/);
 });
 
-test('native counters are gauges with the values of now', async () => {
+test('native counters are gauges with the current values', async () => {
   const registry = new Registry();
   collectNativeStats(registry);
   collectNativeStats(registry);
@@ -80,7 +80,7 @@ test('native counters are gauges with the values of now', async () => {
   expect(stats().sessions).toBeGreaterThan(0);
 });
 
-test('native counters of a process by its number are those of now, however often they are read', async () => {
+test('native counters of a process by its number are current, however often they are read', async () => {
   const registry = new Registry();
   const client = await open(registry);
   await collect(client.echo([]));

@@ -3,7 +3,7 @@ import { fromText, toText } from 'rdma-rpc/text';
 import { expect, test } from 'vitest';
 import { All } from './gen/arrays.rdma.ts';
 
-test('they come back from text as they were', () => {
+test('they are parsed as they were printed', () => {
   const message = All.create({
     float32: Float32Array.of(1.5, -2),
     list: [Int16Array.of(7)],

@@ -34,7 +34,7 @@ test.each([
   expect(toText(Scalars, fromText(Scalars, text))).toBe(printed);
 });
 
-test('every value comes back', () => {
+test('every value is parsed as it was printed', () => {
   const message = Scalars.create({
     fDouble: 0.1,
     fFloat: Math.fround(1.1),
@@ -55,7 +55,7 @@ test('an Any, written out where the registry knows its type', () => {
   expect(toText(wellKnown.Any, any)).toContain('type_url: "type.googleapis.com/');
 });
 
-describe('refused, with its place', () => {
+describe('refused, with its position', () => {
   test.each([
     ['f_int32: 1\nf_int32: 2', /line 2, column 1: f_int32 appears twice/],
     ['missing: 1', /line 1, column 1: .*Scalars has no field missing/],
@@ -74,14 +74,14 @@ describe('refused, with its place', () => {
     expect(() => fromText(Scalars, text)).toThrow(wrong);
   });
 
-  test('nesting without end, in both directions', () => {
+  test('unlimited nesting, in both directions', () => {
     expect(() => fromText(Tree, 'next {'.repeat(100_000))).toThrow(/nested more than 100 deep/);
     const cycle: { next?: object } = {};
     cycle.next = cycle;
     expect(() => toText(Tree, cycle as never)).toThrow(/nested more than 100 deep/);
   });
 
-  test('text of megabytes is no matter', () => {
+  test('text of megabytes takes linear time', () => {
     const long = 'x'.repeat(5_000_000);
     expect(fromText(Scalars, `f_string: "${long}"`).fString).toBe(long);
     expect(() => fromText(Scalars, `f_int32: ${'1'.repeat(100_000)}`)).toThrow(/is not from/);
