@@ -101,7 +101,7 @@ test.each(schemas)('%s', (path) => {
   expect(bare(readFile, read)).toEqual(bare(file, registry));
 });
 
-test('options, reserved names and comments, as people read them', () => {
+test('options, reserved names and comments, in readable form', () => {
   const path = join(directory, 'shop.proto');
   writeFileSync(
     path,

@@ -251,7 +251,7 @@ describe('each finding has its remedy', () => {
     expect(found.map((each) => each.remedy).join('\n')).toMatch(remedy);
   });
 
-  test('who may lock any amount has no limit', () => {
+  test('a process that may lock any amount has no limit', () => {
     const machine = scripted({
       ...server,
       '/proc/self/limits': limits('65536'),
@@ -384,7 +384,7 @@ describe('on this machine', () => {
     });
   });
 
-  test('doctor: its exit code says whether something does not work', async () => {
+  test('doctor: its exit code shows whether something does not work', async () => {
     const { code, out } = await run('doctor', '--json');
     const { findings } = expectSchema('doctor', JSON.parse(out) as { findings: { level: string }[] });
     expect(code).toBe(findings.some(({ level }) => level === 'problem') ? 1 : 0);

@@ -71,7 +71,7 @@ test('files with extensions, and with extensions of the messages in those', asyn
   expect(asked).toEqual(['A', 'A 7', 'B', 'B 9', 'C']);
 });
 
-test('nothing is asked where nothing can be extended', async () => {
+test('no request is made for messages without extension ranges', async () => {
   const asked: string[] = [];
   const channel = channelTo({ numbers: () => [], file: () => create(FileDescriptorProtoSchema) }, asked);
   const plain = create(FileDescriptorProtoSchema, { name: 'p.proto', messageType: [{ name: 'P' }] });
@@ -80,12 +80,12 @@ test('nothing is asked where nothing can be extended', async () => {
   expect(asked).toEqual([]);
 });
 
-test('a server that does not tell', async () => {
+test('a server that does not answer', async () => {
   const channel = channelTo({ numbers: () => undefined, file: () => create(FileDescriptorProtoSchema) });
   expect(namesOf(await withExtensions(channelReflection(channel), [fileWith('A')]))).toEqual(['A.proto']);
 });
 
-test('a server that goes on and on', async () => {
+test('a server that answers without end', async () => {
   let made = 0;
   const channel = channelTo({
     numbers: () => [1],

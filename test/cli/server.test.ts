@@ -61,7 +61,7 @@ describe('rdma-rpc health', () => {
     await plain.shutdown({ graceMs: 0 });
   });
 
-  test('nobody listens there', async () => {
+  test('no listener at the address', async () => {
     await server.shutdown();
     expect(await run('health', address)).toMatchObject({
       code: 1,
@@ -70,7 +70,7 @@ describe('rdma-rpc health', () => {
     });
   });
 
-  test('somebody listens and says nothing: the time limit', async () => {
+  test('a silent listener: the time limit', async () => {
     const silent = createNetServer();
     await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
     const { port } = silent.address() as { port: number };
@@ -337,7 +337,7 @@ describe('with reflection', () => {
     });
   });
 
-  test('a name that is not there', async () => {
+  test('an unknown name', async () => {
     expect(await run('describe', address, 'no.Such')).toMatchObject({
       code: 1,
       errors: expect.stringMatching(
@@ -364,12 +364,12 @@ test('without reflection the error says how to add it', async () => {
   });
 });
 
-test('what a server says cannot command the terminal', () => {
+test('text from a server cannot contain terminal commands', () => {
   expect(printable('a\x1b[2Jb\u009bc\x07\nd')).toBe('a\ufffd[2Jb\ufffdc\ufffd\nd');
   expect(printableLine('a\nerror: b\u202ec')).toBe('a\ufffderror: b\ufffdc');
 });
 
-test('JSON has the same values, and nothing raw that a terminal obeys', () => {
+test('JSON has the same values, and no raw terminal commands', () => {
   const value = { text: 'a\x1b\x7f\u009b31m\u2028\u202eb\n' };
   for (const indent of [undefined, 2]) {
     const text = jsonText(value, indent);
@@ -378,7 +378,7 @@ test('JSON has the same values, and nothing raw that a terminal obeys', () => {
   }
 });
 
-test('an answer is shown as it is, and an error has one line', async () => {
+test('an answer is shown unchanged, and an error has one line', async () => {
   const evil = createServer();
   evil.add(EchoDefinition, {
     echo: ({ text }) => {

@@ -60,7 +60,7 @@ async function bench(...args: string[]): Promise<Result & { readonly exitCode: n
   return { ...expectSchema('bench', JSON.parse(out) as Result), exitCode: code };
 }
 
-test('a closed loop: as many calls as were asked for, and no corrected latencies', async () => {
+test('a closed loop: the requested number of calls, and no corrected latencies', async () => {
   const result = await bench(method, '-n', '300', '-c', '5', '-d', '{"text":"hi"}');
   expect(result).toMatchObject({
     exitCode: 0,
@@ -109,7 +109,7 @@ test('streams: each call has all messages of the data, and ends with its last an
   expect(answers).toMatchObject({ exitCode: 0, calls: { ok: 5 }, travelled: { responses: null } });
 });
 
-test('calls that fail are counted by code and by what was said; exit code 1', async () => {
+test('calls that fail are counted by code and by message; exit code 1', async () => {
   const result = await bench('test.echo.Echo/Behave', '-n', '20');
   expect(result).toMatchObject({
     exitCode: 1,
@@ -119,7 +119,7 @@ test('calls that fail are counted by code and by what was said; exit code 1', as
   });
 });
 
-test('without an answer there are no latencies, and none of 0 us are shown', async () => {
+test('without an answer no latencies are shown, not even 0 us', async () => {
   const { code, out } = await run('bench', address, 'test.echo.Echo/Behave', '-n', '20');
   expect(code).toBe(1);
   expect(out).toContain('Latency: none, because no call was answered with OK');
@@ -151,7 +151,7 @@ test('files: every call, a log of HdrHistogram, a page', async () => {
   expect(page).not.toMatch(/(src|href)=/);
 });
 
-test('the screen, but for the times', async () => {
+test('the screen, except for the times', async () => {
   const { code, out } = await run('bench', address, method, '-n', '40', '-c', '1', '-d', '{"text":"hi"}');
   expect(code).toBe(0);
   const screen = out
@@ -231,7 +231,7 @@ describe('gRPC', () => {
     });
   });
 
-  test('of a server whose reflection is the one before, v1alpha, the method is found by that', async () => {
+  test('the method is found by v1alpha reflection of an older server', async () => {
     const older = new GrpcServer();
     const asked: string[] = [];
     const answer = (
@@ -271,7 +271,7 @@ describe('gRPC', () => {
     }
   });
 
-  test('without reflection there must be files', async () => {
+  test('without reflection files are required', async () => {
     const outcome = await run('bench', `127.0.0.1:${port}`, method, '--grpc');
     expect(outcome).toEqual({
       code: 1,
@@ -333,7 +333,7 @@ describe('one sentence, and no stack', () => {
     refused(await run('bench', address, ...args), 1, errors);
   });
 
-  test('exit code 1: nobody listens, or somebody who says nothing', async () => {
+  test('exit code 1: no listener, or a silent one', async () => {
     refused(await run('bench', '127.0.0.1:1', method), 1, /ECONNREFUSED/);
     const silent = createNetServer();
     await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));

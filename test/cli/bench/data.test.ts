@@ -30,7 +30,7 @@ describe('requests', () => {
     expect(await texts(data, 3)).toEqual(expected);
   });
 
-  test('of a stream: all of them in each call', async () => {
+  test('in a stream: all of them in each call', async () => {
     expect(await texts('[{"text":"a"},{"text":"{{.RequestNumber}}"}]', 2, true)).toEqual([
       ['a', '0'],
       ['a', '1'],
@@ -64,7 +64,7 @@ describe('templates', () => {
     expect(made(text)).toMatch(expected);
   });
 
-  test('JSON with braces beside braces is none', () => {
+  test('JSON with adjacent braces is not a template', () => {
     expect(templateOf('{"a":{"b":{}}}')).toBeUndefined();
   });
 

@@ -31,7 +31,7 @@ async function run(clock: VirtualClock, call: MakeCall, plan: Partial<Plan>, ski
 }
 
 describe('closed loop', () => {
-  test('each worker has one call at a time, and as many calls are made as were asked for', async () => {
+  test('each worker has one call at a time, and the requested number of calls is made', async () => {
     const clock = new VirtualClock();
     let most = 0;
     let now = 0;
@@ -52,7 +52,7 @@ describe('closed loop', () => {
     expect(recording.total('corrected')).toBeUndefined();
   });
 
-  test('it ends with its time, and with what is running then', async () => {
+  test('it ends at its time limit, after the running calls', async () => {
     const clock = new VirtualClock();
     const { begun, elapsedMs } = await run(clock, oneByOne(clock, 1), { durationMs: 50, concurrency: 2 });
     expect(begun).toBeGreaterThanOrEqual(50);
@@ -60,7 +60,7 @@ describe('closed loop', () => {
     expect(elapsedMs).toBeLessThanOrEqual(52.001);
   });
 
-  test('calls that fail at once leave the event loop its turns', async () => {
+  test('calls that fail at once do not block the event loop', async () => {
     const clock = new VirtualClock();
     const failed: End = { code: 'UNAVAILABLE', message: 'gone', responseBytes: 0 };
     const { begun, recording } = await run(clock, async () => failed, { total: 1000 });
@@ -69,7 +69,7 @@ describe('closed loop', () => {
     expect(recording.total('raw')!.totalCount).toBe(0);
   });
 
-  test('the first calls may be left out', async () => {
+  test('the first calls may be omitted', async () => {
     const clock = new VirtualClock();
     const { recording } = await run(clock, oneByOne(clock, 1), { total: 20 }, 5);
     expect(recording.codes).toEqual(new Map([['OK', 15]]));
@@ -77,7 +77,7 @@ describe('closed loop', () => {
 });
 
 describe('open loop', () => {
-  test('calls begin when they are meant to, whatever the answers take', async () => {
+  test('calls begin on schedule, however long the answers take', async () => {
     const clock = new VirtualClock();
     const starts: number[] = [];
     const slow = oneByOne(clock, 1);
@@ -110,7 +110,7 @@ describe('open loop', () => {
     expect(outcome.recording.total('corrected')!.totalCount).toBe(outcome.begun);
   });
 
-  test('what never began is counted, and has waited until the end', async () => {
+  test('calls that never began are counted, and have waited until the end', async () => {
     const clock = new VirtualClock();
     const call = oneByOne(clock, 10);
     const { begun, unsent, corrected } = await run(clock, call, {
@@ -139,7 +139,7 @@ describe('open loop', () => {
     expect(raw(50)).toBeCloseTo(100, 0);
   });
 
-  test('stop() lets what is running end', async () => {
+  test('stop() lets the running calls end', async () => {
     const clock = new VirtualClock();
     const recording = new Recording({ open: true, expectedMs: forever, skip: 0, rows: false });
     const plan = { concurrency: 5, total: forever, durationMs: forever, graceMs: 0, schedule: constant(100) };

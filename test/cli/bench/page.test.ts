@@ -106,7 +106,7 @@ const inked = (page: Page): Promise<Record<string, number>> =>
     return [plot.id, data.filter((value, i) => i % 4 === 3 && value > 0).length];
   }))`);
 
-test('an open loop with a server that stood still: figures, plots, remarks, and no word from outside', async () => {
+test('an open loop with a server that stood still: figures, plots, remarks, and no external resources', async () => {
   const trouble: string[] = [];
   const page = await opened(await result(2000, 4000, 10), trouble);
   expect(trouble).toEqual([]);
@@ -146,7 +146,7 @@ test('no latency where no call was answered with OK: that is not 0', async () =>
   expect(shown(await result(undefined, 100, 2))).not.toContain('–');
 });
 
-test('a closed loop on a narrow screen: one column, and nothing beside the edge', async () => {
+test('a closed loop on a narrow screen: one column, and nothing beyond the edge', async () => {
   const trouble: string[] = [];
   const page = await opened(await result(undefined, 2000), trouble, 420);
   expect(trouble).toEqual([]);

@@ -38,7 +38,7 @@ test('a line: the calls before a time are the area under it', () => {
   expect(Math.round(schedule.intendedAt(70))).toBe(3000);
 });
 
-test('both say the same, for calls of any number', () => {
+test('both agree, for any number of calls', () => {
   for (const kind of ['const', 'step', 'line'] as const) {
     const [ask, count] = [0, 1].map(() => of({ kind, start: 50, step: 7, end: 400 }));
     for (let call = 1; call < 5000; call += 13) {

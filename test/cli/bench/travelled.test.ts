@@ -20,7 +20,7 @@ test('calls that failed have no response, and those that never left are not amon
   expect(travelled).toMatchObject({ requests: { sent: 10 }, responses: { sent: 8 } });
 });
 
-test('a connection that was lost took the counters with it: nothing is said', () => {
+test('a lost connection has no counters: nothing is printed', () => {
   expect(travelledIn(counted({}), counted({}), { messages: 20, answers: 20 }, false)).toBe(null);
   expect(travelledIn(counted({ calls: 9 }), counted({ calls: 3 }), { messages: 1, answers: 1 }, false)).toBe(
     null,

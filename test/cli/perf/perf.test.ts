@@ -81,7 +81,7 @@ test('latency for a time has a mean and no percentiles', async () => {
   expect(row!.meanUs! * 2 * row!.messages).toBeCloseTo(row!.elapsedUs, -1);
 });
 
-test('several peers begin at once, and are summed up', async () => {
+test('several peers begin at once, and their figures are summed', async () => {
   const server = await listening('--peers', '2');
   const args = ['--fabric', 'shm', '-n', '200', '-s', '512', '-e', '--validate', '--json'];
   const clients = await Promise.all([1, 2].map(() => dial('send_bw', server.port, ...args)));
@@ -143,7 +143,7 @@ async function between(port: number, change: (text: string) => string): Promise<
 }
 
 describe.each(['send_bw', 'send_lat', 'write_bw', 'write_lat', 'read_bw', 'read_lat'])('%s', (name) => {
-  test('finds data that is not what was sent, at both sides', async () => {
+  test('finds data that differs from what was sent, at both sides', async () => {
     const server = await listening();
     // Each side generates its data from the seed: with a different one, every byte counts as damaged.
     const port = await between(server.port, (text) => text.replace(/"seed":\d+/, '"seed":1'));
@@ -199,24 +199,24 @@ describe('one clear sentence and no stack', () => {
     [['send_lat', 'unix:/run/perf'], /is not an address: give host, host:port or \[IPv6\]:port/],
   ])('%s', (args, sentence) => refused(run('perf', ...args), 2, sentence));
 
-  test('nobody listens', () =>
+  test('no listener', () =>
     refused(
       run('perf', 'send_lat', '127.0.0.1:1'),
       1,
       /cannot connect to 127.0.0.1:1: nobody listens there/,
     ));
 
-  test('somebody else listens', async () => {
+  test('another program listens', async () => {
     const port = await stranger((socket) => socket.write('HTTP/1.1 400 Bad Request\r\n\r\n'));
     await refused(dial('send_lat', port), 1, /is not rdma-rpc perf: it sends something else/);
   });
 
-  test('somebody listens and says nothing', async () => {
+  test('a silent listener', async () => {
     const port = await stranger(() => undefined);
     await refused(dial('send_lat', port, '--timeout', '300'), 1, /has not answered within 0.3 s/);
   });
 
-  test('the address is another process’s', async () => {
+  test('the address belongs to another process', async () => {
     const first = await listening();
     await refused(
       run('perf', '--listen', '127.0.0.1', '-p', String(first.port)),
@@ -225,7 +225,7 @@ describe('one clear sentence and no stack', () => {
     );
   });
 
-  test('the listening side was told something else, and goes on listening', async () => {
+  test('the listening side has other options, and continues to listen', async () => {
     const server = await listening('send_bw', '-s', '128');
     await refused(dial('read_bw', server.port), 1, /this side listens for send_bw, and .* asks for read_bw/);
     await refused(dial('send_bw', server.port, '-s', '64'), 1, /asks for sizes 64, where 128 was expected/);
@@ -235,7 +235,7 @@ describe('one clear sentence and no stack', () => {
     expect((await server.ended).code).toBe(0);
   });
 
-  test('two peers that come at once and want different things: one of them is turned away', async () => {
+  test('two simultaneous peers with different options: one of them is rejected', async () => {
     const server = await listening('--peers', '2');
     const hello = (socket: Socket, size: number) =>
       socket.write(`${JSON.stringify({ ...firstWords, sizes: [size] })}\n`);
@@ -250,7 +250,7 @@ describe('one clear sentence and no stack', () => {
     expect(await answers[1]).toMatch(/asks for sizes 128, where 64 was expected/);
   });
 
-  test('those that are turned away and do not close keep no descriptor of the listening side', async () => {
+  test('rejected peers that do not close hold no descriptor of the listening side', async () => {
     const server = await listening('send_bw');
     const stay = await connection(server.port, { allowHalfOpen: true });
     stay.write('{"kind":"bye"}\n');
@@ -268,14 +268,14 @@ describe('one clear sentence and no stack', () => {
     expect((await server.ended).code).toBe(0);
   });
 
-  test('silent connections keep no peer away, however many come', async () => {
+  test('silent connections block no peer, whatever their number', async () => {
     const server = await listening('send_bw');
     for (let i = 0; i < 100; i++) await connection(server.port);
     expect((await dial('send_bw', server.port, '--fabric', 'shm', '-n', '20', '-e')).code).toBe(0);
     expect((await server.ended).code).toBe(0);
   });
 
-  test('the addon is not there', async () => {
+  test('the addon is missing', async () => {
     const env = { ...process.env, NO_COLOR: '1', RDMA_RPC_ADDON: '/nowhere/rdma_rpc.node' };
     const child = spawn(process.execPath, [main, 'perf', 'send_lat', '127.0.0.1:1'], { env });
     let errors = '';
@@ -286,7 +286,7 @@ describe('one clear sentence and no stack', () => {
     await refused(Promise.resolve({ code, out: '', errors }), 1, /error: .*\/nowhere\/rdma_rpc.node/);
   });
 
-  test('a device that is not there', async () => {
+  test('a missing device', async () => {
     const server = await listening();
     await refused(
       dial('send_lat', server.port, '--fabric', 'bare', '-d', 'nosuch0'),

@@ -78,7 +78,7 @@ describe('the program', () => {
 
 const seed = 20_261_123;
 
-describe('what a file says', () => {
+describe('the contents of a file', () => {
   test('is read as it was written', () => {
     expect(eventsOfTrace(traceIn(file()))).toMatchObject([
       { kind: 'state', state: 'ready' },
@@ -88,11 +88,11 @@ describe('what a file says', () => {
       { kind: 'ended', reason: 'receive failed: wr_flush_err' },
     ]);
   });
-  test('of a session the order is that of its rows, though a time may lie before the last one', () => {
+  test('the events of a session have the order of its rows, even if a time lies before the last one', () => {
     const rows = [row({ at: 20, kind: 3, detail: 1 }), row({ at: 10, kind: 3, detail: 2 })];
     expect(eventsOfTrace(traceIn(file(rows))).map(({ requests }) => requests)).toEqual([1, 2]);
   });
-  test('parts of a stream have the name of its method, but for those to a server, which do not say', () => {
+  test('parts of a stream have the name of its method, except those to a server, which do not contain it', () => {
     const frames = [9, 9 ^ 1, 2, 77].map((method, at) => row({ kind: 1, type: 1, call: at + 4096, method }));
     expect(eventsOfTrace(traceIn(file(frames))).map(({ method }) => method)).toEqual([
       'a.B/C',
@@ -101,12 +101,12 @@ describe('what a file says', () => {
       '0x0000004d',
     ]);
   });
-  test('kinds of later versions are passed over', () => {
+  test('kinds of later versions are skipped', () => {
     expect(eventsOfTrace(traceIn(file([row({ kind: 200 }), row({ kind: 3 })])))).toMatchObject([
       { kind: 'post' },
     ]);
   });
-  test('nothing of it is a command for a terminal', () => {
+  test('they contain no terminal commands', () => {
     const evil = file([row({ kind: 10 }), text('\u001b[2J')], {
       command: '\u001b]0;x\u0007',
       reason: '\u001b[31m',
@@ -114,7 +114,7 @@ describe('what a file says', () => {
     const trace = traceIn(evil);
     for (const line of textOf(trace.about, eventsOfTrace(trace))) expect(line).not.toMatch(/\p{Cc}/u);
   });
-  test('what a peer calls itself stays in its line, and runs the way of the line', () => {
+  test('the name of a peer stays in its line, with the direction of the line', () => {
     const [context] = about(1).contexts;
     const [session] = context!.sessions;
     const peer = 'x)\nsession 7 (server, verbs)\u2028\u202e';
@@ -126,8 +126,8 @@ describe('what a file says', () => {
   });
 });
 
-describe('files that are none', () => {
-  test('wherever one is cut, that is said', () => {
+describe('invalid files', () => {
+  test('a file that is cut anywhere is reported', () => {
     const whole = file();
     for (let length = 0; length < whole.length; ++length)
       expect(() => traceIn(whole.subarray(0, length))).toThrow(/^is (cut off|no trace)/);
@@ -149,7 +149,7 @@ describe('files that are none', () => {
       /^is not a trace of rdma-rpc: its description has another form/,
     );
   });
-  test('more rows than there are', () => {
+  test('more rows than exist', () => {
     expect(() => traceIn(file(call, { contexts: about(2 ** 40).contexts }))).toThrow(/^is cut off/);
   });
   test('another version is named', () => {

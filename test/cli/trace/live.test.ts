@@ -55,7 +55,7 @@ async function json(...args: string[]): Promise<Printed> {
   return expectSchema<Printed>('trace', JSON.parse(out) as Printed);
 }
 
-describe('of a process that runs', () => {
+describe('of a running process', () => {
   test('a call is its request, its end and its answer, by the names of its method and its session', async () => {
     const { events, contexts, ...whose } = await json(pid());
     expect(whose).toMatchObject({ pid: server.child.pid });
@@ -74,7 +74,7 @@ describe('of a process that runs', () => {
     expect(call!.method).toMatch(/Echo\/Echo$/);
   });
 
-  test('filters take what they name, and --last the end of it', async () => {
+  test('filters select what they name, and --last the end of that', async () => {
     await createClient(EchoDefinition, channel).echo({ text: 'y' });
     const { events } = await json(pid());
     const [first] = events.filter(({ frame }) => frame === 'request');
@@ -95,7 +95,7 @@ describe('of a process that runs', () => {
     expect(await of('--last', '0')).toEqual([]);
   });
 
-  test('the text is for people: who, when, what', async () => {
+  test('the text shows who, when and what', async () => {
     const { code, out } = await run('trace', server.address);
     expect(code).toBe(0);
     expect(out).toContain(`process ${pid()}  `);
@@ -111,7 +111,7 @@ describe('of a process that runs', () => {
     expect(events.some(({ kind }) => kind === 'settle')).toBe(true);
   });
 
-  test('--save writes a file that says the same, --chrome one for browsers', async () => {
+  test('--save writes a file with the same contents, --chrome one for browsers', async () => {
     const [saved, chrome] = [join(folder, 'a.trace'), join(folder, 'a.json')];
     expect(await run('trace', pid(), '--save', saved, '--chrome', chrome)).toEqual({
       code: 0,
@@ -135,7 +135,7 @@ describe('of a session that fails', () => {
     return existsSync(of) ? readdirSync(of).map((name) => join(of, name)) : [];
   };
   const requests = (): number => requestsOf(server.child.pid!);
-  test('a file has its last events and the reason, and one that is closed leaves none', async () => {
+  test('a file has its last events and the reason, and a closed session leaves no file', async () => {
     const other = createChannel(server.address, { fabric: 'shm' });
     await createClient(EchoDefinition, other).echo({ text: 'x' });
     await other.close();
@@ -160,7 +160,7 @@ describe('of a session that fails', () => {
 });
 
 describe('the option', () => {
-  test.each(['of its own', ''])('goes before the variable: %j', async (name) => {
+  test.each(['of its own', ''])('takes precedence over the variable: %j', async (name) => {
     const [own, others] = [name === '' ? '' : join(folder, name), join(folder, 'others')];
     const env = { ...process.env, RDMA_RPC_TRACE_FOLDER: others };
     const one = await ServerProcess.start('127.0.0.1:0', { traceFolder: own }, { env });
@@ -209,7 +209,7 @@ describe('what cannot be shown', () => {
   ])('%s %s is refused', async (flag, value) => {
     expect(await run('trace', pid(), flag, value)).toMatchObject({ code: 2 });
   });
-  test('a place that cannot be written to is named', async () => {
+  test('a file that cannot be written is named', async () => {
     writeFileSync(join(folder, 'file'), '');
     const { code, errors } = await run('trace', pid(), '--save', join(folder, 'file', 'below'));
     expect(code).toBe(1);
