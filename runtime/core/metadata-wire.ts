@@ -63,8 +63,8 @@ function lengthFault(length: number): string {
 }
 
 /**
- * Returns a copy of bytes [at, end), or a text that says why there are too many. No other process can change the
- * copy, so it is the copy that must be checked.
+ * Returns a copy of bytes [at, end), or a text that says why there are too many. No other process can change
+ * the copy, so it is the copy that must be checked.
  */
 export function copyMetadata(bytes: Uint8Array, at: number, end: number): Uint8Array | string {
   const length = end - at;

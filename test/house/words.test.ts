@@ -36,7 +36,7 @@ const REWRITTEN = [
 ];
 
 interface Retired {
-  /** A word in lower case, as it appears in a comment, a text, or a part of a name (`kBurstMax`, `burst_max`). */
+  /** In lower case, as it appears in a comment, a text, or a part of a name (`kBurstMax`, `burst_max`). */
   readonly word: RegExp;
   /** The term that replaces it. */
   readonly instead: string;

@@ -121,8 +121,8 @@ export const fabricBugs = [
   {
     name: 'the last words of a path that is silent are left to the kernel',
     file: 'fabric/tcp/queue/queue_pair.cc',
-    from: '  if (path_.is_silent()) {\n    // Not a word',
-    to: '  if (path_.is_silent() && words_) {\n    // Not a word',
+    from: '  if (path_.is_silent()) {\n    // Nothing would arrive',
+    to: '  if (path_.is_silent() && words_) {\n    // Nothing would arrive',
     program,
     caughtBy: 'TcpPathThatIsSilent.IsNamedByItsEndsAndResetBehindTheReason',
   },

@@ -114,7 +114,10 @@ export function readUtf8(source: Source, at: number, end: number): string {
   return text;
 }
 
-/** Returns the text in [at, end) of memory that no other thread or process changes. Invalid UTF-8 becomes U+FFFD. */
+/**
+ * Returns the text in [at, end) of memory that no other thread or process changes. Invalid UTF-8 becomes
+ * U+FFFD.
+ */
 export function readText(bytes: Uint8Array, at: number, end: number): string {
   const text = end - at <= loopBytesMax ? readShortAscii(bytes, at, end) : undefined;
   return text ?? utf8Slice.call(bytes, at, end);
