@@ -37,7 +37,7 @@ class WorkQueue {
   std::uint32_t push_internal(const Entry& entry) { return internal_ = push_device(entry); }
   void push_failed(const Entry& entry) { at(tail_++) = entry; }
   /// For a request that goes to the device later. release() returns the number of the oldest such request.
-  void push_held(const Entry& entry) { at(tail_++) = entry; }
+  void push_pending(const Entry& entry) { at(tail_++) = entry; }
   std::uint32_t release() { return device_tail_++; }
   void flush_held() {
     for (std::uint32_t number = device_tail_; number != tail_; ++number) {

@@ -44,24 +44,24 @@ class Rxe final : public Workaround {
   void amend(std::span<const SendWr> requests, std::uint32_t first, std::span<ibv_send_wr> chain) override;
   void packet_posted(std::uint32_t number) override { last_packet_ = number; }
   void completed() override {
-    if (!held_.empty()) release();
+    if (!pending_.empty()) release();
   }
   std::uint32_t invalidated_key(const ibv_wc& completion) const override;
-  void failed() override { held_.clear(); }
+  void failed() override { pending_.clear(); }
   void second(std::uint32_t waits_s, std::uint32_t limit_s) override;
 
  private:
   void release();
 
   QueuePair& qp_;
-  struct Held {
+  struct Pending {
     ibv_send_wr wr;
     std::vector<ibv_sge> sges;
     std::vector<std::byte> inline_data;
     Opcode opcode;
     bool long_write;
   };
-  std::deque<Held> held_;  ///< the last entries of the queue pair's sends
+  std::deque<Pending> pending_;  ///< the last entries of the queue pair's sends
   std::uint32_t last_packet_ = ~std::uint32_t{0}, last_long_write_ = ~std::uint32_t{0};
   /// Number of empty WRITEs of second() that are not known to be complete, and the number of the next request
   /// after the last of them.
