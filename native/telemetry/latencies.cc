@@ -30,7 +30,7 @@ MethodRow& Latencies::find(std::uint32_t method, bool client, std::uint32_t key)
     if (named) put_name(rows_[at], known->second);
     rows_[at].id = method;  // last, because a reader takes entries that have an id
   }
-  places_[key & (places_.size() - 1)] = static_cast<std::uint8_t>(at);
+  slots_[key & (slots_.size() - 1)] = static_cast<std::uint8_t>(at);
   return rows_[at];
 }
 

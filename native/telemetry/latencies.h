@@ -55,7 +55,7 @@ inline constexpr std::size_t kMethodNamesMax = 8192;
 
 class Latencies {
  public:
-  explicit Latencies(MethodRow* rows) : rows_(rows) { places_.fill(kNone); }
+  explicit Latencies(MethodRow* rows) : rows_(rows) { slots_.fill(kNone); }
 
   /// Notes that a call of `method` has ended which began at `began`.
   void note(std::uint32_t method, bool client, std::uint32_t began, std::uint64_t now_ns, bool good) {
@@ -76,9 +76,9 @@ class Latencies {
 
   MethodRow& row_of(std::uint32_t method, bool client) {
     const std::uint32_t key = method ^ (client ? 0x9e3779b9u : 0u);
-    const std::uint8_t place = places_[key & (places_.size() - 1)];
-    if (place != kNone && rows_[place].id == method && rows_[place].client == (client ? 1 : 0)) {
-      return rows_[place];
+    const std::uint8_t slot = slots_[key & (slots_.size() - 1)];
+    if (slot != kNone && rows_[slot].id == method && rows_[slot].client == (client ? 1 : 0)) {
+      return rows_[slot];
     }
     return find(method, client, key);
   }
@@ -88,7 +88,7 @@ class Latencies {
   MethodRow* rows_;
   std::uint32_t used_ = 0;
   /// The entry last used for each such key: a cache that may be stale.
-  std::array<std::uint8_t, 256> places_;
+  std::array<std::uint8_t, 256> slots_;
   std::unordered_map<std::uint32_t, std::string> names_;
 };
 

@@ -38,11 +38,11 @@ struct EventRings {
 /// Writes the events of one session.
 class Recorder {
  public:
-  /// `place` is the index of the session in its context; `now_ns` is the time of the current event-loop
+  /// `index` is the index of the session in its context; `now_ns` is the time of the current event-loop
   /// iteration.
-  Recorder(const EventRings& rings, const std::uint64_t& now_ns, std::uint32_t session, std::uint32_t place)
-      : rows_(rings.rows + std::size_t{place % kEventRings} * kEventRows),
-        count_(rings.counts + place % kEventRings),
+  Recorder(const EventRings& rings, const std::uint64_t& now_ns, std::uint32_t session, std::uint32_t index)
+      : rows_(rings.rows + std::size_t{index % kEventRings} * kEventRows),
+        count_(rings.counts + index % kEventRings),
         now_ns_(now_ns),
         session_(session) {}
 
