@@ -12,7 +12,7 @@ namespace {
 /// Limit, because the search for the fastest span is quadratic.
 constexpr std::size_t kPeakMessages = 5'000;
 /// Number of polls per reading of the clock, when the clock is only needed to detect the end of the time.
-constexpr std::uint32_t kTurnsPerClock = 16;
+constexpr std::uint32_t kIterationsPerClock = 16;
 
 /// Ticks per message of the fastest span from a post to a completion.
 double quickest(const std::vector<std::uint64_t>& posted, const std::vector<std::uint64_t>& done) {
@@ -59,8 +59,8 @@ Outcome Pair::measure_bandwidth(const Step& step) {
   const TickScale scale;
   const std::uint64_t begun = scale.begun_ns();
   bool over = false;
-  for (std::uint32_t turn = 1; error_.empty(); ++turn) {
-    if (step.duration_ns != 0 && turn % kTurnsPerClock == 0 && now_ns() - begun >= step.duration_ns)
+  for (std::uint32_t iteration = 1; error_.empty(); ++iteration) {
+    if (step.duration_ns != 0 && iteration % kIterationsPerClock == 0 && now_ns() - begun >= step.duration_ns)
       over = true;
     bool posted = false, done = true;
     for (std::uint32_t i = 0; i < options_.queue_pairs && error_.empty(); ++i) {

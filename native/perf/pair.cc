@@ -17,7 +17,7 @@ namespace {
 constexpr std::uint64_t kSilenceNs = 30'000'000'000;
 constexpr int kLookMs = 200;
 /// Number of unsuccessful polls per reading of the clock, which costs more than such a poll.
-constexpr std::uint32_t kTurnsPerClock = 1024;
+constexpr std::uint32_t kIterationsPerClock = 1024;
 constexpr std::uint32_t kConnectMessageBytes = 8;
 
 /// The id of a completion: its kind in the upper bits, then the queue pair, then a number.
@@ -209,7 +209,7 @@ void Pair::fail(std::string why) {
 bool Pair::idle(bool limited, bool sleeps) {
   if (ended()) return false;
   if (!sleeps) {
-    if (++quiet_turns_ % kTurnsPerClock != 0) return true;
+    if (++quiet_iterations_ % kIterationsPerClock != 0) return true;
   } else if (endpoint_->arm()) {
     pollfd wakes[] = {{endpoint_->fd(), POLLIN, 0}, {wake_.get(), POLLIN, 0}};
     ::poll(wakes, 2, kLookMs);
@@ -226,7 +226,7 @@ std::size_t Pair::poll(const Step* step) {
   const std::size_t count = endpoint_->poll(found_);
   if (count != 0) {
     quiet_since_ns_ = 0;
-    quiet_turns_ = 0;
+    quiet_iterations_ = 0;
   }
   for (std::size_t i = 0; i < count; ++i) take(step, found_[i]);
   const bool tells = count != 0 && step != nullptr && step->verb == Verb::send && reliable_;
@@ -237,7 +237,7 @@ std::size_t Pair::poll(const Step* step) {
 std::size_t Pair::poll_one(const Step& step) {
   if (endpoint_->poll({found_.data(), 1}) != 0) {
     quiet_since_ns_ = 0;
-    quiet_turns_ = 0;
+    quiet_iterations_ = 0;
     take(&step, found_[0]);
     return 1;
   }

@@ -125,7 +125,7 @@ class Pair {
   std::uint64_t received_before_ = 0;        ///< messages received before this step
   std::string error_;
   std::uint64_t quiet_since_ns_ = 0;  ///< 0 when the last poll found something
-  std::uint32_t quiet_turns_ = 0;
+  std::uint32_t quiet_iterations_ = 0;
   std::uint64_t corrupt_ = 0;
   std::string first_corrupt_;
   std::uint32_t connect_messages_ = 0;
