@@ -222,10 +222,10 @@ std::shared_ptr<RemoteDevice> Device::remote(const AddressBlob& address, std::st
 
 void Device::leave(std::shared_ptr<RemoteDevice> remote) {
   if (!remote || options_.by_descriptors) return;
-  const int known = remote == left_remote_ ? 1 : 0;
+  const int known = remote == released_remote_ ? 1 : 0;
   if (remote.use_count() != 1 + known) return;
   remote->unmap_memories();
-  left_remote_ = std::move(remote);
+  released_remote_ = std::move(remote);
 }
 
 FileNote Device::note_of(std::uint32_t slot, int* fd) const {

@@ -113,7 +113,7 @@ class Device final : public fabric::Device {
   FreeList<> free_indices_;
   std::deque<QueuePair*> with_file_;
   std::vector<std::weak_ptr<RemoteDevice>> remotes_;
-  std::shared_ptr<RemoteDevice> left_remote_;
+  std::shared_ptr<RemoteDevice> released_remote_;
   std::uint64_t memory_serial_ = 0;
   std::uint32_t last_qp_num_ = 0, last_pipe_serial_ = 0;
 };

@@ -145,7 +145,7 @@ void RemoteDevice::unmap_memories() {
     Mapped& each = memories_[i];
     if (each.serial == 0) continue;
     const bool there = segment().memories[i].serial.load(std::memory_order_relaxed) == each.serial;
-    if (there && left + each.map.bytes() <= kLeftBytesMax) {
+    if (there && left + each.map.bytes() <= kReleasedBytesMax) {
       left += each.map.bytes();
     } else {
       each = {};

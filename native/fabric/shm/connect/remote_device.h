@@ -25,7 +25,7 @@ struct RemoteRange {
 };
 /// Limit of the memory that stays mapped after the last queue pair to a peer has gone: the receives of one or
 /// two sessions.
-inline constexpr std::uint64_t kLeftBytesMax = std::uint64_t{12} << 20;
+inline constexpr std::uint64_t kReleasedBytesMax = std::uint64_t{12} << 20;
 enum class Direction { read, write };
 /// `vanished`: the peer has no memory there. `refused`: the kernel denies access, or the peer has ended.
 enum class Copied { all, vanished, refused };

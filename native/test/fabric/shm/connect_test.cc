@@ -187,7 +187,7 @@ TEST(ShmConnect, MemoryThatThePeerReleasedDoesNotStayMapped) {
 
 TEST(ShmConnect, LargeMemoryOfAReleasedDeviceDoesNotStayMapped) {
   const ShmOptions mapped{.any_memory = false};
-  ShmEnd here(mapped), there(mapped, shm::kLeftBytesMax + kPageBytes);
+  ShmEnd here(mapped), there(mapped, shm::kReleasedBytesMax + kPageBytes);
   const int memories = mappings_of("test memory");
   write_to(here, there);
   EXPECT_EQ(mappings_of("test memory"), memories + 1);
