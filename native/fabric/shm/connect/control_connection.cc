@@ -97,7 +97,7 @@ void ControlConnection::ring() {
   // A failure is ignored: either the peer has more unread bytes than fit, or it has gone. Neither needs a
   // bell.
   if (fd_) [[maybe_unused]]
-    const bool said = send_now(fd_.get(), &bell, sizeof bell);
+    const bool sent = send_now(fd_.get(), &bell, sizeof bell);
 }
 
 void ControlConnection::ready() {
@@ -125,14 +125,14 @@ bool ControlConnection::hear(void* bytes, std::size_t room, ssize_t* got) {
 void ControlConnection::hear_answer() {
   // Reads no more than the answer, because descriptors come with the bytes behind it.
   ssize_t got = 0;
-  if (!hear(said_.data() + have_, said_.size() - have_, &got)) return;
+  if (!hear(received_.data() + have_, received_.size() - have_, &got)) return;
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (got <= 0) return lose("the peer has closed it without an answer");
   if (!files_.empty()) return refuse("a descriptor has come with its answer");
   have_ += static_cast<std::size_t>(got);
-  if (have_ < said_.size()) return;
+  if (have_ < received_.size()) return;
   ConnectMessage answer;
-  std::memcpy(&answer, said_.data(), sizeof answer);
+  std::memcpy(&answer, received_.data(), sizeof answer);
   have_ = 0;
   if (const char* why = why_not_connect_message(answer)) return lose(why);
   if (answer.kind != ConnectKind::welcome) {
@@ -168,8 +168,8 @@ bool ControlConnection::receive_once() {
 
 void ControlConnection::take(const std::byte* bytes, std::size_t count) {
   for (std::size_t i = 0; i < count && fd_; ++i) {
-    said_[have_++] = bytes[i];
-    const auto note = static_cast<Note>(said_[0]);
+    received_[have_++] = bytes[i];
+    const auto note = static_cast<Note>(received_[0]);
     if (note > Note::refused) return refuse("the peer has sent a message of an unknown kind");
     if (have_ == (note == Note::file ? sizeof(FileNote) : 1)) carry_out();
   }
@@ -177,7 +177,7 @@ void ControlConnection::take(const std::byte* bytes, std::size_t count) {
 
 void ControlConnection::carry_out() {
   have_ = 0;
-  switch (static_cast<Note>(said_[0])) {
+  switch (static_cast<Note>(received_[0])) {
     case Note::bell:
       return;
     case Note::taken:
@@ -188,7 +188,7 @@ void ControlConnection::carry_out() {
       break;
   }
   FileNote note;
-  std::memcpy(&note, said_.data(), sizeof note);
+  std::memcpy(&note, received_.data(), sizeof note);
   if (note.reserved != 0) return refuse("the peer has sent a message whose reserved bytes are not 0");
   if (files_.empty()) return refuse("the peer has named a descriptor that it has not sent");
   ForeignFd file = std::move(files_.front());
@@ -199,7 +199,7 @@ void ControlConnection::carry_out() {
 void ControlConnection::refuse(const std::string& why) {
   const Note note = Note::refused;
   if (fd_) [[maybe_unused]]
-    const bool said = send_now(fd_.get(), &note, sizeof note);
+    const bool sent = send_now(fd_.get(), &note, sizeof note);
   lose(why);
 }
 

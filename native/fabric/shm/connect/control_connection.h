@@ -102,7 +102,7 @@ class ControlConnection final : public EventHandler {
   bool open_ = false;
   Token from_{}, answers_{};
   /// Bytes of the peer's answer, later of a note that has arrived in part.
-  std::array<std::byte, kConnectMessageBytes> said_;
+  std::array<std::byte, kConnectMessageBytes> received_;
   std::size_t have_ = 0;
   std::vector<ForeignFd> files_;  ///< in order of arrival; each waits for its note
 };

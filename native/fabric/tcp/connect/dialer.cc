@@ -68,16 +68,16 @@ bool Dialer::send_connect_message() {
 }
 
 void Dialer::listen_to_answer() {
-  const ssize_t got = ::recv(fd_.get(), said_ + have_, sizeof said_ - have_, MSG_DONTWAIT);
+  const ssize_t got = ::recv(fd_.get(), received_ + have_, sizeof received_ - have_, MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (got <= 0) {
     return qp_.fail("tcp: " + to_text(endpoint_) + " has closed the connection without an answer" +
                     (got < 0 ? ": " + why_lost(errno) : std::string()));
   }
   have_ += static_cast<std::size_t>(got);
-  if (have_ < sizeof said_) return;
+  if (have_ < sizeof received_) return;
   ConnectMessage answer;
-  std::memcpy(&answer, said_, sizeof answer);
+  std::memcpy(&answer, received_, sizeof answer);
   answered(answer);
 }
 

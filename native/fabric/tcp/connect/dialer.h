@@ -42,7 +42,7 @@ class Dialer final : public EventHandler {
   const Token to_, from_, answers_;
   UniqueFd fd_;
   bool message_sent_ = false;
-  std::byte said_[sizeof(ConnectMessage)];
+  std::byte received_[sizeof(ConnectMessage)];
   std::size_t have_ = 0;
   std::uint32_t unknown_ = 0;  ///< number of servers that did not know the queue pair
 };

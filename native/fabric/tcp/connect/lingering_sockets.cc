@@ -45,7 +45,7 @@ LingeringSockets::Socket::~Socket() { all_.reactor_.remove(*this, fd_.get()); }
 
 bool LingeringSockets::Socket::begin() {
   if (!send_rest()) return false;
-  const std::uint32_t events = said_ < bytes_.size() ? EPOLLIN | EPOLLOUT : EPOLLIN;
+  const std::uint32_t events = sent_ < bytes_.size() ? EPOLLIN | EPOLLOUT : EPOLLIN;
   if (!all_.reactor_.add(*this, fd_.get(), events)) return false;
   all_.reactor_.set_timeout(*this, kLimitMs);
   return true;
@@ -54,11 +54,11 @@ bool LingeringSockets::Socket::begin() {
 void LingeringSockets::Socket::wait() { all_.reactor_.set_timeout(*this, kSilentMs); }
 
 bool LingeringSockets::Socket::send_rest() {
-  while (said_ < bytes_.size()) {
+  while (sent_ < bytes_.size()) {
     const ssize_t sent =
-        ::send(fd_.get(), bytes_.data() + said_, bytes_.size() - said_, MSG_NOSIGNAL | MSG_DONTWAIT);
+        ::send(fd_.get(), bytes_.data() + sent_, bytes_.size() - sent_, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0) return errno == EAGAIN || errno == EINTR;
-    said_ += static_cast<std::size_t>(sent);
+    sent_ += static_cast<std::size_t>(sent);
   }
   return ::shutdown(fd_.get(), SHUT_WR) == 0;
 }
@@ -74,11 +74,11 @@ bool LingeringSockets::Socket::drain() {
 }
 
 void LingeringSockets::Socket::ready() {
-  const bool saying = said_ < bytes_.size();
+  const bool sending = sent_ < bytes_.size();
   bool open = drain();
-  if (open && saying) {
+  if (open && sending) {
     open = send_rest();
-    if (open && said_ == bytes_.size()) open = all_.reactor_.change(*this, fd_.get(), EPOLLIN);
+    if (open && sent_ == bytes_.size()) open = all_.reactor_.change(*this, fd_.get(), EPOLLIN);
   }
   if (!open) expired();
 }

@@ -44,7 +44,7 @@ class LingeringSockets {
     LingeringSockets& all_;
     UniqueFd fd_;
     std::vector<std::byte> bytes_;
-    std::size_t said_ = 0;
+    std::size_t sent_ = 0;
   };
 
   Socket& keep(UniqueFd fd, std::vector<std::byte> bytes);

@@ -77,13 +77,13 @@ bool Listener::PendingConnection::begin() {
 }
 
 void Listener::PendingConnection::ready() {
-  const ssize_t got = ::recv(fd_.get(), said_ + have_, sizeof said_ - have_, MSG_DONTWAIT);
+  const ssize_t got = ::recv(fd_.get(), received_ + have_, sizeof received_ - have_, MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (got <= 0) return listener_.leave(*this);
   have_ += static_cast<std::size_t>(got);
-  if (have_ < sizeof said_) return;
+  if (have_ < sizeof received_) return;
   ConnectMessage message;
-  std::memcpy(&message, said_, sizeof message);
+  std::memcpy(&message, received_, sizeof message);
   if (why_not_connect_message(message) == nullptr && message.kind == ConnectKind::hello)
     hand_to_queue_pair(message);
   listener_.leave(*this);

@@ -45,7 +45,7 @@ class Listener final : public EventHandler {
 
     Listener& listener_;
     UniqueFd fd_;
-    std::byte said_[sizeof(ConnectMessage)];
+    std::byte received_[sizeof(ConnectMessage)];
     std::size_t have_ = 0;
   };
 
