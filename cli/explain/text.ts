@@ -84,7 +84,7 @@ export function explained(
   const inPlace = sender.mrHits + sender.mrMisses > 0;
   const copied =
     security === 'sealed'
-      ? 'it is sealed there, so that nobody can read it on its way'
+      ? 'it is sealed there, so that it cannot be read in transit'
       : carrier === 'text' || bytes < gatherBytes
         ? `only a bytes field of ${shown(gatherBytes)} or more is sent from where it is`
         : capabilities.copiesLate

@@ -56,7 +56,7 @@ export function checkFiles(machine: Machine): Finding[] {
     return [
       problem(
         'files',
-        `there is no ${files}: the devices are not in this container`,
+        `${files} is missing: the devices are not in this container`,
         `docker --device=${files}; in Kubernetes an RDMA device plug-in`,
       ),
     ];
@@ -69,7 +69,7 @@ export function checkFiles(machine: Machine): Finding[] {
           `no permission on ${files}/${name}`,
           'become a member of its group (often rdma), or chmod 666',
         )
-      : problem('files', `there is no ${files}/${name}`, `docker --device=${files} brings all of its files`),
+      : problem('files', `${files}/${name} is missing`, `docker --device=${files} brings all of its files`),
   );
 }
 

@@ -67,10 +67,10 @@ function candidates(plan: Plan, control: Control, { fabric, device }: DialOption
 
 const remedies: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'nobody listens there: start `rdma-rpc perf` on that side first',
-  ENOTFOUND: 'there is no host of that name',
-  EAI_AGAIN: 'there is no host of that name',
-  EHOSTUNREACH: 'there is no route to it',
-  ENETUNREACH: 'there is no route to it',
+  ENOTFOUND: 'the host name is unknown',
+  EAI_AGAIN: 'the host name is unknown',
+  EHOSTUNREACH: 'no route leads to it',
+  ENETUNREACH: 'no route leads to it',
 };
 
 function connected({ host, port, timeoutMs }: DialOptions): Promise<Socket> {

@@ -117,7 +117,7 @@ export function pagesAndCommand(pid: number): { readonly pages: string[]; readon
     throw new Error(
       code === 'EACCES' || code === 'EPERM'
         ? `process ${pid} cannot be read: it is of another user, or has rights that this one has not; run this as that user, or as root`
-        : `there is no process ${pid}`,
+        : `process ${pid} does not exist`,
       { cause },
     );
   }
@@ -134,7 +134,7 @@ export function readCounters(pid: number): ProcessCounters {
     .map((path) => orNone(() => readPage(path)))
     .filter((context) => context !== undefined);
   const stat = orNone(() => readFileSync(`/proc/${pid}/stat`, 'utf8'));
-  if (stat === undefined) throw new Error(`there is no process ${pid}`);
+  if (stat === undefined) throw new Error(`process ${pid} does not exist`);
   if (contexts.length === 0) throw new Error(whyNoPage(pid));
   // The name in parentheses may contain anything.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');

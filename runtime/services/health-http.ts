@@ -35,9 +35,9 @@ function answer(health: HealthSource, { method, url = '' }: IncomingMessage): [n
   const { pathname, searchParams } = new URL(url, 'http://probe');
   // A process that answers is alive. A draining server must not be killed.
   if (pathname === '/healthz') return [200, 'ok'];
-  if (pathname !== '/readyz') return [404, 'there are /healthz and /readyz?service=NAME'];
+  if (pathname !== '/readyz') return [404, 'the paths are /healthz and /readyz?service=NAME'];
   const status = statusOf(health, searchParams.get('service') ?? '');
-  if (status === undefined) return [404, 'there is no such service'];
+  if (status === undefined) return [404, 'unknown service'];
   return [status === 'SERVING' ? 200 : 503, status];
 }
 

@@ -54,7 +54,7 @@ export class HealthService implements Health {
 
   check({ service }: HealthCheckRequest): HealthCheckResponseInit {
     const status = this.statusOf(service);
-    if (status === undefined) throw new RpcError(Status.NOT_FOUND, `there is no service ${service}`);
+    if (status === undefined) throw new RpcError(Status.NOT_FOUND, `unknown service ${service}`);
     return { status: Code[status] };
   }
 

@@ -24,7 +24,7 @@ type Answer = NonNullable<ServerReflectionResponseInit['messageResponse']>;
 function notFound(what: string): Answer {
   return {
     case: 'errorResponse',
-    value: { errorCode: Status.NOT_FOUND, errorMessage: `there is no ${what}` },
+    value: { errorCode: Status.NOT_FOUND, errorMessage: `unknown ${what}` },
   };
 }
 

@@ -85,7 +85,7 @@ describe('each finding has its remedy', () => {
       scripted(without(server, /^\/dev/)),
       facts,
       'problem files',
-      /there is no \/dev\/infiniband:/,
+      /\/dev\/infiniband is missing:/,
       /--device=\/dev\/infiniband/,
     ],
     [
@@ -93,7 +93,7 @@ describe('each finding has its remedy', () => {
       scripted(without(server, /dev.*uverbs0/)),
       facts,
       'problem files',
-      /there is no \/dev\/infiniband\/uverbs0/,
+      /\/dev\/infiniband\/uverbs0 is missing/,
       /all of its files/,
     ],
     [

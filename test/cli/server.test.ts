@@ -43,7 +43,7 @@ describe('rdma-rpc health', () => {
       'a service that is not there',
       () => 0,
       ['nobody'],
-      { code: 1, out: '', errors: 'error: NOT_FOUND: there is no service nobody\n' },
+      { code: 1, out: '', errors: 'error: NOT_FOUND: unknown service nobody\n' },
     ],
   ])('%s', async (_, change, args, outcome) => {
     change(health);
@@ -137,7 +137,7 @@ describe('with reflection', () => {
         'grpc.reflection.v1.ServerReflection/ServerReflectionInfo',
         '{"fileByFilename":"x"}\n{"allExtensionNumbersOfType":"y"}',
       ],
-      '{"originalRequest":{"fileByFilename":"x"},"errorResponse":{"errorCode":5,"errorMessage":"there is no file x"}}\n{"originalRequest":{"allExtensionNumbersOfType":"y"},"errorResponse":{"errorCode":5,"errorMessage":"there is no message y"}}\n',
+      '{"originalRequest":{"fileByFilename":"x"},"errorResponse":{"errorCode":5,"errorMessage":"unknown file x"}}\n{"originalRequest":{"allExtensionNumbersOfType":"y"},"errorResponse":{"errorCode":5,"errorMessage":"unknown message y"}}\n',
     ],
   ])('rdma-rpc call with %s', async (_, args, out) => {
     expect(await run('call', address, ...args)).toEqual({ code: 0, out, errors: '' });

@@ -29,8 +29,8 @@ test.each([
   ['GET', '/readyz?service=grpc.health.v1.Health', 200, 'SERVING\n'],
   ['GET', '/readyz?service=database', 503, 'NOT_SERVING\n'],
   ['GET', '/readyz?service=cache', 503, 'UNKNOWN\n'],
-  ['GET', '/readyz?service=nobody', 404, 'there is no such service\n'],
-  ['GET', '/', 404, 'there are /healthz and /readyz?service=NAME\n'],
+  ['GET', '/readyz?service=nobody', 404, 'unknown service\n'],
+  ['GET', '/', 404, 'the paths are /healthz and /readyz?service=NAME\n'],
   ['POST', '/readyz', 405, 'use GET\n'],
 ])('%s %s: %d', async (method, path, code, text) => {
   const response = await ask(path, method);

@@ -64,7 +64,7 @@ describe('Check', () => {
   test('a missing service is NOT_FOUND', async () => {
     await expect(clientOf().check({ service: '__proto__' })).rejects.toMatchObject({
       code: Status.NOT_FOUND,
-      message: /there is no service __proto__/,
+      message: /unknown service __proto__/,
     });
   });
 });

@@ -69,7 +69,7 @@ function federated(
     try {
       if (domain === undefined) throw new Error('that is the id of no trust domain');
       const pems = certificates(bundle);
-      if (pems.length === 0) throw new Error('there is no authority in it');
+      if (pems.length === 0) throw new Error('it contains no authority');
       domains.set(domain, pems);
     } catch (error) {
       faults.push(`the bundle of ${quoted(id)} is left out: ${textOf(error)}`);

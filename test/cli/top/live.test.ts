@@ -78,7 +78,7 @@ describe('without a terminal', () => {
   });
 
   test.each([
-    ['999999999', 1, /there is no process 999999999/],
+    ['999999999', 1, /process 999999999 does not exist/],
     ['1', 1, /process 1 /],
     ['nonsense', 2, /nonsense is neither a PID nor an address/],
     ['127.0.0.1:1', 1, /no process of this user, on this machine, listens at 127\.0\.0\.1:1/],

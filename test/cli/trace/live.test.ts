@@ -185,7 +185,7 @@ describe('what cannot be shown', () => {
   afterAll(() => rmSync(place, { recursive: true }));
 
   test.each([
-    ['999999999', 1, /there is no process 999999999/],
+    ['999999999', 1, /process 999999999 does not exist/],
     ['1', 1, /process 1 /],
     ['nonsense', 2, /nonsense is neither a file, a PID nor an address/],
     ['127.0.0.1:1', 1, /listens at 127\.0\.0\.1:1/],
