@@ -267,7 +267,7 @@ describe('--json', () => {
       'a request that is wrong',
       '{"txt":1}',
       1,
-      [{ error: { message: expect.stringMatching(/no field "txt"/) } }],
+      [{ error: { message: expect.stringMatching(/unknown field "txt"/) } }],
     ],
   ])('call: %s', async (_, request, code, lines) => {
     const outcome = await run(

@@ -262,7 +262,7 @@ describe('with reflection', () => {
           .split('\n'),
       ).toEqual([
         expect.stringMatching(/^connected to .+ over shm, memory shown by window$/),
-        "the session is 'none': the network must be trusted; nobody knows who the server is",
+        "the session is 'none': the network must be trusted; the identity of the server is unknown",
         'rpc Echo(test.echo.EchoMessage) returns (test.echo.EchoMessage);',
         'sent a: 1',
         'header request-id: 7',
@@ -352,7 +352,7 @@ describe('with reflection', () => {
     );
     expect((await run('list', address, 'test.echo.EchoMessage')).errors).toMatch(/is not a service/);
     expect((await run('list', address, 'test.echo.Ecko')).errors).toBe(
-      'error: test.echo.Ecko is no service; did you mean test.echo.Echo?\n',
+      'error: test.echo.Ecko is not a service; did you mean test.echo.Echo?\n',
     );
   });
 });

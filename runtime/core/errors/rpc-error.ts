@@ -72,8 +72,8 @@ export class RpcError extends Error {
   /** Encoded; `findDetails` decodes them. */
   readonly details: readonly ErrorDetail[];
   /**
-   * Whether the handler can have run: `no` repeating the call is always safe, `maybe` no answer came, `yes`
-   * the server answered.
+   * Whether the handler can have run. `no`: it has not, so repeating the call is always safe. `maybe`: no
+   * answer has arrived. `yes`: the server has answered.
    */
   readonly processed: Processed;
 

@@ -221,7 +221,7 @@ describe('one clear sentence and no stack', () => {
     await refused(
       run('perf', '--listen', '127.0.0.1', '-p', String(first.port)),
       1,
-      /cannot listen on 127.0.0.1, port \d+: somebody else listens there/,
+      /cannot listen on 127.0.0.1, port \d+: another program listens there/,
     );
   });
 

@@ -130,7 +130,7 @@ describe('invalid files', () => {
   test('a file that is cut anywhere is reported', () => {
     const whole = file();
     for (let length = 0; length < whole.length; ++length)
-      expect(() => traceIn(whole.subarray(0, length))).toThrow(/^is (cut off|no trace)/);
+      expect(() => traceIn(whole.subarray(0, length))).toThrow(/^is (cut off|not a trace)/);
   });
   test.each<[string, object]>([
     ['no pid', { pid: undefined }],

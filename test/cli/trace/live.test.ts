@@ -189,10 +189,10 @@ describe('what cannot be shown', () => {
     ['1', 1, /process 1 /],
     ['nonsense', 2, /nonsense is neither a file, a PID nor an address/],
     ['127.0.0.1:1', 1, /listens at 127\.0\.0\.1:1/],
-    ['/dev/null', 1, /\/dev\/null is no file/],
-    ['/tmp', 1, /\/tmp is no file|illegal operation on a directory/],
+    ['/dev/null', 1, /\/dev\/null is not a file/],
+    ['/tmp', 1, /\/tmp is not a file|illegal operation on a directory/],
     ['package.json', 1, /package\.json is not a trace of rdma-rpc/],
-    [pipe, 1, /pipe is no file/],
+    [pipe, 1, /pipe is not a file/],
   ])('%s: exit code %i and one sentence', async (target, expected, sentence) => {
     const { code, errors } = await run('trace', target);
     expect(code).toBe(expected);
