@@ -1,7 +1,7 @@
 /**
- * This build against an older one: the same benchmark, once with the package of each, in alternating rounds,
- * so that what slows the machine for a while slows both. A ratio is the median of the rounds' ratios. Used by
- * main.ts for `--against REF`; scripts/bench-against.mjs builds the older one.
+ * Compares this build with an older one: the same benchmark, once with the package of each, in alternating
+ * rounds, so that a temporary slowdown of the machine affects both. A ratio is the median of the rounds'
+ * ratios. Used by main.ts for `--against REF`; scripts/bench-against.mjs builds the older one.
  */
 import { join } from 'node:path';
 import type { Node } from './nodes.ts';
@@ -12,15 +12,18 @@ import { groups, type Rounds } from './rounds.ts';
 import { calm, median, type Row } from './rows.ts';
 import type { Scenario } from './scenarios.ts';
 
-/** The same scenario on both builds, one right after the other. */
+/** The same scenario on both builds, one directly after the other. */
 export interface Round {
   readonly before: Row;
   readonly after: Row;
-  /** Either of them was. */
+  /** Whether either of them was disturbed. */
   readonly disturbed: boolean;
 }
 
-/** Calls for each second of CPU time of both processes: less hurt than calls/s by others on the machine. */
+/**
+ * Calls for each second of CPU time of both processes: less affected by the machine's other load than
+ * calls/s.
+ */
 function perCpuSecond({ callsPerSecond, cpuPercent }: Row): number {
   return (100 * callsPerSecond) / cpuPercent;
 }
@@ -48,13 +51,16 @@ function line(scenario: string, rounds: readonly Round[]): string[] {
   ];
 }
 
-/** A line for each scenario that both builds have run. Ratios above 1 are faster, but `p50 ratio`. */
+/**
+ * One line for each scenario that both builds have run. Ratios above 1 mean faster, except in `p50 ratio`.
+ */
 export function comparison(rounds: ReadonlyMap<string, readonly Round[]>): string {
   return table([columns, ...[...rounds].map(([scenario, each]) => line(scenario, each))]);
 }
 
 /**
- * Measures, and gives the table. `tree`: where the package of `ref` lies, with this build's benchmark in it.
+ * Measures, and returns the table. `tree` is the folder of `ref`'s package, with this build's benchmark in
+ * it.
  */
 export async function against(
   ref: string,

@@ -1,8 +1,8 @@
-/** Processes of a benchmark that answer by messages. */
+/** The processes of a benchmark, which answer by messages. */
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 
-/** The next message of a process; rejects when it ends first. */
+/** Resolves with the next message of a process; rejects when the process ends first. */
 export async function answer<T>(child: ChildProcess): Promise<T> {
   const settled = new AbortController();
   const { signal } = settled;
@@ -13,12 +13,12 @@ export async function answer<T>(child: ChildProcess): Promise<T> {
     ]);
     return message as T;
   } finally {
-    // A process that is asked many times would collect the listeners of all answers.
+    // Otherwise a process that is asked many times would accumulate the listeners of all answers.
     settled.abort();
   }
 }
 
-/** Kills it, and resolves when it has gone. */
+/** Kills the process, and resolves when it has ended. */
 export async function end(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const gone = once(child, 'exit');

@@ -1,5 +1,5 @@
 /**
- * Where a curve breaks off: a step between neighbouring points at which a call costs more than one and a half
+ * The cliffs of a curve: steps between neighbouring points at which a call costs more than one and a half
  * times what it should.
  */
 
@@ -8,9 +8,9 @@ interface Point {
   readonly callsPerSecond: number;
 }
 
-/** Of one peer. */
+/** A point of one peer. */
 export interface Measured extends Point {
-  /** Others used the machine in every round. */
+  /** True if other processes used the machine in every round. */
   readonly disturbed: boolean;
 }
 
@@ -23,13 +23,13 @@ export interface Step<P extends Point> {
 
 export type Cliff = Step<Measured>;
 
-/** A longer step is a cliff. */
+/** A step with a higher ratio is a cliff. */
 export const cliffMin = 1.5;
 
 /**
- * The steps of one line, whose points are in order. With `bytes` a call may take longer by what the further
- * bytes take at the line's best rate of bytes; elsewhere each further call or connection is to cost no more
- * than the ones before.
+ * The steps of one line, whose points are in order. With `bytes`, a call may take longer by the time that the
+ * additional bytes take at the line's best byte rate; without it, each additional call or connection should
+ * cost no more than the earlier ones.
  */
 export function stepsOf<P extends Point>(line: readonly P[], bytes: boolean): Step<P>[] {
   const seconds = ({ callsPerSecond }: Point): number => 1 / callsPerSecond;

@@ -1,7 +1,7 @@
-/** CPU time and memory of processes, read from outside them so that an idle one is not woken. Linux only. */
+/** CPU time and memory of processes, read from outside so that an idle process is not woken. Linux only. */
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** Nanoseconds that the process has run so far, all of its threads; 0 when it is gone. */
+/** Nanoseconds that all threads of the process have run so far; 0 when the process has ended. */
 function cpuNs(pid: number): number {
   const threads = `/proc/${pid}/task`;
   try {
@@ -13,7 +13,7 @@ function cpuNs(pid: number): number {
   }
 }
 
-/** Memory of the process that is in use; 0 when it is gone. */
+/** The memory that the process has in use; 0 when the process has ended. */
 export function residentBytes(pid: number): number {
   try {
     return 1024 * Number(/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0);
@@ -23,8 +23,8 @@ export function residentBytes(pid: number): number {
 }
 
 /**
- * Nanoseconds that all CPUs together were not idle since the start, stolen time included; steps of a clock
- * tick (10 ms).
+ * Nanoseconds that all CPUs together were not idle since boot, stolen time included; in steps of a clock tick
+ * (10 ms).
  */
 function machineNs(): number {
   const [, user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0, steal = 0] = readFileSync(
@@ -39,13 +39,13 @@ function machineNs(): number {
 
 /** Both in percent of one CPU. */
 export interface CpuUse {
-  /** By the processes asked about. */
+  /** Used by the given processes. */
   cpuPercent: number;
-  /** By everything else on the machine: what a measurement should be free of. */
+  /** Used by everything else on the machine, which a measurement should be free of. */
   othersPercent: number;
 }
 
-/** Starts to count; the result says what was used since then. */
+/** Starts to count; the returned function tells what was used since then. */
 export function cpuMeter(pids: readonly number[]): () => CpuUse {
   const own = (): number => pids.reduce((sum, pid) => sum + cpuNs(pid), 0);
   const start = performance.now();

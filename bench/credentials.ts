@@ -1,4 +1,7 @@
-/** Certificates of one pair of processes, in files that only it has. Made and removed by the orchestrator. */
+/**
+ * The certificates of one pair of processes, in files that only this pair uses. Created and removed by the
+ * orchestrator.
+ */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

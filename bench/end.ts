@@ -27,7 +27,7 @@ async function server(options: EndArguments): Promise<number | undefined> {
   return serving.port;
 }
 
-/** A connection as the scenario counts them. */
+/** A connection as the scenario counts connections. */
 async function connected(
   peer: Peer,
   options: EndArguments,
@@ -38,7 +38,7 @@ async function connected(
   const payload = one.buffer(0, payloadBytes);
   fillPayload(payload);
   const answer = await one.echo({ payload, id: 1 }, 0);
-  if (!endsRight(answer.payload, payloadBytes)) throw new Error('the answer is not the request');
+  if (!endsRight(answer.payload, payloadBytes)) throw new Error('the answer differs from the request');
   return one;
 }
 
@@ -57,7 +57,7 @@ async function client(options: EndArguments): Promise<undefined> {
       }
       const { scenario, window, serverPid } = message;
       if (scenario.kind === 'handshakes' || scenario.kind === 'opens') {
-        // What the last connection takes along is a part of what is measured.
+        // Closing the last connection is part of the measurement.
         const opens = scenario.kind === 'opens' ? clients.splice(0) : [];
         await Promise.all(opens.map((each) => each.close()));
         const pids = [process.pid, serverPid] as const;

@@ -1,9 +1,10 @@
 /**
- * How much of the bare ring a call can reach at all: what both sides do in JS, and nothing between them. A
- * call here is a promise, generated code that writes and reads a message, values copied into memory that is
- * the application's, an async handler and who awaits it; the limit's is the same with its own slots. No
- * session, deadline, event, credit or transport, one thread. What is left of the ring's rate when all of
- * those cost nothing is the ratio of the two. Prints a table. To run by hand, after setup:
+ * The share of the bare ring's rate that a call can reach at all: what both sides do in JS, with nothing
+ * between them. A call here consists of a promise, generated code that writes and reads a message, values
+ * copied into the application's memory, an async handler and the code that awaits it; the limit's call is the
+ * same with its own slots. It has no session, deadline, event, credit or transport, and one thread. The ratio
+ * of the two is the share of the ring's rate that remains when all of those cost nothing. Prints a table. To
+ * be run by hand, after setup:
  *
  *   node dist/bench/floor.js [--rounds 9]
  */
@@ -16,20 +17,20 @@ import { endsRight, fillPayload, handlers } from './handlers.ts';
 import { inlineMax, readMsg, slotBytes, writeMsg } from './limit/slot.ts';
 import type { Msg } from './peer.ts';
 
-/** In flight: as in the rows of the benchmark. */
+/** Calls in flight, as in the rows of the benchmark. */
 const callsOf = (bytes: number): number => (bytes > 1024 ? 8 : 256);
 const stride = 8192 + 64;
 const windowMs = 150;
 
-/** Of one side's messages: written in place, and read before the place is used again. */
+/** The messages of one side: written in place, and read before the place is reused. */
 interface Messages {
-  /** Where a payload is made that is to be written. */
+  /** Where a payload to be written is created. */
   buffer(place: number, bytes: number): Uint8Array;
   write(place: number, message: Msg): void;
   read(place: number): Msg;
 }
 
-/** As a session does it: in send slots, and out of receives into chunks. */
+/** As a session does it: in send slots, and from receives into chunks. */
 function generated(inFlight: number): Messages {
   const memory = new Uint8Array(inFlight * stride);
   const sink = new Sink();
@@ -47,7 +48,7 @@ function generated(inFlight: number): Messages {
   };
 }
 
-/** As the limit does it: in the slot, or in a buffer of a pool beside it, which who reads copies. */
+/** As the limit does it: in the slot, or in a buffer of a pool beside it, which the reader copies. */
 function bare(inFlight: number, payloadBytes: number, copies: boolean): Messages {
   const memory = new Uint8Array(inFlight * slotBytes);
   if (payloadBytes <= inlineMax) {
@@ -65,7 +66,7 @@ function bare(inFlight: number, payloadBytes: number, copies: boolean): Messages
     buffer: (place) => at(0, place),
     write(place, { payload, id }) {
       ids[place] = id;
-      // A request has been made there.
+      // A request has been created there.
       if (!copies) at(0, place).set(payload);
     },
     read(place) {
@@ -81,7 +82,7 @@ const capture = (resolve: (message: Msg) => void): void => {
   captured = resolve;
 };
 
-/** Microseconds of CPU for a call, both sides. */
+/** Microseconds of CPU time for a call, both sides. */
 async function measure(requests: Messages, answers: Messages, payloadBytes: number): Promise<number> {
   const inFlight = callsOf(payloadBytes);
   const waiting: ((message: Msg) => void)[] = new Array(inFlight).fill(capture);
@@ -106,7 +107,7 @@ async function measure(requests: Messages, answers: Messages, payloadBytes: numb
       calls++;
     }
   };
-  /** What has come for a side, and then the microtasks of that. */
+  /** Takes what has arrived for a side, then runs the resulting microtasks. */
   const turn = (take: () => void): Promise<void> =>
     new Promise((after) =>
       setImmediate(() => {
@@ -145,7 +146,7 @@ async function measure(requests: Messages, answers: Messages, payloadBytes: numb
   return microseconds;
 }
 
-/** The least is what nobody else has disturbed. */
+/** The minimum is what no other process has disturbed. */
 function least(values: readonly number[]): number {
   return Math.min(...values);
 }

@@ -1,12 +1,12 @@
 /**
- * What the first touch of a page costs on this machine: the kernel finds and clears one, and a virtual
- * machine's host may have to as well. First seconds with large messages are mostly this where it is dear, so
- * the head of a report says it. Used by the orchestrator before it measures.
+ * The cost of the first touch of a page on this machine: the kernel finds and clears a page, and the host of
+ * a virtual machine may have to do so too. Where that is slow, it dominates the first seconds with large
+ * messages, so the head of a report states it. Used by the orchestrator before it measures.
  */
 import { median } from './rows.ts';
 
 const pageBytes = 4096;
-/** Beyond what malloc keeps for itself, so that each is new memory of the kernel. */
+/** More than malloc keeps for itself, so that each allocation is new memory from the kernel. */
 const bytes = 64 * 1024 * 1024;
 const times = 3;
 
@@ -22,7 +22,7 @@ function touchUs(memory: Uint8Array): number {
   return (1000 * (performance.now() - from)) / (memory.length / pageBytes);
 }
 
-/** Medians of three times 64 MiB, by pages of 4 KiB. */
+/** Medians of three runs over 64 MiB, by pages of 4 KiB. */
 export function pageCost(): PageCost {
   const rounds = Array.from({ length: times }, () => {
     // Not zeroed by Node: that would be the first touch.

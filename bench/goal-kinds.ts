@@ -1,5 +1,5 @@
 /**
- * The kinds of goals: each compares rows of one run, and says in words what it found. Used by the list of
+ * The kinds of goals: each compares rows of one run, and describes the result in words. Used by the list of
  * goals.
  */
 import { cliffMin, stepsOf } from './cliffs.ts';
@@ -16,10 +16,10 @@ export const own = 'rdma-rpc';
 export const times = (ratio: number): string => `${ratio >= 10 ? ratio.toFixed(0) : ratio.toFixed(2)} ×`;
 const percent = (share: number): string => `${(100 * share).toFixed(0)} %`;
 
-/** Of a scenario and a peer. */
+/** A scenario and a peer. */
 type Place = readonly [scenario: string, peer?: string];
 
-/** Of one row beside another; without either there is nothing to judge. */
+/** Compares one row with another; if either is missing, the goal cannot be judged. */
 function besideAnother(
   goal: string,
   place: Place,
@@ -43,7 +43,7 @@ const callsShareOf = (goal: string, place: Place, base: Place, least: number): G
     return { found: percent(share), reached: share >= least };
   });
 
-/** Calls/s of `peer` beside those of `base`. `goal`: what is asked, with the share in it. */
+/** Calls/s of `peer` beside those of `base`. `goal` is the requirement in words, with the share in it. */
 export const callsShare = (
   scenario: string,
   peer: string,
@@ -75,7 +75,7 @@ export const callsShareOfScenario = (scenario: string, base: string, least: numb
   );
 
 /**
- * A program as in the quick start beside the same load with everything given back: its steady rate, its first
+ * A program as in the quick start beside the same load with all memory returned: its steady rate, its first
  * second as a share of the other's steady rate, and that second as a multiple of grpc-js' first.
  */
 export function plainBeside(
@@ -100,7 +100,7 @@ export function plainBeside(
   };
 }
 
-/** Memory of both processes of a program as in the quick start, some seconds after large calls. */
+/** The memory of both processes of a program as in the quick start, some seconds after large calls. */
 export function restAtMost(scenario: string, most: number): Goal {
   return {
     goal: `${scenario}: as in the quick start memory at most ${most} × what it was before`,
@@ -114,7 +114,7 @@ export function restAtMost(scenario: string, most: number): Goal {
   };
 }
 
-/** The time of a call, as a multiple of that of another scenario with as many in flight. */
+/** The time of a call, as a multiple of that in another scenario with as many in flight. */
 export function timeTimesScenario(scenario: string, base: string, most: number): Goal {
   const goal = `${scenario}: a call takes at most ${most} × the time of ${base}`;
   return besideAnother(goal, [scenario], [base], (row, other) => {
@@ -124,8 +124,8 @@ export function timeTimesScenario(scenario: string, base: string, most: number):
 }
 
 /**
- * No step between neighbours of `scenarios` that is a cliff. `bytes`: as for `stepsOf`; the last scenario
- * then mostly has the best rate of bytes, and is there for that.
+ * No step between neighbours of `scenarios` is a cliff. `bytes`: as for `stepsOf`; the last scenario then
+ * usually has the best byte rate, and is listed for that.
  */
 export function noCliff(scenarios: readonly string[], bytes = false): Goal {
   return {
@@ -144,7 +144,7 @@ export function noCliff(scenarios: readonly string[], bytes = false): Goal {
   };
 }
 
-/** More in flight than in `base`, the same otherwise: no cliff between them. */
+/** More in flight than in `base`, otherwise the same: no cliff between the two. */
 export function noDrop(scenario: string, base: string, peer = own): Goal {
   const goal = `${scenario}${peer === own ? '' : ` (${peer})`}: no cliff after ${base}`;
   return besideAnother(goal, [scenario, peer], [base, peer], (row, other) => {
@@ -169,7 +169,7 @@ export function callsTimesGrpc(scenario: string, least: number, peer = own, base
   });
 }
 
-/** At least so many GB/s, or that share of what a C program sends in the same run. */
+/** At least this number of GB/s, or this share of what a C program sends in the same run. */
 export function bytesBesideSender(scenario: string, leastBytes: number, leastShare: number): Goal {
   const goal = `${scenario}: at least ${leastBytes / 1e9} GB/s or ${percent(leastShare)} of a plain C sender`;
   return besideAnother(goal, [scenario], [scenario, 'C sender'], ({ bytesPerSecond }, sender) => {
@@ -181,7 +181,7 @@ export function bytesBesideSender(scenario: string, leastBytes: number, leastSha
   });
 }
 
-/** Of small calls beside a transfer, as a multiple of what they are without it. */
+/** Small calls beside a transfer, as a multiple of their latency without it. */
 export function besideTimesAlone(scenario: string, alone: string, p50Most: number, p99Most: number): Goal {
   const goal = `${scenario}: p50 at most ${p50Most} ×, p99 at most ${p99Most} × the p50 without`;
   return besideAnother(goal, [scenario], [alone], (row, base) => {
@@ -190,7 +190,7 @@ export function besideTimesAlone(scenario: string, alone: string, p50Most: numbe
   });
 }
 
-/** Of small calls beside a transfer. */
+/** Small calls beside a transfer. */
 export function besideAtMost(scenario: string, p50Most: number, p99Most: number): Goal {
   return {
     goal: `${scenario}: p50 at most ${p50Most} us, p99 at most ${p99Most} us`,
@@ -206,7 +206,7 @@ export function besideAtMost(scenario: string, p50Most: number, p99Most: number)
   };
 }
 
-/** By the CPU time of both sides together, half of it each: what one of them took is not known. */
+/** Uses the CPU time of both sides together, half of it for each: the time of one side alone is not known. */
 export function sealedBytes(scenario: string, leastBytes: number): Goal {
   return {
     goal: `${scenario}: sealed at least ${leastBytes / 1e9} GB/s for two CPUs of both sides together`,

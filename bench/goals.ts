@@ -1,5 +1,5 @@
 /**
- * What the benchmark must show, as ratios within one run wherever two peers can be compared. Used by the
+ * The goals of the benchmark, as ratios within one run wherever two peers can be compared. Used by the
  * report.
  */
 import {
@@ -32,18 +32,15 @@ export interface Verdict {
   goal: string;
   /** What was measured, in words. */
   found: string;
-  /** undefined: a row that it needs is not in this run. */
+  /** Undefined: a row that it needs is missing in this run. */
   reached: boolean | undefined;
 }
 
 /** Mercury 2.4.1 over na+sm, bulk pull of 1 MiB; recorded on this class of machine, not part of the run. */
 const mercuryBytesPerSecond = 4.8e9;
-/** Below this the kernel's own bookkeeping is what is seen. */
+/** Below this value, the kernel's own bookkeeping dominates. */
 const idleMaxPercent = 0.5;
-/**
- * No staging memory, and no receive that has not been used: what is left are tables, and two sockets of
- * Node's.
- */
+/** Without staging memory and without unused receives, the rest is tables and two sockets of Node's. */
 const sessionMaxBytes = 512 * 1024;
 
 const goals: readonly Goal[] = [
@@ -69,7 +66,7 @@ const goals: readonly Goal[] = [
   callsShareOfScenario('echo-1KiB-x256', 'echo-32B-x256', 0.8),
   timeTimesScenario('echo-9KiB-x8', 'echo-8000B-x8', 1.3),
   noCliff([1, 4, 16, 32, 64, 256, 512, 1024, 4096].map((each) => `echo-32B-x${each}`)),
-  // So few bytes take no time that counts.
+  // The time that so few bytes take is negligible.
   noCliff(['32B', '200B', '1KiB'].map((each) => `echo-${each}-x256`)),
   noCliff(
     ['4KiB', '8000B', '9KiB', '16KiB', '64KiB', '1MiB'].map((each) => `echo-${each}-x8`),

@@ -1,26 +1,26 @@
 /**
- * The handlers that every peer serves, and the payload that proves that they read it. Both processes use this
- * file.
+ * The handlers that every peer serves, and the payload that proves that they have read it. Both processes use
+ * this file.
  */
 import type { BenchHandlers, Msg } from './peer.ts';
 
 const lastByte = 0xff;
 
-/** Fills a payload so that `lastByte` is its last byte and nowhere else. */
+/** Fills a payload so that `lastByte` is its last byte and appears nowhere else. */
 export function fillPayload(payload: Uint8Array): void {
   for (let i = 0; i < payload.length; i++) payload[i] = i % 251;
   if (payload.length > 0) payload[payload.length - 1] = lastByte;
 }
 
 /**
- * How many bytes there are up to the last one: reads them all, at the speed of memchr. 0: the payload is not
- * a whole one.
+ * The number of bytes up to and including the last one: reads them all, at the speed of memchr. 0: the
+ * payload is incomplete.
  */
 export function readPayload(payload: Uint8Array): number {
   return Buffer.prototype.indexOf.call(payload, lastByte) + 1;
 }
 
-/** Length and last byte of an echoed payload; the cheapest proof that it has arrived. */
+/** Checks length and last byte of an echoed payload, the cheapest proof that it has arrived. */
 export function endsRight(payload: Uint8Array, bytes: number): boolean {
   return payload.length === bytes && payload[bytes - 1] === lastByte;
 }

@@ -1,7 +1,7 @@
 /**
- * The measuring loop of connections, in the client process: so many at once, each closed when it is up or has
- * had its call. CPU of both sides is told apart. Before they count, some thousand go by
- * (Window.handshakesFirst).
+ * The measuring loop of connections, in the client process: a fixed number at once, each closed when it is up
+ * or has made its call. The CPU time of the two sides is reported separately. Some thousand connections
+ * precede those that count (Window.handshakesFirst).
  */
 import { cpuMeter } from './cpu.ts';
 import { Latencies } from './latencies.ts';
@@ -10,10 +10,10 @@ import type { BenchClient } from './peer.ts';
 import { type Measurement, notAsked } from './rows.ts';
 
 const samplesMax = 1 << 16;
-/** How often the connections of the warm-up are looked at. */
+/** The interval at which the connections of the warm-up are checked. */
 const pollMs = 10;
 
-/** Rejects when a connection fails. `pids`: of the client and of the server. */
+/** Rejects when a connection fails. `pids` are the process ids of the client and of the server. */
 export async function measureHandshakes(
   connect: () => Promise<BenchClient>,
   atOnce: number,

@@ -1,7 +1,7 @@
 /**
- * How long the event loop of a server is kept from its timers while it moves messages of 16 MiB over shared
- * memory: by a timer of 1 ms in the server's process, whose handlers do nothing but release what they get, or
- * leave even that. Prints a line for each kind as JSON, ms. To run by hand, after setup:
+ * How long a server's event loop is kept from its timers while it moves messages of 16 MiB over shared
+ * memory: measured by a timer of 1 ms in the server's process, whose handlers only release what they get, or
+ * do not even do that. Prints a line of JSON for each kind, in ms. To be run by hand, after setup:
  *
  *   node dist/bench/lag.js [--seconds 5] [--mebibytes 16]
  */
@@ -20,9 +20,9 @@ import type { Msg } from './peer.ts';
 
 const MiB = 1024 * 1024;
 const arenaBytes = 384 * MiB;
-/** Beside a payload. */
+/** The bytes of a message beside its payload. */
 const aroundBytes = 64;
-/** A timer of 1 ms is due so often. */
+/** The interval of a timer of 1 ms. */
 const everyMs = 1;
 const warmUpMs = 1000;
 

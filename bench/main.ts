@@ -1,6 +1,6 @@
 /**
- * The benchmark's orchestrator: starts pairs of processes, asks them for measurements round by round, prints
- * medians and ratios. It sleeps while they measure. Run by scripts/bench.mjs.
+ * The benchmark's orchestrator: starts pairs of processes, requests measurements round by round, prints
+ * medians and ratios. It sleeps while they measure. Started by scripts/bench.mjs.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { program } from 'commander';
@@ -17,7 +17,7 @@ import { groups, placeable, Rounds } from './rounds.ts';
 import { medians, type Row } from './rows.ts';
 import { type Scenario, scenarios } from './scenarios.ts';
 
-/** All peers in turn on each Node, round by round. */
+/** Runs all peers in turn on each Node, round by round. */
 async function compared(
   wanted: readonly Scenario[],
   peers: readonly string[],

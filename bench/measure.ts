@@ -1,7 +1,7 @@
 /**
- * The measuring loop of the client process: `inFlight` workers, each starting its next call when its last one
- * was answered. The warm-up runs into the measured window without a pause, and only what is answered inside
- * the window counts.
+ * The measuring loop of the client process: `inFlight` workers, each of which starts its next call when its
+ * last one was answered. The warm-up continues into the measured window without a pause, and only answers
+ * inside the window count.
  */
 import { type CpuUse, cpuMeter } from './cpu.ts';
 import { endsRight, fillPayload } from './handlers.ts';
@@ -11,26 +11,29 @@ import { type Measurement, notAsked } from './rows.ts';
 import type { Scenario } from './scenarios.ts';
 
 const samplesMax = 1 << 20;
-/** With many small calls in flight one in 16 is timed, so that reading the clock is not what is measured. */
+/**
+ * With many small calls in flight, one in 16 is timed, so that reading the clock does not dominate the
+ * measurement.
+ */
 const timedOneIn = 16;
 
 export interface Window {
-  /** From the first call on; until then nothing counts but the first calls themselves (`firstMs`). */
+  /** From the first call on; until its end nothing counts except the first calls themselves (`firstMs`). */
   warmupMs: number;
   measureMs: number;
-  /** Of handshakes: so many connections before those that count, however long they take. Default: none. */
-  handshakesFirst?: number;
-  /** How long the first calls are counted, as a figure of their own. Default: they are not. */
-  firstMs?: number;
   /**
-   * How long both processes of a scenario of kind 'rest' do nothing before their memory is looked at again.
+   * For handshakes: the number of connections before those that count, however long they take. Default: none.
    */
+  handshakesFirst?: number;
+  /** How long the first calls are counted, as a separate figure. Default: they are not. */
+  firstMs?: number;
+  /** How long both processes of a scenario of kind 'rest' are idle before their memory is read again. */
   restMs?: number;
 }
 
 /**
- * Rejects when a call fails or an answer is not the one to that request. The workers take the `clients` in
- * turn. `pids`: whose CPU time to count.
+ * Rejects when a call fails or an answer does not belong to its request. The workers use the `clients` in
+ * turn. `pids` are the processes whose CPU time is counted.
  */
 export async function measure(
   clients: readonly BenchClient[],
@@ -102,7 +105,7 @@ export async function measure(
       const id = ++sequence;
       const timed = (id & mask) === 0;
       const from = timed ? performance.now() : 0;
-      // Spread over each ten, so that large ones do not come in a row.
+      // Spread over each ten, so that large ones do not follow each other.
       const isLarge = (id * mixedTenths) % 10 < mixedTenths;
       const payload = isLarge ? large : small;
       const message = { payload, id };
@@ -126,7 +129,7 @@ export async function measure(
     if (mixedBytes !== 0) clientOf(beyond).buffer(beyond, 0);
   };
 
-  // Making them takes time, which is none of the first calls'.
+  // Creating them takes time, which must not count for the first calls.
   const payloads = Array.from({ length: inFlight }, (_, worker) => payloadOf(worker, payloadBytes));
   if (window.firstMs !== undefined) firstCpu = cpuMeter(pids);
   began = performance.now();
@@ -144,7 +147,7 @@ export async function measure(
     firstCallsPerSecond,
     ...latencies.percentiles(),
     ...cpu,
-    // Either window that others have used disturbs the row.
+    // A disturbance of either window disturbs the row.
     othersPercent: Math.max(firstOthersPercent, cpu.othersPercent),
   };
 }

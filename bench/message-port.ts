@@ -1,7 +1,7 @@
 /**
  * The same calls between two threads of one process by `MessagePort`, as an application would write them: no
- * codec, values are cloned by V8. All messages of a turn of the event loop go in one post, since each post
- * costs some microseconds. The client process starts the thread; the server's process has nothing to do.
+ * codec, values are cloned by V8. All messages of an event-loop iteration are sent in one post, since each
+ * post costs some microseconds. The client process starts the thread; the server's process has nothing to do.
  */
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
@@ -19,7 +19,7 @@ interface Call {
 }
 type Answer = Omit<Call, 'kind'>;
 
-/** Posts at once what one turn of the event loop has sent. */
+/** Posts everything that one iteration of the event loop has sent at once. */
 class Batches<T> {
   #batch: T[] = [];
   readonly #port: Pick<MessagePort, 'postMessage'>;
@@ -29,7 +29,7 @@ class Batches<T> {
   }
 
   send(one: T): void {
-    // Runs when all promises that are settled have had their turn: all of them may have sent something.
+    // Runs after the reactions of all settled promises: any of them may have sent something.
     if (this.#batch.push(one) === 1) process.nextTick(() => this.#post());
   }
 

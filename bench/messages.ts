@@ -1,4 +1,4 @@
-/** What the orchestrator and its two processes say to each other over Node's IPC channel. */
+/** The messages between the orchestrator and its two processes, over Node's IPC channel. */
 import type { Window } from './measure.ts';
 import type { Measurement } from './rows.ts';
 import type { Scenario } from './scenarios.ts';

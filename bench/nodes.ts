@@ -1,13 +1,13 @@
 /**
- * The Nodes that the measured processes run on: this one, or those that `--node` names. Used by the
+ * The Node executables that run the measured processes: this one, or those that `--node` names. Used by the
  * orchestrators.
  */
 import { spawnSync } from 'node:child_process';
 
 export interface Node {
-  /** The executable. */
+  /** The path of the executable. */
   readonly file: string;
-  /** As `process.versions` has them, for example `24.11.1`. */
+  /** As in `process.versions`, for example `24.11.1`. */
   readonly version: string;
   readonly v8: string;
 }
@@ -19,7 +19,7 @@ export const ownNode: Node = {
   v8: process.versions.v8,
 };
 
-/** What the executable at `file` is. Throws when it does not run, or is no Node. */
+/** Describes the executable at `file`. Throws when it does not run, or is not Node. */
 function nodeOf(file: string): Node {
   const { stdout, error } = spawnSync(file, ['-p', 'JSON.stringify(process.versions)'], { encoding: 'utf8' });
   try {
@@ -30,7 +30,7 @@ function nodeOf(file: string): Node {
   }
 }
 
-/** The Nodes of these executables, this one where none is named. Throws as described above. */
+/** The Nodes of these executables, or this one if the list is empty. Throws like nodeOf(). */
 export function nodesOf(files: readonly string[]): readonly [Node, ...Node[]] {
   const [first, ...others] = files.map(nodeOf);
   return first === undefined ? [ownNode] : [first, ...others];

@@ -1,21 +1,21 @@
 /**
- * The command line of `npm run bench -- …`, and what other benchmarks' have in common with it. Read by the
+ * The command line of `npm run bench -- …`, and the options that other benchmarks share with it. Read by the
  * orchestrators.
  */
 import { InvalidArgumentError, Option, program } from 'commander';
 
-/** The peer that is compared with itself by `--against`. */
+/** The peer that `--against` compares with its older build. */
 const ownPeer = 'rdma-rpc';
 
 export interface Options {
-  /** Commit to compare this build of rdma-rpc with, and where its package lies (scripts/bench.mjs). */
+  /** The commit to compare this build of rdma-rpc with, and the folder of its package (scripts/bench.mjs). */
   against?: string;
   tree?: string;
-  /** File for the rows, as a JSON array. */
+  /** The file for the rows, as a JSON array. */
   json?: string;
-  /** File for the page of results, as Markdown. */
+  /** The file for the page of results, as Markdown. */
   markdown?: string;
-  /** File that has a part for the figures that a reader meets first: README.md. */
+  /** The file that contains a section for the figures that readers see first: README.md. */
   readme?: string;
   /** Executables of Node for the measured processes; empty: the one that runs this. */
   node: string[];
@@ -42,21 +42,25 @@ export function parseOptions(argv: readonly string[]): Options {
     .option('--readme <file>', 'write the first figures into their part of this file (README.md)')
     .option(
       '--node <file...>',
-      'measure with these executables of Node, for example: node /opt/node24/bin/node',
+      'executables of Node to measure with, for example: node /opt/node24/bin/node',
       [],
     )
-    .option('--only <name...>', 'scenarios or peers whose name begins so, for example: echo-32B limit', [])
+    .option(
+      '--only <name...>',
+      'only scenarios or peers whose name begins with one of these, for example: echo-32B limit',
+      [],
+    )
     .option('--rounds <n>', 'interleaved rounds', roundsOf, 3)
     .option('--against <ref>', 'rdma-rpc only, against its build of this commit, in alternating rounds')
     .addOption(new Option('--tree <directory>').hideHelp())
-    .option('--quick', 'one short round: shows that everything runs, measures little', false)
+    .option('--quick', 'one short round: a check that everything runs, not a measurement', false)
     .parse(argv as string[]);
   return program.opts<Options>();
 }
 
 /**
- * Why these options cannot go together; undefined: they can. Comparing builds is about rdma-rpc, and has no
- * rows to write.
+ * The reason why these options cannot be combined; undefined: they can. Comparing builds measures rdma-rpc
+ * only, and has no rows to write.
  */
 export function conflictOf(
   { against, tree, json, markdown, readme, node, only }: Options,
@@ -64,7 +68,7 @@ export function conflictOf(
 ): string | undefined {
   if (against === undefined) return undefined;
   if (tree === undefined)
-    return '--against: only `npm run bench -- --against REF` builds that commit; start it so';
+    return '--against: only `npm run bench -- --against REF` builds that commit: start the benchmark with that command';
   if (json !== undefined) return '--against writes no rows: leave --json out';
   if (markdown !== undefined) return '--against is no part of the results: leave --markdown out';
   if (readme !== undefined) return '--against is no part of the results: leave --readme out';
@@ -74,7 +78,7 @@ export function conflictOf(
   return undefined;
 }
 
-/** Splits `only` into what names scenarios and what names peers. Throws for a name that is neither. */
+/** Splits `only` into names of scenarios and names of peers. Throws for a name that is neither. */
 export function select(
   only: readonly string[],
   scenarioNames: readonly string[],
@@ -85,7 +89,7 @@ export function select(
   for (const name of only) {
     if (starting([...scenarioNames, ...peerNames], [name]).length > 0) continue;
     throw new Error(
-      `--only ${name}: no scenario or peer begins so. ${scenarioNames.join(' ')} | ${peerNames.join(' ')}`,
+      `--only ${name}: no scenario or peer begins with this; available: ${scenarioNames.join(' ')} | ${peerNames.join(' ')}`,
     );
   }
   const scenarios = starting(scenarioNames, only);

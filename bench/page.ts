@@ -1,7 +1,7 @@
 /**
- * The page of results, bench/RESULTS.md, and its part in README.md: first what a program gets that is written
- * as in the quick start, then the goals, then one line for each scenario. Made of the rows by the
- * orchestrator.
+ * The page of results, bench/RESULTS.md, and its section in README.md: first what a program gets that is
+ * written as in the quick start, then the goals, then one line for each scenario. The orchestrator creates it
+ * from the rows.
  */
 import type { Verdict } from './goals.ts';
 import { disturbedMark, figure, goalLines, table, verdictWords } from './report.ts';
@@ -63,13 +63,13 @@ export function quickStartTable(all: readonly Row[]): string {
   return table([['calls/s', ...columns.map(([, title]) => title), 'of given back', '× grpc-js'], ...lines]);
 }
 
-/** What the rows of one Node say of each goal. */
+/** The verdicts of one Node's rows on each goal. */
 export interface NodeVerdicts {
   readonly version: string;
   readonly verdicts: readonly Verdict[];
 }
 
-/** The goals, with two columns for each Node where there are several. */
+/** The goals, with two columns for each Node if several were measured. */
 export function goalTable(nodes: readonly NodeVerdicts[]): string {
   const [first] = nodes;
   if (first === undefined || nodes.length === 1) return goalLines(first?.verdicts ?? []);
@@ -90,7 +90,7 @@ function shareText(share: number | undefined): string {
   return share > 10 ? `${figure(share)} ×` : `${Math.round(100 * share)} %`;
 }
 
-/** One line for each scenario: ours in full, of the others calls/s. Rows of one Node. */
+/** One line for each scenario: ours in full, calls/s of the others. Rows of one Node. */
 export function scenarioLines(rows: readonly Row[]): string {
   const counted = rows.filter(
     ({ scenario, callsPerSecond }) => callsPerSecond > 0 && !/^(tcp-)?(plain|rest)-/.test(scenario),
@@ -122,12 +122,12 @@ export function scenarioLines(rows: readonly Row[]): string {
   });
   const heads = ['calls/s', own, 'GB/s', 'p50 us', 'p99 us', '× grpc-js', 'of the limit', ...others];
   if (lines.length === 0) return notRun;
-  // Without the columns in which no scenario has a figure.
+  // Leaves out the columns in which no scenario has a figure.
   const used = heads.map((_, column) => lines.some((line) => line[column] !== '-'));
   return table([heads, ...lines].map((line) => line.filter((_, column) => used[column])));
 }
 
-/** Both networks' lines, each with the columns of its own peers. Rows of one Node. */
+/** The lines of both networks, each with the columns of its own peers. Rows of one Node. */
 function scenarioPart(rows: readonly Row[], level: string): string {
   const tcp = (row: Row): boolean => row.scenario.startsWith('tcp-');
   return [
@@ -229,8 +229,8 @@ export function readmeTable(rows: readonly Row[]): string {
 }
 
 /**
- * `before` with its figures, between `<!-- figures -->` and `<!-- /figures -->`, made anew: one table of the
- * rows of the first Node. Throws when it has no such part.
+ * `before` with the figures between `<!-- figures -->` and `<!-- /figures -->` replaced: the rows as in the
+ * quick start, and some others of the first Node. Throws when it has no such section.
  */
 export function readmeText(before: string, { head, rows }: Pick<Page, 'head' | 'rows'>): string {
   const part = /(?<=<!-- figures -->\n)[\s\S]*?(?=<!-- \/figures -->)/;

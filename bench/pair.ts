@@ -1,4 +1,4 @@
-/** A server process and a client process of one peer, started, asked and stopped by the orchestrator. */
+/** A server process and a client process of one peer, started, queried and stopped by the orchestrator. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -20,7 +20,7 @@ const overrunMaxMs = 30_000;
 /** For each connection: they are opened one after another, before the warm-up. */
 const openMaxMs = 100;
 const stopMaxMs = 3_000;
-/** Node's own descriptors of a child: stdin, stdout, stderr and the IPC channel. */
+/** The first descriptor after Node's own of a child: stdin, stdout, stderr and the IPC channel. */
 const firstDescriptor = 4;
 
 const endFile = fileURLToPath(new URL('./end.js', import.meta.url));
@@ -76,7 +76,7 @@ export class Pair {
     const server = start('server', network === 'tcp' ? 0 : undefined);
     try {
       const ready = await reply(server, readyMaxMs);
-      // Over a unix socket grpc-js names a port, too: 1.
+      // grpc-js names a port over a unix socket too: 1.
       const port = network === 'tcp' && ready.type === 'ready' ? ready.port : undefined;
       const client = start('client', port);
       const pair = new Pair(server, client, socket, credentials);
@@ -94,7 +94,7 @@ export class Pair {
     }
   }
 
-  /** Rejects with the reason when a call failed or nothing came back in time. */
+  /** Rejects with the reason when a call failed or no result arrived in time. */
   async run(scenario: Scenario, window: Window): Promise<Measurement> {
     if (scenario.kind === 'idle') return await this.idle(window);
     if (scenario.kind === 'rest') return await this.rest(scenario, window);
@@ -109,8 +109,8 @@ export class Pair {
   }
 
   /**
-   * CPU of both processes while nothing is asked of them. The warm-up lets spinning, collection and
-   * compilation end first.
+   * CPU time of both processes while they are idle. The warm-up lets spinning, collection and compilation end
+   * first.
    */
   private async idle(window: Window): Promise<Measurement> {
     await new Promise((done) => setTimeout(done, Math.max(300, window.warmupMs)));
@@ -120,8 +120,8 @@ export class Pair {
   }
 
   /**
-   * The memory of both processes some seconds after large calls, beside what they had after small ones, which
-   * have V8 compile and its heap grow as any calls do.
+   * The memory of both processes some seconds after large calls, compared with that after small ones, which
+   * make V8 compile and its heap grow as any calls do.
    */
   private async rest(scenario: Scenario, window: Window): Promise<Measurement> {
     const resident = (): number =>
@@ -136,14 +136,14 @@ export class Pair {
     return { ...measurement, restTimes: resident() / before };
   }
 
-  /** What the server's process grows by, and both use of a CPU, with so many connections that say nothing. */
+  /** The growth of the server's process and the CPU use of both, with this number of idle connections. */
   private async sessions(connections: number, window: Window): Promise<Measurement> {
     const open = async (): Promise<void> => {
       this.client.send({ type: 'open', connections } satisfies ToEnd);
       await reply(this.client, readyMaxMs);
     };
     const server = this.server.pid ?? 0;
-    // The first of them meet interpreted code, and memory that any number of sessions shares.
+    // The first connections run interpreted code, and allocate memory that any number of sessions shares.
     await open();
     await this.idle(window);
     const before = residentBytes(server);

@@ -8,9 +8,7 @@ import { packageRoot } from './paths.ts';
 import type { Peer } from './peer.ts';
 import type { Scenario } from './scenarios.ts';
 
-/**
- * Fewer than its ring has slots: nothing keeps a producer of the limit from a slot that has not been read.
- */
+/** Fewer than its ring has slots: nothing stops a producer of the limit from overwriting an unread slot. */
 const limitCallsMax = limitSlots / 2;
 
 const loaders: Readonly<Record<string, () => Promise<Peer>>> = {
@@ -35,11 +33,11 @@ const loaders: Readonly<Record<string, () => Promise<Peer>>> = {
 
 export const peerNames: readonly string[] = Object.keys(loaders);
 /**
- * Those as in the quick start, and beside them one that gives all memory back and what most would use
- * instead.
+ * The peers as in the quick start, and beside them one that returns all memory and the one that most users
+ * would choose instead.
  */
 const plainPeers: readonly string[] = ['quick start', 'quick start, new', 'rdma-rpc', 'grpc-js'];
-/** Those that show where a curve goes. */
+/** The peers that show the shape of a curve. */
 const stepPeers: readonly string[] = ['rdma-rpc', 'limit', 'grpc-js'];
 
 function fitsLimit({ inFlight, payloadBytes, mixedBytes, sessions }: Scenario): boolean {
@@ -48,7 +46,8 @@ function fitsLimit({ inFlight, payloadBytes, mixedBytes, sessions }: Scenario): 
 }
 
 /**
- * What a peer can be asked. Bare sockets answer one question only, they are no RPC to be compared elsewhere.
+ * The scenarios that a peer can run. Bare sockets answer one question only: they are no RPC that could be
+ * compared elsewhere.
  */
 export function fits(peer: string, scenario: Scenario): boolean {
   const { name, kind, network, payloadBytes, besideBytes, sessions, plain, step } = scenario;
@@ -59,7 +58,7 @@ export function fits(peer: string, scenario: Scenario): boolean {
   if (kind === 'opens') return peer === 'rdma-rpc' || peer === 'grpc-js';
   if (peer === 'limit' && !fitsLimit(scenario)) return false;
   if (peer === 'net bare') return name.endsWith('asleep-32B-x1') || name === 'tcp-echo-32B-x1';
-  // How small calls do by descriptors; the rest is as by /proc.
+  // The performance of small calls over shm-fd; the rest is the same as with access by /proc.
   if (peer === 'shm-fd') return network === 'host' && payloadBytes === 32 && besideBytes === 0;
   if (kind === 'handshakes') return peer === 'rdma-rpc' || peer === 'tls' || peer === 'tls bare';
   if (peer === 'tls bare') return false;
@@ -73,7 +72,7 @@ export function fits(peer: string, scenario: Scenario): boolean {
   if (network === 'host') return peer !== 'C sender';
   if (peer === 'C sender') return name.endsWith('1MiB-x8');
   if (kind === 'sessions') return peer === 'rdma-rpc';
-  // What many small calls in a write get from the kernel, without deadlines, errors or flow control.
+  // What many small calls in one write get from the kernel, without deadlines, errors or flow control.
   if (peer === 'net+protobufjs' || peer === 'net+msgpackr') return name === 'tcp-echo-32B-x256';
   return peer === 'rdma-rpc' || peer === 'grpc-js';
 }
@@ -92,6 +91,6 @@ async function external(file: string): Promise<Peer> {
 /** Throws for a name that is not one of `peerNames`, and when the peer's packages are not installed. */
 export async function loadPeer(name: string): Promise<Peer> {
   const load = loaders[name];
-  if (load === undefined) throw new Error(`no peer "${name}"; there are: ${peerNames.join(', ')}`);
+  if (load === undefined) throw new Error(`no peer "${name}"; available: ${peerNames.join(', ')}`);
   return await load();
 }

@@ -1,7 +1,7 @@
 /**
- * Which CPUs the two processes of a pair may use: each side has half of the cores to itself, or both share
- * one CPU. The scheduler alone may leave two busy processes on one CPU for seconds, and then says nothing of
- * either. Used by the orchestrators, which pin what they start with `taskset` (util-linux).
+ * The CPUs that the two processes of a pair may use: each side has half of the cores to itself, or both share
+ * one CPU. The scheduler alone may leave two busy processes on one CPU for seconds, and the figures then
+ * describe neither. Used by the orchestrators, which pin what they start with `taskset` (util-linux).
  */
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -10,13 +10,13 @@ import { readFileSync } from 'node:fs';
 export interface Placement {
   readonly server: string;
   readonly client: string;
-  /** Those of both sides: for a peer whose two sides are threads of one process. */
+  /** The CPUs of both sides: for a peer whose two sides are threads of one process. */
   readonly all: string;
   /** One CPU, for scenarios whose sides share it. */
   readonly one: string;
 }
 
-/** Where a CPU sits: hardware threads of one core have the same `core`. */
+/** The position of a CPU: hardware threads of one core have the same `core`. */
 export interface Cpu {
   readonly id: number;
   readonly package: string;
@@ -43,7 +43,8 @@ function grouped<T>(values: readonly T[], keyOf: (value: T) => string): T[][] {
 
 /**
  * Gives each side half of the cores of the package that has most of them, so that no call crosses packages.
- * With one core its hardware threads are divided. Undefined for a single CPU: nothing can be divided.
+ * If only one core exists, its hardware threads are divided. Undefined for a single CPU, which cannot be
+ * divided.
  */
 export function placementOfCpus(cpus: readonly Cpu[]): Placement | undefined {
   const [largest = []] = grouped(cpus, (cpu) => cpu.package).sort((a, b) => b.length - a.length);
@@ -94,7 +95,7 @@ export function placementHere(): Here {
   const placement = placementOfCpus(allowedCpus());
   if (placement === undefined) return free('there is one CPU only');
   if (spawnSync('taskset', ['-c', placement.all, 'true']).status !== 0)
-    return free('`taskset` is not there (Debian package util-linux)');
+    return free('`taskset` is missing (Debian package util-linux)');
   const { server, client } = placement;
   return { placement, text: `Server and client are apart: on CPU ${server} and CPU ${client}.` };
 }

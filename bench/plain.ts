@@ -1,7 +1,7 @@
 /**
- * rdma-rpc as a program written by docs/start/quick-start.md uses it: no option but the deadline of each
- * call, buffers of its own, and nothing given back. Beside it bench/ours.ts does everything for memory that
- * the documentation knows. Both processes.
+ * rdma-rpc as a program written by the quick start of README.md uses it: no option except the deadline of
+ * each call, buffers of its own, and nothing returned. For comparison, bench/ours.ts does everything that the
+ * guide recommends for memory. Used by both processes.
  */
 import { createChannel, createClient, createServer } from 'rdma-rpc';
 import { BenchDefinition } from './gen/bench.rdma.ts';
@@ -17,7 +17,7 @@ const addressOf = ({ socket, port }: EndOptions): string =>
 
 async function serve(options: EndOptions): Promise<BenchServer> {
   const server = createServer();
-  // The handlers of bench/handlers.ts, written as the quick start writes them.
+  // The handlers of bench/handlers.ts, written as in the quick start.
   server.add(BenchDefinition, {
     echo: (request) => ({ payload: request.payload, id: request.id }),
     put: (request) => ({ payload: empty, id: readPayload(request.payload) }),
@@ -29,9 +29,9 @@ async function serve(options: EndOptions): Promise<BenchServer> {
   };
 }
 
-/** `message` makes what is sent of the payload that the worker keeps. */
+/** `message` creates the message that is sent from the payload that the worker keeps. */
 async function connect(options: EndOptions, message: (kept: Msg) => Msg): Promise<BenchClient> {
-  // On one host a channel takes shared memory by itself; only the rows over TCP must ask for their fabric.
+  // On one host a channel chooses shared memory by itself; only the rows over TCP must request their fabric.
   const channel = createChannel(
     addressOf(options),
     options.port === undefined ? undefined : { fabric: 'tcp' },
@@ -54,7 +54,7 @@ export const quickStart: Peer = {
   connect: (options) => connect(options, (kept) => kept),
 };
 
-/** Makes a new `Uint8Array` for each call, and fills it. */
+/** Creates a new `Uint8Array` for each call, and fills it. */
 export const newBuffers: Peer = {
   ...quickStart,
   name: 'quick start, new',

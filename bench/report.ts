@@ -1,6 +1,6 @@
 /**
- * The readable results in full: a table for each scenario with ratios to grpc-js and to the limit. Markdown
- * that also reads well in a terminal.
+ * The readable results in full: a table for each scenario with ratios to grpc-js and to the limit. Written as
+ * Markdown that is also readable in a terminal.
  */
 import { cpus, release } from 'node:os';
 import type { Verdict } from './goals.ts';
@@ -19,7 +19,7 @@ const columns = [
   'of the limit',
 ] as const;
 
-/** Behind the name of a peer, or the figure, whose every round was disturbed. */
+/** Marks the name or the figure of a peer whose every round was disturbed. */
 export const disturbedMark = '(!)';
 
 export function disturbedText(disturbances: number, measured: number, mostPercent: number): string {
@@ -36,7 +36,7 @@ export function machineText(nodes: readonly Node[] = [ownNode]): string {
   return `${day}, ${nodes.map(nodeText).join(' and ')}, Linux ${release()}, ${machine.length} CPUs (${machine[0]?.model})`;
 }
 
-/** How the figures came about. `kind`: the rounds, in the plural. */
+/** How the figures were measured. `kind` names the rounds, in the plural. */
 export function roundsText(rounds: number, kind = 'rounds'): string {
   return rounds === 1 ? 'one round' : `medians of ${rounds} ${kind}`;
 }
@@ -69,7 +69,7 @@ function cells(row: Row, rows: readonly Row[]): string[] {
   ];
 }
 
-/** A Markdown table with padded columns: the first to the left, the others to the right. */
+/** A Markdown table with padded columns: the first one aligned left, the others right. */
 export function table(lines: readonly (readonly string[])[]): string {
   const widths = lines[0]!.map((_, column) => Math.max(...lines.map((line) => line[column]!.length)));
   const pad = (text: string, column: number): string =>

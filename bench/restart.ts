@@ -1,10 +1,11 @@
 /**
  * A restart of a server under many clients: N channels of one process are connected, the server is killed and
- * started anew at the same address, and each channel comes back as it would by itself, by its pauses. Prints
- * a line for each N as JSON: the rate at which they were opened at first, how long it took until the last one
- * was back, and the fullest second as a multiple of that rate. To run by hand, after setup:
+ * restarted at the same address, and each channel reconnects by itself, after its back-off. Prints a line of
+ * JSON for each N: the rate at which they were opened at first, the time until the last one was back, and the
+ * fullest second as a multiple of that rate. To be run by hand, after setup:
  *
- *   node dist/bench/restart.js [--channels 100,1000,10000] [--away MS]     MS: so long nobody listens, 0 by default
+ *   node dist/bench/restart.js [--channels 100,1000,10000] [--away MS]     MS: time without a server, default
+ * 0
  */
 import { fork } from 'node:child_process';
 import { rmSync } from 'node:fs';
@@ -26,7 +27,7 @@ interface Opened {
   readonly openMs: number;
 }
 interface Back {
-  /** When each lost its server, and when it was connected again, ms since the epoch. */
+  /** The times at which each lost its server, and was connected again, ms since the epoch. */
   readonly lostMs: readonly number[];
   readonly backMs: readonly number[];
   readonly failed: number;
@@ -37,7 +38,7 @@ interface Back {
   readonly cpuSeconds: number;
 }
 
-/** Channels that are being opened at once, before the restart. */
+/** The number of channels that are opened at the same time, before the restart. */
 const opening = 32;
 /** A channel that is not back by then has failed. */
 const limitMs = 120_000;
@@ -51,7 +52,7 @@ async function serve({ address, channels }: Task): Promise<void> {
 
 const now = (): number => performance.timeOrigin + performance.now();
 
-/** What becomes of all channels after the end of their server. */
+/** Collects the fate of all channels after the end of their server. */
 class Returns {
   readonly lostMs: number[] = [];
   readonly backMs: number[] = [];
@@ -102,7 +103,7 @@ async function connect({ address, channels }: Task): Promise<void> {
   process.send!({ lostMs, backMs, failed, attempts, reasons, cpuSeconds } satisfies Back);
 }
 
-/** Most of these times within one second. */
+/** The largest number of these times within one second. */
 function fullestSecond(times: readonly number[]): number {
   const sorted = times.toSorted((a, b) => a - b);
   let first = 0;
@@ -153,7 +154,7 @@ async function measure(task: Task, awayMs: number): Promise<object> {
 
 const [role = '', text = '{}'] = process.argv.slice(2);
 if (role === 'server' || role === 'client') {
-  // Keeps the process, whose channels are idle, and ends it with the one that has started it.
+  // Keeps the process alive, whose channels are idle, and ends it together with the one that has started it.
   process.once('disconnect', () => process.exit(0));
   await (role === 'server' ? serve : connect)(JSON.parse(text) as Task);
 } else {

@@ -1,7 +1,7 @@
 /**
  * Runs scenarios on pairs of processes: one pair for those that can share it, a row for each. Counts what
- * could not be run, and what others on the machine disturbed. Used by the orchestrators (main.ts, against.ts,
- * scale), which sleep meanwhile.
+ * could not be run, and what other processes on the machine disturbed. Used by the orchestrators (main.ts,
+ * against.ts, scale), which sleep meanwhile.
  */
 import type { Window } from './measure.ts';
 import { type Node, ownNode } from './nodes.ts';
@@ -14,24 +14,25 @@ import type { Row } from './rows.ts';
 import { placementOf, type Scenario } from './scenarios.ts';
 
 /**
- * `handshakesFirst`: for as long V8 compiles what a handshake runs, which is a third of what the first
- * thousand cost. The goal is about new sessions of a fleet that is up, whose servers have that behind them.
+ * `handshakesFirst`: V8 needs this number of handshakes to compile their code, which is a third of the cost
+ * of the first thousand. The goal is about new sessions of a fleet that is up, whose servers have compiled
+ * it.
  */
 const fullWindow: Window = { warmupMs: 400, measureMs: 1000, handshakesFirst: 3000 };
 const quickWindow: Window = { warmupMs: 150, measureMs: 200 };
 /**
- * As in the quick start: everything is new in the first second. The next one is for what it left to compile,
- * to collect and to touch for the first time: 256 MiB of arena take 1.6 s where a fresh page costs 25 us.
+ * As in the quick start: everything is new in the first second. The next one is for the rest of compilation,
+ * collection and first touches of memory: 256 MiB of arena take 1.6 s where a fresh page costs 25 us.
  */
 const plainWindow: Window = { firstMs: 1000, warmupMs: 2500, measureMs: 800 };
 const quickPlainWindow: Window = { firstMs: 200, warmupMs: 400, measureMs: 200 };
-/** Long enough for what an idle program gives back by itself. */
+/** Long enough for what an idle program frees by itself. */
 const restWindow: Window = { warmupMs: 500, measureMs: 1500, restMs: 5000 };
 const quickRestWindow: Window = { warmupMs: 200, measureMs: 200, restMs: 500 };
-/** The first load of a process meets interpreted code: it is given this long before it counts. */
+/** The first load of a process runs interpreted code: it runs this long before it counts. */
 const compileMs = 1000;
 const quickCompileMs = 250;
-/** More than this used by the rest of the machine, in percent of one CPU, disturbs a measurement. */
+/** The CPU use of the rest of the machine, in percent of one CPU, above which a measurement is disturbed. */
 const othersMaxPercent = 8;
 
 function note(text: string): void {
@@ -39,8 +40,8 @@ function note(text: string): void {
 }
 
 /**
- * Those that can share a pair of processes: same polling, same placement, same network, same number of
- * connections. One as in the quick start has a pair of its own.
+ * Groups of scenarios that can share a pair of processes: same polling, same placement, same network, same
+ * number of connections. A scenario as in the quick start has a pair of its own.
  */
 export function groups(chosen: readonly Scenario[]): Scenario[][] {
   const keyed = new Map<string, Scenario[]>();
@@ -51,7 +52,7 @@ export function groups(chosen: readonly Scenario[]): Scenario[][] {
   return [...keyed.values()];
 }
 
-/** Without the scenarios on one CPU where processes cannot be pinned. */
+/** Leaves out the scenarios on one CPU where processes cannot be pinned. */
 export function placeable(chosen: readonly Scenario[], placement: Placement | undefined): Scenario[] {
   if (placement === undefined) note('processes cannot be pinned here: scenarios on one CPU are left out');
   return chosen.filter((scenario) => placement !== undefined || !scenario.together);
@@ -70,7 +71,9 @@ export class Rounds {
     this.#placement = placement;
   }
 
-  /** One round of scenarios that share a pair, in order. What fails is said, and leaves its rows out. */
+  /**
+   * Runs one round of scenarios that share a pair, in order. A failure is reported, and leaves out its rows.
+   */
   async run(
     load: () => Promise<Peer>,
     group: readonly Scenario[],
@@ -95,7 +98,7 @@ export class Rounds {
     return rows;
   }
 
-  /** What a report must say of how it came about. */
+  /** What a report must state about the conditions of the run. */
   remarks(): string[] {
     const remarks: string[] = [];
     if (this.#quick) remarks.push('A quick run: too short to compile and settle, so its figures say little.');
@@ -104,13 +107,13 @@ export class Rounds {
     return remarks;
   }
 
-  /** At the end: what did not run makes the process fail. */
+  /** Called at the end: the process fails if something did not run. */
   finish(): void {
     if (this.#failures > 0) note(`${this.#failures} group(s) did not run; their reasons are above`);
     process.exitCode = this.#failures > 0 ? 1 : 0;
   }
 
-  /** `first`: of its pair of processes. */
+  /** `first`: the scenario is the first of its pair of processes. */
   #window({ kind, plain }: Scenario, first: boolean): Window {
     if (kind === 'rest') return this.#quick ? quickRestWindow : restWindow;
     if (plain) return this.#quick ? quickPlainWindow : plainWindow;

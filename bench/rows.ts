@@ -3,41 +3,48 @@
 export interface Row {
   scenario: string;
   peer: string;
-  /** Version of the Node of both processes. */
+  /** The version of the Node of both processes. */
   node: string;
   fabric: string;
   payloadBytes: number;
   inFlight: number;
-  /** Of each of the transfers beside the calls; 0: there are none. `bytesPerSecond` is then theirs. */
+  /** The bytes of each transfer beside the calls; 0: no transfers. `bytesPerSecond` is then theirs. */
   besideBytes: number;
   callsPerSecond: number;
   /**
    * Calls/s from the first call of both processes on, for as long as `Window.firstMs` says; 0 where that was
-   * not asked. `callsPerSecond` is then that of a later second.
+   * not measured. `callsPerSecond` is then that of a later second.
    */
   firstCallsPerSecond: number;
-  /** Payload counted once, also when it is echoed. */
+  /** Payload, counted once, also when it is echoed. */
   bytesPerSecond: number;
   p50Us: number;
   p99Us: number;
   p999Us: number;
-  /** Of one CPU, both processes together with their helper threads: up to 100 times the number of CPUs. */
+  /**
+   * In percent of one CPU, both processes together with their helper threads: up to 100 times the number of
+   * CPUs.
+   */
   cpuPercent: number;
-  /** Memory of both processes some seconds after large calls, as a multiple of before; 0 where not asked. */
+  /**
+   * The memory of both processes some seconds after large calls, as a multiple of before; 0 where not
+   * measured.
+   */
   restTimes: number;
-  /** Of the server's process, for each connection that is open and idle; 0 where that was not asked. */
+  /** The memory of the server's process for each open idle connection; 0 where that was not measured. */
   bytesPerSession: number;
   /**
-   * CPU that each side takes for one connection, from its handshake to its end; 0 where that was not asked.
+   * The CPU time that each side takes for one connection, from its handshake to its end; 0 where that was not
+   * measured.
    */
   clientCpuUs: number;
   serverCpuUs: number;
   placement: string;
-  /** Others used the machine meanwhile; of medians: in every round. */
+  /** Other processes used the machine meanwhile; in medians: in every round. */
   disturbed: boolean;
 }
 
-/** What one round of one scenario gives. */
+/** The result of one round of one scenario. */
 export type Measurement = Omit<
   Row,
   | 'scenario'
@@ -51,13 +58,13 @@ export type Measurement = Omit<
   | 'disturbed'
 > & {
   /**
-   * CPU that the rest of the machine used meanwhile, percent of one. Tells whether the round can be trusted:
-   * the row's `disturbed`.
+   * CPU time that the rest of the machine used meanwhile, in percent of one CPU. Decides whether the round
+   * can be trusted: the row's `disturbed`.
    */
   othersPercent: number;
 };
 
-/** The figures that only some scenarios ask for. */
+/** The figures that only some scenarios measure. */
 export const notAsked = {
   firstCallsPerSecond: 0,
   restTimes: 0,
@@ -80,7 +87,7 @@ const measured = [
   'serverCpuUs',
 ] as const;
 
-/** The middle value; the mean of the two middle ones of an even count. NaN for none. */
+/** The middle value; the mean of the two middle ones for an even count. NaN for an empty list. */
 export function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b);
   const middle = sorted.length >> 1;
@@ -88,7 +95,7 @@ export function median(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
 }
 
-/** The rounds that nobody disturbed; all of them when there is none. */
+/** The undisturbed rounds; all rounds if every one was disturbed. */
 export function calm<T extends { readonly disturbed: boolean }>(rounds: readonly T[]): readonly T[] {
   const undisturbed = rounds.filter(({ disturbed }) => !disturbed);
   return undisturbed.length > 0 ? undisturbed : rounds;

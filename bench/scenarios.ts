@@ -1,5 +1,5 @@
 /**
- * What is measured: each scenario with its load and its placement. Used by the orchestrator and by the client
+ * The measured scenarios, each with its load and its placement. Used by the orchestrator and by the client
  * process.
  */
 
@@ -12,31 +12,34 @@ export interface Scenario {
    */
   name: string;
   kind: 'echo' | 'put' | 'idle' | 'rest' | 'sessions' | 'handshakes' | 'opens';
-  /** 'host': shared memory, unix sockets. 'tcp': TCP over loopback, for everybody. */
+  /** 'host': shared memory, unix sockets. 'tcp': TCP over loopback, for every peer. */
   network: 'host' | 'tcp';
   payloadBytes: number;
   /**
    * Calls in flight at once; each of these workers starts its next call when its last one has been answered.
    */
   inFlight: number;
-  /** Beside them one put after another of so many bytes, which is not counted among the calls; 0: none. */
+  /**
+   * The bytes of puts that run one after another beside the calls, and are not counted among them; 0: no
+   * puts.
+   */
   besideBytes: number;
   /** `mixedTenths` of ten calls carry this many bytes in place of `payloadBytes`; 0: none does. */
   mixedBytes: number;
   mixedTenths: number;
   /**
-   * Connections: the calls are spread over them, worker by worker; of kind 'sessions', those that nothing is
-   * asked on.
+   * The number of connections: the calls are spread over them, worker by worker; in kind 'sessions', the
+   * connections that stay idle.
    */
   sessions: number;
   /**
-   * As in the quick start: both processes are new, their first second counts as a figure of its own, and a
-   * program without any of our words stands beside one that gives all memory back.
+   * As in the quick start: both processes are new, their first second counts as a separate figure, and a
+   * program that uses none of our memory functions is compared with one that returns all memory.
    */
   plain: boolean;
   /** Only for `stepPeers`: a step between the rows that all peers run. */
   step: boolean;
-  /** 'event': neither side spins. Says nothing to the peers on sockets, which always sleep. */
+  /** 'event': neither side spins. No effect on the peers on sockets, which always sleep. */
   polling: 'adaptive' | 'event';
   /** Both processes share one CPU; otherwise each has CPUs of its own (bench/placement.ts). */
   together: boolean;
@@ -73,7 +76,7 @@ function beside(payload: string, besideBytes: number): Scenario {
   return { ...load('echo', '32B', 32, 1), name: `echo-32B-x1-beside-${payload}`, besideBytes };
 }
 
-/** The transfers on a connection of their own, from the same process. */
+/** The transfers use a separate connection, from the same process. */
 function besideAnother(payload: string, besideBytes: number): Scenario {
   const scenario = beside(payload, besideBytes);
   return { ...scenario, name: `${scenario.name}-elsewhere`, sessions: 2 };
@@ -85,11 +88,11 @@ export function mixed(small: Scenario, mixedTenths: number, large: string, mixed
 }
 
 const idle: Scenario = { ...load('echo', '', 0, 0), name: 'idle', kind: 'idle' };
-/** Enough for their memory to be seen beside that of the process. */
+/** Enough for their memory to be visible beside that of the process. */
 const idleSessions = 64;
 /**
- * New connections, so many at once: what each costs, from its first word to its end. Both sides sleep while
- * they wait: turns that find nothing would count.
+ * New connections, a fixed number at once: the cost of each, from its first message to its end. Both sides
+ * sleep while they wait, since iterations that find nothing would count.
  */
 const handshakes: Scenario = {
   ...load('echo', '', 0, 8),
@@ -97,7 +100,7 @@ const handshakes: Scenario = {
   kind: 'handshakes',
   polling: 'event',
 };
-/** A connection for each call, and none besides: each is closed when its call has been answered. */
+/** A connection for each call, and no other one: each is closed when its call has been answered. */
 const opens: Scenario = { ...load('echo', '32B', 32, 1), name: 'open-call-close-x1', kind: 'opens' };
 const asleep: Scenario = {
   ...load('echo', '32B', 32, 1),
@@ -118,15 +121,12 @@ const plainLoads: readonly Scenario[] = (['echo', 'put'] as const).flatMap((kind
   [load(kind, '20KiB', 20 * KiB, 8), load(kind, '64KiB', 64 * KiB, 8), load(kind, '1MiB', MiB, 8)].map(plain),
 );
 
-/** What a service with documents or pictures does: most calls are small, most bytes are in the others. */
+/** The load of a service with documents or pictures: most calls are small, most bytes are in the others. */
 const mixes: readonly Scenario[] = [8, 64].map((inFlight) =>
   mixed(load('echo', '32B', 32, inFlight), 3, '1MiB', MiB),
 );
 
-/**
- * Large calls of a program as in the quick start, and then none: what is looked at is memory, before and
- * after.
- */
+/** Large calls of a program as in the quick start, then idle: the memory before and after is compared. */
 const rest: Scenario = {
   ...load('echo', '1MiB', MiB, 8),
   name: 'rest-after-1MiB-x8',
@@ -185,7 +185,7 @@ export const scenarios: readonly Scenario[] = [
 ];
 
 /**
- * Where the processes of a row ran, in words: no latency is quoted without it. `placement`: undefined where
+ * The placement of a row's processes, in words: no latency is quoted without it. `placement`: undefined where
  * processes are not pinned. `polls`: the peer spins when `polling` is 'adaptive'. `threads`: its two sides
  * are threads of one process.
  */

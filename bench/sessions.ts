@@ -1,10 +1,10 @@
 /**
- * What many sessions cost: N of them between a server process and a client process, all idle but one, then
- * all active. Prints a line for each N as JSON. To run by hand, after setup:
+ * The cost of many sessions: N of them between a server process and a client process, all idle except one,
+ * then all active. Prints a line of JSON for each N. To be run by hand, after setup:
  *
  *   node dist/bench/sessions.js [--fabric shm] [--sessions 1,10,100,1000] [--ms 500] [--rounds 3]
  *
- * The counts of one fabric are measured in pairs of processes of their own, one after the other, and again in
+ * The counts of one fabric are measured in separate pairs of processes, one after the other, and again in
  * each round.
  */
 import { fork } from 'node:child_process';
@@ -28,9 +28,9 @@ interface Task {
 
 /** Calls of the one active session, and of all of them together. */
 const inFlight = { one: 16, all: 256 };
-/** Sessions that are being opened at once. */
+/** The number of sessions that are opened at the same time. */
 const opening = 32;
-/** Most that a server admits, here from one client. */
+/** The most that a server admits, here from one client. */
 const sessionsMax = 16_384;
 const payload = new Uint8Array(32);
 

@@ -1,7 +1,8 @@
 /**
- * What TLS on the address takes of calls/s, which is less than rounds of a second differ by: both sides in
- * one process, small calls over tcp, and blocks of calls in turn through a session with TLS and one without,
- * as long as it takes to say. A third session, without as well, shows what the method makes of no difference.
+ * The share of calls/s that TLS on the address costs, which is less than the difference between rounds of a
+ * second: both sides in one process, small calls over tcp, and blocks of calls in turn through a session with
+ * TLS and one without, until the result is significant. A third session, also without TLS, shows what the
+ * method reports where no difference exists.
  *
  *   node dist/bench/tls-pairs.js [PAIRS] [CALLS]
  */
@@ -60,7 +61,7 @@ for (let i = 0; i < warmUpBlocks; ++i)
 const found = Object.keys(others).map((name) => ({ name, rate: [] as number[], cpu: [] as number[] }));
 for (let pair = 0; pair < pairs; ++pair) {
   for (const [at, client] of Object.values(others).entries()) {
-    // What comes in the middle meets as warm a machine as what is around it.
+    // The inner blocks run on a machine as warm as the outer ones.
     const [outer, inner] = pair % 2 === 0 ? [without, client] : [client, without];
     const [first, second, third, fourth] = [
       await block(outer),

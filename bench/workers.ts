@@ -1,12 +1,13 @@
 /**
- * What a second worker thread brings: a server of one and a server of two threads behind one address, each
- * with the same two client processes, in alternating windows. To run by hand, after setup:
+ * The gain of a second worker thread: a server of one and a server of two threads behind one address, each
+ * with the same two client processes, in alternating windows. To be run by hand, after setup:
  *
  *   node dist/bench/workers.js [--rounds 7] [--ms 500] [--bytes 32]
  *
- * Prints a line for each server as JSON, medians of the rounds, and how many times what one thread can do two
- * can: by calls/s, which says something only where each thread has a CPU that no client wants, and by CPU
- * time, of the whole server's process for each call. Nobody spins, since that would count as CPU.
+ * Prints a line of JSON for each server, medians of the rounds, and the capacity of two threads as a multiple
+ * of that of one: by calls/s, which is meaningful only where each thread has a CPU that no client uses, and
+ * by CPU time of the whole server process for each call. Neither side spins, since that would count as CPU
+ * time.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { rmSync } from 'node:fs';
@@ -59,7 +60,7 @@ async function connect({ address, bytes }: Task): Promise<void> {
 
 interface Window {
   readonly callsPerSecond: number;
-  /** Of the server, for each call. */
+  /** CPU time of the server for each call. */
   readonly cpuUs: number;
 }
 

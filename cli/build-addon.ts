@@ -1,6 +1,6 @@
 /**
- * `rdma-rpc build-addon`: compiles the addon of the installed package, for systems that its binaries do not
- * load on. It goes to build/Release of the package, where runtime/native/native.ts looks first.
+ * `rdma-rpc build-addon`: compiles the addon of the installed package, for systems on which its binaries do
+ * not load. The result is in build/Release of the package, where runtime/native/native.ts looks first.
  */
 import { type SpawnSyncReturns, spawnSync } from 'node:child_process';
 import { accessSync, constants, existsSync, rmSync } from 'node:fs';
@@ -10,9 +10,9 @@ import type { Command } from '#commander';
 import pc from '#picocolors';
 
 interface Need {
-  /** Any of these programs. */
+  /** One of these programs is needed. */
   readonly programs: readonly string[];
-  /** The Debian package that brings it. */
+  /** The Debian package that contains it. */
   readonly debian: string;
 }
 
@@ -33,7 +33,7 @@ function onPath(program: string): boolean {
   });
 }
 
-/** Debian packages that bring what is not there. */
+/** Returns the Debian packages that contain the missing programs. */
 export function lacking(isThere: (program: string) => boolean = onPath): string[] {
   return needs.filter(({ programs }) => !programs.some(isThere)).map(({ debian }) => debian);
 }
@@ -41,15 +41,16 @@ export function lacking(isThere: (program: string) => boolean = onPath): string[
 function packageRoot(): string {
   let folder = dirname(fileURLToPath(import.meta.url));
   while (!existsSync(join(folder, 'CMakeLists.txt'))) {
-    if (folder === dirname(folder)) throw new Error('the sources of the addon are not beside this command');
+    if (folder === dirname(folder))
+      throw new Error('the sources of the addon were not found beside this command');
     folder = dirname(folder);
   }
   return folder;
 }
 
-/** Runs `cmake` with these arguments. Its output is shown when it fails. */
+/** Runs `cmake` with these arguments. Shows its output when it fails. */
 function cmake(folder: string, args: readonly string[]): void {
-  // The Node that runs this, not another one on PATH, is asked for headers.
+  // Uses the headers of the Node that runs this command, not of another one on PATH.
   const env = {
     ...process.env,
     PATH: `${dirname(process.execPath)}${delimiter}${process.env.PATH ?? ''}`,
@@ -62,7 +63,7 @@ function cmake(folder: string, args: readonly string[]): void {
   );
 }
 
-/** Resolves to nothing; throws with what is missing or what the compiler said. */
+/** Returns the path of the addon; throws an error about missing programs or with the compiler's output. */
 function buildAddon(): string {
   const packages = lacking();
   if (packages.length > 0) {
@@ -72,22 +73,22 @@ function buildAddon(): string {
   const folder = packageRoot();
   const build = join(folder, 'build', 'addon');
   rmSync(build, { recursive: true, force: true });
-  // -w: the compiler is any that the machine has, and warnings are for those who work on the project.
+  // -w, because any compiler of the machine is used, and warnings are for developers of this project.
   const options = ['-DRDMA_RPC_ADDON=ON', '-DCMAKE_BUILD_TYPE=Release', '-DCMAKE_CXX_FLAGS=-w'];
   cmake(folder, ['-S', folder, '-B', build, ...options]);
   cmake(folder, ['--build', build, '--parallel', '2']);
   const product = join(folder, 'build', 'Release', 'rdma_rpc.node');
-  // In a process of its own: this one may have tried another binary already.
+  // In a process of its own, because this one may have tried another binary already.
   const script = `require(${JSON.stringify(product)}).boundary()`;
   const tried = spawnSync(process.execPath, ['-e', script], { encoding: 'utf8' });
-  if (tried.status !== 0) throw new Error(`what was built does not load:\n${tried.stderr.trim()}`);
+  if (tried.status !== 0) throw new Error(`the compiled addon does not load:\n${tried.stderr.trim()}`);
   return product;
 }
 
 export function addBuildAddonCommand(program: Command): void {
   program
     .command('build-addon')
-    .description('compile the native addon of this package, where its binaries do not load')
+    .description('compile the native addon of this package, for systems on which its binaries do not load')
     .action(() => {
       console.log('compiling; this takes a minute or two');
       try {

@@ -1,4 +1,7 @@
-/** The block `"rdma-rpc"` of a package.json: what `rdma-rpc gen` does when it is called without files. */
+/**
+ * The block `"rdma-rpc"` of a package.json: the configuration of `rdma-rpc gen` when it is called without
+ * files.
+ */
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { suggestion } from '../codegen/diagnostic.ts';
@@ -15,7 +18,7 @@ export interface GenConfig {
   readonly enums?: 'open' | 'closed';
 }
 
-/** How each key must look, and how people are told. */
+/** The check of each key, and its description in errors. */
 const keys: Readonly<Record<keyof GenConfig, readonly [string, (value: unknown) => boolean]>> = {
   files: ['a list of texts', isTexts],
   include: ['a list of texts', isTexts],
@@ -35,8 +38,8 @@ function isTexts(value: unknown): boolean {
 }
 
 /**
- * The block of the nearest package.json, with paths as seen from `from`; undefined when there is none. Throws
- * Error with what is wrong in it.
+ * Returns the block of the nearest package.json, with paths relative to `from`; undefined when it has none.
+ * Throws an Error about what is wrong in it.
  */
 export function findConfig(from: string): GenConfig | undefined {
   const directory = nearest(from);

@@ -1,6 +1,6 @@
 /**
- * `rdma-rpc gen`: .proto files to TypeScript. Finds the files, calls generate(), prints what it says;
- * `--watch` repeats that.
+ * `rdma-rpc gen`: generates TypeScript from .proto files. Finds the files, calls generate(), prints its
+ * diagnostics; `--watch` repeats that.
  */
 import { relative, resolve } from 'node:path';
 import { type Command, CommanderError, Option } from '#commander';
@@ -31,12 +31,12 @@ export function addGenCommand(program: Command): void {
     .description('generate TypeScript or JavaScript from .proto files')
     .argument(
       '[files...]',
-      '.proto files or globs; what they import is generated too. None: as package.json says',
+      '.proto files or globs; their imports are generated, too. Default: as configured in package.json',
     )
     .option('-o, --out <dir>', 'directory for the output')
     .option(
       '-I, --include <dir>',
-      'where imports are looked up and what the output mirrors; may be repeated',
+      'directory that imports are relative to and that the output mirrors; may be repeated',
       collect,
       [],
     )
@@ -54,22 +54,22 @@ export function addGenCommand(program: Command): void {
       ]),
     )
     .addOption(
-      new Option('--unknown-fields <what>', 'what messages do with fields of newer versions').choices([
-        'keep',
-        'drop',
+      new Option('--unknown-fields <what>', 'what messages do with unknown fields of newer versions').choices(
+        ['keep', 'drop'],
+      ),
+    )
+    .addOption(
+      new Option('--int64 <type>', 'TypeScript type of 64-bit integers without jstype').choices([
+        'bigint',
+        'string',
+        'number',
       ]),
     )
     .addOption(
       new Option(
-        '--int64 <type>',
-        'what 64-bit integers are in TypeScript where jstype does not say it',
-      ).choices(['bigint', 'string', 'number']),
-    )
-    .addOption(
-      new Option('--enums <types>', 'whether types of enums have all numbers or their values only').choices([
-        'open',
-        'closed',
-      ]),
+        '--enums <types>',
+        'whether enum types include all numbers (open) or only the declared values (closed)',
+      ).choices(['open', 'closed']),
     )
     .option('--check', 'write nothing; fail when the output is not up to date')
     .option('--watch', 'generate again whenever a .proto changes')
@@ -80,7 +80,7 @@ function collect(value: string, previous: string[]): string[] {
   return [...previous, value];
 }
 
-/** Files as given, globs expanded. */
+/** Files as given, with globs expanded. */
 function findFiles(patterns: readonly string[]): string[] {
   const isGlob = (pattern: string) => /[*?[\]{}!]/.test(pattern);
   const found = globSync(patterns.filter(isGlob), { absolute: true });
@@ -93,7 +93,7 @@ function findFiles(patterns: readonly string[]): string[] {
   return [...files];
 }
 
-/** `--check`: what would be written is a reason to fail. */
+/** `--check`: fails if anything would be written. */
 function checked(generated: Generated, { out = '' }: GenerateOptions): Generated | undefined {
   if (generated.written.length + generated.stale.length === 0) {
     console.log(
@@ -123,10 +123,13 @@ function readConfig(): GenConfig {
   );
 }
 
-/** One generation, with its outcome on the terminal. Undefined: the input is wrong, nothing was written. */
+/**
+ * Generates once and prints the outcome. Returns undefined when the input has errors; nothing was written
+ * then.
+ */
 async function generateOnce(options: GenerateOptions): Promise<Generated | undefined> {
   const start = performance.now();
-  // Loaded here, so that help and wrong command lines need not wait for a parser and a compiler.
+  // Loaded here, so that help and errors in the command line need not wait for a parser and a compiler.
   const { generate } = await import('../codegen/index.ts');
   try {
     const generated = await generate(options);
@@ -138,7 +141,7 @@ async function generateOnce(options: GenerateOptions): Promise<Generated | undef
     console.log(
       `${count} generated in ${options.out} (${generated.written.length} changed, ${Math.round(performance.now() - start)} ms)`,
     );
-    // Not again while nothing changes: it may be meant so.
+    // Printed only when something has changed, since it may be intended.
     const note = generated.written.length === 0 ? '' : moduleNote(options.out ?? '', options.target ?? 'ts');
     if (note !== '') console.error(note);
     return generated;

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /**
- * `rdma-rpc`, the command. Exit codes: 0 it worked, 1 the input is wrong or the output cannot be written, 2
- * the command line is wrong.
+ * `rdma-rpc`, the command. Exit codes: 0 success, 1 the input is wrong or the output cannot be written, 2 the
+ * command line is wrong.
  */
 import { Command, CommanderError } from '#commander';
 import { addBenchCommand } from './bench/bench.ts';
@@ -54,7 +54,7 @@ try {
   await program.parseAsync();
 } catch (error) {
   if (!(error instanceof CommanderError)) throw error;
-  // Commander has printed its message, on stderr. Help and version are not errors.
+  // Commander has already printed its message, on stderr. Help and version are not errors.
   process.exitCode = error.exitCode === 0 ? 0 : 2;
   if (error.exitCode !== 0 && process.argv.includes('--json'))
     console.log(jsonText({ error: { message: error.message.replace(/^error: /, '') } }));

@@ -1,11 +1,11 @@
 /**
- * What `rdma-rpc gen` says once where its output, ES modules, lands in a CommonJS package, which is what `npm
- * init -y` makes.
+ * The note of `rdma-rpc gen` when its output, ES modules, is in a CommonJS package, which is what `npm init
+ * -y` creates.
  */
 import { readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 
-/** `out`: where files were written. Empty when there is nothing to say. */
+/** `out` is the output directory. Returns an empty text when no note is needed. */
 export function moduleNote(out: string, target: 'ts' | 'js'): string {
   const path = packageAbove(resolve(out));
   if (path === undefined || typeOf(path) !== 'commonjs') return '';
@@ -16,7 +16,7 @@ export function moduleNote(out: string, target: 'ts' | 'js'): string {
     : `${where}: there these files have to be compiled to CommonJS; ${remedy}`;
 }
 
-/** What decides about a file is the nearest package.json, whatever is in it. */
+/** The nearest package.json decides about a file, whatever it contains. */
 function packageAbove(directory: string): string | undefined {
   const path = join(directory, 'package.json');
   if (typeOf(path) !== undefined) return path;
@@ -24,7 +24,10 @@ function packageAbove(directory: string): string | undefined {
   return parent === directory ? undefined : packageAbove(parent);
 }
 
-/** `type` of a package.json, '' when it has none. Undefined: there is no such file, or it cannot be read. */
+/**
+ * Returns `type` of a package.json, '' when it has none, or undefined when the file does not exist or cannot
+ * be read.
+ */
 function typeOf(path: string): string | undefined {
   try {
     const { type = '' } = JSON.parse(readFileSync(path, 'utf8')) as { type?: string };

@@ -1,12 +1,12 @@
 /**
- * What may be printed of what others say, and output that nobody takes: standard output that is closed or
- * full ends the command, since all else it would do is print; a file of the user's is told by its name.
- * Called by the commands.
+ * Makes text of other parties safe to print, and handles output that cannot be written: a closed or full
+ * standard output ends the command, since all that remains is printing; errors about a file of the user name
+ * it. Called by the commands.
  */
 import { writeFileSync } from 'node:fs';
 
 /**
- * Writes all of it, also where the system takes a part at a time. Throws an Error with the name of the file,
+ * Writes everything, even if the system takes only a part at a time. Throws an Error that names the file,
  * which may be open already.
  */
 export function writeOutput(
@@ -21,19 +21,22 @@ export function writeOutput(
   }
 }
 
-/** What a server says goes to a terminal: nothing in it may be a command for that. */
+/** A server's text is printed on a terminal, so control characters are replaced. */
 export function printable(text: string): string {
   return text.replace(/(?!\n)\p{Cc}/gu, '\ufffd');
 }
 
-/** The same for text that has one line of its own, and must not look like another, or run the other way. */
+/**
+ * The same for text on a line of its own, which must not look like another line or run in the other
+ * direction.
+ */
 export function printableLine(text: string): string {
   return printable(text).replace(/[\n\p{Zl}\p{Zp}\p{Bidi_Control}]/gu, '\ufffd');
 }
 
 /**
- * JSON for standard output, which may be a terminal: what JSON.stringify leaves as it is and a terminal may
- * take for a command, or for the end of a line, is escaped. The values stay the same.
+ * JSON for standard output, which may be a terminal: characters that JSON.stringify leaves unchanged, and
+ * that control a terminal or end a line, are escaped. The values stay the same.
  */
 export function jsonText(value: unknown, indent?: number): string {
   return JSON.stringify(value, null, indent).replace(
@@ -42,14 +45,14 @@ export function jsonText(value: unknown, indent?: number): string {
   );
 }
 
-/** Before anything is printed. */
+/** Call it before anything is printed. */
 export function endWithOutput(command: string): void {
   process.stdout.on('error', ({ code, message }: NodeJS.ErrnoException) => {
-    // A reader that has seen enough, such as `head`: no error.
+    // A reader that has read enough, such as `head`, is not an error.
     if (code === 'EPIPE') process.exit();
     console.error(`${command}: the output cannot be written: ${message}`);
     process.exit(1);
   });
-  // Nobody reads why something failed; the exit code still tells that it did.
+  // The explanation is lost, but the exit code still shows the failure.
   process.stderr.on('error', () => undefined);
 }

@@ -1,4 +1,4 @@
-/** What the generator has to say, on the terminal: for gen and scaffold. */
+/** Prints diagnostics of the generator on the terminal, for gen and scaffold. */
 import pc from '#picocolors';
 import { type Diagnostic, formatDiagnostic, quoteSource } from '../codegen/diagnostic.ts';
 

@@ -1,14 +1,17 @@
 #!/usr/bin/env node
 /**
  * `protoc-gen-rdma-rpc`, the plugin for protoc and buf: reads a request from standard input, writes the
- * response to standard output. What is wrong with the input is part of the response, which protoc prints;
- * exit code 1 means that the plugin itself could not run.
+ * response to standard output. Errors in the input are part of the response, which protoc prints; exit code 1
+ * means that the plugin itself could not run.
  */
 import { formatDiagnostic } from '../codegen/diagnostic.ts';
 import { runPlugin } from '../codegen/plugin.ts';
 import { endWithOutput } from './output.ts';
 
-/** As a stream: a pipe that its writer has made non-blocking, as buf's is, cannot be read in one go. */
+/**
+ * Read as a stream, because a pipe that its writer has made non-blocking, as buf does, cannot be read at
+ * once.
+ */
 async function readAll(): Promise<Uint8Array> {
   const chunks: Buffer[] = [];
   for await (const chunk of process.stdin) chunks.push(chunk as Buffer);

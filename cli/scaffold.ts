@@ -1,4 +1,4 @@
-/** `rdma-rpc scaffold`: a class with every method of a service, made or completed. */
+/** `rdma-rpc scaffold`: creates or completes a class with every method of a service. */
 import { type Command, Option } from '#commander';
 import pc from '#picocolors';
 import { GenerateError } from '../codegen/diagnostic.ts';
@@ -15,7 +15,7 @@ interface ScaffoldFlags {
 export function addScaffoldCommand(program: Command): void {
   program
     .command('scaffold')
-    .description('write the handlers that a file does not have yet; nothing in it is changed')
+    .description('add the handlers that a file lacks; existing code is not changed')
     .argument('<files...>', '.proto files with services')
     .requiredOption('--gen <dir>', 'directory with the output of gen')
     .requiredOption('--into <file>', 'TypeScript file for the handlers')

@@ -2,17 +2,17 @@
 import { watch } from '#chokidar';
 
 export interface WatchOptions {
-  /** Files to begin with, absolute. */
+  /** Files to watch at the start, absolute. */
   readonly initial: readonly string[];
-  /** Directories in which every .proto counts. */
+  /** Directories in which every .proto is watched. */
   readonly directories: readonly string[];
-  /** Does the work; returns what to watch from now on, or undefined to leave that as it is. */
+  /** Does the work; returns what to watch from now on, or undefined for no change. */
   readonly onChange: () => Promise<readonly string[] | undefined>;
 }
 
 /**
- * Editors empty a file before they write it, and save several at once: the task waits until it has been quiet
- * for so long.
+ * Editors empty a file before they write it, and save several files at once: the task waits until nothing has
+ * changed for this time.
  */
 const quietMs = 50;
 

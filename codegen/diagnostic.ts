@@ -1,35 +1,38 @@
 /**
- * What the generator has to say about its input, with the place. Collected over all files before anything is
- * written; the CLI prints them.
+ * Errors and warnings of the generator about its input, with their positions. Collected over all files before
+ * anything is written; the CLI prints them.
  */
 
 export interface Diagnostic {
   readonly severity: 'error' | 'warning';
-  /** As the user named it, or as the include directory and the import make it. */
+  /** As the user named it, or as composed of include directory and import. */
   readonly file: string;
-  /** From 1; 0 when the whole file is meant. */
+  /** From 1; 0 for the whole file. */
   readonly line: number;
-  /** From 1, in UTF-16 units; 0 when the whole file is meant. */
+  /** From 1, in UTF-16 units; 0 for the whole file. */
   readonly column: number;
-  /** The offending piece of the source. Empty when the whole file is meant, or its end. */
+  /** The part of the source that is wrong. Empty for the whole file, or its end. */
   readonly text: string;
   readonly message: string;
-  /** The line of the source that has it; undefined when the whole file is meant. */
+  /** The source line that contains it; undefined for the whole file. */
   readonly sourceLine?: string | undefined;
 }
 
-/** Where something is: what every token of the parser is, and what a plugin knows of its input. */
+/** A position in the source: every token of the parser has one, and a plugin's input contains them. */
 export interface Place {
   readonly text: string;
   readonly line: number;
   readonly column: number;
 }
 
-/** Commands to a terminal, and what begins a line or turns it around: sources and names are anybody's. */
+/**
+ * Characters that control a terminal, start a line or change the text direction: sources and names can come
+ * from anybody.
+ */
 const unseen = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_C}]/gu;
 const seen = (text: string): string => text.replace(unseen, (each) => (each === '\t' ? each : '\uFFFD'));
 
-/** `file:line:column: error: message`, which editors and terminals turn into a link. */
+/** Returns `file:line:column: error: message`, which editors and terminals turn into a link. */
 export function formatDiagnostic(diagnostic: Diagnostic): string {
   const { file, line, column, severity, message } = diagnostic;
   return seen(
@@ -38,17 +41,17 @@ export function formatDiagnostic(diagnostic: Diagnostic): string {
 }
 
 /**
- * Characters of a line around the caret, of a word in a message, and of a piece of source: input may be one
- * line of megabytes.
+ * Limits of the characters of a line around the caret, of a word in a message, and of a part of the source:
+ * input may be one line of megabytes.
  */
 const lineMax = 120;
 const wordMax = 80;
-/** Diagnostics of one file: who has more has one cause for most of them. */
+/** Limit of diagnostics per file: if a file has more, most of them have the same cause. */
 const perFile = 100;
 
 /**
- * The line that is meant with a caret below, or nothing when there is none. Of a long line what is around the
- * caret.
+ * Returns the source line with a caret below, or nothing for a whole file. Of a long line it shows the part
+ * around the caret.
  */
 export function quoteSource({ sourceLine, column, text }: Diagnostic): string {
   if (sourceLine === undefined) return '';
@@ -58,19 +61,19 @@ export function quoteSource({ sourceLine, column, text }: Diagnostic): string {
   const before = start > 0 ? '…' : '';
   const shown = `${before}${sourceLine.slice(start, end)}${end < sourceLine.length ? '…' : ''}`;
   const room = Math.max(1, Math.min(text.length, end - place));
-  // Tabs stay tabs, so that the caret is where the terminal puts the text.
+  // Tabs stay tabs, so that the terminal shows the caret below the text.
   const indent = shown.slice(0, before.length + place - start).replace(/[^\t]/g, ' ');
   return `  ${seen(shown)}\n  ${indent}${'^'.repeat(room)}`;
 }
 
-/** Collects what is said about one file. */
+/** Collects the diagnostics of one file. */
 export class Reporter {
-  /** As people know the file. */
+  /** The file's name for users. */
   readonly file: string;
   readonly #lines: readonly string[];
   readonly #diagnostics: Diagnostic[];
   #count = 0;
-  /** An error has been reported. */
+  /** Whether an error has been reported. */
   failed = false;
 
   /** `source` is the file's text; without it no lines are quoted. */
@@ -85,10 +88,14 @@ export class Reporter {
     const first = severity === 'error' && !this.failed;
     if (severity === 'error') this.failed = true;
     this.#count++;
-    // An error is never lost behind warnings.
+    // The first error is reported even after many warnings.
     if (this.#count > perFile && !first) {
       if (this.#count === perFile + 1)
-        this.#add({ line: 0, column: 0, text: '' }, 'and more, which are not shown', severity);
+        this.#add(
+          { line: 0, column: 0, text: '' },
+          'further diagnostics of this file are not shown',
+          severity,
+        );
       return;
     }
     const sourceLine = this.#lines[line - 1]?.replace(/\r$/, '');
@@ -108,8 +115,8 @@ export class Reporter {
 const cut = (text: string): string => (text.length <= wordMax ? text : `${text.slice(0, wordMax - 1)}…`);
 
 /**
- * The input has errors and nothing has been written. `diagnostics` has all that were found, warnings
- * included.
+ * The input has errors and nothing has been written. `diagnostics` contains all diagnostics, including
+ * warnings.
  */
 export class GenerateError extends Error {
   override readonly name = 'GenerateError';
@@ -121,13 +128,15 @@ export class GenerateError extends Error {
   }
 }
 
-/** `; did you mean X?` for the candidate most like a name that is unknown; empty when none is like it. */
+/**
+ * Returns `; did you mean X?` for the candidate most similar to an unknown name; empty when none is similar.
+ */
 export function suggestion(unknown: string, candidates: Iterable<string>): string {
   let best = '';
   if (unknown.length > wordMax) return best;
-  // A third of the letters may be wrong, and two that have changed places.
+  // A third of the letters may be wrong, or two letters exchanged.
   let least = Math.max(Math.floor(unknown.length / 3), unknown.length < 4 ? 1 : 2) + 1;
-  // Something has to be left of the name.
+  // At least one letter must be right.
   least = Math.min(least, unknown.length);
   for (const candidate of candidates) {
     if (Math.abs(candidate.length - unknown.length) >= least) continue;

@@ -16,7 +16,7 @@ export { type Diagnostic, formatDiagnostic, GenerateError } from './diagnostic.t
 export type { Output } from './emit/file.ts';
 export type { Scaffolded, ScaffoldOptions } from './scaffold/index.ts';
 
-/** What was asked for needs an optional peer that is not installed. */
+/** Thrown when a request needs an optional peer dependency that is not installed. */
 export class MissingPackageError extends Error {
   override readonly name = 'MissingPackageError';
 
@@ -26,53 +26,55 @@ export class MissingPackageError extends Error {
 }
 
 export interface GenerateOptions {
-  /** .proto files, each inside one of the include directories. What they import is generated too. */
+  /** .proto files, each inside one of the include directories. Their imports are generated, too. */
   readonly files: readonly string[];
   /**
-   * Directories that imports are relative to, and that the output mirrors. Default: the deepest directory
-   * that has all files in it.
+   * Directories that imports are relative to, and whose structure the output mirrors. Default: the deepest
+   * directory that contains all files.
    */
   readonly include?: readonly string[];
   /**
-   * Directory for the output, made when missing. Undefined: nothing is written, the texts are only returned.
+   * Directory for the output, created when missing. Undefined writes nothing; the texts are only returned.
    */
   readonly out?: string;
-  /** Write nothing, only say in `written` what is not up to date. Default false. */
+  /** Writes nothing, and only reports in `written` what is out of date. Default false. */
   readonly check?: boolean;
   /**
-   * `ts`: TypeScript that Node can run as it is. `js`: a `.js` and a `.d.ts` for each file, which compilers
-   * read in a fraction of the time and which needs no build at all; modules, so the package around them must
-   * have `"type": "module"`. Default `ts`.
+   * `ts`: TypeScript that Node can run directly. `js`: a `.js` and a `.d.ts` for each file, which compilers
+   * parse in a fraction of the time and which needs no build; they are ES modules, so the package around them
+   * must have `"type": "module"`. Default `ts`.
    */
   readonly target?: 'ts' | 'js';
   /**
-   * Extension of imports between generated files, for the target `ts`; the other one has `js`. Default `ts`:
-   * what Node's type stripping and `rewriteRelativeImportExtensions` want. `none` is for bundlers and
-   * `moduleResolution: 'bundler'`; Node finds no such file.
+   * Extension of imports between generated files, for the target `ts`; the other target uses `js`. Default
+   * `ts`, which Node's type stripping and `rewriteRelativeImportExtensions` need. `none` is for bundlers and
+   * `moduleResolution: 'bundler'`; Node does not find such files.
    */
   readonly importExtension?: 'ts' | 'js' | 'none';
-  /** Module that the output imports instead of `rdma-rpc/generated/v1`; it must have all that this has. */
+  /**
+   * Module that the output imports instead of `rdma-rpc/generated/v1`; it must have all exports of that
+   * module.
+   */
   readonly codecModule?: string;
   /**
-   * Generate the well-known types like any other file instead of importing them from the runtime. Default
+   * Generates the well-known types like any other file instead of importing them from the runtime. Default
    * false.
    */
   readonly emitWellKnownTypes?: boolean;
   /**
-   * `keep`: fields that this version does not know stay in `$unknownFields` of each message and are sent on,
-   * for programs that pass messages through. Default `drop`; messages with extension ranges keep them always.
+   * `keep`: unknown fields stay in `$unknownFields` of each message and are sent again, for programs that
+   * pass messages through. Default `drop`; messages with extension ranges always keep them.
    */
   readonly unknownFields?: 'keep' | 'drop';
   /**
-   * What 64-bit integers are in TypeScript, where `jstype` of a field does not say it. As `number`, one
-   * beyond ±(2^53 - 1) is an error in both directions. Default `bigint`. Well-known types are in the runtime,
-   * and always have bigints.
+   * The TypeScript type of 64-bit integers without `jstype`. As `number`, a value beyond ±(2^53 - 1) is an
+   * error in both directions. Default `bigint`. Well-known types are in the runtime, and always have bigints.
    */
   readonly int64?: 'bigint' | 'string' | 'number';
   /**
-   * `closed`: the type of an enum has its values and nothing else, so that a `switch` can be exhaustive and
-   * values of other enums are errors. Messages are the same: a number that a newer peer sends is decoded as
-   * it is, and meets a type that does not know it. Default `open`: the type has all numbers.
+   * `closed`: the type of an enum has only the declared values, so that a `switch` can be exhaustive and
+   * values of other enums are errors. Messages are the same: an unknown number from a newer peer is decoded
+   * unchanged, although the type does not include it. Default `open`: the type includes all numbers.
    */
   readonly enums?: 'open' | 'closed';
 }
@@ -80,24 +82,24 @@ export interface GenerateOptions {
 export interface Generated {
   readonly outputs: readonly Output[];
   /**
-   * Those whose text has changed, absolute, also when `check` kept them from being written. The others are
-   * left alone, so that watchers and builds stay calm.
+   * Absolute paths of the outputs whose text has changed, also when `check` prevented writing them. Other
+   * files are not touched, so that watchers and builds see no change.
    */
   readonly written: readonly string[];
   /**
-   * Files in the output directory that a generator made and this run would not, absolute: their .proto is in
-   * none of the include directories any more, or they are of the other target. Nothing removes them; with
-   * `check` they are a reason to fail.
+   * Absolute paths of files in the output directory that a generator made and this run would not: their
+   * .proto is in none of the include directories any more, or they have the other target. They are not
+   * removed; with `check` they make the run fail.
    */
   readonly stale: readonly string[];
-  /** Every .proto that was read, absolute. */
+  /** Absolute paths of all .proto files that were read. */
   readonly sources: readonly string[];
   readonly warnings: readonly Diagnostic[];
 }
 
 /**
- * Generates all or nothing. Throws GenerateError with everything that is wrong with the input, TypeError for
- * options that contradict each other.
+ * Generates all files or none. Throws GenerateError with all errors of the input, TypeError for options that
+ * contradict each other.
  */
 export async function generate(options: GenerateOptions): Promise<Generated> {
   const wrong = conflict(options);
@@ -126,11 +128,11 @@ function writeChanged(directory: string, outputs: readonly Output[], check: bool
 }
 
 /**
- * Completes a file of handlers. Throws GenerateError with everything that is wrong with the input, and
- * MissingPackageError where ts-morph, an optional peer of this package, is not installed.
+ * Adds missing methods to a file of handlers. Throws GenerateError with all errors of the input, and
+ * MissingPackageError when ts-morph, an optional peer dependency of this package, is not installed.
  */
 export async function scaffold(options: ScaffoldOptions): Promise<readonly Scaffolded[]> {
-  // Loaded here, so that who only generates needs no compiler, and does not wait for one.
+  // Loaded only here, so that generating needs no compiler and does not wait for one.
   const { scaffold: complete } = await import('./scaffold/index.ts').catch((error: unknown) => {
     const { code, message } = error as NodeJS.ErrnoException;
     throw code === 'ERR_MODULE_NOT_FOUND' && message.includes("'ts-morph'")

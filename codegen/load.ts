@@ -1,6 +1,6 @@
 /**
- * From file names to a linked schema: finds and reads the .proto files, those asked for and all that they
- * import, each once. Collects what goes wrong instead of stopping at the first error. Called by generate().
+ * Loads files into a linked schema: finds and reads the requested .proto files and all their imports, each
+ * once. Collects all errors instead of stopping at the first. Called by generate().
  */
 import { existsSync } from 'node:fs';
 import { join, relative, resolve, sep } from 'node:path';
@@ -28,23 +28,23 @@ import type { ParsedFile } from './source/parsed.ts';
 
 export interface Loaded {
   readonly schema: Schema;
-  /** Import paths of the files to generate: those asked for and what they import. */
+  /** Import paths of the files to generate: the requested files and their imports. */
   readonly paths: readonly string[];
-  /** Import paths of those asked for alone. */
+  /** Import paths of the requested files alone. */
   readonly named: readonly string[];
   /** Include directories, absolute. */
   readonly directories: readonly string[];
-  /** Everything that was read, absolute: what a watcher has to look at. */
+  /** Absolute paths of everything that was read, for a watcher. */
   readonly files: readonly string[];
   readonly diagnostics: Diagnostic[];
 }
 
-/** A file that has been read while what it imports has not. */
+/** A file that has been read while its imports have not. */
 interface Open {
   readonly path: string;
   readonly parsed: ParsedFile;
   readonly reporter: Reporter;
-  /** The import that comes next. */
+  /** Index of the next import. */
   next: number;
   /** The file that imports it. */
   readonly before: Open | undefined;
@@ -55,9 +55,9 @@ class Loader {
   readonly #runtimeApart: boolean;
   readonly #met = new Set<string>();
   readonly #asked = new Set<string>();
-  /** Those that could not be read, or not to their end. */
+  /** Files that could not be read, or contain syntax errors. */
   readonly #lost = new Set<string>();
-  /** `parsed` is missing for what came as a descriptor. */
+  /** `parsed` is absent for a file that came as a descriptor. */
   readonly #parsed = new Map<string, { file: SchemaFile; parsed: ParsedFile | undefined }>();
   readonly diagnostics: Diagnostic[] = [];
   readonly files: string[] = [];
@@ -67,12 +67,12 @@ class Loader {
     this.#runtimeApart = runtimeApart;
   }
 
-  /** About a file as a whole. */
+  /** Reports an error about a whole file. */
   #complain(file: string, message: string): void {
     this.diagnostics.push({ severity: 'error', file: display(file), line: 0, column: 0, text: '', message });
   }
 
-  /** A file that the user has named. */
+  /** Loads a file that the user has named. */
   named(file: string): void {
     const directory = this.#directories.find((candidate) => inside(candidate, file));
     if (!existsSync(file) || directory === undefined) {
@@ -85,7 +85,7 @@ class Loader {
     }
     const path = relative(directory, file).split(sep).join('/');
     const first = this.#directories.map((each) => join(each, path)).find(isFile) ?? file;
-    // Imports of this path mean the other file, so the output of the one that was named would be nobody's.
+    // Imports of this path mean the other file, so the output of the named one would never be used.
     if (!isSameFile(first, file)) {
       this.#complain(
         file,
@@ -98,8 +98,8 @@ class Loader {
   }
 
   /**
-   * A file and all that it imports. By a list of what is open instead of by calls of its own: chains of
-   * imports may be longer than the stack is deep. `open` is also what tells that files import each other.
+   * Loads a file with all its imports. It uses a list of open files instead of recursion, since chains of
+   * imports may be longer than the stack is deep. `open` also detects files that import each other.
    */
   load(path: string, file: string): void {
     const open = new Map<string, Open>();
@@ -141,9 +141,9 @@ class Loader {
   }
 
   /**
-   * After its imports: every file comes after what it needs. One with a syntax error has holes and is left
-   * out; who imports it is linked all the same, and the schema sees to it that nobody is blamed for names
-   * that may be there.
+   * Adds a file after its imports, so that every file follows those that it needs. A file with a syntax error
+   * is incomplete and omitted; files that import it are linked all the same, and the schema does not report
+   * names that it may declare.
    */
   #close({ path, parsed, reporter }: Open): void {
     if (parsed.broken) {
@@ -155,7 +155,7 @@ class Loader {
     this.#parsed.set(path, { file, parsed });
   }
 
-  /** Where an import is that has not been met yet; undefined for all others. */
+  /** Returns the position of an import that has not been loaded yet; undefined for all others. */
   #follow(
     reporter: Reporter,
     { path, token }: ParsedFile['imports'][number],
@@ -177,7 +177,10 @@ class Loader {
     return undefined;
   }
 
-  /** A file that a package of npm has as a descriptor, with what it imports. False: none has it. */
+  /**
+   * Loads a file that an npm package contains as a descriptor, with its imports. Returns false when no
+   * package has it.
+   */
   #loadPackaged(path: string): boolean {
     const descriptor = packagedFile(path, this.#directories);
     if (descriptor === undefined) return false;
@@ -190,8 +193,8 @@ class Loader {
   }
 
   link(): Loaded {
-    // Options are declared there, whether anybody imports it or not; who imports it seldom wants it
-    // generated. Ours stands in for one that is broken.
+    // Options are declared in descriptor.proto, whether it is imported or not; files that import it rarely
+    // want it generated. Our copy replaces a broken one.
     const asked = [...this.#parsed.keys()].filter((path) => path !== descriptorPath || this.#asked.has(path));
     if (!this.#parsed.has(descriptorPath))
       this.load(descriptorPath, join(bundledDirectory(), descriptorPath));
@@ -214,7 +217,7 @@ class Loader {
   }
 }
 
-/** Looks for its mark, or for the zeros beside ASCII letters where an editor has left the mark out. */
+/** Looks for the byte order mark, or for the zeros beside ASCII letters when the mark is missing. */
 function isUtf16(bytes: Uint8Array): boolean {
   const [first, second] = bytes;
   return (
@@ -225,8 +228,8 @@ function isUtf16(bytes: Uint8Array): boolean {
 }
 
 /**
- * `runtimeApart`: well-known types are taken from the runtime, whatever copies of their .proto files lie
- * about.
+ * `runtimeApart`: well-known types are taken from the runtime, even if copies of their .proto files are
+ * found.
  */
 export function loadFiles(
   files: readonly string[],

@@ -1,7 +1,7 @@
 /**
- * The way in for protoc and buf: a CodeGeneratorRequest to a CodeGeneratorResponse. The same engine as
- * generate(), from linked descriptors on, so the files are the same. Called by cli/protoc-gen.ts; nothing
- * here reads or writes streams.
+ * The entry point for protoc and buf: turns a CodeGeneratorRequest into a CodeGeneratorResponse. From linked
+ * descriptors on it works like generate(), so the output is the same. Called by cli/protoc-gen.ts; does not
+ * read or write streams itself.
  */
 import {
   CodeGeneratorRequest,
@@ -25,7 +25,7 @@ import type { Location } from './source/parsed.ts';
 const supportedFeatures = 1n | 2n;
 
 export interface PluginResult {
-  /** What protoc reads from standard output. */
+  /** The bytes for standard output, which protoc reads. */
   readonly response: Uint8Array;
   /** For standard error. */
   readonly warnings: readonly Diagnostic[];
@@ -42,7 +42,7 @@ type Options = {
 const parameters =
   'target=ts|js, import_extension=ts|js|none, unknown_fields=keep|drop, int64=bigint|string|number and enums=open|closed';
 
-/** `target=js,unknown_fields=keep`; what is wrong with it as text. */
+/** Parses `target=js,unknown_fields=keep`; returns a text about what is wrong with it. */
 function parseParameter(parameter: string): Options | string {
   const options: Options = {};
   for (const part of parameter.split(',').filter((each) => each !== '')) {
@@ -55,12 +55,12 @@ function parseParameter(parameter: string): Options | string {
     else if (name === 'int64' && (value === 'bigint' || value === 'string' || value === 'number'))
       options.int64 = value;
     else if (name === 'enums' && (value === 'open' || value === 'closed')) options.enums = value;
-    else return `${part}: there are ${parameters}`;
+    else return `${part}: unknown parameter or value; the parameters are ${parameters}`;
   }
   return conflict(options) || options;
 }
 
-/** Places as a parser notes them. Lines and columns count from 0 in descriptors. */
+/** Positions in the form that our parser records. Lines and columns count from 0 in descriptors. */
 function locationsOf({ sourceCodeInfo }: FileDescriptorProto): Map<string, Location> {
   const locations = new Map<string, Location>();
   for (const { path, span, leadingComments, trailingComments } of sourceCodeInfo?.location ?? []) {
@@ -72,7 +72,7 @@ function locationsOf({ sourceCodeInfo }: FileDescriptorProto): Map<string, Locat
 
 const nowhere = { line: 0, column: 0, text: '' };
 
-/** Options are bytes in a descriptor, which may be anything. */
+/** Options are bytes in a descriptor and may be malformed. */
 function orReport(file: SchemaFile, attempt: () => void): void {
   try {
     attempt();
@@ -82,7 +82,7 @@ function orReport(file: SchemaFile, attempt: () => void): void {
   }
 }
 
-/** A compiler keeps to maximum_edition; others may not. */
+/** A compiler observes maximum_edition; other programs may not. */
 function checkEdition({ syntax, edition }: FileDescriptorProto, reporter: Reporter): void {
   const known = Object.entries(editions).filter(([name]) => !name.startsWith('proto'));
   if (syntax !== 'editions' || known.some(([, number]) => number === edition)) return;
@@ -93,7 +93,7 @@ function checkEdition({ syntax, edition }: FileDescriptorProto, reporter: Report
 function schemaOf(request: CodeGeneratorRequest, diagnostics: Diagnostic[]): Schema {
   const schema = new Schema();
   const files: SchemaFile[] = [];
-  // Options are declared there; protoc hands it over only to those who import it.
+  // Options are declared in descriptor.proto; protoc passes it only if it is imported.
   if (!request.protoFile.some(({ name }) => name === descriptorPath)) {
     const bundled = loadFiles([`${bundledDirectory()}/${descriptorPath}`], [bundledDirectory()], false);
     files.push(...bundled.schema.files.values());
@@ -118,12 +118,12 @@ function schemaOf(request: CodeGeneratorRequest, diagnostics: Diagnostic[]): Sch
       checkDescriptor(schema, file);
       sortOptions(schema, file.descriptor);
     });
-  // The model would stumble over what has been reported.
+  // The model cannot handle files with reported errors.
   if (diagnostics.some(({ severity }) => severity === 'error')) throw new GenerateError(diagnostics);
   return schema;
 }
 
-/** Never throws for what is wrong with the input: that is part of the response. */
+/** Never throws for errors in the input: they are part of the response. */
 export function runPlugin(bytes: Uint8Array): PluginResult {
   const diagnostics: Diagnostic[] = [];
   const respond = (fields: { error?: string; file?: { name: string; content: string }[] }): PluginResult => ({

@@ -1,6 +1,6 @@
 /**
- * Writes a set of text files: all of them or none. Called by generate() and scaffold(). A place that cannot
- * be written to is wrong input like any other, and told as a GenerateError.
+ * Writes a set of text files: all of them or none. Called by generate() and scaffold(). A path that cannot be
+ * written is reported like any other wrong input, as a GenerateError.
  */
 import {
   accessSync,
@@ -18,7 +18,10 @@ import { dirname } from 'node:path';
 import { GenerateError } from './diagnostic.ts';
 import { display } from './source/files.ts';
 
-/** What the file has; undefined: there is none. A device is no file of text: it may have no end. */
+/**
+ * Returns the content of a file, or undefined when it does not exist. Refuses a device, which may have no
+ * end.
+ */
 export function textOf(file: string): string | undefined {
   return orRefuse(file, () => {
     const stats = statSync(file, { throwIfNoEntry: false });
@@ -30,8 +33,8 @@ export function textOf(file: string): string | undefined {
 }
 
 /**
- * Texts by absolute path. All of them are on the disk, each beside its place, before one of them takes its
- * place.
+ * Texts by absolute path. Each is first written beside its final path; the files are replaced only after all
+ * of them have been written.
  */
 export function writeTexts(texts: ReadonlyMap<string, string>): void {
   const drafts: { readonly draft: string; readonly place: string; readonly file: string }[] = [];
@@ -40,8 +43,7 @@ export function writeTexts(texts: ReadonlyMap<string, string>): void {
       orRefuse(file, () => {
         makeDirectory(dirname(file));
         const there = existsSync(file);
-        // A rename would ask for the right to write to the directory only, and would put a file where a link
-        // is.
+        // rename() requires only the right to write to the directory, and would replace a link by a file.
         if (there) accessSync(file, constants.W_OK);
         const place = there ? realpathSync(file) : file;
         const draft = `${place}.${process.pid}.new`;
@@ -51,14 +53,14 @@ export function writeTexts(texts: ReadonlyMap<string, string>): void {
     }
     for (const { draft, place, file } of drafts) orRefuse(file, () => renameSync(draft, place));
   } finally {
-    // `force` is not enough: since Node 24 a path below a file is an error all the same.
+    // `force` is not sufficient: since Node 24 a path below a file is an error all the same.
     for (const { draft } of drafts) if (existsSync(draft)) rmSync(draft);
   }
 }
 
 /**
- * By steps: asked to make all of them, Node never ends below a directory that is there and takes none, such
- * as /proc.
+ * Creates one directory at a time: with `recursive`, Node never ends below an existing directory in which
+ * none can be created, such as /proc.
  */
 function makeDirectory(directory: string): void {
   if (existsSync(directory)) return;
@@ -67,7 +69,7 @@ function makeDirectory(directory: string): void {
   try {
     mkdirSync(directory);
   } catch (error) {
-    // Another run may make it at the same time.
+    // Another run may create it at the same time.
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
   }
 }

@@ -1,8 +1,8 @@
 /**
- * The tests that run on the addon, with the addon built with sanitizers, beside the native tests that are,
- * and their libraries loaded before Node.
+ * The tests that run on the addon, with the addon built with sanitizers, like the sanitized native tests; the
+ * sanitizers' libraries are loaded before Node.
  *
- *   node scripts/addon-tests.mjs --sanitize=address,undefined [--build]     --build: and do not run them
+ *   node scripts/addon-tests.mjs --sanitize=address,undefined [--build]     --build: only build them
  */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -26,13 +26,17 @@ const FOLDERS = [
   'stream',
 ].map((name) => `test/${name}`);
 const TEST_LIMIT_MS = 120_000;
-/** Messages that test/runtime/rewritten.test.ts decodes while another process rewrites them: a minute. */
+/**
+ * The number of messages that test/runtime/rewritten.test.ts decodes while another process rewrites them: a
+ * minute.
+ */
 const REWRITTEN = 100_000;
 /**
- * Lives of channels in test/states: a tenth of those that run without sanitizers, which make each take 20 ms.
+ * The number of channel lifetimes in test/states: a tenth of those that run without sanitizers, with which
+ * each takes 20 ms.
  */
 const SEEDS = 200;
-/** Four minutes on an idle machine with two cores. */
+/** They take four minutes on an idle machine with two cores. */
 const LIMIT_MS = 45 * 60_000;
 const LIBRARIES = { address: 'libasan.so', undefined: 'libubsan.so', thread: 'libtsan.so' };
 
@@ -51,7 +55,7 @@ async function test(directory, sanitize) {
   const preload = (await Promise.all(paths)).join(' ');
   const env = {
     RDMA_RPC_ADDON: join(root, directory, 'rdma_rpc.node'),
-    ASAN_OPTIONS: 'detect_leaks=0', // Node does not free what it has at exit
+    ASAN_OPTIONS: 'detect_leaks=0', // Node does not free its memory at exit
     RDMA_RPC_REWRITTEN: String(REWRITTEN),
     RDMA_RPC_SEEDS: String(SEEDS),
   };

@@ -1,15 +1,16 @@
 /**
- * A machine that has never seen this project: Debian's minimum, git, Node and npm, in a root of its own. HEAD
- * is cloned into it and commands run there, so that nothing which happens to be installed on this machine can
- * stand in for a step that set-up lacks. Needs root, mounts and mmdebstrap; says "not run" and why where it
- * cannot have them, and ends with 77.
+ * A machine that has never seen this project: Debian's minimum, git, Node and npm, in a separate root folder.
+ * HEAD is cloned into it and commands run there, so that nothing which happens to be installed on this
+ * machine can replace a step that set-up lacks. Needs root, mounts and mmdebstrap; where these are missing,
+ * it prints "not run" with the reason and ends with 77.
  *
  *   node scripts/bare-machine.mjs [--user] [--packages] [--take] [--node MAJOR] [COMMAND ...]
  *
- * Without COMMAND: those of the README, then the tests that read the tree without git, as from a tarball.
- * --user: as somebody who is not root and has no sudo. --packages: with the Debian packages that set-up would
- * install. --take: what was built there becomes this checkout's, as far as it has nothing of its own. --node:
- * with that Node instead of this machine's. What the commands leave in build/results is recorded here.
+ * Without COMMAND: the commands of the README, then the tests that read the tree without git, as from a
+ * tarball. --user: as a user who is not root and has no sudo. --packages: with the Debian packages that
+ * set-up would install. --take: what was built there is moved into this checkout, where this has no such
+ * files. --node: with that Node instead of this machine's. The results that the commands leave in
+ * build/results are recorded here.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import {
@@ -36,12 +37,12 @@ const INCLUDED = ['ca-certificates', 'git'];
 const USER = 'newcomer';
 const CACHE = join(project, 'build', 'bare-machine');
 const COMMAND_LIMIT_MS = 30 * 60_000;
-/** Also where temporary files are kept in memory: a root with its build takes 3 GB. */
+/** On disk, also where temporary files are kept in memory: a root with its build takes 3 GB. */
 const ROOTS = '/var/tmp';
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 /**
- * The way to the registries is this machine's, not the project's; how much is tested, its caller's choice
- * (test/extent.ts).
+ * The access to the registries belongs to this machine, not to the project; the extent of the tests is the
+ * caller's choice (test/extent.ts).
  */
 const PASSED_ON = [
   'http_proxy',
@@ -53,7 +54,7 @@ const PASSED_ON = [
   'RDMA_RPC_EXTENT',
 ];
 const CERTIFICATES = '/etc/ssl/certs/ca-certificates.crt';
-/** Mounts are of a namespace of their own: they, and all processes, end with the command. */
+/** The mounts belong to a separate namespace: they, and all processes, end with the command. */
 const NAMESPACE = ['unshare', '--mount', '--pid', '--fork', '--kill-child'];
 const ENTER = `cd "$0" && mount -t proc proc proc && mount --rbind /sys sys && mount --rbind /dev dev && exec chroot "$@"`;
 
@@ -72,7 +73,7 @@ function commandsOfReadme() {
     .filter((line) => line !== '');
 }
 
-/** Throws NotHere with the reason why this machine cannot hold another. */
+/** Throws NotHere with the reason why this machine cannot contain another. */
 async function check() {
   if (process.platform !== 'linux') throw new NotHere('it needs Linux');
   if (process.getuid() !== 0) throw new NotHere('it needs root');
@@ -80,7 +81,7 @@ async function check() {
   const lacking = await install('bare');
   if (lacking !== '') throw new NotHere(lacking);
   const probe = mkdtempSync(join(ROOTS, 'bare-machine-probe-'));
-  // Debian's files have several owners, which root of a namespace may not give them.
+  // Debian's files have several owners, and the root user of a namespace may not be allowed to set them.
   const { status: chown } = spawnSync('chown', ['1:1', probe], { stdio: 'ignore' });
   for (const folder of ['proc', 'sys', 'dev']) mkdirSync(join(probe, folder));
   const enter = ENTER.replace('exec chroot "$@"', 'true');
@@ -97,7 +98,7 @@ async function check() {
     throw new NotHere(`it needs mounts: ${(error?.message ?? stderr).trim().split('\n').at(-1)}`);
 }
 
-/** Debian's minimum as a tarball. Made once for each release and set of packages. */
+/** Debian's minimum as a tarball. Created once for each release and set of packages. */
 async function debianTarball() {
   const release = Object.fromEntries(
     [...readFileSync('/etc/os-release', 'utf8').matchAll(/^(\w+)="?(.*?)"?$/gm)].map((line) => line.slice(1)),
@@ -107,7 +108,8 @@ async function debianTarball() {
   const tarball = join(CACHE, `${suite}-${process.arch}-${INCLUDED.join('-')}.tar`);
   if (existsSync(tarball)) return tarball;
   mkdirSync(CACHE, { recursive: true });
-  // How this machine's apt gets packages: proxies, checks of dates; and from where, if that is Debian.
+  // The settings of this machine's apt for downloads: proxies, checks of dates; and the source, if that is
+  // Debian.
   const options = join(CACHE, 'apt.conf');
   const dump = await run(['apt-config', 'dump', 'Acquire']);
   writeFileSync(options, (dump.match(/^Acquire::(?!IndexTargets|cdrom).* ".+";$/gm) ?? []).join('\n'));
@@ -151,7 +153,7 @@ async function layNode(root, major) {
     symlinkSync(`../lib/node_modules/npm/bin/${name}-cli.js`, join(root, 'usr/bin', name));
 }
 
-/** What this machine needs to reach the registries. */
+/** The settings that this machine needs to reach the registries. */
 async function layNetwork(root, home) {
   for (const path of ['/etc/resolv.conf', '/etc/hosts', CERTIFICATES])
     if (existsSync(path)) cpSync(path, join(root, path), { dereference: true });
@@ -164,7 +166,10 @@ async function layNetwork(root, home) {
   }
 }
 
-/** Runs `command` in the machine, with its output shown. Resolves to its exit code or what else ended it. */
+/**
+ * Runs `command` in the machine, with its output shown. Resolves to its exit code, or to the other reason of
+ * its end.
+ */
 function inside(root, { user, home, folder }, command) {
   const passed = PASSED_ON.filter((name) => process.env[name] !== undefined).map(
     (name) => `${name}=${process.env[name]}`,
@@ -194,7 +199,7 @@ function inside(root, { user, home, folder }, command) {
   });
 }
 
-/** What `command` came to: the suites that it has recorded, or itself as one check. */
+/** The result of `command`: the suites that it has recorded, or the command itself as one check. */
 function recordOf(root, { folder }, command, ended) {
   const results = join(root, folder, 'build', 'results');
   const files = existsSync(results) ? readdirSync(results) : [];
@@ -210,7 +215,7 @@ function recordOf(root, { folder }, command, ended) {
   return recorded;
 }
 
-/** What set-up and `npm test` make in a checkout. */
+/** The files that set-up and `npm test` create in a checkout. */
 function made() {
   const targets = JSON.parse(readFileSync(join(project, 'scripts/gen-targets.json'), 'utf8'));
   const build = ['.stamps', 'Release', 'native'].map((name) => join('build', name));
@@ -218,9 +223,9 @@ function made() {
 }
 
 /**
- * Moves what was made in the machine into this checkout, so that CI does not compile the same commit twice.
- * It fits, since the machine has the checkout at the same path; the stamps of its steps say what it was made
- * of.
+ * Moves what was built in the machine into this checkout, so that CI does not compile the same commit twice.
+ * It fits, since the machine has the checkout at the same path; the stamps of its steps record what it was
+ * built from.
  */
 async function take(checkout) {
   for (const path of made()) {
@@ -244,7 +249,8 @@ async function main() {
   const root = mkdtempSync(join(ROOTS, 'bare-machine-'));
   const asRoot = { user: 'root', home: '/root', folder: '/root' };
   const home = values.user ? `/home/${USER}` : '/root';
-  // Root has it where it is here: CMake's directories and what is in them stay good when they are taken.
+  // Root has the checkout at the same path as here: CMake's directories and their contents remain valid when
+  // they are taken.
   const folder = values.user ? `${home}/project` : project;
   const who = { user: values.user ? USER : 'root', home, folder };
   process.on('exit', () => rmSync(root, { recursive: true, force: true }));

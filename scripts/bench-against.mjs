@@ -1,6 +1,6 @@
 /**
  * The package as it was at another commit, built beside this one in build/against, with this build's
- * benchmark in it: what is measured is then the package and nothing else. Used by scripts/bench.mjs.
+ * benchmark in it, so that only the package differs. Used by scripts/bench.mjs.
  */
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,7 +8,7 @@ import { root, run } from './command.mjs';
 import { progress } from './step.mjs';
 
 const benchmark = join(root, 'dist', 'bench');
-/** Belongs to the package that it is generated for. */
+/** Belongs to the package for which it is generated. */
 const generated = join(benchmark, 'gen');
 
 async function build(tree, commit) {
@@ -24,8 +24,8 @@ async function build(tree, commit) {
 }
 
 /**
- * Builds the commit that `ref` names, unless it has been. Resolves to its directory; rejects for a ref that
- * git does not know.
+ * Builds the commit that `ref` names, unless it is built already. Resolves to its directory; rejects for a
+ * ref that git does not know.
  */
 export async function buildOf(ref) {
   const found = await run(['git', 'rev-parse', '--verify', '--end-of-options', `${ref}^{commit}`]);

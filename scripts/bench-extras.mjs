@@ -1,6 +1,6 @@
 /**
- * The benchmark of what calls carry along, after setup: starts dist/bench/extras/main.js with the arguments
- * given. With `--against REF` it builds the package of that commit first.
+ * The benchmark of optional parts of a call, after setup: starts dist/bench/extras/main.js with the given
+ * arguments. With `--against REF` it builds the package of that commit first.
  */
 import { spawnSync } from 'node:child_process';
 import { parseArgs } from 'node:util';

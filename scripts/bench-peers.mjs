@@ -5,7 +5,7 @@
 import { run } from './command.mjs';
 import { step } from './step.mjs';
 
-/** False when it failed; the reason has then been printed. */
+/** Resolves to false when it failed; the reason has then been printed. */
 export const succeeded = (promise) =>
   promise.then(
     () => true,

@@ -1,5 +1,5 @@
 /**
- * The curves, after setup: starts dist/bench/scale/main.js with the arguments given. Its peers are those of
+ * The curves, after setup: starts dist/bench/scale/main.js with the given arguments. Its peers are those of
  * scripts/bench.mjs.
  */
 import { spawnSync } from 'node:child_process';

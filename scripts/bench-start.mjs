@@ -1,5 +1,5 @@
 /**
- * The benchmark of how programs start, after setup: starts dist/bench/start/main.js with the arguments given.
+ * The benchmark of program starts, after setup: starts dist/bench/start/main.js with the given arguments.
  * With `--against REF` it builds the package of that commit first.
  */
 import { spawnSync } from 'node:child_process';

@@ -1,5 +1,5 @@
 /**
- * The benchmark of streams, after setup: starts dist/bench/stream/main.js with the arguments given. Its peers
+ * The benchmark of streams, after setup: starts dist/bench/stream/main.js with the given arguments. Its peers
  * are those of scripts/bench.mjs.
  */
 import { spawnSync } from 'node:child_process';

@@ -1,6 +1,6 @@
 /**
  * The benchmark of real RDMA, after setup: installs perftest, builds the native part and starts
- * dist/bench/verbs/main.js with the arguments given.
+ * dist/bench/verbs/main.js with the given arguments.
  */
 import { spawnSync } from 'node:child_process';
 import { configure } from './cmake.mjs';

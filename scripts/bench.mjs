@@ -1,6 +1,6 @@
 /**
  * The benchmark, after setup: installs the frameworks that it compares with (bench/peers, once), builds the
- * limit's addon and the plain C sender, and starts dist/bench/main.js with the arguments given. With
+ * limit's addon and the plain C sender, and starts dist/bench/main.js with the given arguments. With
  * `--against REF` it builds the package of that commit instead of all these.
  */
 import { spawnSync } from 'node:child_process';
@@ -12,7 +12,7 @@ import { root, run } from './command.mjs';
 import { step } from './step.mjs';
 
 const args = process.argv.slice(2);
-// Not strict: what else there may be, and that --against has a value, is for main.js to say.
+// Not strict: main.js reports other options, and a missing value of --against.
 const { against } = parseArgs({ args, options: { against: { type: 'string' } }, strict: false }).values;
 
 const limit = () =>

@@ -1,7 +1,7 @@
 /**
- * Puts parts of dist/bundle together that are always imported together. esbuild makes a part for each set of
- * entry points that share something, and with some thirty of those `rdma-rpc` came in 46 parts: most of the
- * time that it took to import was spent on finding, reading and linking files. A step of bundle.mjs.
+ * Merges parts of dist/bundle that are always imported together. esbuild creates a part for each set of entry
+ * points that share something, and with about thirty entry points `rdma-rpc` consisted of 46 parts: most of
+ * its import time was spent on finding, reading and linking files. A step of bundle.mjs.
  */
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,7 +14,7 @@ import { build } from 'esbuild';
 const IMPORT = /^import(?: \{([^}]*)\} from)? "\.\/([^"]+)";$/gm;
 const EXPORT = /^export \{([^}]*)\};$/gm;
 
-/** The names in such braces: as they are called on either side. */
+/** The names in such braces, as [name on the left, name on the right]. */
 function namesIn(braces = '') {
   return braces
     .split(',')
@@ -26,7 +26,10 @@ function namesIn(braces = '') {
 
 const listed = (from, to) => (from === to ? from : `${from} as ${to}`);
 
-/** `text`, which imports from the part `name` what it has imported from those that have become that. */
+/**
+ * Rewrites `text` so that it imports from the part `name` what it has imported from the parts merged into
+ * that.
+ */
 function pointed(text, name, names) {
   const wanted = [];
   let imports = false;
@@ -38,7 +41,7 @@ function pointed(text, name, names) {
     return '';
   });
   if (!imports) return text;
-  // An import for its side effects, of which there are none, makes an application's bundler warn.
+  // An import for side effects would make an application's bundler warn; these parts have none.
   if (wanted.length === 0) return rest;
   const statement = `import {\n${wanted.join(',\n')}\n} from "./${name}";\n`;
   return rest.startsWith('#!') ? rest.replace('\n', `\n${statement}`) : `${statement}${rest}`;
@@ -54,7 +57,7 @@ class Parts {
     this.texts = new Map(files.map((file) => [file, readFileSync(join(folder, file), 'utf8')]));
   }
 
-  /** All parts that come with the import of `entry`. */
+  /** All parts that are loaded with the import of `entry`. */
   closure(entry, seen = new Set()) {
     if (seen.has(entry)) return seen;
     seen.add(entry);
@@ -62,12 +65,9 @@ class Parts {
     return seen;
   }
 
-  /** Makes one part, `name`, of those in `group`, none of which may be an entry point. */
+  /** Merges the parts in `group`, none of which may be an entry point, into one part called `name`. */
   async merge(name, group) {
-    /**
-     * What a part exports is called the same in the one that takes its place, unless another part has such a
-     * name.
-     */
+    /** An export of a part keeps its name in the merged one, unless another part has the same name. */
     const names = new Map();
     const taken = new Set();
     for (const file of group) {
@@ -127,8 +127,8 @@ class Parts {
 }
 
 /**
- * Of what `rdma-rpc` imports, each of these entry points takes a part without the rest, by itself or through
- * an application's bundler: generated code and adapters to gRPC want to be small, commands to start soon.
+ * Each of these entry points needs a part of what `rdma-rpc` imports without the rest, by itself or through
+ * an application's bundler: generated code and adapters to gRPC should be small, commands should start fast.
  */
 const SHARED_WITH = { codec: 'generated-v1.js', core: 'grpc.js', commands: 'cli.js' };
 

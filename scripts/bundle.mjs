@@ -1,9 +1,9 @@
 /**
- * Makes dist/bundle: what the package ships, in a few files instead of several hundred, which import in less
- * than a half of the time. A step of setup.mjs, after TypeScript. package.json names the entry points: of
- * each `default` here, made of what its condition `rdma-rpc-modules` names. They share what they have in
- * common, so that there is one copy of it in a process, and what an application does not use can still be
- * left out of its own bundle.
+ * Creates dist/bundle: what the package ships, in a few files instead of several hundred, which import in
+ * less than half of the time. A step of setup.mjs, after TypeScript. package.json names the entry points:
+ * each `default` is built here from the file that its condition `rdma-rpc-modules` names. The entry points
+ * share their common code, so that a process has one copy of it, and an application's own bundle can still
+ * leave out what it does not use.
  */
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
@@ -32,7 +32,7 @@ await build({
   format: 'esm',
   platform: 'node',
   target: 'node20',
-  // Peers that a user may have installed, and what package.json's `imports` name.
+  // Peer dependencies that a user may have installed, and what package.json's `imports` name.
   packages: 'external',
   external: ['#*'],
   tsconfigRaw: {},
@@ -44,7 +44,7 @@ await mergeParts(
   entries.map(([to]) => basename(to)),
 );
 
-// esbuild writes `var Name = class _Name` for a class that names itself, and stack traces, inspect() and
+// esbuild writes `var Name = class _Name` for a class that refers to itself, and stack traces, inspect() and
 // `constructor.name` would show that. Within the class `Name` means the same. (keepNames would call a
 // function for each closure that has a name, on hot paths too.)
 for (const file of readdirSync(outdir)) {

@@ -1,13 +1,14 @@
 /**
- * What must hold before a change is kept, in two tiers. `npm run check`, for whoever makes a change;
- * `.ci/run`, which is this with --all, for each change, from a fresh clone. Later steps run even when an
- * earlier one failed; the last line is the sum. With --all it ends in the time that it has, however slow the
- * machine: what each change must pass comes first, then as many of the slower suites as there is time for,
- * beginning with another one for each commit. A suite for which no time was left says so.
+ * The checks that must pass before a change is kept, in two tiers: `npm run check`, for the author of a
+ * change; and `.ci/run`, which is this with --all, for each change, from a fresh clone. Later steps run even
+ * when an earlier one failed; the last line is the sum. With --all it ends within its time limit, however
+ * slow the machine is: the checks that each change must pass come first, then as many of the slower suites as
+ * the time allows, beginning with another one for each commit. A suite for which no time was left reports
+ * that.
  *
  *   node scripts/check.mjs [--all]
  *
- * It starts before npm has installed anything, so it uses nothing but Node.
+ * It starts before npm has installed anything, so it uses only Node.
  */
 import { parseArgs } from 'node:util';
 import { run } from './command.mjs';
@@ -16,8 +17,8 @@ import { clear, recorded, summarize } from './results.mjs';
 import { ahead, check, runStages, suite, turned } from './stages.mjs';
 
 /**
- * Of --all: no step begins later, and none goes on for longer. Whoever runs .ci/run stops it after 90
- * minutes, and then nobody sees a sum.
+ * With --all, no step begins later, and none continues for longer. CI stops .ci/run after 90 minutes, and
+ * then the sum would be lost.
  */
 const BEGIN_MS = 62 * 60_000;
 const END_MS = 75 * 60_000;
@@ -25,7 +26,7 @@ const SANITIZE = '--sanitize=address,undefined';
 
 const npm = (script) => ['npm', 'run', '--silent', script];
 const script = (name, ...flags) => ['node', `scripts/${name}.mjs`, ...flags];
-/** A suite that has more than vitest: its own program. */
+/** A suite that needs more than vitest: its own program. */
 const program = (name, ...flags) => ['node', `test/${name}/main.mjs`, ...flags];
 
 const SETUP = [[check('setup', ...script('setup', '--tests'))]];
@@ -40,7 +41,8 @@ const NATIVE_AHEAD = ahead('sanitized native tests: build', ...script('native-te
 const NATIVE_SANITIZED = [[suite('native tests, sanitized', ...script('native-tests', SANITIZE))]];
 
 /**
- * The tiers: lists of stages. Only steps that keep one core busy, and that no clock decides, share a stage.
+ * The tiers: lists of stages. Only steps that keep one core busy, and whose result depends on no clock, share
+ * a stage.
  */
 const CONTRIBUTOR = [
   SETUP,
@@ -49,9 +51,9 @@ const CONTRIBUTOR = [
   NATIVE_SANITIZED,
 ];
 const REQUIRED = [
-  // The README's commands, npm test among them, with the Node that most users run, on a machine that has
-  // nothing: where that works they need not run on this one, too. What was built there is taken, so set-up
-  // finds its work done.
+  // The README's commands, npm test among them, with the Node that most users run, on a machine without
+  // anything: where that works they need not run on this machine as well. The build of that machine is taken
+  // over, so set-up finds its work done.
   [
     [
       {
@@ -71,13 +73,12 @@ const REQUIRED = [
   ],
   NATIVE_SANITIZED,
   [[suite('addon, sanitized', ...script('addon-tests', SANITIZE))]],
-  // What npm test leaves out.
+  // The tests that npm test leaves out.
   [[suite('what takes long', ...script('node-tests', '--node', MAIN_NODE, '--project', 'long'))]],
 ];
 const rdma = (link, ...flags) => program('rdma', '--link', link, ...flags);
 /**
- * Some twenty minutes each. Which of them is the first is another one for each commit, so that all have their
- * turn.
+ * About twenty minutes each. The first of them differs from commit to commit, so that all have their turn.
  */
 const TURNS = [
   // An emulated guest keeps little more than one core busy, and its time limits allow for a slow host. Each
@@ -98,8 +99,8 @@ const TURNS = [
       [suite('RDMA siw: Node', ...rdma('siw', '--only', 'node'))],
     ],
   ],
-  // Once, with the main Node and without sanitizers, all that has no end is tried; elsewhere a fifth of it
-  // (test/extent.ts).
+  // The unlimited tests run in full once, with the main Node and without sanitizers; elsewhere a fifth of
+  // them (test/extent.ts).
   [[[suite('everything', 'env', 'RDMA_RPC_EXTENT=all', ...script('node-tests', '--node', MAIN_NODE))]]],
   [
     [[suite('portable', ...npm('test:portable'))], [suite('runtimes', ...npm('test:runtimes'))]],
@@ -121,6 +122,6 @@ clear();
 const begin = performance.now();
 const stages = all ? [...REQUIRED, ...turned(TURNS, await commit()).flat()] : CONTRIBUTOR;
 const took = await runStages(stages, all ? { beginMs: BEGIN_MS, endMs: END_MS } : {});
-// One line near the end: of a long log only the end may be kept.
+// One line near the end, since only the end of a long log may be kept.
 const steps = `${((performance.now() - begin) / 60_000).toFixed(1)} min in all: ${took.join(', ')}`;
 process.exit(summarize(recorded(), [steps]) ? 0 : 1);

@@ -1,7 +1,7 @@
 /**
- * Formatting of the C++ sources.
+ * Formats the C++ sources.
  *
- *   node scripts/clang-format.mjs [--write]     without --write: only says what is not formatted
+ *   node scripts/clang-format.mjs [--write]     without --write: only reports unformatted files
  */
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';

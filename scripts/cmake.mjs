@@ -1,13 +1,14 @@
 /**
- * Configures a CMake build directory. One left by a failure, another generator or another place is thrown
- * away first.
+ * Configures a CMake build directory. A directory left by a failure, another generator or another location is
+ * deleted first.
  */
 import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { root, run } from './command.mjs';
 
 /**
- * Runs `command`, which configures `directory` (relative to the root); once more from nothing when it fails.
+ * Runs `command`, which configures `directory` (relative to the root); if it fails, once more with an empty
+ * directory.
  */
 export async function configure(directory, command) {
   const path = join(root, directory);

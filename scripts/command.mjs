@@ -10,18 +10,21 @@ import { fileURLToPath } from 'node:url';
 export const root = fileURLToPath(new URL('..', import.meta.url)).replace(/\/$/, '');
 
 /**
- * No command of ours takes longer than this unless it hangs. A sanitized build, the longest, takes some three
- * minutes alone on two cores, and took fifteen beside others on a slow machine.
+ * None of our commands takes longer than this unless it hangs. A sanitized build, the longest, takes about
+ * three minutes alone on two cores, and took fifteen beside others on a slow machine.
  */
 const LIMIT_MS = 30 * 60_000;
 
-/** What a command that was told to end may take for it. */
+/** The time that a command has to end after SIGTERM. */
 const GRACE_MS = 10_000;
 
 const HEAD_LINES = 40;
 const TAIL_LINES = 40;
 
-/** Of a failed command's output: the beginning, where compilers say what is wrong, and the end. */
+/**
+ * The parts of a failed command's output that are shown: the beginning, where compilers report the error, and
+ * the end.
+ */
 export function excerpt(output) {
   const lines = output.trimEnd().split('\n');
   const left = lines.length - HEAD_LINES - TAIL_LINES;
@@ -29,7 +32,9 @@ export function excerpt(output) {
   return [...lines.slice(0, HEAD_LINES), `… ${left} lines …`, ...lines.slice(-TAIL_LINES)].join('\n');
 }
 
-/** Thrown by `run`; `code` is the exit code or what else ended it, `output` what the command printed. */
+/**
+ * Thrown by `run`; `code` is the exit code or the other reason of the end, `output` what the command printed.
+ */
 export class CommandFailed extends Error {
   constructor(command, code, output) {
     super(`${command.join(' ')} ended with ${code}`);
@@ -41,9 +46,9 @@ export class CommandFailed extends Error {
 /**
  * Runs `command` in the project's root, or in `cwd`, without stdin. Resolves to what it printed; rejects with
  * CommandFailed. `live: true` passes the output through as well. After `limitMs` it gets SIGTERM, and later
- * SIGKILL; processes of its own that live on, with its output open, are not waited for. `group: true` puts it
- * and its processes into a group of their own, of which nothing is left when the command has ended: a worker
- * in an endless loop would run for ever.
+ * SIGKILL; the end of its surviving child processes, which keep its output open, is not awaited. `group:
+ * true` puts it and its processes into a separate process group, which is killed when the command has ended:
+ * a worker in an endless loop would run for ever.
  */
 export function run(command, { cwd = root, env = {}, live = false, limitMs = LIMIT_MS, group = false } = {}) {
   return new Promise((resolve, reject) => {
@@ -59,7 +64,7 @@ export function run(command, { cwd = root, env = {}, live = false, limitMs = LIM
       try {
         process.kill(-child.pid, 'SIGKILL');
       } catch {
-        // Nothing of it is left.
+        // The group has no process left.
       }
     };
     const abandon = () => {
@@ -91,7 +96,7 @@ export function run(command, { cwd = root, env = {}, live = false, limitMs = LIM
   });
 }
 
-/** Path of a program on PATH, or undefined. */
+/** The path of a program on PATH, or undefined. */
 export function which(program) {
   return (process.env.PATH ?? '')
     .split(delimiter)

@@ -1,6 +1,6 @@
 /**
- * Debian packages that a build needs. Missing ones are installed with root or password-less sudo; without
- * either the exact command is printed and the caller goes on with less.
+ * The Debian packages that a build needs. Missing ones are installed with root or password-less sudo; without
+ * either, the exact command is printed and the caller continues with less.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync } from 'node:fs';
@@ -16,13 +16,15 @@ const uvPlaces = [
   '/usr/include',
 ];
 
-/** Where protoc looks for its own .proto files: beside its folder, wherever it was installed. */
+/**
+ * The folder where protoc looks for its own .proto files: beside its own folder, wherever it was installed.
+ */
 const protocIncludes = () => [
   '/usr/include',
   ...(which('protoc') === undefined ? [] : [join(dirname(dirname(which('protoc'))), 'include')]),
 ];
 
-/** What is needed, how to see that it is there, and the package that brings it. */
+/** The requirements of each purpose: how to check whether one is met, and the package that provides it. */
 const NEEDS = {
   build: [
     { debian: 'g++', present: () => which('c++') !== undefined || which('g++') !== undefined },
@@ -57,24 +59,25 @@ const NEEDS = {
     { debian: 'xz-utils', present: () => which('xz') !== undefined },
     { debian: 'ibverbs-providers', present: () => existsSync('/etc/libibverbs.d/rxe.driver') },
   ],
-  // A stranger who sends descriptors, which no program of Node can.
+  // A stranger that sends descriptors, which no Node program can do.
   strangers: [{ debian: 'python3', present: () => which('python3') !== undefined }],
-  // Tests that look into a binary.
+  // Tests that inspect a binary.
   elf: [{ debian: 'binutils', present: () => which('readelf') !== undefined }],
-  // Tests that look at what passes on the wire of the guest, which has the files of this host.
+  // Tests that watch the wire of the guest, which has the files of this host.
   sniffer: [{ debian: 'tcpdump', present: () => which('tcpdump') !== undefined }],
   // Tests that drive a command in a terminal.
   terminal: [{ debian: 'tmux', present: () => which('tmux') !== undefined }],
-  // Tests that open a page. Large: nothing installs it, and tests that lack it say so.
+  // Tests that open a page. Large: it is never installed automatically, and tests that lack it report that.
   browser: [{ debian: 'chromium', present: () => existsSync('/usr/bin/chromium') }],
-  // Tests that trace processes. Large (it brings LLVM): nothing installs it, and tests that lack it say so.
+  // Tests that trace processes. Large (it depends on LLVM): it is never installed automatically, and tests
+  // that lack it report that.
   tracing: [{ debian: 'bpftrace', present: () => which('bpftrace') !== undefined }],
   // Tests between two network namespaces of this machine.
   hosts: [
     { debian: 'iproute2', present: () => existsSync('/sbin/ip') || which('ip') !== undefined },
     { debian: 'util-linux', present: () => which('unshare') !== undefined && which('nsenter') !== undefined },
   ],
-  // The guest's kernel is built against packages that test/rdma-vm/kernel.sh unpacks in its cache; this is
+  // The guest's kernel is built against packages that test/rdma-vm/kernel.sh unpacks in its cache; these are
   // for building siw.
   siw: [
     { debian: 'gcc', present: () => which('gcc') !== undefined },
@@ -108,14 +111,14 @@ const NEEDS = {
   format: [{ debian: 'clang-format', present: () => which('clang-format') !== undefined }],
 };
 
-/** What `npm test` uses; set-up installs it. */
+/** The purposes that `npm test` uses; set-up installs them. */
 export const FOR_TESTS = ['build', 'verbs', 'tests', 'protoc', 'hosts', 'strangers', 'terminal'];
 
 /** All packages of `purposes`, keys of NEEDS. */
 export const packagesOf = (purposes) =>
   purposes.flatMap((purpose) => NEEDS[purpose].map((need) => need.debian));
 
-/** Packages of `purpose`, a key of NEEDS, that are not there. */
+/** The packages of `purpose`, a key of NEEDS, that are missing. */
 export function missing(purpose) {
   return NEEDS[purpose].filter((need) => !need.present()).map((need) => need.debian);
 }
@@ -127,8 +130,8 @@ function asRoot() {
 }
 
 /**
- * Installs what `purpose` lacks. Resolves to '' or to why something is still missing, with the command to
- * run.
+ * Installs the missing packages of `purpose`. Resolves to '' or to the reason why something is still missing,
+ * with the command to run.
  */
 export async function install(purpose) {
   const packages = missing(purpose);
@@ -139,7 +142,8 @@ export async function install(purpose) {
   if (which('apt-get') === undefined)
     return `missing: ${packages.join(', ')} (and no apt-get to install with)`;
   if (prefix === undefined) return `${advice} (neither root nor password-less sudo here)`;
-  // Two steps of check.mjs may install at once, and apt does not wait for another that renews its lists.
+  // Two steps of check.mjs may install at once, and apt does not wait for another process that updates its
+  // lists.
   const lock = join(root, 'build', '.apt.lock');
   mkdirSync(dirname(lock), { recursive: true });
   const apt = ([command, ...args]) =>

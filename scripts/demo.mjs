@@ -1,5 +1,5 @@
 /**
- * Runs the example: examples/kv as two processes, with this terminal and its exit code. Arguments are passed
+ * Runs the example examples/kv as two processes, with this terminal and its exit code. Arguments are passed
  * on.
  */
 import { spawnSync } from 'node:child_process';

@@ -1,6 +1,7 @@
 /**
- * Generates what the project needs of its own .proto files, as gen-targets.json lists them. Not through the
- * command line tool: that imports some of it. Called by setup.mjs when dist/codegen has been compiled.
+ * Generates the code for the project's own .proto files, as listed in gen-targets.json. It does not use the
+ * command line tool, which imports some of that code. Called by setup.mjs when dist/codegen has been
+ * compiled.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

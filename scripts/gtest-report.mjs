@@ -1,6 +1,6 @@
 /**
- * Reads what a GoogleTest program printed. The lines that it prints as it goes are used, not the file that it
- * writes when all is done, since a test may take the program, or the kernel under it, down with it.
+ * Reads the output of a GoogleTest program. It uses the lines printed during the run, not the file that the
+ * program writes at its end, since a test may crash the program, or the kernel below it.
  */
 import { reason } from './results.mjs';
 
@@ -9,9 +9,9 @@ const BEGIN = /^\[ RUN {6}\] (\S+)/;
 const END = /\[ +(OK|FAILED|SKIPPED) +\] .*\((\d+) ms\)$/;
 
 /**
- * `failures`: the names of the tests that failed; `notRun`: reason → how many tests gave it. A test that
- * began and did not end has failed; `note` names it. `ended`: all tests that were planned came to an end.
- * `timed`: how long each took.
+ * `failures`: the names of the tests that failed; `notRun`: reason → number of tests with it. A test that
+ * began and did not end has failed; `note` names it. `ended`: all planned tests have ended. `timed`: the
+ * duration of each.
  */
 export function readGtest(output) {
   const report = { passed: 0, failed: 0, failures: [], notRun: new Map(), note: '', ended: false, timed: [] };

@@ -1,7 +1,7 @@
 /**
  * The native tests: CMake and GoogleTest, without Node.
  *
- *   node scripts/native-tests.mjs [--sanitize=address,undefined] [--build]     --build: and do not run them
+ *   node scripts/native-tests.mjs [--sanitize=address,undefined] [--build]     --build: only build them
  */
 import { configure } from './cmake.mjs';
 import { CommandFailed, run } from './command.mjs';
@@ -11,8 +11,8 @@ import { progress } from './step.mjs';
 import { runPrograms } from './whole-programs.mjs';
 
 /**
- * Attacks on sealed frames, with each cipher: four in five change something. Sanitizers and emulators are too
- * slow for as many, and who waits for `npm test` need not wait for them (test/extent.ts).
+ * The number of attacks on sealed frames, with each cipher: four in five change something. Sanitizers and
+ * emulators are too slow for that many, and `npm test` should not take so long (test/extent.ts).
  */
 const MANY_TRIES = process.env.RDMA_RPC_EXTENT === 'all' ? { env: { RDMA_RPC_SEAL_TRIES: '1250000' } } : {};
 
@@ -20,8 +20,8 @@ export const buildDirectory = (sanitize) =>
   sanitize === '' ? 'build/native' : `build/native-${sanitize.replaceAll(',', '-')}`;
 
 /**
- * Makes the build directory of the native tests. It has the addon, too (setup.mjs, addon-tests.mjs): of one
- * core, compiled once.
+ * Configures the build directory of the native tests. It contains the addon as well (setup.mjs,
+ * addon-tests.mjs): both use one core library, compiled once.
  */
 export async function configureTests(sanitize) {
   const directory = buildDirectory(sanitize);
@@ -39,15 +39,12 @@ async function build(directory, sanitize) {
   await run(['cmake', '--build', directory, '--parallel', '2']);
 }
 
-/**
- * Builds the programs that need RDMA devices and have `only` in their name, and nothing else. Resolves to
- * their names.
- */
+/** Builds only the programs that need RDMA devices and have `only` in their name. Resolves to their names. */
 export async function buildVerbsTests(sanitize, only = '') {
   const directory = buildDirectory(sanitize);
   await configureTests(sanitize);
   const targets = await run(['cmake', '--build', directory, '--target', 'help']);
-  const target = /^(?:\.{3} )?(verbs_(?:\w+_)?test)(?:: \w+)?$/gm; // as make lists it, or ninja
+  const target = /^(?:\.{3} )?(verbs_(?:\w+_)?test)(?:: \w+)?$/gm; // as make or ninja lists it
   const all = [...new Set([...targets.matchAll(target)].map((match) => match[1]))].sort();
   const programs = all.filter((name) => name.includes(only));
   if (programs.length === 0) return [];
@@ -55,7 +52,7 @@ export async function buildVerbsTests(sanitize, only = '') {
   return programs;
 }
 
-/** Builds and runs them in a build directory of their own. Resolves to what they came to. */
+/** Builds and runs them in a separate build directory. Resolves to the results. */
 export async function nativeTests(sanitize = '') {
   const suite = sanitize === '' ? 'native' : `native, ${sanitize} sanitizer`;
   const lacking = [...missing('build'), ...missing('tests')];

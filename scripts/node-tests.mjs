@@ -1,12 +1,12 @@
 /**
- * The vitest suite on the Nodes that users run: whole on the main version, and on the others the folders that
- * depend on what a Node does. Each Node comes from npm (quickstart-tools.mjs). The addon, the generated code
- * and dist are the ones that setup has made: Node-API makes one addon fit all of them.
+ * The vitest suite on the Node versions that users run: complete on the main version, and on the others the
+ * folders that depend on Node's behaviour. Each Node comes from npm (quickstart-tools.mjs). The addon, the
+ * generated code and dist are those that setup has built: thanks to Node-API, one addon fits all versions.
  *
  *   node scripts/node-tests.mjs [--node MAJOR | --except MAJOR] [--project NAME] [FOLDER ...]
  *
- * Without --node: all but one, on which npm test has run: that of --except, or this machine's. --project:
- * only the tests of that project of vitest.config.ts. FOLDERs: only these, on each.
+ * Without --node: all versions except one, on which npm test has run: that of --except, or this machine's.
+ * --project: only the tests of that project of vitest.config.ts. FOLDERs: only these, on each.
  */
 import { rmSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
@@ -16,7 +16,10 @@ import { installTools, MAIN_NODE, nodeFolder, nodeVersions } from './quickstart-
 import { NOT_RUN, record, summarize } from './results.mjs';
 import { readVitest, reporting } from './vitest-report.mjs';
 
-/** What meets Node itself: its event loop, its buffers and sockets, its workers, its ways to end. */
+/**
+ * The folders that depend on Node itself: its event loop, its buffers and sockets, its workers, its ways to
+ * exit.
+ */
 const ON_OTHERS = [
   ...['boundary', 'channel', 'client', 'control', 'core', 'ends', 'native', 'runtime', 'server'],
   ...['services', 'stream', 'tcp'],
@@ -38,7 +41,7 @@ async function vitest(major) {
   const report = join(root, 'build', `vitest-node-${major}.json`);
   rmSync(report, { force: true });
   const node = join(nodeFolder(major), 'node');
-  // Tests that start `node` by its name get this one, too.
+  // Tests that start `node` by its name get this version, too.
   const env = { PATH: `${nodeFolder(major)}${delimiter}${process.env.PATH}` };
   const chosen = project === undefined ? [] : ['--project', project];
   const command = [
@@ -68,7 +71,7 @@ if (why !== '') {
   record('Nodes', { whyNot: [why] });
   process.exit(NOT_RUN);
 }
-// The main version first, in case that the time is over before all have run.
+// The main version first, in case the time is over before all have run.
 const { node, except = here } = values;
 const wanted = versions
   .filter((major) => (node === undefined ? major !== except : major === node))

@@ -1,4 +1,4 @@
-/** npm packages: `npm ci` when what is installed is not what package-lock.json says. */
+/** Installs the npm packages: runs `npm ci` when the installed packages differ from package-lock.json. */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root, run } from './command.mjs';
@@ -6,7 +6,7 @@ import { progress } from './step.mjs';
 
 const readPackages = (path) => JSON.parse(readFileSync(path, 'utf8')).packages;
 
-/** npm leaves its own list of what it installed; packages for other platforms are in the lock file only. */
+/** npm keeps its own list of what it installed; packages for other platforms are in the lock file only. */
 function upToDate() {
   const installedList = join(root, 'node_modules', '.package-lock.json');
   if (!existsSync(installedList)) return false;

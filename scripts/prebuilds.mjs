@@ -18,7 +18,7 @@ const EMULATOR = { arm64: 'qemu-aarch64-static', x64: 'qemu-x86_64-static' };
 export const buildDirectory = (arch) => `build/portable-${arch}`;
 export const prebuilt = (arch) => join('prebuilds', `linux-${arch}`);
 
-/** Why the binaries for `arch` cannot be built here; '' when they can. */
+/** The reason why the binaries for `arch` cannot be built here; '' when they can. */
 export function whyNot(arch) {
   if (process.platform !== 'linux') return 'it needs Linux';
   const lacking = [...missing('build'), ...missing('sysroot'), ...missing(`portable ${arch}`)];
@@ -33,8 +33,8 @@ function replace(from, to) {
 }
 
 /**
- * CMake's configuration; with `tests` that of the native tests, too, which `arch` of another processor runs
- * in an emulator.
+ * CMake's configuration; with `tests` also that of the native tests, which run in an emulator if `arch` is
+ * that of another processor.
  */
 export async function configurePortable(arch, tests = false) {
   const options = [
@@ -50,7 +50,7 @@ export async function configurePortable(arch, tests = false) {
   await configure(directory, ['cmake', '-S', '.', '-B', directory, ...options]);
 }
 
-/** Builds them where something has changed, and lays them where the package takes them from. */
+/** Builds them if something has changed, and copies them to the place from where the package takes them. */
 export async function buildPrebuilt(arch) {
   const directory = buildDirectory(arch);
   const target = join(root, prebuilt(arch));
@@ -71,16 +71,16 @@ export async function buildPrebuilt(arch) {
   });
 }
 
-/** What this machine has built for itself instead. It needs the glibc of this machine. */
+/** Uses the build that this machine has made for itself instead. It needs the glibc of this machine. */
 export function copyLocal() {
   const target = join(root, prebuilt(process.arch));
   const built = (name) => join(root, 'build/Release', name);
-  // Set-up runs without a compiler where there is a binary already, and that may be this one.
+  // Set-up runs without a compiler if a binary exists already, and that may be this one.
   if (!existsSync(built(PRODUCTS[0]))) return;
   mkdirSync(target, { recursive: true });
   for (const name of PRODUCTS) {
-    // The plug-in is there only where the headers of libibverbs are: without it the package has no RDMA
-    // devices and says so.
+    // The plug-in is built only where the headers of libibverbs are installed: without it the package has no
+    // RDMA devices and reports that.
     if (existsSync(built(name))) replace(built(name), join(target, name));
     else rmSync(join(target, name), { force: true });
   }

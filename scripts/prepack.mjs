@@ -1,10 +1,12 @@
 /**
- * Before `npm pack`: everything is built, and the binaries lie where the package ships them. What
- * RDMA_RPC_PREBUILDS says decides which:
+ * Runs before `npm pack`: builds everything, and puts the binaries where the package ships them.
+ * RDMA_RPC_PREBUILDS selects the binaries:
  *
- *   local    this machine's own build, as it is: quick, needs nothing more, and loads where glibc is as new as here. What `npm pack` makes.
- *   all      those for x64 and arm64, linked with an older Debian so that they load with glibc 2.28. What `npm publish` makes, a release, and
- *            `npm run test:portable`. Fails where the compilers or mmdebstrap are missing: a package must not lack half of it unnoticed.
+ *   local    this machine's own build, as it is: fast, needs nothing else, and loads where glibc is as new
+ *            as here. Used by `npm pack`.
+ *   all      those for x64 and arm64, linked with an older Debian so that they load with glibc 2.28. Used by
+ *            `npm publish`, a release, and `npm run test:portable`. Fails where the compilers or mmdebstrap are
+ *            missing: a package must not lack half of it unnoticed.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, rmSync } from 'node:fs';
@@ -18,7 +20,10 @@ function fail(why) {
   process.exit(1);
 }
 
-/** The binaries of an earlier, fuller package go: what is packed must not depend on what was. */
+/**
+ * Deletes the binaries of an earlier, fuller package: the contents of a package must not depend on those of
+ * an earlier one.
+ */
 function packLocal() {
   for (const arch of ARCHITECTURES) {
     rmSync(join(root, 'build', '.stamps', `portable-${arch}`), { force: true });
@@ -39,7 +44,7 @@ async function packAll() {
     if (why !== '') fail(`no binary for linux-${arch}: ${why}. \`npm run test:portable\` installs them`);
   }
   for (const arch of ARCHITECTURES) await buildPrebuilt(arch);
-  // Also when somebody else has packed this folder meanwhile, for this machine only.
+  // Also when another process has packed this folder meanwhile, for this machine only.
   for (const arch of ARCHITECTURES) {
     for (const file of PRODUCTS.map((name) => join(root, prebuilt(arch), name))) {
       const much = existsSync(file) ? tooMuch(file) : ['to be built'];
@@ -48,7 +53,7 @@ async function packAll() {
   }
 }
 
-// npm takes what prepack prints on stdout for its own (pack --json): all goes to stderr.
+// npm reads what prepack prints on stdout as its own output (pack --json): everything goes to stderr.
 console.log = console.error;
 process.stdout.write = process.stderr.write.bind(process.stderr);
 const wanted = process.env.RDMA_RPC_PREBUILDS ?? (process.env.npm_command === 'publish' ? 'all' : 'local');

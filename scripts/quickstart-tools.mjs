@@ -1,7 +1,7 @@
 /**
- * The Nodes, package managers and tools of test/quickstart/package.json, installed into build/quickstart.
- * Called by the suites that run on another Node than the one that started them: test/quickstart/main.mjs,
- * node-tests.mjs and bare-machine.mjs.
+ * The Node versions, package managers and tools of test/quickstart/package.json, installed into
+ * build/quickstart. Used by the suites that run on another Node than the one that started them:
+ * test/quickstart/main.mjs, node-tests.mjs and bare-machine.mjs.
  */
 import { copyFileSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -24,7 +24,7 @@ export const nodeVersions = () =>
 /** The folder that has the `node` of a major version. */
 export const nodeFolder = (major) => join(TOOLS, 'node_modules', `node-${major}`, 'bin');
 
-/** Installs the tools. Resolves to an empty string, or to the reason why they cannot be had. */
+/** Installs the tools. Resolves to an empty string, or to the reason why they are not available. */
 export async function installTools(suite) {
   if (process.platform !== 'linux' || process.arch !== 'x64') return 'its Nodes are those of Linux on x64';
   mkdirSync(TOOLS, { recursive: true });

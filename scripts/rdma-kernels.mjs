@@ -1,7 +1,7 @@
 /**
- * The kernels that the guest of test/rdma/main.mjs can have, by their version: which package of Debian's
- * archive each is (test/rdma-vm/kernel.sh). The release of this machine has one of them; the other comes from
- * a release beside it, whose build tools run here.
+ * The kernels that the guest of test/rdma/main.mjs can run, by version, with the package of Debian's archive
+ * (test/rdma-vm/kernel.sh). The release of this machine has one of them; the other comes from a neighbouring
+ * release, whose build tools run here.
  */
 import { readFileSync } from 'node:fs';
 
@@ -20,7 +20,7 @@ function release() {
   try {
     return /^VERSION_CODENAME=(\w+)$/m.exec(readFileSync('/etc/os-release', 'utf8'))?.[1] ?? '';
   } catch {
-    return ''; // no guest can be had there, and who boots one says so
+    return ''; // no guest is available there, and the program that boots one reports that
   }
 }
 

@@ -1,6 +1,5 @@
 /**
- * Runs a command in a guest with RDMA devices (test/rdma-vm), after the Debian packages for it have been
- * installed.
+ * Runs a command in a guest with RDMA devices (test/rdma-vm), after installing the Debian packages for it.
  *
  *   node scripts/rdma-vm.mjs [options of test/rdma-vm/boot.sh] COMMAND ...
  */
@@ -10,10 +9,10 @@ import { root } from './command.mjs';
 import { install } from './debian.mjs';
 import { NOT_RUN } from './results.mjs';
 
-/** The command that boots a guest. It ends with the process that started it, whatever ends that. */
+/** The command that boots a guest. The guest ends with the process that started it, whatever ends that. */
 export const boot = ['setpriv', '--pdeathsig', 'TERM', join(root, 'test/rdma-vm/boot.sh')];
 
-/** Why no guest with `link` devices can be started here; '' when one can. Installs packages. */
+/** The reason why no guest with `link` devices can be started here; '' when one can. Installs packages. */
 export async function whyNoGuest(link) {
   if (process.platform !== 'linux' || process.arch !== 'x64') {
     return `the guest needs a Linux host on x64, this is ${process.platform} on ${process.arch}`;
@@ -29,9 +28,9 @@ function linkOf(args) {
   return 'rxe';
 }
 
-/** The exit status of the command, or one of boot.sh's own. */
+/** Returns the exit status of the command, or one of boot.sh's own. */
 function inGuest(args) {
-  // npm starts scripts in the project's folder and says where it was called.
+  // npm starts scripts in the project's folder and passes the folder where it was called.
   const cwd = process.env.npm_lifecycle_event === 'rdma-vm' ? process.env.INIT_CWD : undefined;
   const { status } = spawnSync(boot[0], [...boot.slice(1), ...args], {
     stdio: ['ignore', 'inherit', 'inherit'],

@@ -1,23 +1,23 @@
 /**
- * Which failed tests of a suite are run once more in a fresh guest, and what the two runs come to. Called by
- * test/rdma/main.mjs for the suites that it ran in a guest, never for those on devices of this machine: a NIC
- * has no excuse.
+ * Decides which failed tests of a suite are run once more in a fresh guest, and merges the two results.
+ * Called by test/rdma/main.mjs for the suites that it ran in a guest, never for those on devices of this
+ * machine: a NIC has no excuse.
  *
- * Why at all: the guest is emulated, and its drivers lose a wake-up or a packet now and then when its host is
- * busy, which no run of ours can tell from a mistake of ours. A mistake that is not one of timing fails the
- * second time as well. The line that each such test gets in the results is there to be read: the same name in
- * two runs is no accident.
+ * The reason: the guest is emulated, and its drivers occasionally lose a wake-up or a packet when the host is
+ * busy, which a run cannot distinguish from an error of ours. An error that does not depend on timing fails
+ * the second time as well. The results have a line for each such test, which is there to be read: the same
+ * name in two runs is no accident.
  */
 
-/** Nothing failed beside tests, such as a file that did not load. */
+/** Nothing failed except tests: for example, no file failed to load. */
 const allAreTests = ({ failed, failedTests }) => failed === failedTests.length;
 
 /** A suite with more failed tests than this is not repeated: that is no accident. */
 export const REPEAT_MAX = 3;
 
 /**
- * The tests to run once more. None when the suite did not run to its end, or when something failed that is
- * not one of its tests: what was not seen cannot be taken back.
+ * The tests to run once more. None when the suite did not run to its end, or when something other than its
+ * tests failed: a failure that was not observed cannot be cleared.
  */
 export function toRepeat(report) {
   const few = report.failed <= REPEAT_MAX && allAreTests(report);
@@ -25,7 +25,7 @@ export function toRepeat(report) {
 }
 
 /**
- * What a suite came to: `first`, with those tests counted as passed that were in `second`, the run of its
+ * The result of a suite: `first`, with those tests counted as passed that passed in `second`, the run of its
  * failed tests alone.
  */
 export function merge(first, second) {

@@ -1,36 +1,36 @@
 /**
- * What test suites and checks came to, one file each in build/results, so that several commands can be
+ * The results of test suites and checks, one file each in build/results, so that several commands can be
  * summed.
  */
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from './command.mjs';
 
-/** The exit code of a command that cannot be run here and has printed why, as CTest and Automake have it. */
+/** The exit code of a command that cannot run here and has printed the reason, as in CTest and Automake. */
 export const NOT_RUN = 77;
 
-/** Tests of the scripts keep theirs apart. */
+/** The tests of the scripts keep theirs separate. */
 const folder = process.env.RDMA_RPC_RESULTS ?? join(root, 'build', 'results');
 
-/** So many of the slowest tests are kept for each suite, and named in the sum. */
+/** The number of the slowest tests that are kept for each suite, and named in the sum. */
 const SLOWEST = 10;
 
 const slowestOf = (timed) => timed.toSorted((a, b) => b.ms - a.ms).slice(0, SLOWEST);
 
 /**
  * Writes a suite's result, prints and returns it. `whyNot`: reasons why all of it or some tests were not run.
- * `failures`: a line for each test that failed, repeated in the sum, since what is far above it is often cut
- * from a log. `failedOnce`: one for each that counts as passed since it did when it was run again
+ * `failures`: a line for each test that failed, repeated in the sum, since the early part of a log is often
+ * cut off. `failedOnce`: a line for each test that counts as passed because it passed when it was run again
  * (repeat.mjs). `timed`: name and milliseconds of each test, as far as they are known.
  */
 export function record(
   suite,
   { passed = 0, failed = 0, whyNot = [], failures = [], failedOnce = [], note = '', timed = [] },
 ) {
-  const step = process.env.RDMA_RPC_STEP; // of check.mjs, by which this was recorded
+  const step = process.env.RDMA_RPC_STEP; // the step of check.mjs that recorded this
   const result = { suite, step, passed, failed, whyNot, failures, failedOnce, note, timed: slowestOf(timed) };
   mkdirSync(folder, { recursive: true });
-  // Renamed into its place: a step that runs beside this one may read the folder now, or write to it.
+  // Renamed into place, since a step that runs at the same time may read the folder now, or write to it.
   const file = join(folder, `${suite.replaceAll(/\W+/g, '-')}.json`);
   const unfinished = `${file}.${process.pid}`;
   writeFileSync(unfinished, JSON.stringify(result));
@@ -42,7 +42,7 @@ export function record(
 const counts = ({ suite, passed, failed, note }) =>
   `${suite}: ${passed} passed, ${failed} failed${note === '' ? '' : ` (${note})`}`;
 
-/** What did not run, what was repeated and what failed, in this order, since a log is read from its end. */
+/** The tests that did not run, were repeated or failed, in this order, since a log is read from its end. */
 function remarks(results) {
   const each = (what, key) =>
     results.flatMap((result) => result[key].map((line) => `${result.suite}: ${what}: ${line}`));
@@ -53,7 +53,7 @@ function remarks(results) {
   ];
 }
 
-/** Every failure has a line: a suite that could not name some of its own is named for them. */
+/** Every failure has a line: if a suite could not name some of its own, the suite is named instead. */
 function failed({ suite, failed, failures, note }) {
   const unnamed = failed - failures.length;
   return [
@@ -66,7 +66,7 @@ export function clear() {
   rmSync(folder, { recursive: true, force: true });
 }
 
-/** All that have been recorded since the last clear(). */
+/** All results recorded since the last clear(). */
 export function recorded() {
   mkdirSync(folder, { recursive: true });
   const files = readdirSync(folder)
@@ -76,8 +76,8 @@ export function recorded() {
 }
 
 /**
- * The sum of `results` as text: what each came to, the slowest tests, what did not run, was repeated or
- * failed, `more` lines, and the sum as the last line.
+ * The sum of `results` as text: the result of each, the slowest tests, what did not run, was repeated or
+ * failed, the lines of `more`, and the sum as the last line.
  */
 export function summary(results, more = []) {
   const sum = (key) => results.reduce((total, result) => total + result[key], 0);
@@ -95,12 +95,13 @@ export function summary(results, more = []) {
 }
 
 /**
- * Prints the summary of `results` with `more` lines in it. Returns whether nothing failed and something ran.
+ * Prints the summary of `results` with the lines of `more` in it. Returns whether nothing failed and
+ * something ran.
  */
 export function summarize(results, more) {
   console.log(`\n${summary(results, more)}`);
   return results.every(({ failed }) => failed === 0) && results.some(({ passed }) => passed > 0);
 }
 
-/** What a command gives as its reason for not running: the rest of the line after "not run:". */
+/** The reason that a command gives for not running: the rest of the line after "not run:". */
 export const reason = (output) => /not run: (.*)/.exec(output)?.[1] ?? 'no reason given';

@@ -49,11 +49,11 @@ async function buildAddon() {
     salt: noVerbs === '' ? 'with verbs' : '',
     action: async () => {
       if (noVerbs !== '') {
-        // One of an earlier build, and CMake's memory of where the headers were.
+        // The plug-in of an earlier build, and CMake's record of the headers' location.
         for (const path of [PLUGIN, 'build/native'])
           rmSync(join(root, path), { recursive: true, force: true });
       }
-      // The native tests are built there, too, around the same core (native-tests.mjs).
+      // The native tests are built there, too, with the same core library (native-tests.mjs).
       await configure('build/native', ['cmake', '-S', '.', '-B', 'build/native', '-DRDMA_RPC_ADDON=ON']);
       const targets = ['--target', 'rdma_rpc', 'rdma_rpc_perf'];
       await run(['cmake', '--build', 'build/native', '--parallel', '2', ...targets]);
@@ -92,7 +92,7 @@ function generate() {
   });
 }
 
-/** What is not compiled but copied into the package: libraries of others, with their licences. */
+/** Third-party libraries that are not compiled but copied into the package, with their licences. */
 function vendor() {
   return step({
     name: 'vendor',
@@ -103,7 +103,7 @@ function vendor() {
   });
 }
 
-/** What the package ships of that, in a few files. */
+/** The part of that which the package ships, in a few files. */
 function bundle() {
   return step({
     name: 'bundle',
@@ -114,7 +114,7 @@ function bundle() {
   });
 }
 
-/** Removes compiled files whose source has gone: they would still be imported, tested or packed. */
+/** Removes compiled files whose source no longer exists: they would still be imported, tested or packed. */
 function prune(dir = 'dist') {
   for (const entry of readdirSync(join(root, dir), { withFileTypes: true })) {
     const path = join(dir, entry.name);
@@ -128,7 +128,7 @@ function prune(dir = 'dist') {
 async function setup(args) {
   checkNode();
   const did = [await installNpmPackages(), await vendor(), await buildAddon()];
-  // The generator first: tests and examples import what it makes.
+  // The generator first: tests and examples import its output.
   did.push(
     await compile(
       'generator',
@@ -136,7 +136,7 @@ async function setup(args) {
       'tsconfig.codegen.json',
       ['codegen', 'runtime/codec'],
       'dist/codegen/index.js',
-      // It does not import what it makes.
+      // It does not import its own output.
       generated,
     ),
   );

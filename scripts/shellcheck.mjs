@@ -1,5 +1,6 @@
 /**
- * Checks the shell scripts, as a check of scripts/results.mjs. Ends with 77 where shellcheck cannot be had.
+ * Checks the shell scripts, as a check of scripts/results.mjs. Ends with 77 where shellcheck is not
+ * available.
  */
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';

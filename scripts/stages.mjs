@@ -1,7 +1,7 @@
 /**
  * Runs the steps of check.mjs. A stage is a list of lanes, which run side by side; a lane is a list of steps,
- * one after the other. A step that fails leaves the others alone; a step that could not run, and ended with
- * NOT_RUN, is never counted as passed; nor is one for which no time was left.
+ * which run one after the other. A failed step does not stop the others; a step that could not run, and ended
+ * with NOT_RUN, is never counted as passed; nor is one for which no time was left.
  */
 import { run } from './command.mjs';
 import { NOT_RUN, reason, record, recorded } from './results.mjs';
@@ -13,16 +13,16 @@ const LAST_CHARACTERS = 600;
 /** A step that counts as one check, passed when its command ends with 0. */
 export const check = (name, ...command) => ({ name, command, counts: true });
 /**
- * A step that counts its tests and records them itself. `otherwise`: the step that takes its place where it
- * could not run.
+ * A step that counts and records its tests itself. `otherwise`: the step that replaces it where it could not
+ * run.
  */
 export const suite = (name, ...command) => ({ name, command });
-/** A step that only makes sooner what later ones need. They make it again, and tell what is wrong. */
+/** A step that only does the work of later steps earlier. They repeat it, and report errors. */
 export const ahead = (name, ...command) => ({ name, command, ahead: true });
 
 /**
- * `list` from another of its members on for each commit, whose hash, in hexadecimal digits, this is. The same
- * one for the same commit, so that what a run has shown can be shown again.
+ * `list`, rotated by a number that depends on the commit's `hash` (hexadecimal digits). The rotation is the
+ * same for the same commit, so that a run can be reproduced.
  */
 export function turned(list, hash) {
   const first = Number.parseInt(hash.slice(0, 8) || '0', 16) % list.length;
@@ -31,7 +31,7 @@ export function turned(list, hash) {
 
 const minutes = (ms) => `${(ms / 60_000).toFixed(1)} min`;
 
-/** Runs a step's command. `live`: its output is passed on as it comes, and not when it has ended. */
+/** Runs a step's command. `live`: its output is passed on as it arrives, not at the end. */
 async function outcome({ name, command }, live, limitMs) {
   console.log(`\n== ${name}: ${command.join(' ')}${live ? '' : ' …'}`);
   const ended = await run(command, { live, limitMs, env: { RDMA_RPC_STEP: name } }).then(
@@ -42,7 +42,7 @@ async function outcome({ name, command }, live, limitMs) {
   return ended;
 }
 
-/** Of the output of a step that failed: a log may keep only its own end, and the sum is there. */
+/** The end of a failed step's output, for the sum: a log may keep only its own end, where the sum is. */
 function lastLines(output) {
   const lines = output.split('\n').map((line) => line.trim());
   return lines
@@ -52,7 +52,7 @@ function lastLines(output) {
     .slice(-LAST_CHARACTERS);
 }
 
-/** Without a word of its own a step that had to give way would look as if it had failed. */
+/** Without a record, a step that had no time would look as if it had failed. */
 const givesWay = (step, why) => step.ahead || record(step.name, { whyNot: [why] });
 
 async function runStep(step, stage) {
@@ -67,7 +67,7 @@ async function runStep(step, stage) {
   if (code === NOT_RUN && step.otherwise !== undefined) await runStep(step.otherwise, stage);
   if (step.counts && code === 0) record(step.name, { passed: 1 });
   if (step.counts && code === NOT_RUN) record(step.name, { whyNot: [reason(output)] });
-  // A suite that failed without a word must not be forgotten.
+  // A suite that failed without recording a failure must not be forgotten.
   const explained = recorded().some((result) => result.step === step.name && result.failed > 0);
   if (code !== 0 && code !== NOT_RUN && !explained)
     record(step.name, { failed: 1, note: `${message}: ${lastLines(output)}` });
@@ -78,9 +78,9 @@ async function runLane(steps, stage) {
 }
 
 /**
- * Resolves to a text for each step in the order in which they ended: its name and how long it took. After
- * `beginMs` from now no step begins, and after `endMs` those that are running are stopped: whoever started
- * this would stop it, and then nobody saw what the others have come to.
+ * Resolves to a text for each step in the order in which they ended: its name and its duration. After
+ * `beginMs` from now no step begins, and after `endMs` the running ones are stopped: otherwise CI would stop
+ * this process, and the results of the others would be lost.
  */
 export async function runStages(stages, { beginMs = Infinity, endMs = Infinity } = {}) {
   const took = [];

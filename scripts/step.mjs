@@ -1,6 +1,6 @@
 /**
- * A step of a build: skipped while its inputs have the content that they had when it last succeeded,
- * otherwise run with a line of progress. The fingerprints are in build/.stamps.
+ * A step of a build: skipped while its inputs have the same content as when it last succeeded, otherwise run
+ * with a line of progress. The fingerprints are in build/.stamps.
  */
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -24,9 +24,10 @@ function* filesUnder(path, ignore) {
 }
 
 /**
- * Hash of the names and contents of all files under `paths` (relative to the root), and of `salt`. Where the
- * checkout lies is no part of it: what was built stays good when the checkout moves, and CMake makes its own
- * directory anew (cmake.mjs). Nor is the Node that builds: one addon fits all of them by Node-API.
+ * Hash of the names and contents of all files under `paths` (relative to the root), and of `salt`. The
+ * location of the checkout is not included: a build remains valid when the checkout is moved, and CMake
+ * recreates its own directory (cmake.mjs). Nor is the Node version that builds: one addon fits all of them by
+ * Node-API.
  */
 export function fingerprint(paths, { ignore = [], salt = '' } = {}) {
   const hash = createHash('sha256').update(salt);
@@ -38,7 +39,7 @@ export function fingerprint(paths, { ignore = [], salt = '' } = {}) {
   return hash.digest('hex');
 }
 
-/** Runs `action` under a line that tells what is going on and, on a terminal, for how long. */
+/** Runs `action` under a line that shows what is being done and, on a terminal, for how long. */
 export async function progress(title, action) {
   const begin = performance.now();
   const seconds = () => `${((performance.now() - begin) / 1000).toFixed(1)} s`;
@@ -64,7 +65,7 @@ export async function progress(title, action) {
 
 /**
  * Runs `action` unless `inputs` are unchanged since it last succeeded and all `outputs` exist. Returns
- * whether it ran. The fingerprint is taken before: an input edited meanwhile makes the step run again next
+ * whether it ran. The fingerprint is taken before: if an input is edited meanwhile, the step runs again next
  * time.
  */
 export async function step({ name, title, inputs, outputs, ignore, salt, action }) {

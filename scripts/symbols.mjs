@@ -1,9 +1,9 @@
 /**
- * Which versions of which libraries a binary needs, and whether they are more than the package may ask for.
+ * The versions of the libraries that a binary needs, and whether they exceed what the package may require.
  * Read from the binary itself (ELF, .gnu.version_r), so that no program for its processor is needed. Used by
  * prepack.mjs and test/portable/main.mjs.
  *
- *   node scripts/symbols.mjs FILE ...     prints them; exit code 1 when one needs too much
+ *   node scripts/symbols.mjs FILE ...     prints them; exit code 1 when a file needs too much
  */
 import { readFileSync } from 'node:fs';
 
@@ -19,7 +19,7 @@ export const NEWEST = {
   IBVERBS: '1.11',
   RDMACM: '1.2',
 };
-/** What may be asked for by name. libstdc++ is inside. */
+/** The libraries that a binary may require by name. libstdc++ is linked statically. */
 const LIBRARIES =
   /^(libc\.so\.6|libm\.so\.6|libdl\.so\.2|libpthread\.so\.0|ld-linux-[\w-]+\.so\.\d|libibverbs\.so\.1|librdmacm\.so\.1)$/;
 const SECTION = { versions: 0x6ffffffe, dynamic: 6 };
@@ -28,8 +28,7 @@ const DT_NEEDED = 1;
 const compare = (a, b) => a.localeCompare(b, 'en', { numeric: true });
 
 /**
- * The sections of a 64-bit little-endian ELF file of one type, each with the table of strings that belongs to
- * it.
+ * The sections of one type in a 64-bit little-endian ELF file, each with the string table that belongs to it.
  */
 function sections(file, type) {
   const at = Number(file.readBigUInt64LE(0x28));
@@ -47,7 +46,7 @@ function sections(file, type) {
 
 const stringAt = (text, at) => text.toString('latin1', at, text.indexOf(0, at));
 
-/** Name of a set of versions, such as GLIBC → the ones that are needed, oldest first. */
+/** Name of a set of versions, such as GLIBC → the needed ones, oldest first. */
 export function neededVersions(path) {
   const found = new Map();
   for (const { bytes, text } of sections(readFileSync(path), SECTION.versions)) {
@@ -76,7 +75,7 @@ export function neededLibraries(path) {
   });
 }
 
-/** What the binary asks for and the package may not; empty when all is well. */
+/** The requirements of the binary that exceed what the package may require; empty if none does. */
 export function tooMuch(path) {
   const versions = [...neededVersions(path)].flatMap(([set, needed]) =>
     needed

@@ -1,8 +1,8 @@
 /**
- * The older Debian that the package's binaries are linked with and tried in: its C library, libstdc++,
+ * The older Debian that the package's binaries are linked with and tested in: its C library, libstdc++,
  * libibverbs and librdmacm with their headers, unpacked by mmdebstrap and never run or installed here. Debian
- * 11 has glibc 2.31; symbols.mjs makes sure that nothing newer than 2.28 is used. Used by prebuilds.mjs and
- * test/portable/main.mjs. Kept in RDMA_RPC_SYSROOT_CACHE, else in the user's cache.
+ * 11 has glibc 2.31; symbols.mjs ensures that nothing newer than 2.28 is used. Used by prebuilds.mjs and
+ * test/portable/main.mjs. Kept in RDMA_RPC_SYSROOT_CACHE, otherwise in the user's cache.
  */
 import {
   existsSync,
@@ -30,15 +30,18 @@ const cache = () =>
   join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'rdma-rpc', 'sysroot');
 
 /**
- * Leaves out the archive of security updates: what it has goes when the support of a processor ends, and
- * nothing of this is ever run as a service.
+ * Leaves out the archive of security updates: its contents disappear when the support of a processor ends,
+ * and nothing of this is ever run as a service.
  */
 const RELEASE_ONLY = `--setup-hook=sed -i /security/d "$1"/etc/apt/sources.list`;
 
-/** Where it is, whether it is there or not. */
+/** The path where it is or will be. */
 export const sysrootPath = (arch) => join(cache(), `${SUITE}-${arch}`);
 
-/** Links of the whole file system that it would be become links inside of this folder. */
+/**
+ * Rewrites absolute links, which assume that this folder is the whole file system, to links inside this
+ * folder.
+ */
 function keepLinksInside(root, folder = root) {
   for (const entry of readdirSync(folder)) {
     const path = join(folder, entry);
@@ -51,14 +54,14 @@ function keepLinksInside(root, folder = root) {
   }
 }
 
-/** Makes it unless it is there. Resolves to its path; rejects when its packages cannot be had. */
+/** Creates it unless it exists. Resolves to its path; rejects when its packages are not available. */
 export async function sysroot(arch) {
   const path = sysrootPath(arch);
   if (existsSync(path)) return path;
   mkdirSync(cache(), { recursive: true });
   const work = mkdtempSync(join(cache(), 'unfinished-'));
   try {
-    // How this machine's apt gets packages: proxies, checks of dates.
+    // The settings of this machine's apt for downloads: proxies, checks of dates.
     const dump = await run(['apt-config', 'dump', 'Acquire']);
     const options = join(work, 'apt.conf');
     writeFileSync(options, (dump.match(/^Acquire::(?!IndexTargets|cdrom).* ".+";$/gm) ?? []).join('\n'));

@@ -1,4 +1,4 @@
-/** The suite of long stops (test/slow), some three minutes: npm run test:slow. Counted like the others. */
+/** The suite of long stops (test/slow), about three minutes: npm run test:slow. Counted like the others. */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { root, run } from './command.mjs';

@@ -1,7 +1,7 @@
 /**
- * Native tests, then vitest's. Prints what failed, what was not run and why, and a sum as its last line. A
- * fifth of what has no end is tried (test/extent.ts), and what takes a minute for a handful of tests is left
- * out (`long` in vitest.config.ts): with RDMA_RPC_EXTENT=all, as CI has it, nothing is.
+ * Runs the native tests, then vitest's. Prints what failed, what was not run and why, and a sum as its last
+ * line. A fifth of the unlimited tests is run (test/extent.ts), and tests that take a minute each are left
+ * out (`long` in vitest.config.ts); with RDMA_RPC_EXTENT=all, as in CI, everything runs.
  */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ import { nativeTests } from './native-tests.mjs';
 import { record, summarize } from './results.mjs';
 import { readVitest, reporting } from './vitest-report.mjs';
 
-/** A slow or busy machine is no reason to end them. */
+/** Generous, so that the tests are not stopped on a slow or busy machine. */
 const LIMIT_MS = 45 * 60_000;
 
 const everything = process.env.RDMA_RPC_EXTENT === 'all';

@@ -1,8 +1,8 @@
 /**
- * Makes dist/vendor: what others wrote and the package brings inside itself, so that it installs nothing
- * else, and NOTICES, with their licences. A step of setup.mjs. Libraries are bundled as one file of
- * JavaScript each; package.json's `imports` name them. As a dependency msgpackr would bring one with an
- * install script, which pnpm refuses and npm warns of. The headers are for `rdma-rpc build-addon`.
+ * Creates dist/vendor: third-party code that the package contains, so that it installs nothing else, and
+ * NOTICES, with the licences. A step of setup.mjs. Libraries are bundled as one JavaScript file each;
+ * package.json's `imports` name them. As a dependency, msgpackr would depend on a package with an install
+ * script, which pnpm refuses and npm warns about. The headers are for `rdma-rpc build-addon`.
  */
 import {
   copyFileSync,
@@ -20,7 +20,10 @@ import { root } from './command.mjs';
 const folder = join(root, 'dist', 'vendor');
 const modules = join(root, 'node_modules');
 
-/** Bundled, by the libraries that are in the file; the first gives it its name, without its scope. */
+/**
+ * The bundles, by the libraries that are in the file; the first library gives the file its name, without its
+ * scope.
+ */
 const BUNDLES = [
   ['@bufbuild/protobuf'],
   ['msgpackr'],
@@ -31,8 +34,8 @@ const BUNDLES = [
   ['hdr-histogram-js', 'pako', 'base64-js'],
 ];
 /**
- * What of a library is used, where that is more than its main file, and in less than all of it: the same text
- * is its declarations.
+ * The used parts of a library, where that is more than its main file but not all of it: the same text is its
+ * declarations.
  */
 const PARTS = {
   '@bufbuild/protobuf': [
@@ -44,21 +47,18 @@ const PARTS = {
   ].join('\n'),
   'hdr-histogram-js': "export { build, HistogramLogReader, HistogramLogWriter } from 'hdr-histogram-js';\n",
 };
-/**
- * What a library can do and nobody here asks of it: histograms in WebAssembly, which need a loader of their
- * own.
- */
+/** Unused features of a library: histograms in WebAssembly, which need a loader of their own. */
 const LEFT_OUT = { 'hdr-histogram-js': /^@assemblyscript\/loader$|generated-wasm$/ };
 /**
- * Not minified: msgpackr, whose functions are read in profiles, and commander, whose errors take their
- * class's name.
+ * Not minified: msgpackr, whose functions are read in profiles, and commander, whose errors are named after
+ * their class.
  */
 const READ_BY_PEOPLE = new Set(['msgpackr', 'commander']);
-/** Copied as they are: a page of a report has their text inside. */
+/** Copied as they are: a report's page contains their text. */
 const COPIES = {
   uplot: { 'dist/uPlot.iife.min.js': 'uplot.js', 'dist/uPlot.min.css': 'uplot.css' },
 };
-/** The comment that a file begins with, which says whose it is and under which licence. */
+/** The comment at the beginning of a file, which names the owner and the licence. */
 function heading(path) {
   const lines = readFileSync(join(modules, path), 'utf8').split('\n');
   const end = lines.findIndex((line) => !line.startsWith('//'));
@@ -69,7 +69,8 @@ function heading(path) {
 }
 
 /**
- * For libraries that have no file with their licence: its text from who has one, and what their sources say.
+ * For libraries without a licence file: the licence's text from another library that has it, and what their
+ * own sources say.
  */
 const LICENCES = {
   '@bufbuild/protobuf': () =>
@@ -79,11 +80,11 @@ const LICENCES = {
       readFileSync(join(modules, 'typescript/LICENSE.txt'), 'utf8').trim(),
     ].join('\n\n'),
 };
-/** CommonJS asks for Node's own modules with require(), which a module does not have. */
+/** CommonJS loads Node's own modules with require(), which a module does not have. */
 const REQUIRE = {
   js: "import { createRequire as requireOf } from 'node:module';\nconst require = requireOf(import.meta.url);",
 };
-/** Packages of nothing but headers, for the addon, and where in them those are. */
+/** Header-only packages, for the addon, and the folder in them that contains the headers. */
 const HEADERS = { 'node-addon-api': '', 'node-api-headers': 'include' };
 
 const nameOf = (library) => library.slice(library.indexOf('/') + 1);
@@ -114,7 +115,7 @@ for (const [name] of BUNDLES) {
   if (contents !== undefined) writeFileSync(join(folder, `${nameOf(name)}.d.ts`), contents);
   await build({
     absWorkingDir: root,
-    // The main file of msgpackr is for Node and loads a binary where it can.
+    // The main file of msgpackr is for Node and loads a binary where possible.
     ...(contents === undefined
       ? { entryPoints: [msgpackr ? join(modules, 'msgpackr', 'index.js') : name] }
       : { stdin: { contents, resolveDir: root, loader: 'ts' } }),

@@ -1,18 +1,18 @@
-/** What a run of vitest came to, for `record`: from the file that vitest-reporter.mjs writes. */
+/** The result of a vitest run, for `record`: read from the file that vitest-reporter.mjs writes. */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from './command.mjs';
 
-/** Arguments of vitest that make it write the report. */
+/** The arguments of vitest that make it write the report. */
 export const reporting = (path) => [
   ...['--reporter=default', `--reporter=${join(root, 'scripts/vitest-reporter.mjs')}`],
   `--outputFile=${path}`,
 ];
 
 /**
- * `error`: why the command failed, '' when it did not. `failedTests`: those of `failures` that are tests; the
- * others are files or suites that did not load, and errors outside of any test. `ended`: every test has run
- * or was skipped.
+ * `error`: the reason why the command failed, '' when it did not. `failedTests`: those of `failures` that are
+ * tests; the others are files or suites that did not load, and errors outside of any test. `ended`: every
+ * test has run or was skipped.
  */
 export function readVitest(path, error) {
   if (!existsSync(path)) {
@@ -25,7 +25,7 @@ export function readVitest(path, error) {
     return { key, line: `${key}: ${why}`, file, names };
   });
   const failures = [...failedTests.map(({ line }) => line), ...broken];
-  // It ended with an error and tells none.
+  // It ended with an error and reports none.
   const unseen = error !== '' && failures.length === 0;
   return {
     passed,

@@ -1,7 +1,7 @@
 /**
- * A reporter of vitest, loaded by it: writes what a run came to where --outputFile says, for
- * vitest-report.mjs. Vitest's own JSON has only the stack of an error, which does not say that a test ran out
- * of time, and not the errors that came outside of any test.
+ * A reporter loaded by vitest: writes the result of a run to the file in --outputFile, for vitest-report.mjs.
+ * Vitest's own JSON contains only the stack of an error, which does not tell that a test timed out, and not
+ * the errors that occurred outside of any test.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, relative } from 'node:path';
@@ -9,15 +9,14 @@ import { root } from './command.mjs';
 
 const firstLine = (text) => String(text).split('\n', 1)[0];
 
-/** What failed, of an error as vitest passes it on. */
+/** The essential part of an error that vitest passes on. */
 function why({ name, message }) {
   const text = firstLine(message ?? '');
   return name === undefined || name === 'Error' ? text : `${name}: ${text}`;
 }
 
 /**
- * Where vitest was when an error came that is none of a test's: nobody looked at a promise that was rejected,
- * for instance.
+ * The place in vitest at which an error occurred that belongs to no test, for example an unhandled rejection.
  */
 function whereabouts({ VITEST_TEST_PATH: path, VITEST_TEST_NAME: test }) {
   const during = [
@@ -37,8 +36,8 @@ function failureOf(file, test) {
 }
 
 /**
- * What `--outputFile` is to hold; `skipped` counts tests by the reason that they gave, '' for none; `timed`
- * is how long each that ran took. `modules` and `errors` are vitest's, of onTestRunEnd.
+ * The contents of `--outputFile`; `skipped` counts tests by the reason that they gave, '' for none; `timed`
+ * is the duration of each test that ran. `modules` and `errors` are vitest's, of onTestRunEnd.
  */
 export function summary(modules, errors) {
   const report = {

@@ -1,5 +1,5 @@
 /**
- * What an application that encodes and decodes one message of a file pays: the minified bundle of it, made by
+ * What an application pays that encodes and decodes one message of a file: its minified bundle, built by
  * esbuild, with our code and with protobuf-es's. Called by main.ts.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -31,7 +31,7 @@ async function bundled(source: string): Promise<number> {
   return outputFiles.reduce((sum, file) => sum + file.contents.length, 0);
 }
 
-/** The same two lines per file and one per message that protobuf-es's plugin writes. */
+/** The same two lines per file and one line per message that protobuf-es's plugin writes. */
 function describedModule(): string {
   const embedded = embedFileDesc(describedFile());
   if (embedded.bootable) throw new Error('only descriptor.proto is embedded in another way');

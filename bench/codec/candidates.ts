@@ -1,6 +1,6 @@
 /**
- * What is measured: each codec on each message, after a check that the codecs agree. Used by contender.ts,
- * one codec to a process.
+ * The measured candidates: each codec on each message, after a check that the codecs agree. Used by
+ * contender.ts, which runs one codec per process.
  */
 import { type MessageType, Sink, Source } from 'rdma-rpc/codec';
 import { loopCharsMax, readUtf8, writeShort, writeUtf8 } from '../../runtime/codec/primitives/text.ts';
@@ -9,16 +9,17 @@ import { type Peer, protobufEs, protobufjsStatic } from './peers.ts';
 import type { Case } from './values.ts';
 
 /**
- * As calls do it: into memory that is there already; what does not fit a slot once more, as bulk, with large
- * `bytes` left where they are. Decoded as views. What the goals are about.
+ * As calls do it: into existing memory; a message that does not fit a slot is encoded once more as bulk, with
+ * large `bytes` left where they are. Decoded as views. The goals refer to this candidate.
  */
 export const asCalls = 'rdma-rpc, in a call';
-/** The convenience forms, which bring their own memory and copy `bytes` both ways. */
+/** The convenience functions, which allocate their own memory and copy `bytes` in both directions. */
 export const standalone = 'rdma-rpc, encode()';
 
 /**
- * No codec but a bound for one: the strings of a list one behind the other, by the functions that the codec
- * uses, without tags, lengths, checks or a look at the room; read back from places that are known.
+ * A bound for codecs, not a codec: the strings of a list, written one after the other by the functions that
+ * the codec uses, without tags, lengths, checks or a check of the remaining room; read back from known
+ * offsets.
  */
 export const charactersAlone = 'characters alone';
 
@@ -57,14 +58,14 @@ function asACall(type: AnyType, message: unknown, encoded: Uint8Array): Candidat
   };
 }
 
-/** The strings of a message that holds nothing else. */
+/** The strings of a message that contains nothing else. */
 function stringsOf(message: object): readonly string[] | undefined {
   const [values, ...more] = Object.values(message) as unknown[];
   const only = more.length === 0 && Array.isArray(values) && values.every((each) => typeof each === 'string');
   return only ? values : undefined;
 }
 
-/** Whether the codec can do something with the message. */
+/** Whether the codec can handle the message. */
 export function applies(codec: CodecName, { message }: Case): boolean {
   return codec !== charactersAlone || stringsOf(message) !== undefined;
 }
@@ -98,7 +99,7 @@ function characters(texts: readonly string[]): Candidate {
 /** Throws unless the peer reads what we write and writes what we can read. */
 function peerCandidate(peer: Peer, { name, type, message }: Case, encoded: Uint8Array): Candidate {
   const codec = peer.codec(type.typeName);
-  // The peers' readers are fastest on what they were made for: Buffers for protobufjs.
+  // The peers' readers are fastest on the type that they were made for: Buffers for protobufjs.
   const input = peer.name === 'protobufjs static' ? Buffer.from(encoded) : encoded;
   const value = codec.create(message);
   for (const each of [value, codec.decode(input)]) {
@@ -108,7 +109,7 @@ function peerCandidate(peer: Peer, { name, type, message }: Case, encoded: Uint8
   return { encode: () => codec.encode(value), decode: () => codec.decode(input) };
 }
 
-/** Makes the candidates of one codec. */
+/** Creates the candidates of one codec. */
 export async function candidateMaker(codec: CodecName): Promise<(of: Case) => Candidate> {
   const peer =
     codec === 'protobufjs static'
@@ -120,7 +121,7 @@ export async function candidateMaker(codec: CodecName): Promise<(of: Case) => Ca
     const type = of.type;
     const encoded = type.encode(of.message);
     if (peer !== undefined) return peerCandidate(peer, of, encoded);
-    // Decoded messages are written, too, as in a server: their maps have another shape than those of
+    // Decoded messages are encoded too, as in a server: their maps have another hidden class than those of
     // literals.
     if (Buffer.compare(type.encode(type.decode(encoded)), encoded) !== 0)
       throw new Error(`${of.name}: what was decoded is not encoded as before`);

@@ -1,16 +1,16 @@
 /**
- * A process with one codec: runs slices of work when it is told to, and answers with what they cost. Started
- * by speed.ts.
+ * A process with one codec: it runs slices of work on request, and answers with their cost. Started by
+ * speed.ts.
  */
 import { type Candidate, type CodecName, candidateMaker, type Direction } from './candidates.ts';
 import { cases } from './values.ts';
 
-/** What to run: the number of the message in `cases`. */
+/** The slice to run: `message` is the index of the message in `cases`. */
 export interface Slice {
   readonly message: number;
   readonly direction: Direction;
   readonly milliseconds: number;
-  /** Whether another message or direction was before it. */
+  /** Whether the slice before it had another message or direction. */
   readonly first: boolean;
 }
 
@@ -19,16 +19,16 @@ export interface Cost {
   readonly microseconds: number;
 }
 
-/** Kept where the optimiser cannot see that nobody reads it. */
+/** Kept where the optimiser cannot see that the value is never read. */
 const kept: { value: unknown } = { value: undefined };
 
-/** CPU time of this process when the last slice was over, as `process.cpuUsage` gives it. */
+/** CPU time of this process at the end of the last slice, as returned by `process.cpuUsage`. */
 let spent = process.cpuUsage();
 
 /**
- * CPU time of this process, which on a shared machine moves far less than the clock. It counts from the end
- * of the slice before, unless this is the first of a row: other threads go on collecting garbage while the
- * other codecs have their turns.
+ * CPU time of this process, which on a shared machine varies far less than the clock. It is counted from the
+ * end of the slice before, unless this is the first of a row: other threads continue to collect garbage while
+ * the other codecs have their turns.
  */
 function costOf(run: () => unknown, { milliseconds, first }: Slice): Cost {
   const start = process.cpuUsage();

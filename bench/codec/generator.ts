@@ -1,7 +1,7 @@
 /**
- * What the generator costs: a .proto of 1,000 messages, as whole processes, beside ts-proto and protobuf-es
- * under protoc; and what their output costs the compiler, TypeScript against TypeScript and declarations
- * against declarations. Called by main.ts; installs the two plugins into build/bench-generator.
+ * The cost of the generator: a .proto of 1,000 messages, as whole processes, beside ts-proto and protobuf-es
+ * under protoc; and what their output costs the compiler, TypeScript compared with TypeScript and
+ * declarations with declarations. Called by main.ts; installs the two plugins into build/bench-generator.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -13,36 +13,36 @@ import { median } from './goals.ts';
 
 const directory = join(packageRoot, 'build', 'bench-generator');
 const messages = 1000;
-/** Of the compiler: it takes less time than generators do, and is nearer to its goal. */
+/** More rounds for the compiler: it takes less time than generators do, and is closer to its goal. */
 const compileRounds = 5;
 const generateGoalMs = 2000;
-/** A process that takes longer has no figure. */
+/** A process that takes longer gets no figure. */
 const processMsMax = 300_000;
 const plugins = { 'ts-proto': '2.18.0', '@bufbuild/protoc-gen-es': '2.17.0', '@bufbuild/protobuf': '2.17.0' };
 
 export interface Generation {
   readonly what: string;
   readonly peer: string;
-  /** Undefined: made by hand of what another row has generated. */
+  /** Undefined: derived from what another row has generated. */
   readonly generateMs: number | undefined;
   readonly tscMs: number;
 }
 
 interface Candidate {
   readonly what: string;
-  /** Folder of its output. */
+  /** The name of its output folder. */
   readonly peer: string;
   readonly command: string;
   readonly args: readonly string[];
   /** The compiler reads a `.d.ts` instead of a `.ts`. */
   readonly declarations: boolean;
-  /** Of the compiler; where no goal is about it, one will do. */
+  /** Rounds of the compiler; one is enough where no goal refers to it. */
   readonly compileRounds: number;
 }
 
 /**
- * Our `.ts` without its `@ts-nocheck`: what the compiler saves by it, and what a project pays that takes
- * it away.
+ * Our `.ts` without its `@ts-nocheck`: shows what the compiler saves by it, and what a project pays that
+ * removes it.
  */
 const checked = 'ours-checked';
 
@@ -84,7 +84,7 @@ function compilerVersion(): string {
   return (JSON.parse(readFileSync(join(compiler, 'package.json'), 'utf8')) as { version: string }).version;
 }
 
-/** Fields of every kind, each message with one of another message. */
+/** Fields of every kind, and in each message one field of another message type. */
 function schema(): string {
   const message = (i: number) => `// Number ${i}.
 message Message${i} {
@@ -110,7 +110,7 @@ enum Level {
 ${Array.from({ length: messages }, (_, i) => message(i)).join('')}`;
 }
 
-/** Milliseconds of a whole process, or why there is no figure. */
+/** The milliseconds of a whole process, or the reason why it has no figure. */
 function timed(command: string, args: readonly string[]): number | string {
   const start = performance.now();
   const { status, stderr, stdout, error } = spawnSync(command, args, {
@@ -122,7 +122,7 @@ function timed(command: string, args: readonly string[]): number | string {
   return error?.message ?? (stderr || stdout).split('\n').slice(0, 2).join(' ');
 }
 
-/** Empty, or why the plugins are not there. */
+/** Empty, or the reason why the plugins are missing. */
 function prepare(): string {
   rmSync(join(directory, 'out'), { recursive: true, force: true });
   for (const { peer } of candidates) mkdirSync(join(directory, 'out', peer), { recursive: true });
@@ -150,7 +150,7 @@ function compile({ peer, declarations }: Pick<Candidate, 'peer' | 'declarations'
     module: 'nodenext',
     strict: true,
     noEmit: true,
-    // Off, a compiler passes over declarations.
+    // When it is on, the compiler does not check declarations.
     skipLibCheck: !declarations,
     types: [],
     rewriteRelativeImportExtensions: true,
@@ -161,7 +161,8 @@ function compile({ peer, declarations }: Pick<Candidate, 'peer' | 'declarations'
 }
 
 /**
- * The milliseconds of each that could run, in interleaved rounds; why another could not is on the terminal.
+ * The milliseconds of each candidate that could run, in interleaved rounds; the reasons for the others are
+ * printed.
  */
 function interleaved<T extends { readonly what: string }>(
   all: readonly T[],
@@ -182,14 +183,14 @@ function interleaved<T extends { readonly what: string }>(
 
 function writeChecked(): void {
   const output = join(directory, 'out/ours/thousand.rdma.ts');
-  // Why not is on the terminal.
+  // The reason why it is missing has been printed.
   if (!existsSync(output)) return;
   const text = readFileSync(output, 'utf8');
   mkdirSync(join(directory, 'out', checked), { recursive: true });
   writeFileSync(join(directory, 'out', checked, 'thousand.rdma.ts'), text.replace('// @ts-nocheck\n', ''));
 }
 
-/** No figure in a row where something could not run. */
+/** A row where something could not run has no figure. */
 export function measureGenerator(rounds: number): Generation[] {
   const why = prepare();
   if (why !== '') console.log(`not run: generators side by side: ${why}`);

@@ -1,6 +1,6 @@
 /**
  * The benchmark of the codec and the generator: prints medians and ratios, then whether each goal is reached.
- * Run by scripts/bench-codec.mjs.
+ * Started by scripts/bench-codec.mjs.
  */
 import { writeFileSync } from 'node:fs';
 import { program } from 'commander';
@@ -10,7 +10,7 @@ import { measureGenerator } from './generator.ts';
 import { reportOf } from './report.ts';
 import { measureSpeed, type Plan } from './speed.ts';
 
-/** What `npm run bench:codec` does, but for the number of rounds. */
+/** The parameters of `npm run bench:codec`, except for the number of rounds. */
 const usual = { processes: 3, slices: 5, sliceMs: 8 };
 const quick: Plan = { processes: 1, rounds: 1, slices: 1, sliceMs: 5 };
 
@@ -20,9 +20,9 @@ program
     'Measures the codec beside protobufjs and protobuf-es: a process each, turns of some milliseconds, medians.',
   )
   .option('--markdown <file>', 'write the results to this file (bench/codec/RESULTS.md)')
-  .option('--only <name>', 'messages whose name begins so, for example: nested', '')
+  .option('--only <name>', 'only messages whose name begins with this, for example: nested', '')
   .option('--rounds <n>', 'rounds in each of three processes', roundsOf, 5)
-  .option('--quick', 'one short round: shows that everything runs, measures little', false)
+  .option('--quick', 'one short round: a check that everything runs, not a measurement', false)
   .parse();
 const options = program.opts<{ markdown?: string; only: string; rounds: number; quick: boolean }>();
 

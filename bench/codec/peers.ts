@@ -1,6 +1,6 @@
 /**
- * The codecs that ours is compared with: protobufjs as static code (made here by its own command) and
- * protobuf-es (from the same schema's descriptor, which is all that its generated code holds). Called by
+ * The codecs that ours is compared with: protobufjs as static code (generated here by its own command) and
+ * protobuf-es (from the same schema's descriptor, which is all that its generated code contains). Called by
  * candidates.ts, speed.ts and bundle.ts.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -22,7 +22,7 @@ import { file_codec_proto } from './gen/codec.rdma.ts';
 const protoFile = join(packageRoot, 'bench', 'codec', 'codec.proto');
 
 export interface PeerCodec {
-  /** The message in the form that the peer encodes, from the plain object that ours encodes. */
+  /** Converts the plain object that ours encodes into the form that the peer encodes. */
   readonly create: (init: object) => unknown;
   readonly encode: (value: unknown) => Uint8Array;
   readonly decode: (bytes: Uint8Array) => unknown;
@@ -41,7 +41,7 @@ interface StaticMessage {
 
 const staticFile = join(packageRoot, 'build', 'bench-codec', 'codec.mjs');
 
-/** Has protobufjs's command make the static module, and returns its file. */
+/** Runs protobufjs's command to generate the static module, and returns its file. */
 export async function staticModule(): Promise<string> {
   const require = createRequire(join(packageRoot, 'package.json'));
   const { main } = require('protobufjs-cli/pbjs') as {
@@ -57,7 +57,7 @@ export async function staticModule(): Promise<string> {
   return staticFile;
 }
 
-/** The module must have been made. */
+/** The static module must exist. */
 export async function protobufjsStatic(): Promise<Peer> {
   const module = (await import(pathToFileURL(staticFile).href)) as { default: object };
   return {
@@ -77,8 +77,8 @@ export async function protobufjsStatic(): Promise<Peer> {
 }
 
 /**
- * The schema's descriptor, which our generated code carries: protobuf-es's own plugin would need a protoc to
- * make the same.
+ * The schema's descriptor, which our generated code contains: protobuf-es's own plugin would need protoc to
+ * produce the same.
  */
 export function describedFile(): FileDescriptorProto {
   return fromBinary(FileDescriptorProtoSchema, file_codec_proto.bytes);

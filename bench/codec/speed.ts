@@ -1,6 +1,6 @@
 /**
- * Nanoseconds per message of our codec and of the two that TypeScript people use. Each codec has a process of
- * its own (contender.ts), so that none collects the garbage or meets the inline caches of another, and they
+ * Nanoseconds per message for our codec and for the two that TypeScript users use. Each codec has its own
+ * process (contender.ts), so that none collects the garbage or uses the inline caches of another, and they
  * take turns of some milliseconds. Called by main.ts.
  */
 import { type ChildProcess, fork } from 'node:child_process';
@@ -21,11 +21,14 @@ export interface Speed {
 }
 
 export interface Plan {
-  /** The optimiser makes other code of the same source in each process. The rounds are those of several. */
+  /**
+   * The optimiser generates different code from the same source in each process, so the rounds are those of
+   * several processes.
+   */
   readonly processes: number;
-  /** Rounds in each of them. */
+  /** Rounds in each process. */
   readonly rounds: number;
-  /** Turns of each codec in a round: what slows the machine for some milliseconds slows all of them. */
+  /** Turns of each codec in a round: a slowdown of some milliseconds affects all codecs. */
   readonly slices: number;
   readonly sliceMs: number;
 }
@@ -46,8 +49,8 @@ async function costOf(child: ChildProcess, slice: Slice): Promise<Cost> {
 }
 
 /**
- * Nanoseconds per message of each codec. Costs of slices are added up: a garbage collection counts for
- * whoever made the garbage.
+ * Nanoseconds per message of each codec. The costs of the slices are summed: a garbage collection counts for
+ * the codec that produced the garbage.
  */
 async function roundOf(children: readonly ChildProcess[], slice: Slice, slices: number): Promise<number[]> {
   const totals = children.map(() => ({ calls: 0, microseconds: 0 }));
@@ -79,7 +82,7 @@ export async function measureSpeed(plan: Plan, only: string): Promise<Speed[]> {
     for (const [row, each] of chosen.entries()) {
       const taking = children.filter((_, i) => applies(codecs[i]!, each));
       for (const direction of directions) {
-        // Round 0 warms up.
+        // Round 0 is the warm-up.
         for (let round = 0; round <= plan.rounds; round++) {
           const slice = {
             message: cases.indexOf(each),

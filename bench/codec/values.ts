@@ -1,4 +1,4 @@
-/** The messages that are measured, one row each. Called by speed.ts. */
+/** The measured messages, one row each. Called by speed.ts. */
 import type { MessageType } from 'rdma-rpc/codec';
 import {
   Blob,
@@ -60,10 +60,7 @@ const medium: MediumInit = {
 const many = <T>(count: number, make: (i: number) => T): T[] =>
   Array.from({ length: count }, (_, i) => make(i));
 
-/**
- * A string of its own: a slice refers to the string that it was cut from, and every reader of it pays for
- * that.
- */
+/** A flat string: a slice refers to the string that it was cut from, which makes every read of it slower. */
 const flat = (text: string): string => Buffer.from(text).toString();
 
 const words = 'the quick brown fox jumps over the lazy dog and runs far away from the barking hounds '.repeat(
@@ -131,7 +128,7 @@ export const cases: readonly Case[] = [
 ];
 
 /**
- * Whether strings make up more than half of the encoding: making them is then most of the work of any decoder
+ * Whether strings are more than half of the encoding: creating them is then most of the work of any decoder
  * in JavaScript.
  */
 export function stringsDominate({ type, message }: Case): boolean {
@@ -146,6 +143,6 @@ export function stringsDominate({ type, message }: Case): boolean {
     return Object.values(value).reduce((sum: number, each) => sum + count(each), keys);
   };
   const encoded = type.encode(message);
-  // Decoded maps have no prototype, which tells their keys from the names of fields.
+  // Decoded maps have no prototype, which distinguishes their keys from field names.
   return count(type.decode(encoded)) > encoded.length / 2;
 }

@@ -1,7 +1,7 @@
 /**
- * One of the two processes of a row: `node end.js server|client <row> <socket>`. The client calls as soon as
- * it is connected, and says how many calls it has made whenever it is asked. A process knows one row only, as
- * a program would: V8 makes other code of calls of several kinds. Started by main.ts.
+ * One of the two processes of a row: `node end.js server|client <row> <socket>`. The client starts to call as
+ * soon as it is connected, and answers each request with the number of calls made so far. A process runs one
+ * row only, as a program would: V8 compiles calls of several kinds differently. Started by main.ts.
  */
 import {
   type CallOptions,
@@ -23,7 +23,7 @@ const text = (i: number): string => `value ${i}`;
 const texts: readonly string[] = keys.map((_, i) => text(i));
 
 function readAll(metadata: Metadata): void {
-  for (const key of keys) if (metadata.get(key) === undefined) throw new Error(`no ${key} has come`);
+  for (const key of keys) if (metadata.get(key) === undefined) throw new Error(`${key} is missing`);
 }
 
 async function serve(row: ExtrasRow, socket: string): Promise<void> {
@@ -41,7 +41,7 @@ async function serve(row: ExtrasRow, socket: string): Promise<void> {
   process.on('message', () => server.shutdown({ graceMs: 0 }).then(() => process.exit(0)));
 }
 
-/** What the row's calls are given beside the message. */
+/** The options that the row's calls are given beside the message. */
 function optionsOf(row: ExtrasRow): (() => CallOptions) | undefined {
   if (row.signal === 'made')
     return () => {
@@ -58,7 +58,7 @@ function optionsOf(row: ExtrasRow): (() => CallOptions) | undefined {
   return undefined;
 }
 
-/** As a program writes metadata: an object for each call, whose values may be others each time. */
+/** As programs write metadata: a new object for each call, whose values may differ each time. */
 function written([
   a = '',
   b = '',

@@ -1,8 +1,8 @@
 /**
- * The benchmark of what calls carry along: how much CPU an interceptor, an entry of metadata or a signal
- * costs, and messages of many parts. Starts a pair of processes for each row and round, with `--tree` of this
- * build and of an older one in turn, and prints the least of many short windows. It sleeps while they
- * measure. Run by scripts/bench-extras.mjs.
+ * The benchmark of optional parts of a call: how much CPU time an interceptor, an entry of metadata or a
+ * signal costs, and messages of many fields. Starts a pair of processes for each row and round, with `--tree`
+ * of this build and of an older one in turn, and prints the minimum of many short windows. It sleeps while
+ * they measure. Started by scripts/bench-extras.mjs.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { rmSync } from 'node:fs';
@@ -21,11 +21,11 @@ program
   .description(
     'Measures what interceptors, metadata, signals and messages of many parts cost: two processes, the least of many windows.',
   )
-  .option('--only <name...>', 'rows whose name begins so, for example: interceptors', [])
+  .option('--only <name...>', 'only rows whose name begins with one of these, for example: interceptors', [])
   .option('--rounds <n>', 'rounds', roundsOf, 3)
-  .option('--against <ref>', 'this build and that of this commit, in turn')
+  .option('--against <ref>', 'compare with the build of this commit, in alternating rounds')
   .option('--tree <directory>', 'where the package of that commit is (scripts/bench-extras.mjs)')
-  .option('--quick', 'one short round: shows that everything runs, measures little', false)
+  .option('--quick', 'one short round: a check that everything runs, not a measurement', false)
   .parse();
 const options = program.opts<{
   only: string[];
@@ -39,7 +39,7 @@ const rounds = options.quick ? 1 : options.rounds;
 
 interface Measured {
   readonly callsPerSecond: number;
-  /** Microseconds of CPU that a call takes. */
+  /** Microseconds of CPU time per call. */
   readonly clientUs: number;
   readonly serverUs: number;
 }
@@ -48,7 +48,7 @@ const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout
 const ownEnd = fileURLToPath(new URL('./end.js', import.meta.url));
 let pairs = 0;
 
-/** The calls that the client has made so far. */
+/** The number of calls that the client has made so far. */
 function callsOf(client: ChildProcess): Promise<number> {
   const calls = answer<number>(client);
   client.send('calls');
@@ -84,11 +84,11 @@ async function measure(file: string, row: ExtrasRow): Promise<Measured> {
     const client = await start('client');
     await sleep(warmupMs);
     const measured: Measured[] = [];
-    // A window with few calls says little.
+    // A window with few calls is not accurate.
     const longer = row.message === 'small' ? 1 : 4;
     while (measured.length < windows / longer)
       measured.push(await measureOnce(client, server, windowMs * longer));
-    // The least is what nobody else on the machine has disturbed.
+    // The minimum is the window that no other process on the machine has disturbed.
     return measured.reduce((least, each) => (bothUs(each) < bothUs(least) ? each : least));
   } finally {
     await Promise.all(started.map(end));
@@ -96,7 +96,7 @@ async function measure(file: string, row: ExtrasRow): Promise<Measured> {
   }
 }
 
-/** CPU of both sides that a call of `row` takes beyond a plain one, for each of what the row names. */
+/** CPU time of both sides that a call of `row` takes beyond a plain call, for each of what the row names. */
 function eachUs(row: ExtrasRow, own: Measured, plain: Measured): number {
   return row.each === 0 ? bothUs(own) : (bothUs(own) - bothUs(plain)) / row.each;
 }

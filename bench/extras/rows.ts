@@ -1,27 +1,27 @@
 /**
- * What is measured: calls of 32 bytes that carry something along, and larger messages of many parts. Read by
- * both ends and the orchestrator.
+ * The measured rows: calls of 32 bytes with optional parts, and larger messages of many fields. Read by both
+ * ends and the orchestrator.
  */
 
 export interface ExtrasRow {
   readonly name: string;
   /**
-   * For how many of what it names a call pays: its extra cost is divided by them. 0: it is compared as a
-   * whole.
+   * The number of parts (as named by the row) that a call pays for: its extra cost is divided by it. 0: it is
+   * compared as a whole.
    */
   readonly each: number;
   readonly inFlight: number;
   readonly message: 'small' | 'nested' | 'map';
-  /** Interceptors that return what `next` gives. */
+  /** Interceptors that return what `next` returns. */
   readonly clientInterceptors: number;
   readonly serverInterceptors: number;
-  /** Eight entries of the request's metadata, and whether the handler reads each of them. */
+  /** Eight entries in the request's metadata, and whether the handler reads each of them. */
   readonly metadata: boolean;
   readonly reads: boolean;
-  /** Eight entries of the response's trailer, which the caller reads. */
+  /** Eight entries in the response's trailer, which the caller reads. */
   readonly trailer: boolean;
   readonly signal: 'none' | 'made' | 'timeout' | 'shared';
-  /** In microseconds of CPU for each of what it names; undefined: it has none. */
+  /** In microseconds of CPU time for each part; undefined: the row has no goal. */
   readonly goalUs?: number;
 }
 
@@ -53,7 +53,7 @@ export const rows: readonly ExtrasRow[] = [
   { ...plain, name: 'trailer-8-read', each: 8, trailer: true, reads: true, goalUs: entryUs },
   { ...plain, name: 'signal-shared', each: 1, signal: 'shared' },
   { ...plain, name: 'signal-timeout', each: 1, signal: 'timeout', goalUs: signalUs },
-  // What Node itself takes to make one that nobody looks at.
+  // The cost of Node itself to create a signal that is never used.
   { ...plain, name: 'signal-made', each: 1, signal: 'made' },
   { ...plain, name: 'nested-1000', inFlight: 4, message: 'nested' },
   { ...plain, name: 'map-500', inFlight: 4, message: 'map' },
@@ -62,6 +62,6 @@ export const rows: readonly ExtrasRow[] = [
 export function rowOf(name: string): ExtrasRow {
   const row = rows.find((each) => each.name === name);
   if (row === undefined)
-    throw new Error(`no row ${name}; there are: ${rows.map((each) => each.name).join(', ')}`);
+    throw new Error(`no row ${name}; available: ${rows.map((each) => each.name).join(', ')}`);
   return row;
 }

@@ -1,5 +1,5 @@
-// The limit as JS sees it: create() for the process that starts the two ends, open() and start() for an end.
-// One end a process. Called on the main thread only.
+// The limit's API for JS: create() for the process that starts the two ends, open() and start() for an end.
+// One end per process. Called on the main thread only.
 #include <cerrno>
 #include <cstring>
 
@@ -29,7 +29,7 @@ void push(napi_env env, napi_value array, std::uint32_t at, std::int32_t number)
   napi_set_element(env, array, at, value);
 }
 
-/// create(): [memory, wake of side 0, wake of side 1], descriptors for both ends to inherit.
+/// create(): [memory, wake of side 0, wake of side 1], descriptors that both ends inherit.
 napi_value create_fds(napi_env env, napi_callback_info) {
   int memory, wake[2];
   if (!create(memory, wake)) return fail(env, std::strerror(errno));
@@ -50,9 +50,9 @@ napi_value open_end(napi_env env, napi_callback_info info) {
   napi_get_cb_info(env, info, &count, arguments, nullptr, nullptr);
   for (std::size_t i = 0; i < 5; ++i) {
     if (napi_get_value_int32(env, arguments[i], &numbers[i]) != napi_ok)
-      return fail(env, "limit: five numbers, please");
+      return fail(env, "limit: open() takes five numbers");
   }
-  if (pump != nullptr) return fail(env, "limit: one end a process");
+  if (pump != nullptr) return fail(env, "limit: this process has an end already");
   Shared* shared = map(numbers[0]);
   if (shared == nullptr) return fail(env, std::strerror(errno));
   pump = new Pump(env, shared, numbers[3] == 0 ? 0 : 1, {numbers[1], numbers[2]}, numbers[4] != 0);
@@ -74,7 +74,7 @@ napi_value start(napi_env env, napi_callback_info info) {
   return nullptr;
 }
 
-/// close(): the loop may end.
+/// close(): lets the event loop end.
 napi_value close_end(napi_env, napi_callback_info) {
   if (pump != nullptr) pump->close();
   return nullptr;

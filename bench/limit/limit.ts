@@ -1,11 +1,11 @@
 /**
- * The limit: two rings of 64-byte slots in shared memory, driven from JS with promises, and nothing that
- * makes an RPC: no methods, deadlines, cancellation, metadata, errors or flow control. What a framework
- * reaches is judged against this.
+ * The limit: two rings of 64-byte slots in shared memory, driven from JS with promises, without anything that
+ * makes an RPC: no methods, deadlines, cancellation, metadata, errors or flow control. The performance of a
+ * framework is compared with it.
  *
  * A slot is `call u32 · kind u8 · length u8 · 2 spare · 56 bytes` of protobuf written in place. A payload
- * that does not fit lies in the pool and the slot has its place instead; the server copies it into memory of
- * its own, and an echoed one into memory of the client's, as READ and WRITE would.
+ * that does not fit lies in the pool, and the slot contains its place instead; the server copies it into
+ * memory of its own, and an echoed one into memory of the client's, as READ and WRITE would.
  */
 import { createRequire } from 'node:module';
 import { packageRoot } from '../paths.ts';
@@ -30,7 +30,7 @@ const ringsOffset = 4096;
 const ringBytes = slots * slotBytes;
 const poolOffset = ringsOffset + 2 * ringBytes;
 const poolBufferBytes = (16 << 20) + 17 * 4096;
-/** Parts of the pool: requests as the client made them, the server's copies, answers. */
+/** The parts of the pool: requests as the client created them, the server's copies, answers. */
 const Part = { request: 0, server: 1, answer: 2 } as const;
 const Control = { rxFirst: 0, rxCount: 1, txCount: 2 } as const;
 const Kind = { echo: 0, poolEcho: 1, poolPut: 2 } as const;
@@ -39,7 +39,7 @@ function loadAddon(): Addon {
   return createRequire(import.meta.url)(`${packageRoot}/build/limit/Release/limit.node`) as Addon;
 }
 
-/** One end of the two rings: where the next slot to write is, and the slots that a batch brings. */
+/** One end of the two rings: the position of the next slot to write, and the slots of a received batch. */
 class End {
   readonly bytes: Uint8Array;
   readonly words: Uint32Array;
@@ -66,7 +66,7 @@ class End {
     this.rxOffset = ringsOffset + (1 - side) * ringBytes;
   }
 
-  /** Byte offset of the next slot to write. The pump publishes it when JS returns. */
+  /** Byte offset of the next slot to write. The pump publishes the slot when JS returns. */
   nextSlot(): number {
     const count = this.control[Control.txCount]!;
     this.control[Control.txCount] = count + 1;

@@ -1,4 +1,4 @@
-// The pump's turns; see pump.h.
+// The pump's iterations; see pump.h.
 #include "pump.h"
 
 #include <sched.h>
@@ -94,7 +94,7 @@ bool Pump::take_batch() {
   napi_open_handle_scope(env_, &scope);
   napi_get_global(env_, &receiver);
   napi_get_reference_value(env_, on_batch_, &function);
-  // The callback scope runs the microtasks too, so answers of async handlers are in the ring when this
+  // The callback scope also runs the microtasks, so the answers of async handlers are in the ring when this
   // returns.
   if (napi_make_callback(env_, context_, receiver, function, 0, nullptr, &result) == napi_pending_exception) {
     napi_value error;
@@ -139,7 +139,7 @@ void Pump::before_poll() {
       adaptive_ && !peer_here() && (quiet_since_ns_ == 0 || now_ns() - quiet_since_ns_ <= kSpinNs);
   if (!stay_awake) {
     mine_.sleeping.store(1, std::memory_order_seq_cst);
-    // Before the look at the ring, as the peer publishes before it looks at `sleeping`.
+    // Must precede the check of the ring, as the peer publishes before it checks `sleeping`.
     std::atomic_thread_fence(std::memory_order_seq_cst);
     if (available() == 0) {
       uv_idle_stop(&idle_);

@@ -1,4 +1,4 @@
-// Making and mapping the limit's shared memory. Called by the addon once per process.
+// Creates and maps the limit's shared memory. Called by the addon once per process.
 #include "shared.h"
 
 #include <sys/eventfd.h>

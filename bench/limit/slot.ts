@@ -1,19 +1,19 @@
 /**
  * A slot of the limit, and hand-written protobuf of `Msg` in it: tags, lengths and varints as any protobuf
- * reader expects them. Both processes, hot path; how many slots there are is for bench/peers.ts, too.
+ * reader expects them. Used by both processes in the hot path; bench/peers.ts also uses the number of slots.
  */
 import type { Msg } from '../peer.ts';
 
 const lengthAt = 5;
 const messageAt = 8;
 export const slotBytes = 64;
-/** Of a ring, and buffers of each part of the pool; as in shared.h. */
+/** The slots of a ring, and the buffers in each part of the pool; as in shared.h. */
 export const slots = 1024;
 export const poolBuffers = 8;
 const payloadTag = (1 << 3) | 2;
 const idTag = (2 << 3) | 0;
 
-/** Payload bytes that fit a slot beside an id of any size. */
+/** The payload bytes that fit a slot beside an id of any size. */
 export const inlineMax = slotBytes - messageAt - 2 - 11;
 
 /**
@@ -42,8 +42,8 @@ export function writeMsg(bytes: Uint8Array, slot: number, message: Msg): void {
 const empty = new Uint8Array(0);
 
 /**
- * Reads the message of the slot at `slot`; the payload is a copy. Throws RangeError for a field that is not
- * Msg's.
+ * Reads the message of the slot at `slot`; the payload is a copy. Throws RangeError for a field that Msg does
+ * not have.
  */
 export function readMsg(bytes: Uint8Array, slot: number): Msg {
   let at = slot + messageAt;

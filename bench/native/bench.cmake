@@ -1,5 +1,5 @@
-# The native benchmarks, each a program to run by hand: cmake -B build/bench -DRDMA_RPC_BENCH=ON. tcp_stream is a
-# peer of `npm run bench`, too.
+# The native benchmarks, each a program to be run by hand: cmake -B build/bench -DRDMA_RPC_BENCH=ON.
+# tcp_stream is also a peer of `npm run bench`.
 foreach(program shm_ring session_memory recorder many_sessions page_touch)
   add_executable(${program} ${CMAKE_CURRENT_LIST_DIR}/${program}.cc)
   target_link_libraries(${program} PRIVATE rdma_rpc_core)

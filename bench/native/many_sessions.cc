@@ -1,9 +1,9 @@
-// What calls over many sessions cost native code, without Node and without two processes that wait for each
-// other: a client's and a server's context over shared memory in one thread, which has both in turn. Prints
-// the time of a call at both sides for each number of sessions, and how many pages of memory the call of a
-// session touches. To run by hand:
+// The cost of calls over many sessions in native code, without Node and without two processes that wait for
+// each other: a client's and a server's context over shared memory in one thread, which runs both in turn.
+// Prints the time of a call at both sides for each number of sessions, and the number of memory pages that
+// the call of a session touches. To be run by hand:
 //
-//   build/bench/many_sessions [SESSIONS …]     10 100 1000 unless given, 10 at least
+//   build/bench/many_sessions [SESSIONS …]     default 10 100 1000; at least 10
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -27,9 +27,9 @@ namespace ev = boundary::ev;
 namespace sub = boundary::sub;
 
 constexpr int kInFlight = 256;
-/// Call slots that a session's calls take in turn: few, since each is memory of its own.
+/// Call slots that a session's calls use in turn: few, since each has memory of its own.
 constexpr std::size_t kCallsEach = 64;
-/// With fewer a call would be given the slot of one that is still under way, and never end.
+/// With fewer sessions, a call would get the slot of one that is still in progress, and never end.
 constexpr int kSessionsMin = 10;
 constexpr std::uint32_t kMessageBytes = 40;
 
@@ -78,7 +78,7 @@ class Side {
     return true;
   }
 
-  /// One turn. `f(words)` for each event.
+  /// One iteration. Calls `f(words)` for each event.
   template <class F>
   void turn(F&& f) {
     const std::uint32_t count = context_->progress(now_ns());
@@ -121,7 +121,7 @@ struct Load {
     }
   }
 
-  /// So many calls, one after another over all sessions, kInFlight of them at once.
+  /// Makes this number of calls, one after another over all sessions, kInFlight of them at once.
   double ns_of_call(std::size_t calls) {
     std::size_t begun = 0, ended = 0;
     const auto begin = [&] {
@@ -151,7 +151,7 @@ struct Load {
 };
 
 void clear_referenced() { std::ofstream("/proc/self/clear_refs") << 1; }
-/// Pages that have been touched since.
+/// The memory of the pages that have been touched since then.
 long referenced_kib(bool shared) {
   std::ifstream maps("/proc/self/smaps");
   std::string line;
@@ -180,7 +180,7 @@ bool measure(int sessions) {
   const long own = referenced_kib(false), shared = referenced_kib(true);
   std::printf("%5d sessions: %6.0f ns a call, best %6.0f; pages a call: ", sessions, ns[ns.size() / 2],
               ns[0]);
-  // Each call touches some at both sides; there are machines whose kernel is not told of it.
+  // Each call touches some pages at both sides; on some machines the kernel does not learn of it.
   if (shared / 4 < sessions) {
     std::printf("not known to this kernel\n");
   } else {

@@ -1,11 +1,11 @@
-// What memory that is not at hand costs on this machine: the time of one load after the other, each from a
-// line of its own, of lines side by side and of one line in each page. The second is what calls over many
-// sessions meet, since each session has pages of its own. To run by hand:
+// The cost of memory that is not in the caches of this machine: the time of one load after the other, each
+// from a different line, for adjacent lines and for one line in each page. The second case is that of calls
+// over many sessions, since each session has pages of its own. To be run by hand:
 //
-//   build/bench/page_touch [LINES …]     1024 4096 8192 16384 32768 unless given
+//   build/bench/page_touch [LINES …]     default 1024 4096 8192 16384 32768
 //
-// The lines of the second have random places in their pages: at the same place in each they would share a few
-// sets of the caches. Pages are of 4 KiB, also where the machine has larger ones.
+// The lines of the second case have random offsets in their pages: at the same offset in each, they would
+// share a few cache sets. Pages have 4 KiB, also where the machine has larger ones.
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ struct Line {
   const Line* next;
 };
 
-/// Keeps the compiler from leaving the loads out.
+/// Prevents the compiler from removing the loads.
 const Line* volatile last;
 
 double ns_of_load(std::size_t lines, std::size_t stride, std::mt19937& random) {

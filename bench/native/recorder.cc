@@ -1,10 +1,10 @@
-// What the flight recorder and its probes, nobody attached, add to a call at one of its sides: rounds with
-// and without them in turn, and the difference as a share of a microsecond, which is a call at a million
-// calls per second. The goal is 1 %. Rows are those of a call in a batch of 16; the ring is walked from end
-// to end, so that its cache misses count, but what it pushes out of the caches of the rest does not. To run
-// by hand:
+// The cost that the flight recorder and its probes, with no tracer attached, add to a call at one of its
+// sides: rounds with and without them in turn, and the difference as a share of a microsecond, which is the
+// time of a call at a million calls per second. The goal is 1 %. The rows are those of a call in a batch of
+// 16; the ring is walked from end to end, so that its cache misses count, but what it evicts from the caches
+// of the rest does not. To be run by hand:
 //
-//   build/bench/recorder [ROUNDS]     31 unless given
+//   build/bench/recorder [ROUNDS]     default 31
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -21,14 +21,15 @@ using namespace rdma_rpc;
 constexpr std::uint32_t kCalls = 1 << 20, kBatch = 16;
 constexpr double kCallNs = 1000, kMostPercent = 1;
 
-/// As a client has it: a request, its answer and its end; what is posted and completes once in a batch.
+/// The client's rows of a call: a request, its answer and its end; the rows for posts and completions occur
+/// once in a batch.
 template <bool kRecords>
 double ns_of_call(const telemetry::Recorder& recorder) {
   session::wire::Header header{};
   const auto before = std::chrono::steady_clock::now();
   for (std::uint32_t call = 0; call < kCalls; ++call) {
     header.call = call;
-    // The compiler must not know what is in it, with or without the recorder.
+    // Hides the contents from the compiler, with and without the recorder.
     __asm__ volatile("" : "+m"(header));
     if constexpr (kRecords) {
       recorder.frame_out(header, 64);

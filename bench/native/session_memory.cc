@@ -1,8 +1,7 @@
-// How much memory a session takes: makes 1,000 of them in one context of the simulated fabric, first as
-// clients and then as servers, and prints the bytes of the heap and the resident bytes for each. To run by
-// hand:
+// The memory of a session: creates 1,000 of them in one context of the simulated fabric, first as clients and
+// then as servers, and prints the heap bytes and the resident bytes for each. To be run by hand:
 //
-//   build/bench/session_memory [CALL_SLOTS]     256 unless given
+//   build/bench/session_memory [CALL_SLOTS]     default 256
 #include <malloc.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -62,7 +61,7 @@ bool measure(bool client, std::uint32_t call_slots) {
 int main(int argc, char** argv) {
   const std::uint32_t call_slots =
       argc > 1 ? static_cast<std::uint32_t>(std::strtoul(argv[1], nullptr, 10)) : 256;
-  // Each in a process of its own: what the first has freed, the second would take.
+  // Each in a process of its own, since the second would reuse the memory that the first has freed.
   for (const bool client : {true, false}) {
     const pid_t child = ::fork();
     if (child == 0) return measure(client, call_slots) ? 0 : 1;

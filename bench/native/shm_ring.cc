@@ -1,8 +1,8 @@
-// What the shm fabric itself costs, without session or Node: nanoseconds for a post and a poll when the other
-// side is quiet, for an echo between two processes, and gigabytes per second of READ and WRITE.
+// The cost of the shm fabric itself, without session or Node: nanoseconds for a post and a poll when the
+// other side is quiet, for an echo between two processes, and gigabytes per second of READ and WRITE.
 //
-// Run it by hand: shm_ring [CPU of the client] [CPU of the server], by default 0 and 1. Each figure is the
-// best of many short rounds: on a machine with other work, the others measure that work.
+// To be run by hand: shm_ring [CPU of the client] [CPU of the server], default 0 and 1. Each figure is the
+// best of many short rounds: on a machine with other load, the other rounds measure that load.
 #include <poll.h>
 #include <sched.h>
 #include <sys/socket.h>
@@ -47,7 +47,7 @@ void pin(int cpu) {
     std::fprintf(stderr, "shm_ring: cannot pin to CPU %d\n", cpu);
 }
 
-/// One end: device, queues, a slab of receives that are posted again in batches, and room for bulk data.
+/// One end: device, queues, a slab of receives that are reposted in batches, and memory for bulk data.
 struct End {
   std::string error;
   std::unique_ptr<Device> device = open_shm_device({}, &error);
@@ -102,7 +102,7 @@ struct End {
       count -= size;
     }
   }
-  /// Polls once; returns how many messages came, and posts their receives again.
+  /// Polls once; returns the number of messages that arrived, and reposts their receives.
   std::size_t receive(std::size_t most = 64) {
     Wc batch[64];
     const std::size_t count = cq->poll({batch, most});
@@ -184,7 +184,7 @@ double bulk_gbps(End& end, const Hello& peer, Opcode opcode, std::uint32_t bytes
   return static_cast<double>(total) / (now_ns() - start);
 }
 
-/// Both ends in this process: what the code costs when no cache line moves between CPUs.
+/// Both ends in this process: the cost of the code when no cache line moves between CPUs.
 void print_costs() {
   End here, there;
   const std::string reason =

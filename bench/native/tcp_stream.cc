@@ -1,7 +1,8 @@
-// What TCP over loopback gives a plain C program: blocks of so many bytes from one process to another, and
-// with `echo` back again. No frames, no checks, blocking calls. Started by bench/sender.ts, or by hand:
+// The throughput of a plain C program by TCP over loopback: blocks of a given size from one process to
+// another, and with `echo` back again. No frames, no checks, blocking calls. Started by bench/sender.ts, or
+// by hand:
 //   tcp_stream put|echo BYTES WARM_UP_MS MEASURE_MS
-// Prints one line of JSON: bytes per second one way, and the CPU of both processes.
+// Prints one line of JSON: bytes per second in one direction, and the CPU time of both processes.
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <signal.h>
@@ -31,7 +32,7 @@ void no_delay(int fd) {
   ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
-/// False: the connection has ended.
+/// Returns false when the connection has ended.
 bool receive(int fd, std::vector<char>& block) {
   std::size_t have = 0;
   while (have < block.size()) {
@@ -52,7 +53,7 @@ bool send(int fd, const std::vector<char>& block) {
   return true;
 }
 
-/// Takes blocks until the client has gone, and with `echo` sends each back.
+/// Takes blocks until the client has ended, and with `echo` sends each one back.
 void serve(int listener, bool echo, std::size_t bytes) {
   const int fd = ::accept(listener, nullptr, nullptr);
   if (fd < 0) fail("accept");

@@ -1,11 +1,11 @@
 // Cap'n Web: objects and promises over JSON. Its messages are strings, as over a WebSocket, on a unix socket
-// with frames of ours: that is less than a WebSocket costs. `bytes` are base64 in them. Everything else at
+// with frames of ours: that costs less than a WebSocket. It encodes `bytes` as base64. Everything else has
 // its defaults.
 import net from 'node:net';
 import { RpcSession, RpcTarget } from 'capnweb';
 import { FrameWriter, readFrames } from './frames.mjs';
 
-/** A socket as capnweb wants it: strings out, and a promise of the next one in. */
+/** A socket with the interface that capnweb expects: strings out, and a promise of the next one in. */
 function transportOf(socket) {
   const writer = new FrameWriter(socket);
   const arrived = [];

@@ -1,10 +1,10 @@
 // The hand-made protocol of the raw socket peers: frames of `length u32 · call u32 · kind u32 · message`,
 // little endian.
 const headBytes = 12;
-/** Up to here one copy is cheaper than a system call with many parts. */
+/** Up to this size one copy is cheaper than a system call with many buffers. */
 const copyMax = 64 * 1024;
 
-/** The head of a frame. */
+/** The header of a frame. */
 export function headOf(length, call, kind) {
   const head = Buffer.allocUnsafe(headBytes);
   head.writeUInt32LE(length, 0);
@@ -13,7 +13,7 @@ export function headOf(length, call, kind) {
   return head;
 }
 
-/** Collects the frames of one turn of the event loop and writes them at once. */
+/** Collects the frames of one event-loop iteration and writes them at once. */
 export class FrameWriter {
   #socket;
   #parts = [];
@@ -43,7 +43,7 @@ export class FrameWriter {
   }
 }
 
-/** Calls `take(call, kind, message)` for each whole frame of the socket. */
+/** Calls `take(call, kind, message)` for each complete frame of the socket. */
 export function readFrames(socket, take) {
   let parts = [];
   let bytes = 0;

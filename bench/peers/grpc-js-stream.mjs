@@ -1,5 +1,5 @@
 // Streams of @grpc/grpc-js with protobufjs, over a unix socket: events and back-pressure of its own streams.
-// Message limits lifted, everything else at its defaults.
+// Message limits are lifted, everything else has its defaults.
 import { fileURLToPath } from 'node:url';
 import grpc from '@grpc/grpc-js';
 import protobuf from 'protobufjs';

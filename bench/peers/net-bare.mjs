@@ -1,5 +1,5 @@
-// A socket and nothing else: the bytes of the payload there and back, one call at a time, no codec. The floor
-// of anything on node:net.
+// Only a socket: the bytes of the payload back and forth, one call at a time, no codec. The lower bound for
+// anything on node:net.
 import net from 'node:net';
 
 async function serve({ socket: path, port }) {

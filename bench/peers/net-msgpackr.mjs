@@ -1,5 +1,5 @@
-// The fastest that one can do by hand with node:net and msgpackr: what one turn of the loop has to send is
-// one array, packed in one go and written at once. No deadlines, errors or flow control.
+// The fastest hand-made protocol with node:net and msgpackr: everything that one event-loop iteration has to
+// send is one array, packed and written at once. No deadlines, errors or flow control.
 import net from 'node:net';
 import { Packr } from 'msgpackr';
 import { headOf, readFrames } from './frames.mjs';
@@ -7,8 +7,8 @@ import { headOf, readFrames } from './frames.mjs';
 const names = ['echo', 'put'];
 
 /**
- * Packs the calls of one turn as `call, kind, payload, id, call, …`: a flat array takes the least of
- * msgpackr.
+ * Packs the calls of one iteration as `call, kind, payload, id, call, …`: a flat array costs msgpackr the
+ * least.
  */
 class Batches {
   #packr = new Packr({ useRecords: false });
@@ -20,7 +20,7 @@ class Batches {
   }
 
   send(call, kind, { payload, id }) {
-    // Runs when all promises that are settled have had their turn: all of them may have sent something.
+    // Runs after the reactions of all settled promises: any of them may have sent something.
     if (this.#batch.length === 0) process.nextTick(() => this.#write());
     this.#batch.push(call, kind, payload, id);
   }

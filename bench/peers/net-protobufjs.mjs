@@ -1,4 +1,4 @@
-// What one can do by hand with node:net and protobufjs: one write per turn of the loop, no deadlines, errors
+// A hand-made protocol with node:net and protobufjs: one write per event-loop iteration, no deadlines, errors
 // or flow control.
 import net from 'node:net';
 import { FrameWriter, readFrames } from './frames.mjs';

@@ -1,4 +1,4 @@
-// bench.proto as protobufjs and protobuf-es see it. Used by every module of this folder.
+// bench.proto for protobufjs and protobuf-es. Used by every module of this folder.
 import { fileURLToPath } from 'node:url';
 import { createFileRegistry, fromBinary } from '@bufbuild/protobuf';
 import { FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
@@ -12,13 +12,13 @@ const root = await new protobuf.Root().load(fileURLToPath(new URL('../bench.prot
 /** protobufjs's reflected type; its first use compiles the same code as its static generator writes. */
 export const Msg = root.lookupType('bench.v1.Msg');
 
-/** protobuf-es's service description, made of the same file without protoc. */
+/** protobuf-es's service description, created from the same file without protoc. */
 export function benchService() {
   const bytes = descriptor.FileDescriptorSet.encode(root.toDescriptor('proto3')).finish();
   return createFileRegistry(fromBinary(FileDescriptorSetSchema, bytes)).getService('bench.v1.Bench');
 }
 
-/** protobufjs gives 64-bit integers as Long objects. */
+/** protobufjs returns 64-bit integers as Long objects. */
 export function numberOf(id) {
   return typeof id === 'number' ? id : id.toNumber();
 }

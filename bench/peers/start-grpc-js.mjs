@@ -1,4 +1,4 @@
-// grpc-js with what protobufjs's static generator makes, for bench/start: `client ADDRESS` makes one call,
+// grpc-js with the output of protobufjs's static generator, for bench/start: `client ADDRESS` makes one call,
 // `server ADDRESS` serves until its stdin ends.
 import { writeSync } from 'node:fs';
 import grpc from '@grpc/grpc-js';

@@ -1,10 +1,13 @@
-/** The curves of `npm run bench:scale`: one load that grows in one way, for our peer and those beside it. */
+/**
+ * The curves of `npm run bench:scale`: one load that grows in one dimension, for our peer and those beside
+ * it.
+ */
 import { load, mixed, type Scenario } from '../scenarios.ts';
 
 const KiB = 1024;
 
 export interface Point {
-  /** In flight, connections or bytes. */
+  /** Calls in flight, connections or bytes. */
   readonly x: number;
   readonly scenario: Scenario;
 }
@@ -13,7 +16,7 @@ export interface Curve {
   readonly name: string;
   readonly title: string;
   readonly axis: string;
-  /** A call that carries more may take longer by what its bytes take at best. */
+  /** A call with more bytes may take longer by the time that they take at the best rate. */
   readonly bytes: boolean;
   readonly points: readonly Point[];
 }
@@ -28,7 +31,7 @@ function size(bytes: number): Point {
   return { x: bytes, scenario: load('echo', bytesText(bytes), bytes, 8) };
 }
 
-/** As many calls in flight for each number of connections, but one for each at least. */
+/** The same number of calls in flight for each number of connections, but at least one for each. */
 function spread(sessions: number): Point {
   const scenario = load('echo', '32B', 32, Math.max(256, sessions));
   return { x: sessions, scenario: { ...scenario, name: `${scenario.name}-over-${sessions}`, sessions } };

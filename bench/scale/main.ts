@@ -1,7 +1,7 @@
 /**
- * `npm run bench:scale`: how calls/s go with what grows (calls in flight, connections, sizes, mixes), beside
- * grpc-js and node:net in the same run. Prints a table for each curve, names the cliffs, and writes all of it
- * to one HTML page. Sleeps while others measure. Run by scripts/bench-scale.mjs.
+ * `npm run bench:scale`: how calls/s depend on what grows (calls in flight, connections, sizes, mixes),
+ * beside grpc-js and node:net in the same run. Prints a table for each curve, names the cliffs, and writes
+ * everything to one HTML page. Sleeps while others measure. Started by scripts/bench-scale.mjs.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -34,15 +34,15 @@ function optionsOf(argv: readonly string[]): Options {
     .option('--only <curve...>', `curves: ${names}`, [])
     .option('--rounds <n>', 'interleaved rounds', roundsOf, 3)
     .option('--html <file>', 'the page', join(packageRoot, 'build', 'scale.html'))
-    .option('--quick', 'one short round: shows that everything runs, measures little', false)
+    .option('--quick', 'one short round: a check that everything runs, not a measurement', false)
     .parse(argv as string[]);
   const options = program.opts<Options>();
   const unknown = options.only.find((name) => !curves.some((curve) => curve.name === name));
-  if (unknown !== undefined) program.error(`--only ${unknown}: there is no such curve. ${names}`);
+  if (unknown !== undefined) program.error(`--only ${unknown}: unknown curve; the curves are ${names}`);
   return options;
 }
 
-/** The points of one curve that a peer has been measured at. */
+/** The points of one curve at which a peer has been measured. */
 function lineOf(curve: Curve, peer: string, rows: readonly Row[]): Line {
   const points = curve.points.flatMap(({ x, scenario }): Measured[] => {
     const row = rows.find((each) => each.peer === peer && each.scenario === scenario.name);

@@ -1,7 +1,4 @@
-/**
- * The curves as one HTML page with everything in it: a diagram and a table for each. Both axes are
- * logarithmic.
- */
+/** The curves as one self-contained HTML page: a diagram and a table for each. Both axes are logarithmic. */
 
 import type { Cliff, Measured } from '../cliffs.ts';
 import { disturbedMark, figure } from '../report.ts';
@@ -27,7 +24,7 @@ const cliffColour = '#d22';
 const escaped = (text: string): string =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('"', '&quot;');
 
-/** Whole powers of ten around the values. */
+/** The powers of ten around the values. */
 function decades(values: readonly number[]): number[] {
   const first = Math.floor(Math.log10(Math.min(...values)));
   const last = Math.max(first + 1, Math.ceil(Math.log10(Math.max(...values))));
@@ -68,7 +65,7 @@ function drawnLine({ peer, points, cliffs }: Line, index: number, x: Scale, y: S
   ].join('\n');
 }
 
-/** Where there was an answer: no place on a logarithmic axis is for 0. */
+/** A logarithmic axis has no place for 0, so only points with an answer are drawn. */
 const hasPlace = (point: Measured): boolean => point.callsPerSecond > 0;
 
 /** Rates over the axis, a line for each peer; cliffs are red, points that others disturbed are hollow. */
@@ -123,7 +120,7 @@ function htmlTable([head, ...rows]: string[][]): string {
   return `<table>${row('th', head ?? [])}${rows.map((each) => row('td', each)).join('\n')}</table>`;
 }
 
-/** `about`: day, machine and rounds. `verdicts`: a sentence for each cliff, or that there is none. */
+/** `about`: day, machine and rounds. `verdicts`: a sentence for each cliff, or that none was found. */
 export function pageOf(about: string, verdicts: readonly string[], drawn: readonly Drawn[]): string {
   const style =
     'body{font:15px/1.4 system-ui,sans-serif;max-width:900px;margin:2em auto;padding:0 1em}svg text{font-size:11px;dominant-baseline:middle}' +

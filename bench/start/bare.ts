@@ -1,4 +1,4 @@
-/** A process of Node that does nothing: what a start costs in any case. */
+/** A Node process that does nothing: the cost of a start in any case. */
 import { cpuUs, tell } from './first.ts';
 
 tell(cpuUs());

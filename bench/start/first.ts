@@ -1,13 +1,13 @@
 /**
- * What a fresh process of bench/start tells of its start, as one line on its stdout: nothing is loaded for
- * that which a bare process has not.
+ * The report of a fresh process of bench/start about its start, as one line on its stdout: for that, it loads
+ * nothing that a bare process does not load.
  */
 import { writeSync } from 'node:fs';
 
 export interface Start {
   /**
-   * CPU of the process with all its threads, from its first instruction, in microseconds: when its modules
-   * were loaded, and when it was done.
+   * CPU time of the process with all its threads, from its first instruction, in microseconds: when its
+   * modules were loaded, and when it was done.
    */
   readonly importUs: number;
   readonly doneUs: number;
@@ -18,7 +18,7 @@ export function cpuUs(): number {
   return user + system;
 }
 
-/** The process has what it started for. */
+/** Called when the process has reached its goal. */
 export function tell(importUs: number): void {
   const start: Start = { importUs, doneUs: cpuUs() };
   writeSync(1, `${JSON.stringify(start)}\n`);

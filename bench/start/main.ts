@@ -1,7 +1,7 @@
 /**
  * How long a program takes to start: from the start of a fresh process until its modules are loaded, and
- * until its first answer has come (a client) or it listens (a server). Beside a process of Node that does
- * nothing and grpc-js, all in turn, many times; the older build of `--tree` as well. Run by
+ * until its first answer has arrived (a client) or it listens (a server). Compared with a Node process that
+ * does nothing and with grpc-js, all in turn, many times; the older build of `--tree` as well. Started by
  * scripts/bench-start.mjs.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -22,7 +22,7 @@ program
   .name('npm run bench:start --')
   .description('Measures how long fresh processes take to start: CPU and time, beside bare Node and grpc-js.')
   .option('--rounds <n>', 'fresh processes of each kind', roundsOf, 20)
-  .option('--against <ref>', 'the build of this commit, too')
+  .option('--against <ref>', 'measure the build of this commit as well')
   .option('--tree <directory>', 'where the package of that commit is (scripts/bench-start.mjs)')
   .parse();
 const options = program.opts<{ rounds: number; against?: string; tree?: string }>();
@@ -32,7 +32,7 @@ interface Measured extends Start {
   readonly wallMs: number;
 }
 
-/** A program that is started; its arguments but for the address, which is the last one. */
+/** A program that is started, with its arguments except for the address, which is the last one. */
 interface Program {
   readonly peer: string;
   readonly client: readonly string[];
@@ -55,7 +55,7 @@ const grpcFile = join(packageRoot, 'bench', 'peers', 'start-grpc-js.mjs');
 const grpc: Program = { peer: 'grpc-js', client: [grpcFile, 'client'], server: [grpcFile, 'server'] };
 if (existsSync(join(packageRoot, 'bench', 'peers', 'node_modules'))) programs.push(grpc);
 
-/** Starts it and waits for what it tells. */
+/** Starts it and waits for its report. */
 async function started(args: readonly string[]): Promise<[Measured, ChildProcess]> {
   const from = performance.now();
   const child = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'inherit'] });
@@ -94,7 +94,7 @@ const picks: readonly ((measured: Measured) => number)[] = [
 ];
 const grpcAt = programs.indexOf(grpc);
 
-/** Figures of one program and side; beyond bare Node, as a multiple of grpc-js's. */
+/** The figures of one program and side; the excess over bare Node, as a multiple of grpc-js's. */
 function line(at: number, side: number): string[] {
   const beyond = (which: number, pick: (measured: Measured) => number): number =>
     medianOf(which, side, pick) - medianOf(0, side, pick);

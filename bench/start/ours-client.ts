@@ -1,4 +1,4 @@
-/** A client of rdma-rpc that is started, makes one call to the address given and ends. */
+/** A client of rdma-rpc that starts, makes one call to the given address and ends. */
 import { createChannel, createClient } from 'rdma-rpc';
 import { BenchDefinition } from '../gen/bench.rdma.ts';
 import { cpuUs, tell } from './first.ts';

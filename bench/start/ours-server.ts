@@ -1,4 +1,4 @@
-/** A server of rdma-rpc on the address given. It serves until its stdin ends. */
+/** A server of rdma-rpc on the given address. It serves until its stdin ends. */
 import { createServer } from 'rdma-rpc';
 import { BenchDefinition } from '../gen/bench.rdma.ts';
 import { cpuUs, tell } from './first.ts';

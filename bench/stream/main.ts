@@ -1,7 +1,6 @@
 /**
- * The benchmark of streams: starts pairs of processes, asks them for measurements round by round, prints
- * medians, ratios and whether each goal is reached. It sleeps while they measure. Run by
- * scripts/bench-stream.mjs.
+ * The benchmark of streams: starts pairs of processes, requests measurements round by round, prints medians,
+ * ratios and whether each goal is reached. It sleeps while they measure. Started by scripts/bench-stream.mjs.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { rmSync, writeFileSync } from 'node:fs';
@@ -17,7 +16,7 @@ import type { FromEnd, ToEnd } from './end.ts';
 import { type StreamRow, streamReport } from './rows.ts';
 import { type StreamScenario, streamScenarios } from './scenarios.ts';
 
-/** A process that says nothing for so long is given up. */
+/** A process that is silent for this long has failed. */
 const answerMs = 60_000;
 const endFile = fileURLToPath(new URL('./end.js', import.meta.url));
 const here = placementHere();
@@ -27,10 +26,10 @@ program
   .name('npm run bench:stream --')
   .description('Measures streams beside those of grpc-js: two processes, interleaved rounds, medians.')
   .option('--markdown <file>', 'write the results to this file (bench/stream/RESULTS.md)')
-  .option('--only <name>', 'scenarios whose name begins so, for example: download', '')
+  .option('--only <name>', 'only scenarios whose name begins with this, for example: download', '')
   .option('--peers <name...>', 'peers', ['rdma-rpc', 'grpc-js'])
   .option('--rounds <n>', 'interleaved rounds', roundsOf, 5)
-  .option('--quick', 'one short round: shows that everything runs, measures little', false)
+  .option('--quick', 'one short round: a check that everything runs, not a measurement', false)
   .parse();
 const options = program.opts<{
   markdown?: string;

@@ -13,7 +13,7 @@ export interface StreamMeasurement extends Percentiles, CpuUse {
 }
 
 const samplesMax = 1 << 20;
-/** Small items between two looks at the clock. */
+/** Small items between two readings of the clock. */
 const itemsPerClock = 64;
 const largeMin = 4096;
 
@@ -44,7 +44,7 @@ class Meter {
     return this.#items;
   }
 
-  /** One more. True: it is over. */
+  /** Counts one more item. Returns true when the window is over. */
   item(): boolean {
     if ((++this.#items & this.#mask) !== 0) return false;
     const now = performance.now();
@@ -63,7 +63,10 @@ class Meter {
   }
 }
 
-/** Rejects when the stream fails, or an item comes with another length. `pids`: whose CPU time to count. */
+/**
+ * Rejects when the stream fails, or an item has another length. `pids` are the processes whose CPU time is
+ * counted.
+ */
 export async function measure(
   client: StreamClient,
   { kind, bytes }: StreamScenario,

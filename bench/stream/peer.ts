@@ -1,6 +1,6 @@
 /**
- * What the benchmark of streams asks of each framework. Each does it in the way that is its fastest. `serve`
- * runs in the server process, `connect` in the client process.
+ * The interface that the benchmark of streams requires of each framework. Each implements it in the way that
+ * is fastest for it. `serve` runs in the server process, `connect` in the client process.
  */
 
 export interface StreamServer {
@@ -8,13 +8,13 @@ export interface StreamServer {
 }
 
 export interface StreamClient {
-  /** Memory for the items that are sent, again and again: the kind that the peer likes best. */
+  /** Memory for the items that are sent again and again: the kind that the peer prefers. */
   buffer(bytes: number): Uint8Array;
-  /** Reads items of a server stream, giving each to `onItem`, which is true when it wants no more. */
+  /** Reads items of a server stream and passes each to `onItem`, which returns true when it wants no more. */
   download(bytes: number, onItem: (payload: Uint8Array) => boolean): Promise<void>;
   /**
-   * Sends items as fast as they are taken, until `next` has none; resolves with how many the server has
-   * counted.
+   * Sends items as fast as they are accepted, until `next` has none; resolves with the number of items that
+   * the server has counted.
    */
   upload(next: () => Uint8Array | undefined): Promise<number>;
   /** Sends an item, waits for the same one to come back, and so on until `next` has none. */
@@ -24,7 +24,7 @@ export interface StreamClient {
 
 export interface StreamPeer {
   readonly name: string;
-  /** What carries the bytes. */
+  /** The transport of the bytes. */
   readonly fabric: string;
   serve(socket: string): Promise<StreamServer>;
   connect(socket: string): Promise<StreamClient>;

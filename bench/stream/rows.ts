@@ -1,6 +1,6 @@
 /**
- * The results of the benchmark of streams: one row for each scenario and peer, what they must show, and how
- * they are printed.
+ * The results of the benchmark of streams: one row for each scenario and peer, the goals, and how they are
+ * printed.
  */
 import type { Verdict } from '../goals.ts';
 import { figure, goalLines, table } from '../report.ts';
@@ -22,8 +22,8 @@ function of(rows: readonly StreamRow[], scenario: string, peer: string): StreamR
 }
 
 /**
- * How many times as many messages: the median of the rounds' own ratios, since what slows the machine slows
- * both peers of a round.
+ * How many times as many messages: the median of the rounds' own ratios, since a slowdown of the machine
+ * affects both peers of a round.
  */
 function times(rows: readonly StreamRow[], scenario: string): number {
   const theirs = of(rows, scenario, other);

@@ -1,10 +1,10 @@
-/** What the benchmark of streams measures. */
+/** The scenarios of the benchmark of streams. */
 
 export interface StreamScenario {
   readonly name: string;
-  /** `download`: a server stream, `upload`: a client stream, `chat`: one item at a time, there and back. */
+  /** `download`: a server stream; `upload`: a client stream; `chat`: one item at a time, back and forth. */
   readonly kind: 'download' | 'upload' | 'chat';
-  /** Payload of an item. */
+  /** The payload of an item. */
   readonly bytes: number;
 }
 

@@ -20,9 +20,9 @@ namespace ev = session::boundary::ev;
 namespace sub = session::boundary::sub;
 
 namespace {
-/// A clock costs more than a poll that finds nothing.
+/// Reading the clock costs more than a poll that finds nothing.
 constexpr std::uint32_t kTurnsPerClock = 8;
-/// A device that says nothing for so long has failed.
+/// A device that is silent for this long has failed.
 constexpr int kSilenceMs = 30'000;
 constexpr std::size_t kAddressMax = 512;
 }  // namespace

@@ -1,4 +1,4 @@
-// One end of the benchmark: a context on a real device with one session, and the loop that turns it, as the
+// One end of the benchmark: a context on a real device with one session, and the loop that drives it, as the
 // addon does for JS. Used by bench/verbs/session.cc in both processes, each on its only thread.
 #pragma once
 
@@ -11,11 +11,11 @@
 
 namespace rdma_rpc::bench {
 
-/// Says why on stderr and ends the process: there is nothing to measure then.
+/// Prints the reason on stderr and ends the process: nothing can be measured then.
 [[noreturn]] void fail(const std::string& why);
 std::uint64_t now_ns();
 
-/// What an end does while nothing happens: it looks again at once, or sleeps until the device wakes it.
+/// The behaviour of an idle end: it polls again at once, or sleeps until the device wakes it.
 enum class Wait : std::uint8_t { poll, events };
 
 struct EndOptions {
@@ -23,29 +23,29 @@ struct EndOptions {
   bool client = true;
   Wait wait = Wait::poll;
   session::Exposure exposure = session::Exposure::window;
-  /// Where address blobs are exchanged: a packet socket to the other end.
+  /// Address blobs are exchanged through it: a packet socket to the other end.
   int socket = -1;
 };
 
 class End {
  public:
-  /// The session connects while run() turns: what is submitted before that waits.
+  /// The session connects while run() is active: submissions before that wait.
   explicit End(const EndOptions& options);
   End(const End&) = delete;
   End& operator=(const End&) = delete;
 
   using OnEvent = std::function<void(const std::int32_t* words)>;
-  /// Turns until `done` is true; each event goes to `on_event`, which may submit.
+  /// Runs iterations until `done` is true; each event is passed to `on_event`, which may submit.
   void run(const OnEvent& on_event, const bool& done);
 
   /// A free send slot with room for a small message.
   std::uint32_t take_slot();
-  /// One for a message that goes in segments; of an answer with its call.
+  /// A slot for a message that is sent in segments; for an answer, together with its call.
   std::uint32_t take_long_slot(session::boundary::SubOp op, std::uint32_t call);
   void stage(session::boundary::SubOp op, std::uint32_t call, std::uint32_t method, std::uint32_t slot,
              std::size_t message_bytes);
   void submit_bulk(session::BulkSubmission submission);
-  /// A block of the arena, filled with something.
+  /// A block of the arena, filled with a pattern.
   memory::BlockId make_block(std::size_t bytes);
   session::GivenPiece piece_of(memory::BlockId block, std::size_t bytes);
   session::Context& context() { return *context_; }

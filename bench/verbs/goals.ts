@@ -1,4 +1,4 @@
-/** What real RDMA must show, as ratios within one run. Used by the report. */
+/** The goals for real RDMA, as ratios within one run. Used by the report. */
 import type { Verdict } from '../goals.ts';
 import { type Row, ratio } from './rows.ts';
 import type { CacheFigures } from './session.ts';
@@ -50,14 +50,14 @@ export function judge(rows: readonly Row[], cache: CacheFigures): Verdict[] {
   ];
 }
 
-/** Beside perftest: ours by libibverbs alone, as perftest does it, and by the fabric of sessions. */
+/** Our figures beside perftest's: by libibverbs alone, as perftest does it, and by the fabric of sessions. */
 export interface Line {
   readonly name: string;
   readonly unit: Row['unit'];
   readonly theirs: Row;
   readonly bare: Row;
   readonly fabric: Row;
-  /** Of `bare`; undefined: one of the two did not run. */
+  /** Applies to `bare`; undefined: one of the two did not run. */
   readonly within: boolean | undefined;
 }
 

@@ -5,8 +5,8 @@ import type { Peer, Scenario } from './scenarios.ts';
 import { type ToolTest, tool } from './tool.ts';
 
 /**
- * Of perftest's columns: the median of latencies behind bytes, iterations, least and most; the average of
- * bandwidths behind the peak.
+ * Columns of perftest: the median of latencies follows bytes, iterations, minimum and maximum; the average of
+ * bandwidths follows the peak.
  */
 const typicalColumn = 4;
 const averageColumn = 3;
@@ -51,7 +51,7 @@ function line(test: TestName, bytes: number, iterations: number): Scenario {
 const latencies: readonly TestName[] = ['send_lat', 'write_lat', 'read_lat'];
 const bandwidths: readonly TestName[] = ['send_bw', 'write_bw', 'read_bw'];
 
-/** By how many messages of a size take about a second in an emulated guest. */
+/** By the number of messages of a size that take about a second in an emulated guest. */
 export const lines: readonly Scenario[] = [
   ...latencies.flatMap((test) => [line(test, 2, 10_000), line(test, 1024, 10_000), line(test, 65_536, 600)]),
   ...bandwidths.flatMap((test) => [

@@ -1,5 +1,5 @@
 /**
- * The listening side of `rdma-rpc perf`, as its command runs it, once for each message. Says on which port;
+ * The listening side of `rdma-rpc perf`, as its command runs it, once for each message. Reports its port;
  * ends with its parent, which is tool.ts.
  *
  *   node dist/bench/verbs/listener.js DEVICE
@@ -13,5 +13,5 @@ const say = (text: string): void => {
 };
 const options = { host: '127.0.0.1', port: 0, peers: 1, events: false, device, given: {}, say };
 
-// What goes wrong the connecting side says, too.
+// The connecting side reports errors too.
 process.on('message', () => void listen(options).catch(() => undefined));

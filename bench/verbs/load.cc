@@ -14,18 +14,18 @@ using session::boundary::SubOp;
 namespace {
 
 constexpr std::size_t kSmallBytes = 64;
-/// A longer one fits no send slot of the usual size.
+/// A longer message does not fit a send slot of the default size.
 constexpr std::size_t kSlotBytes = 8192;
 constexpr std::uint32_t kSmallMethod = 1, kLargeMethod = 2;
 
 struct Shape {
   const char* name;
-  std::uint32_t small, large;  ///< calls in flight: those of small messages, and those that move memory
-  bool reads;                  ///< it is the request that is large, else the response
+  std::uint32_t small, large;  ///< calls in flight: of small messages, and of those that move memory
+  bool reads;                  ///< the request is large, otherwise the response
   std::size_t large_bytes;
   bool echoes = false;  ///< both are large
 };
-/// By Load.
+/// Indexed by Load.
 constexpr Shape kShapes[] = {
     {"pingpong", 1, 0, false, 0},
     {"read", 0, 8, true, std::size_t{1} << 20},
@@ -46,7 +46,7 @@ std::size_t small_bytes_of(Load load, std::size_t bytes) {
 
 std::uint32_t u32(std::int32_t word) { return static_cast<std::uint32_t>(word); }
 
-/// One request or response of the load, `block` being the memory that a large one uses.
+/// Sends one request or response of the load, `block` being the memory of a large one.
 void send(End& end, const Shape& shape, SubOp op, std::uint32_t call, std::size_t small_bytes, bool large,
           memory::BlockId block) {
   const bool request = op == SubOp::request;
@@ -68,7 +68,7 @@ void send(End& end, const Shape& shape, SubOp op, std::uint32_t call, std::size_
   end.submit_bulk(std::move(bulk));
 }
 
-/// What arrived in the arena with an event is free again once it has been looked at.
+/// Releases what arrived in the arena with an event, once it has been checked.
 void release_block(End& end, const std::int32_t* words) {
   if (words[ev::region] > 0) end.context().arena().release(u32(words[ev::region]));
 }
@@ -105,7 +105,7 @@ Timing ask(End& end, Load load, std::size_t bytes, std::size_t calls) {
   const Shape shape = shape_of(load, bytes);
   const std::size_t small_bytes = small_bytes_of(load, bytes);
   const std::uint32_t in_flight = shape.small + shape.large;
-  // Small calls come first, and where there are any those are what is counted.
+  // Small calls come first, and if the load has any, only those are counted.
   const auto is_large = [&](std::uint32_t call) { return call >= shape.small; };
   const auto counts = [&](std::uint32_t call) { return shape.small == 0 || !is_large(call); };
   std::vector<memory::BlockId> blocks(in_flight, memory::kNoBlock);
@@ -142,8 +142,8 @@ Timing ask(End& end, Load load, std::size_t bytes, std::size_t calls) {
         }
         if (is_large(call)) timing.bytes += shape.large_bytes;
         if (shape.large == 0) timing.bytes += small_bytes;
-        // One look at the clock per call, as perftest has it: a call begins where the one before it ended.
-        // Those beside the others go on until these are over.
+        // One reading of the clock per call, as in perftest: a call begins where the one before it ended. The
+        // calls beside the counted ones continue until those are over.
         if (counts(call) ? started < calls : timing.call_ns.size() < calls) start(call, ended_ns);
         done = timing.call_ns.size() == calls && open == 0;
       },

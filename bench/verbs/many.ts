@@ -1,6 +1,6 @@
 /**
- * What many sessions on the shared receives of an RDMA device cost: memory that is registered for each at the
- * server, and SENDs that have found no receive. Two processes, a device each. Runs where the devices are,
+ * The cost of many sessions on the shared receives of an RDMA device: memory that the server registers for
+ * each, and SENDs that have found no receive. Two processes, a device each. Runs where the devices are,
  * started by bench/verbs/main.ts:
  *
  *   node dist/bench/verbs/many.js TASK
@@ -17,14 +17,14 @@ import type { ManyTask } from './options.ts';
 import { notReady } from './rnr.ts';
 
 const address = '127.0.0.1:21077';
-/** In flight, over all sessions. */
+/** Calls in flight, over all sessions. */
 const depth = 256;
-/** Connections that are being opened at once. */
+/** The number of connections that are opened at the same time. */
 const opening = 4;
 const attempts = 10;
 const sessionsMax = 16_384;
 const KiB = 1024;
-/** What a session of defaults registers for receives of its own: 256 + 16, and 4 for metadata. */
+/** What a session with default options registers for receives of its own: 256 + 16, and 4 for metadata. */
 const ownBytes = 276 * (8192 + 64);
 const payload = new Uint8Array(32);
 
@@ -43,7 +43,7 @@ async function serve(device: string): Promise<void> {
   process.send!('ready');
 }
 
-/** An attempt in a crowd may come too late on a slow machine. */
+/** One attempt among many may come too late on a slow machine. */
 async function reached(channel: Channel): Promise<void> {
   for (let again = attempts; again > 0; again--) {
     try {
@@ -87,7 +87,7 @@ async function measure({ sessions, calls, devices }: ManyTask): Promise<void> {
       }
     };
     const before = counters();
-    // The first one brings the context's own memory.
+    // The first session allocates the context's own memory.
     await reached(dial());
     const empty = await count();
     await Promise.all(Array.from({ length: opening }, open));
@@ -98,7 +98,7 @@ async function measure({ sessions, calls, devices }: ManyTask): Promise<void> {
     const work = async (): Promise<void> => {
       while (made < calls) {
         const at = made++;
-        // In bursts on a few of them and over all in turn, so that grants come and go.
+        // In bursts on a few of them and over all in turn, so that grants are given and withdrawn.
         const session = Math.floor(at / 5000) % 2 === 0 ? at % sessions : Math.floor(at / 1000) % sessions;
         await clients[session]!.echo({ payload, id: at });
         if (at % 20_000 === 0) say(`${at} calls`);

@@ -1,5 +1,5 @@
-// What a hit of the registration cache costs, and that it asks the device for nothing. Prints one line of
-// JSON. Needs no RDMA: the device is the shm one, behind one that counts. Started by bench/verbs/main.ts.
+// The cost of a hit in the registration cache, and a check that it makes no device call. Prints one line of
+// JSON. Needs no RDMA: the device is the shm one, wrapped in one that counts. Started by bench/verbs/main.ts.
 #include <chrono>
 #include <cstdio>
 #include <vector>
@@ -16,7 +16,7 @@ constexpr std::size_t kBufferBytes = std::size_t{64} << 10;
 constexpr int kRounds = 50;
 constexpr int kHitsPerRound = 100'000;
 
-/// Passes everything on, and counts it.
+/// Forwards every call, and counts it.
 class CountingDevice final : public fabric::Device {
  public:
   explicit CountingDevice(fabric::Device& device) : device_(device) {}
@@ -75,12 +75,12 @@ int main() {
     if (!use(key, 0)) return fail(error);
   }
   const std::uint64_t calls_before = device.calls;
-  // The best of many rounds: on a machine with other work, the others measure that work.
+  // The best of many rounds: on a machine with other load, the other rounds measure that load.
   double best_ns = 1e9;
   for (int round = 0; round < kRounds; ++round) {
     const auto begin = std::chrono::steady_clock::now();
     for (int i = 0; i < kHitsPerRound; ++i) {
-      // Neighbours in time are no neighbours in the cache.
+      // Neighbours in time are not neighbours in the cache.
       if (!use(static_cast<std::uint64_t>(i) * 37 % kBuffers, 0)) return fail(error);
     }
     const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - begin;

@@ -4,30 +4,30 @@ import { roundsOf } from '../options.ts';
 import type { Devices } from './perftest.ts';
 
 export interface Options {
-  /** Of the server and of the client; undefined: in a guest with two soft-RoCE devices. */
+  /** The devices of the server and of the client; undefined: in a guest with two soft-RoCE devices. */
   device?: [string, string];
   gidIndex?: number;
   markdown?: string;
   /** `rdma-rpc perf` beside perftest, instead of sessions. */
   perf?: true;
-  /** Instead of all that: so many sessions on shared receives, and calls over them. */
+  /** Instead of all that: this number of sessions on shared receives, and calls over them. */
   sessions?: number;
   calls: number;
   only: string[];
   rounds: number;
 }
 
-/** What many.ts is told. */
+/** The argument of many.ts. */
 export interface ManyTask {
   sessions: number;
   calls: number;
   devices: Pick<Devices, 'server' | 'client'>;
 }
 
-/** What rounds.ts is told. */
+/** The argument of rounds.ts. */
 export interface Task {
   measure: 'sessions' | 'perf';
-  /** Scenarios whose name begins so; none: all. */
+  /** Scenarios whose name begins with one of these; empty: all. */
   only: readonly string[];
   rounds: number;
   scale: number;
@@ -35,9 +35,9 @@ export interface Task {
 }
 
 const guestDevices: [string, string] = ['rxe0', 'rxe1'];
-/** That of the IPv4 address. */
+/** The index of the IPv4 address. */
 const guestGidIndex = 1;
-/** A real device does as many calls in the time that emulation takes for one. */
+/** A real device does this many times as many calls in the time that emulation takes for one. */
 const deviceScale = 20;
 
 function gidIndexOf(text: string): number {
@@ -70,9 +70,9 @@ export function parseOptions(argv: readonly string[]): Options {
       'write the results to this file (bench/verbs/RESULTS.md, with --perf bench/verbs/PERF.md)',
     )
     .option('--perf', '`rdma-rpc perf` beside perftest, line by line, instead of sessions')
-    .option('--sessions <n>', 'instead: what so many sessions on shared receives cost', countOf)
+    .option('--sessions <n>', 'instead: the cost of this number of sessions on shared receives', countOf)
     .option('--calls <n>', 'with --sessions: calls over all of them', countOf, 100_000)
-    .option('--only <names...>', 'scenarios whose name begins so', [])
+    .option('--only <names...>', 'only scenarios whose name begins with one of these', [])
     .option('--rounds <n>', 'rounds', roundsOf, 5)
     .parse(argv as string[]);
   return program.opts<Options>();

@@ -1,6 +1,6 @@
 /**
- * Debian's perftest and ibv_rc_pingpong between two devices of this machine: starts both ends, reads the
- * figure that counts. Runs where the devices are.
+ * Debian's perftest and ibv_rc_pingpong between two devices of this machine: starts both ends and reads the
+ * relevant figure. Runs where the devices are.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Ended, start } from './program.ts';
@@ -8,17 +8,17 @@ import { type Ended, start } from './program.ts';
 export interface Devices {
   server: string;
   client: string;
-  /** Of both ports; undefined on InfiniBand, where none is needed. */
+  /** The GID index of both ports; undefined on InfiniBand, where none is needed. */
   gidIndex: number | undefined;
 }
 
 const host = '127.0.0.1';
-/** The server has no way to say that it listens. */
+/** The server has no way to report that it listens. */
 const connectRetryMs = 50;
 const connectRetries = 200;
 const notListening = /couldn't connect|connection refused|unable to connect/i;
 
-/** A port of its own for each run: the last one's may still be in use. */
+/** A separate port for each run: the last one's may still be in use. */
 let port = 20_000;
 
 async function bothEnds(server: readonly string[], client: readonly string[]): Promise<string> {
@@ -71,14 +71,14 @@ export async function perftest(
   return figures(output, bytes);
 }
 
-/** Half a round trip, microseconds, the median. */
+/** Half a round trip in microseconds, the median. */
 export async function sendLatency(devices: Devices, bytes: number, count: number, events: boolean) {
   const more = ['-I', String(bytes), ...(events ? ['-e'] : [])];
   // bytes, iterations, least, most, typical
   return (await perftest('ib_send_lat', devices, bytes, count, more))[4]!;
 }
 
-/** MiB/s. */
+/** In MiB/s. */
 export async function bandwidth(
   program: 'ib_read_bw' | 'ib_write_bw',
   devices: Devices,
@@ -90,7 +90,7 @@ export async function bandwidth(
   return (await perftest(program, devices, bytes, count, ['-t', String(inFlight)]))[3]!;
 }
 
-/** Half a round trip, microseconds, the mean: it prints nothing else. */
+/** Half a round trip in microseconds, the mean, which is all that the tool prints. */
 export async function rcPingpong(devices: Devices, bytes: number, count: number, events: boolean) {
   port++;
   const gid = devices.gidIndex === undefined ? [] : ['-g', String(devices.gidIndex)];

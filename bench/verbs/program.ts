@@ -1,4 +1,7 @@
-/** Runs one program of the benchmark to its end. Used for perftest and for our own, where the devices are. */
+/**
+ * Runs one program of the benchmark to its end. Used for perftest and for our own programs, where the devices
+ * are.
+ */
 import { type ChildProcess, spawn } from 'node:child_process';
 
 /** A program that takes longer hangs. */
@@ -9,7 +12,7 @@ export interface Ended {
   output: string;
 }
 
-/** `ended` resolves however it ends: what it printed decides. */
+/** `ended` resolves however the program ends: its output decides about success. */
 export function start(command: readonly string[]): { child: ChildProcess; ended: Promise<Ended> } {
   const child = spawn(command[0]!, command.slice(1), {
     stdio: ['ignore', 'pipe', 'pipe'],

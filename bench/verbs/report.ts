@@ -1,6 +1,6 @@
 /**
- * The readable results of real RDMA: a line for each goal, a table of medians. Markdown that also reads well
- * in a terminal.
+ * The readable results of real RDMA: a line for each goal, then a table of medians. Written as Markdown that
+ * is also readable in a terminal.
  */
 import { cpus, release } from 'node:os';
 import { figure, goalLines, roundsText, table } from '../report.ts';

@@ -1,7 +1,7 @@
 /** SENDs that have found no receive, as the drivers of RDMA devices count them. */
 import { join } from 'node:path';
 
-/** Of soft-RoCE at either side, and of mlx5. */
+/** The counters of soft-RoCE at either side, and of mlx5. */
 const names = ['rcvd_rnr_err', 'send_rnr_err', 'rnr_nak_retry_err', 'out_of_buffer'];
 
 interface Files {
@@ -9,7 +9,7 @@ interface Files {
   readFileSync(path: string, encoding: 'utf8'): string;
 }
 
-/** Of all devices under `root`, all ports. Undefined: no driver counts any. */
+/** The sum over all devices under `root`, all ports. Undefined: no driver counts them. */
 export function notReady(root: string, files: Files): number | undefined {
   const counts: number[] = [];
   for (const device of files.readdirSync(root)) {

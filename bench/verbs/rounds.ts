@@ -1,6 +1,6 @@
 /**
- * Measures, where the devices are: in the guest, or on a machine with a NIC. Every round runs every peer
- * once, ours and theirs in turn, so that what slows the machine for a while slows all. Started by
+ * Measures where the devices are: in the guest, or on a machine with a NIC. Every round runs every peer once,
+ * ours and theirs in turn, so that a temporary slowdown of the machine affects all of them. Started by
  * bench/verbs/main.ts:
  *
  *   node dist/bench/verbs/rounds.js FILE TASK

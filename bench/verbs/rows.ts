@@ -7,11 +7,11 @@ export interface Row {
   scenario: string;
   peer: string;
   unit: 'us' | 'MiB/s';
-  /** Another figure of the run that the scenario's first row is of: no ratio says anything. */
+  /** Another figure of the run that produced the scenario's first row: a ratio would be meaningless. */
   sameRun: boolean;
   /** Null: did not run. */
   rounds: (number | null)[];
-  /** Why a round did not run; '' when all did. */
+  /** The reason why a round did not run; '' when all did. */
   why: string;
 }
 
@@ -22,7 +22,7 @@ function middleOf(figures: readonly number[]): number | undefined {
   return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1]! + sorted[middle]!) / 2;
 }
 
-/** Of the rounds that ran. */
+/** The figures of the rounds that ran. */
 export function figuresOf(row: Row): number[] {
   return row.rounds.filter((each) => each !== null);
 }
@@ -32,7 +32,9 @@ export function median(row: Row): number | undefined {
   return middleOf(figuresOf(row));
 }
 
-/** The median of the rounds' own ratios: what slows the machine for a while slows both peers of a round. */
+/**
+ * The median of the rounds' own ratios: a temporary slowdown of the machine affects both peers of a round.
+ */
 export function ratio(ours: Row | undefined, theirs: Row | undefined): number | undefined {
   const both = ours?.rounds.flatMap((figure, round) => {
     const other = theirs?.rounds[round] ?? null;

@@ -1,22 +1,22 @@
 /**
- * What is measured between two devices: each scenario has several peers, whose figures are compared within
- * one run.
+ * The measured scenarios between two devices: each has several peers, whose figures are compared within one
+ * run.
  */
 import { bandwidth, type Devices, rcPingpong, sendLatency } from './perftest.ts';
 import { type Exposure, type Load, type SessionFigures, session, type Wait } from './session.ts';
 
 export interface Peer {
   name: string;
-  /** Another figure of the first peer's run: to be divided by nothing. */
+  /** Another figure of the first peer's run: not to be divided by anything. */
   sameRun?: boolean;
-  /** One round; the scenario's unit. */
+  /** One round; returns the figure in the scenario's unit. */
   measure(devices: Devices, scale: number): Promise<number>;
 }
 
 export interface Scenario {
   name: string;
   unit: 'us' | 'MiB/s';
-  /** How often a round runs it: what is short wanders more. */
+  /** How often a round runs it: short measurements vary more. */
   turns: number;
   /** The first one is ours. */
   peers: readonly Peer[];
@@ -24,7 +24,8 @@ export interface Scenario {
 
 const smallBytes = 64;
 /**
- * What a call of `smallBytes` is on the wire: a frame begins with a header (docs/wire/frames.md, section 2).
+ * The size of a call of `smallBytes` on the wire: a frame begins with a header (docs/wire/frames.md, section
+ * 2).
  */
 const frameBytes = smallBytes + 16;
 const bulkBytes = 1 << 20;
@@ -32,8 +33,8 @@ const inFlight = 8;
 /** Calls of one round in the emulated guest; a real device does `scale` times as many. */
 const pollCalls = 2000;
 /**
- * Two spinners on two CPUs are twice as slow when the host puts both on one core, for the whole life of a
- * process: many short runs.
+ * Two spinners on two CPUs are half as fast when the host puts both on one core, which lasts for the life of
+ * a process: hence many short runs.
  */
 const pollTurns = 5;
 const eventCalls = 400;
@@ -105,7 +106,8 @@ function transfer(name: string, load: Load, program: 'ib_read_bw' | 'ib_write_bw
 }
 
 /**
- * A small call while 16 MiB are moved for another one, and alone: whole calls. Percentiles are of one run.
+ * A small call while 16 MiB are moved for another one, and alone: whole calls. Percentiles are those of one
+ * run.
  */
 function beside(name: string, load: Load): Scenario {
   const run = (of: Load, devices: Devices, scale: number): Promise<SessionFigures> =>
@@ -131,8 +133,8 @@ function beside(name: string, load: Load): Scenario {
 }
 
 /**
- * Whole calls, one at a time, whose messages go in SENDs, and the same by READ and WRITE: up to which size
- * the former costs less is for the limit of segments (Capabilities::segmented_bytes).
+ * Whole calls, one at a time, whose messages are sent in SENDs, and the same by READ and WRITE: the size up
+ * to which SENDs cost less determines the limit of segments (Capabilities::segmented_bytes).
  */
 function echo(name: string, bytes: number): Scenario {
   const peer = (peerName: string, load: Load): Peer => ({

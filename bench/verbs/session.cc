@@ -1,5 +1,5 @@
-// What a session costs on real devices, without Node: two processes, a device each, one load. Prints one line
-// of JSON. Started by bench/verbs/main.ts beside perftest, or by hand:
+// The cost of a session on real devices, without Node: two processes, a device each, one load. Prints one
+// line of JSON. Started by bench/verbs/main.ts beside perftest, or by hand:
 //   verbs_session LOAD poll|events window|shared CALLS DEVICE_OF_SERVER DEVICE_OF_CLIENT [BYTES]
 // LOAD: pingpong, read, write, beside-read or beside-write; with BYTES: echo-sent or echo-moved.
 #include <signal.h>
@@ -20,7 +20,7 @@ using rdma_rpc::session::Exposure;
 
 namespace {
 
-/// The first calls make registrations, windows and page tables.
+/// The first calls create registrations, windows and page tables.
 constexpr std::size_t kWarmUpCalls = 16;
 constexpr std::size_t kCallsMax = 10'000'000;
 constexpr std::size_t kBytesMax = std::size_t{16} << 20;
@@ -79,7 +79,7 @@ int main(int argc, char** argv) {
   const Arguments arguments = parse(argc, argv);
   int sockets[2];
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sockets) != 0) fail("no socket");
-  // Before a device is opened: its memory must not be shared with a child.
+  // Before a device is opened, since its memory must not be shared with a child.
   const pid_t server = ::fork();
   if (server < 0) fail("cannot fork");
   ::close(sockets[server == 0 ? 1 : 0]);
@@ -92,7 +92,7 @@ int main(int argc, char** argv) {
     End end({arguments.client_device, true, arguments.wait, arguments.exposure, sockets[1]});
     ask(end, arguments.load, arguments.bytes, kWarmUpCalls);
     report(ask(end, arguments.load, arguments.bytes, arguments.calls));
-    // First: to the server the end of its session would be a failure.
+    // The server first: it would take the end of its session for a failure.
     ::kill(server, SIGKILL);
     ::waitpid(server, nullptr, 0);
   }

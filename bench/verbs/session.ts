@@ -13,11 +13,11 @@ export type Load =
   | 'echo-sent'
   | 'echo-moved';
 export type Wait = 'poll' | 'events';
-/** How the memory of bulk calls is exposed; docs/wire/calls.md has the words. */
+/** How the memory of bulk calls is exposed; docs/wire/calls.md defines the terms. */
 export type Exposure = 'window' | 'shared';
 
 export interface SessionFigures {
-  /** A call from submission to answer, the median. */
+  /** The time of a call from submission to answer, the median. */
   callUs: number;
   p99Us: number;
   bytesPerSecond: number;
@@ -42,7 +42,7 @@ export async function session(
   wait: Wait,
   exposure: Exposure,
   calls: number,
-  /** Of each message, for the echoes. */
+  /** The bytes of each message, for the echoes. */
   bytes?: number,
 ): Promise<SessionFigures> {
   const command = ['verbs_session', load, wait, exposure, String(calls), devices.server, devices.client];

@@ -1,6 +1,6 @@
 /**
- * `rdma-rpc perf` between two devices of this machine: what the command runs, in a process for each side.
- * To start the command itself takes seconds in a guest. Runs where the devices are.
+ * `rdma-rpc perf` between two devices of this machine: what the command runs, in a process for each side,
+ * since starting the command itself takes seconds in a guest. Runs where the devices are.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -34,7 +34,8 @@ export async function tool(devices: Devices, fabric: PerfFabric, asked: ToolTest
   const { test, bytes, iterations } = asked;
   const port = await listening(devices.server);
   const gid = fabric === 'bare' && devices.gidIndex !== undefined ? { gidIndex: devices.gidIndex } : {};
-  // All else is as by default, but for what perftest has otherwise on devices that it does not know.
+  // Everything else has its default, except for the settings that perftest chooses differently on devices
+  // that it does not know.
   const command = withPerfFlags(new Command());
   command.parse(['-s', String(bytes), '-n', String(iterations), '-I', '0'], { from: 'user' });
   const plan = planOf(test, command.opts<PerfFlags>());
@@ -42,7 +43,7 @@ export async function tool(devices: Devices, fabric: PerfFabric, asked: ToolTest
   return peers[0]!.rows[0]!;
 }
 
-/** After the last test. */
+/** Sent after the last test. */
 export function closeTool(): void {
   listener?.disconnect();
 }

@@ -1,6 +1,6 @@
 /**
- * `rdma-rpc bench`: load on one method of a server, ours or one of gRPC, and what it took. Exit code 1 when
- * calls fail or there is no server.
+ * `rdma-rpc bench`: puts load on one method of a server (ours or a gRPC server) and reports the results. Exit
+ * code 1 when calls fail or the server cannot be reached.
  */
 import { closeSync, openSync } from 'node:fs';
 import type { Command } from '#commander';
@@ -17,7 +17,9 @@ export function addBenchCommand(program: Command): void {
     withBenchFlags(
       program
         .command('bench')
-        .description('put load on a method, and say what it took; by reflection, or by files')
+        .description(
+          'put load on a method and report latencies and rates; finds the method by reflection or in files',
+        )
         .argument('<address>', 'host:port or unix:/path')
         .argument('<method>', 'such as greeter.v1.Greeter/SayHello'),
     ),
@@ -31,7 +33,7 @@ export function addBenchCommand(program: Command): void {
       return;
     }
     process.exitCode = await bench(address, path, flags, plan);
-    // grpc-js ends no TLS handshake that hangs, and its socket would keep the process.
+    // grpc-js does not end a TLS handshake that hangs, and its socket would keep the process alive.
     if (flags.grpc === true) process.exit();
   });
 }
@@ -53,12 +55,12 @@ async function bench(address: string, path: string, flags: BenchFlags, plan: Pla
     });
   } catch (error) {
     sayError(error, flags);
-    // Before anything was tried: an address that is none.
+    // An invalid address is reported before anything is tried.
     return error instanceof TypeError || error instanceof RangeError ? 2 : 1;
   }
   const files = new OutputFiles();
   try {
-    // Before the load, not after it: a folder that is not there.
+    // Opened before the load rather than after it, so that a missing folder is noticed at once.
     files.open(flags);
     const [{ runBench }, { summaryText }] = await Promise.all([import('./run.ts'), import('./summary.ts')]);
     const { result, recording } = await runBench(target, address, path, flags, plan);
@@ -70,7 +72,7 @@ async function bench(address: string, path: string, flags: BenchFlags, plan: Pla
     if (flags.csv !== undefined && recording.table !== undefined) {
       files.write(flags.csv, recording.table.csv());
       if (recording.table.left > 0)
-        console.error(`${flags.csv} has the first calls only: ${recording.table.left} more were made`);
+        console.error(`${flags.csv} contains only the first calls; ${recording.table.left} more were made`);
     }
     console.log(flags.json === true ? jsonText(result, 2) : printable(summaryText(result)));
     return result.calls.failed > 0 || result.calls.unsent > 0 ? 1 : 0;
@@ -87,11 +89,12 @@ async function bench(address: string, path: string, flags: BenchFlags, plan: Pla
 class OutputFiles {
   readonly #open = new Map<string, number>();
 
-  /** Throws an Error with the name of a file that cannot be written. */
+  /** Throws an Error that names a file that cannot be written. */
   open({ csv, html, hdrLog }: BenchFlags): void {
     for (const path of [csv, html, hdrLog]) {
       if (path === undefined) continue;
-      if (this.#open.has(path)) throw new Error(`${path} is given twice: each kind of output needs a file`);
+      if (this.#open.has(path))
+        throw new Error(`${path} is given twice: each kind of output needs a file of its own`);
       try {
         this.#open.set(path, openSync(path, 'w'));
       } catch (error) {

@@ -1,6 +1,6 @@
 /**
- * Every call of a load, for `rdma-rpc bench --csv`: kept in memory, so that no file is written while it
- * measures. Used by recording.ts.
+ * Records every call of a load, for `rdma-rpc bench --csv`: kept in memory, so that no file is written during
+ * the measurement. Used by recording.ts.
  */
 
 const chunkRows = 1 << 16;
@@ -12,7 +12,7 @@ export class CallTable {
   readonly #chunks: Float64Array[] = [];
   readonly #codes: string[] = [];
   #rows = 0;
-  /** Calls beyond `rowsMax`. */
+  /** Number of calls beyond `rowsMax`. */
   left = 0;
 
   add(intended: number, started: number, ended: number, code: string): void {
@@ -28,8 +28,8 @@ export class CallTable {
   }
 
   /**
-   * In pieces of text, the first with the names of the columns. Times in ms since the beginning, but
-   * latencies in microseconds, as they are elsewhere.
+   * Returns parts of the text, the first with the names of the columns. Times are in ms since the beginning,
+   * latencies in microseconds as in the other outputs.
    */
   *csv(): Generator<string> {
     yield 'intended_ms,started_ms,raw_us,corrected_us,code\n';

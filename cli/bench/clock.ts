@@ -1,24 +1,24 @@
 /**
- * Time as the load generator sees it. The real one here; tests have one that stands still until they say
- * otherwise. Used by load.ts.
+ * The clock of the load generator. This is the real one; tests have one that stands still until they move it.
+ * Used by load.ts.
  */
 
 export interface Clock {
-  /** Milliseconds with fractions, from any beginning. */
+  /** Milliseconds with fractions, since an arbitrary time. */
   now(): number;
   /**
-   * Calls back once it is `at`, and never before the caller has returned. What it returns takes that back.
+   * Calls `wake` at the time `at`, never before the caller has returned. Returns a function that cancels it.
    */
   wakeAt(at: number, wake: () => void): () => void;
 }
 
 /**
- * Node's timers are a millisecond too late or more: what is nearer than this is waited for turn by turn of
- * the event loop.
+ * Node's timers are late by a millisecond or more: a shorter wait checks the time in each event-loop
+ * iteration.
  */
 const timerMs = 2;
 
-/** Longer than a timer takes: 24.8 days. Whoever wakes too early looks again. */
+/** Limit of Node's timers: 24.8 days. A wake-up that is too early waits again. */
 const timerMaxMs = 2 ** 31 - 1;
 
 export const realClock: Clock = {

@@ -1,6 +1,6 @@
 /**
- * The requests of `rdma-rpc bench`: from JSON on the command line or in a file, made once, or anew for each
- * call where the text is a template.
+ * The requests of `rdma-rpc bench`: from JSON on the command line or in a file, made once, or for each call
+ * if the text is a template.
  */
 import { readFile } from 'node:fs/promises';
 import { text as allOf } from 'node:stream/consumers';
@@ -9,7 +9,9 @@ import { jsonTexts, type RequestForm, requestOf } from '../server/request.ts';
 import { stdinText } from '../server/stdin.ts';
 import { type CallNumbers, templateOf } from './template.ts';
 
-/** The messages of one call: one, or those of its stream. Throws where a template makes no message. */
+/**
+ * Makes the messages of one call: one, or those of its stream. Throws when a template makes no valid message.
+ */
 export type Requests = (numbers: CallNumbers) => readonly Uint8Array[];
 
 export interface DataFlags {
@@ -31,7 +33,7 @@ export async function dataText({ data, dataFile }: DataFlags): Promise<string> {
 /** Messages whose JSON may be an array. */
 const arrays = new Set(['google.protobuf.ListValue', 'google.protobuf.Value', 'google.protobuf.FieldMask']);
 
-/** An array is several messages, as several values one after another are. */
+/** An array stands for several messages, as several values one after another do. */
 function messages(text: string, { input }: RequestForm): JsonValue[] {
   let json: JsonValue;
   try {
@@ -43,8 +45,8 @@ function messages(text: string, { input }: RequestForm): JsonValue[] {
 }
 
 /**
- * `stream`: all messages are of each call; otherwise each call has the next one. Throws an Error for what is
- * no request of that type.
+ * `stream`: each call sends all messages; otherwise each call sends the next one. Throws an Error for data
+ * that is not a request of that type.
  */
 export async function requestsOf(text: string, form: RequestForm, stream: boolean): Promise<Requests> {
   const texts: string[] = [];
@@ -52,7 +54,7 @@ export async function requestsOf(text: string, form: RequestForm, stream: boolea
   const makes = texts.map((each) => templateOf(each));
   if (makes.every((make) => make === undefined)) {
     const all = texts.flatMap((each) => messages(each, form)).map((json) => requestOf(json, form));
-    if (all.length === 0 && !stream) throw new Error('the data has no request');
+    if (all.length === 0 && !stream) throw new Error('the data contains no request');
     const single = all.map((each) => [each]);
     return stream ? () => all : ({ call }) => single[call % single.length]!;
   }
@@ -62,7 +64,7 @@ export async function requestsOf(text: string, form: RequestForm, stream: boolea
     ? (numbers) => texts.flatMap((_, i) => make(i, numbers))
     : (numbers) => {
         const all = make(numbers.call % texts.length, numbers);
-        if (all.length === 0) throw new Error('the data has no request');
+        if (all.length === 0) throw new Error('the data contains no request');
         return [all[Math.floor(numbers.call / texts.length) % all.length]!];
       };
   requests({ call: 0, worker: 0 });

@@ -1,4 +1,4 @@
-/** The flags of `rdma-rpc bench`, which are those of ghz where it has them, and what they come to. */
+/** The flags of `rdma-rpc bench`, named as in ghz where it has them, and the plan that results from them. */
 import { type Command, InvalidArgumentError, Option } from '#commander';
 import type { MetadataValue } from '../../runtime/core/metadata.ts';
 import { fabricNames } from '../../runtime/fabrics.ts';
@@ -32,7 +32,7 @@ export interface BenchFlags extends DeclarationFlags, DataFlags {
   readonly progress: boolean;
 }
 
-/** As ghz has it, when neither a number of calls nor a duration is given. */
+/** As in ghz, when neither a number of calls nor a duration is given. */
 const totalDefault = 200;
 const forever = Number.POSITIVE_INFINITY;
 
@@ -59,45 +59,66 @@ const calls = whole(1, 1_000_000_000, 'calls');
 
 export function withBenchFlags(command: Command): Command {
   return command
-    .option('-c, --concurrency <n>', 'calls at the same time', whole(1, 100_000, 'calls'), 50)
+    .option(
+      '-c, --concurrency <n>',
+      'number of workers: calls at the same time',
+      whole(1, 100_000, 'calls'),
+      50,
+    )
     .option(
       '-n, --total <n>',
-      `calls to make; default ${totalDefault}, or what -z or the schedule has time for`,
+      `number of calls; default ${totalDefault}, or as many as the time of -z or of the schedule allows`,
       calls,
     )
-    .option('-z, --duration <time>', 'how long to begin calls, such as 10s or 2m', duration)
-    .option('-r, --rps <n>', 'open loop: calls per second, of all workers together', rate)
+    .option('-z, --duration <time>', 'time in which calls are begun, such as 10s or 2m', duration)
+    .option('-r, --rps <n>', 'open loop: calls per second of all workers together', rate)
     .addOption(
-      new Option('--load-schedule <kind>', 'open loop whose rate changes').choices(['const', 'step', 'line']),
+      new Option('--load-schedule <kind>', 'open loop with a rate that may change').choices([
+        'const',
+        'step',
+        'line',
+      ]),
     )
     .option('--load-start <n>', 'calls per second at the beginning', rate)
     .option(
       '--load-step <n>',
-      'by how much it changes: in a step, or in a second of a line',
+      'change of the rate: per step, or per second of a line',
       whole(-10_000_000, 10_000_000, 'calls per second'),
     )
-    .option('--load-end <n>', 'calls per second at which it stays', rate)
-    .option('--load-step-duration <time>', 'how long a step takes', duration)
-    .option('--load-max-duration <time>', 'after which the rate stays', duration)
-    .option('--connections <n>', 'the workers take turns with them', whole(1, 1000, 'connections'), 1)
-    .option('--skip-first <n>', 'calls that do not count, to warm up', whole(0, 1_000_000_000, 'calls'), 0)
+    .option('--load-end <n>', 'calls per second at the end, where the rate stays', rate)
+    .option('--load-step-duration <time>', 'duration of a step', duration)
+    .option('--load-max-duration <time>', 'time after which the rate stays the same', duration)
+    .option(
+      '--connections <n>',
+      'number of connections, used in turn by the workers',
+      whole(1, 1000, 'connections'),
+      1,
+    )
+    .option(
+      '--skip-first <n>',
+      'number of first calls that do not count (warm-up)',
+      whole(0, 1_000_000_000, 'calls'),
+      0,
+    )
     .option(
       '-d, --data <json>',
-      'request; an array: one after another, or the stream of each call; @ is stdin',
+      'request as JSON; an array is used one after another, or as the stream of each call; @ is stdin',
       '{}',
     )
     .option('-D, --data-file <file>', 'the same from a file; - is stdin')
     .option('-m, --metadata <key=value>', 'metadata to send; may be repeated', metadataPair, [])
-    .addOption(new Option('--fabric <name>', 'default: what suits').choices([...fabricNames]))
-    .option('--grpc', 'the server is one of gRPC; needs @grpc/grpc-js')
-    .option('--csv <file>', 'every call as a line')
-    .option('--html <file>', 'the report as a page')
-    .option('--hdr-log <file>', 'latencies as a log of HdrHistogram')
-    .option('--allow-unknown-fields', 'pass over members of the request that no field has')
-    .option('--no-progress', 'no line of progress on stderr; there is one on terminals only');
+    .addOption(
+      new Option('--fabric <name>', 'fabric to use; default: chosen automatically').choices([...fabricNames]),
+    )
+    .option('--grpc', 'the server is a gRPC server; needs @grpc/grpc-js')
+    .option('--csv <file>', 'write every call as a line of CSV')
+    .option('--html <file>', 'write the report as an HTML page')
+    .option('--hdr-log <file>', 'write latencies as a log of HdrHistogram')
+    .option('--allow-unknown-fields', 'ignore members of the request that are not fields')
+    .option('--no-progress', 'no progress line on stderr (shown on terminals only)');
 }
 
-/** Flags that only mean something beside others. Returns what is wrong, in a sentence. */
+/** Checks flags that are meaningful only together with others. Returns what is wrong, in a sentence. */
 function misfit(flags: BenchFlags): string | undefined {
   const { loadSchedule, rps, grpc, fabric } = flags;
   const loads = ['loadStart', 'loadStep', 'loadEnd', 'loadStepDuration', 'loadMaxDuration'] as const;
@@ -128,7 +149,7 @@ function misfit(flags: BenchFlags): string | undefined {
   return undefined;
 }
 
-/** Throws an Error with a sentence for flags that do not fit each other. */
+/** Throws an Error with a sentence for flags that do not fit together. */
 export function planOf(flags: BenchFlags): Plan {
   const wrong = misfit(flags);
   if (wrong !== undefined) throw new Error(wrong);
@@ -145,11 +166,11 @@ export function planOf(flags: BenchFlags): Plan {
       })
     : undefined;
   const length = schedule?.lengthMs ?? forever;
-  // A schedule is for its whole length; one without an end is as a load without a schedule.
+  // A schedule runs for its whole length; one without an end runs like a load without a schedule.
   const byDefault =
     flags.total === undefined && length !== forever ? Math.min(length, durationMaxMs) : forever;
   const durationMs = flags.duration ?? byDefault;
-  // As ghz has it: the time decides where both are given.
+  // As in ghz: if both are given, the time decides.
   const total = durationMs === forever ? (flags.total ?? totalDefault) : forever;
   return { concurrency, total, durationMs, schedule, graceMs: timeout };
 }

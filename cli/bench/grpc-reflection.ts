@@ -1,6 +1,6 @@
 /**
- * Reflection of gRPC servers: grpc.reflection.v1, and of those that do not have it v1alpha, which was before:
- * the same messages under another name. Used by target.ts.
+ * Reflection of gRPC servers: grpc.reflection.v1, and for servers without it the older v1alpha, which has the
+ * same messages under another name. Used by target.ts.
  */
 import { Method } from '../../runtime/codec/service/method.ts';
 import { RpcError } from '../../runtime/core/errors/rpc-error.ts';
@@ -14,7 +14,7 @@ import type { Reflection } from '../server/schema/reflection-client.ts';
 const { name, methods } = ServerReflectionDefinition;
 const { preferred: _, ...declared } = methods.serverReflectionInfo;
 const alphaName = `grpc.reflection.v1alpha.${name}`;
-/** Of no file: nobody looks at its declaration. */
+/** Without a file, since its declaration is not needed. */
 export const alphaReflection = {
   name,
   fullName: alphaName,
@@ -25,7 +25,7 @@ export const alphaReflection = {
 
 type Ask = Reflection['serverReflectionInfo'];
 
-/** Asks `first`, and where that is UNIMPLEMENTED `then`: with a list of requests, which can be sent again. */
+/** Calls `first`, and `then` if that is UNIMPLEMENTED. The requests are a list, so they can be sent again. */
 export function eitherReflection(first: Ask, then: Ask): Ask {
   return async function* ask(requests, options) {
     const all = requests as readonly ServerReflectionRequestInit[];

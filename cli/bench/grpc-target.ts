@@ -1,6 +1,6 @@
 /**
- * A server of gRPC as the target of `rdma-rpc bench`: clients of grpc-js, with TLS by the flags that ours
- * have. Opened by bench.ts.
+ * A gRPC server as the target of `rdma-rpc bench`: clients of grpc-js, with TLS by the same flags as our
+ * clients. Opened by bench.ts.
  */
 import { createSecureContext } from 'node:tls';
 import type { ChannelCredentials, Client } from '@grpc/grpc-js';
@@ -27,7 +27,7 @@ function tlsCredentials(credentials: Credentials, tls: ChannelTls): ChannelCrede
   );
 }
 
-/** What grpc-js has met, in parentheses; '' where it does not tell. */
+/** Returns the error of grpc-js in parentheses, or '' when it reports none. */
 function whyNone(client: Client): Promise<string> {
   const [none, deadline] = [() => Buffer.alloc(0), Date.now() + whyMs];
   return new Promise((resolve) => {
@@ -40,7 +40,7 @@ function whyNone(client: Client): Promise<string> {
 
 const whyMs = 200;
 
-/** Resolves when all connections stand. */
+/** Resolves when all connections are established. */
 export async function openGrpc(asked: TargetOptions): Promise<Target> {
   const { address, connections, timeoutMs } = asked;
   const { Client, credentials } = await import('@grpc/grpc-js').catch((cause: unknown) => {
@@ -62,12 +62,13 @@ export async function openGrpc(asked: TargetOptions): Promise<Target> {
     import('./grpc-reflection.ts'),
   ]);
   const tls = asked.security?.tls as ChannelTls | undefined;
-  // grpc-js names addresses in its handshakes, of which Node warns: nobody who reads that can help it.
+  // grpc-js passes IP addresses as server names in its handshakes, and Node warns of that; the user can do
+  // nothing about the warning.
   if (tls !== undefined) Object.assign(process, { noDeprecation: true });
   const shown = tls === undefined ? credentials.createInsecure() : tlsCredentials(credentials, tls);
   const options = {
     ...(tls?.servername === undefined ? {} : { 'grpc.ssl_target_name_override': tls.servername }),
-    // Otherwise clients of one address share a connection.
+    // Otherwise clients of the same address share a connection.
     'grpc.use_local_subchannel_pool': 1,
     'grpc.max_receive_message_length': -1,
     'grpc.max_send_message_length': -1,

@@ -1,15 +1,15 @@
 /**
- * The latencies of a load as a log of HdrHistogram: an interval a line, for the tools that read those. Used
- * by `rdma-rpc bench --hdr-log`.
+ * Writes the latencies of a load as a log of HdrHistogram, one interval per line, for tools that read this
+ * format. Used by `rdma-rpc bench --hdr-log`.
  */
 import { HistogramLogWriter } from '#hdr-histogram';
 import { newHistogram, type Recording } from './recording.ts';
 
-/** The unit of the values is the nanosecond, that of the column with the maximum the millisecond. */
+/** Values are in nanoseconds, but the column with the maximum is in milliseconds. */
 const maximumIn = 1e6;
 const shortestMs = 1000;
 
-/** Intervals of a second at least; those that are corrected have a tag for it. */
+/** Intervals of at least a second; corrected latencies are tagged. */
 export function hdrLog(recording: Recording, startedAt: Date): string {
   let text = '';
   const writer = new HistogramLogWriter((part) => {

@@ -1,20 +1,20 @@
 /**
  * Makes the calls of `rdma-rpc bench`. Closed loop: each worker begins its next call when its last one has
- * ended. Open loop: calls are meant to begin at times that do not depend on the answers; one that finds all
- * workers busy begins late, and what it waited is known to whoever records. On the JS thread, in callbacks.
+ * ended. Open loop: calls are scheduled at times that do not depend on the answers; a call that finds all
+ * workers busy begins late, and its delay is recorded. On the JS thread, in callbacks.
  */
 import type { Clock } from './clock.ts';
 import type { Schedule } from './schedule.ts';
 
 export interface Plan {
-  /** Workers, that is calls at the same time. */
+  /** Number of workers, which is the limit of simultaneous calls. */
   readonly concurrency: number;
-  /** Calls; Infinity for as many as the time allows. */
+  /** Number of calls; Infinity when only the time limits them. */
   readonly total: number;
   readonly durationMs: number;
-  /** Undefined: closed loop. */
+  /** Undefined for a closed loop. */
   readonly schedule: Schedule | undefined;
-  /** How long calls that are late may still begin after the last one was meant to. */
+  /** Time after the last scheduled call in which late calls may still begin. */
   readonly graceMs: number;
 }
 
@@ -39,25 +39,25 @@ export interface Record {
 export interface Recorder {
   record(call: number, record: Record): void;
   /**
-   * Calls that never began, `stride` by `stride` in time: each stands for so many, and was meant for that
-   * time.
+   * Records calls that never began. They are recorded in groups of `stride`: each record stands for `count`
+   * calls, and was scheduled for that time.
    */
   unsent(intended: number, ended: number, count: number): void;
 }
 
 export interface LoadEnd {
-  /** Between the beginning and the end of the last call. */
+  /** Time from the beginning to the end of the last call. */
   readonly elapsedMs: number;
   readonly begun: number;
   readonly unsent: number;
-  /** Of the calls that began, those that found all workers busy when they were meant to. */
+  /** Number of begun calls that found all workers busy at their scheduled time. */
   readonly late: number;
 }
 
-/** More are recorded as groups: the histogram looks the same. */
+/** Beyond this number, calls are recorded in groups; the histogram looks the same. */
 const unsentRecords = 100_000;
 
-export class Load {
+export class LoadRun {
   readonly #plan: Plan;
   readonly #clock: Clock;
   readonly #call: MakeCall;
@@ -71,7 +71,7 @@ export class Load {
   #stopMs = Number.POSITIVE_INFINITY;
   #waking = false;
   #forget: () => void = () => undefined;
-  /** Calls have been waiting for a worker since they were meant to begin. */
+  /** Scheduled calls are waiting for a worker. */
   #busy = false;
   #over = false;
   #done: (end: LoadEnd) => void = () => undefined;
@@ -88,12 +88,12 @@ export class Load {
     return this.#begun;
   }
 
-  /** Since the beginning. */
+  /** Time since the beginning. */
   get elapsedMs(): number {
     return this.#clock.now() - this.#startMs;
   }
 
-  /** Begins no more calls; those that are running end. */
+  /** Begins no more calls; running calls complete. */
   stop(): void {
     this.#stopMs = Math.min(this.#stopMs, this.elapsedMs);
     this.#over = true;
@@ -112,7 +112,7 @@ export class Load {
     });
   }
 
-  /** When the next call is meant to begin; undefined: there is none. */
+  /** Returns the scheduled time of the next call, or undefined when none is left. */
   #next(): number | undefined {
     const { total, durationMs, schedule } = this.#plan;
     if (this.#over || this.#begun >= total) return undefined;
@@ -152,7 +152,7 @@ export class Load {
         this.#idle.push(worker);
         this.#step();
       };
-      // A call that fails may fail at once: the event loop gets its turn before the next one.
+      // A call may fail at once, so the event loop gets a turn before the next one.
       if (end.code === 'OK') next();
       else this.#clock.wakeAt(this.#clock.now(), next);
     });
@@ -176,7 +176,7 @@ export class Load {
     done({ elapsedMs: this.#lastMs, begun: this.#begun, unsent, late: this.#late });
   }
 
-  /** What was meant to begin and did not has waited until now, at least. */
+  /** Records the scheduled calls that did not begin: they have waited until now, at least. */
   #giveUp(): number {
     const { schedule, durationMs, total } = this.#plan;
     if (schedule === undefined) return 0;

@@ -1,17 +1,20 @@
 /**
- * The plots of the report. This function runs in the browser: page.ts puts its text into the page, beside
- * uPlot, so it uses nothing from outside of itself but what it is given. It is here rather than in a string
- * so that it is compiled and checked like everything else.
+ * The plots of the report. This function runs in the browser: page.ts puts its source text into the page,
+ * beside uPlot, so it may use only its arguments. It is a function rather than a string so that it is
+ * compiled and checked like other code.
  */
 import type UPlot from 'uplot';
 import type { Result } from './result.ts';
 
-/** What is used of a browser's document. */
+/** The used part of a browser's document. */
 export interface Page {
   getElementById(id: string): { readonly clientWidth: number } | null;
 }
 
-/** `colour`: of that name in the page's style. Returns what fits the plots to a new width of the page. */
+/**
+ * `colour` returns the colour of that name in the page's style. Returns a function that fits the plots to a
+ * new width of the page.
+ */
 export function drawCharts(
   result: Result,
   Plot: typeof UPlot,
@@ -52,13 +55,13 @@ export function drawCharts(
     if (place === null) return;
     plots.push([new Plot({ width: place.clientWidth, height, ...options }, data, place as never), place]);
   };
-  /** Latencies, by powers of ten. */
+  /** Latencies, on a logarithmic scale. */
   const latencyAxis = axis({
     size: 72,
     values: (_: UPlot, splits: number[]) =>
       splits.map((us) => (us > 0 && Math.abs(Math.log10(us) % 1) < 1e-9 ? time(us) : '')),
   });
-  /** Short at any size: the width of an axis is fixed. */
+  /** Short for numbers of any size, since the width of an axis is fixed. */
   const short = new Intl.NumberFormat('en', { notation: 'compact', maximumSignificantDigits: 3 });
   const countAxis = axis({
     size: 72,
@@ -118,7 +121,7 @@ export function drawCharts(
       i === last ? 0.1 * i : -Math.log10(1 - percentile / 100),
     );
     const marks = [Math.log10(2), 1, 2, 3, 4, 5, 6, 7, 8].filter((x) => x <= nines[last]!);
-    // Without the sign of percent, for which neighbours have no room.
+    // Without the percent sign, for which there is no room between neighbours.
     const percentText = (x: number): string => `${Number((100 * (1 - 10 ** -x)).toFixed(7))}`;
     draw(
       'percentiles',

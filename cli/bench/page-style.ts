@@ -1,6 +1,6 @@
 /**
- * How the report of `rdma-rpc bench` looks: light or dark as the reader's system is, and one column on narrow
- * screens. Used by page.ts.
+ * The style of the `rdma-rpc bench` report: light or dark as the reader's system, and a single column on
+ * narrow screens. Used by page.ts.
  */
 
 export const style = `

@@ -1,6 +1,6 @@
 /**
- * The report of `rdma-rpc bench` as one page that needs nothing else: figures as HTML, plots by uPlot, whose
- * text is inside, and the result as JSON.
+ * The report of `rdma-rpc bench` as a single self-contained page: figures as HTML, plots by uPlot, whose
+ * source is included, and the result as JSON.
  */
 import { readFileSync } from 'node:fs';
 import { drawCharts } from './page-charts.ts';
@@ -8,18 +8,18 @@ import { style } from './page-style.ts';
 import type { Latency, Result } from './result.ts';
 import { loadText, remarks, size, targetText, time } from './summary.ts';
 
-/** Between tags, and in attributes. */
+/** Escapes text between tags, and in attributes. */
 const html = (text: string): string =>
   text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 
-/** Inside of a script: nothing in it may end that. */
+/** Escapes a value inside a script, so that it cannot end the script. */
 const script = (value: unknown): string => JSON.stringify(value).replaceAll('<', '\\u003c');
 
 const number = (value: number): string => value.toLocaleString('en', { maximumFractionDigits: 1 });
 
 /**
- * Beside the modules that were compiled; from dist/bundle, as it is installed, and from the sources by way of
- * dist.
+ * Found beside the compiled modules; from dist/bundle in an installed package, and through dist when run from
+ * the sources.
  */
 function vendored(name: string): string {
   const beside = new URL(`../../vendor/${name}`, import.meta.url);
@@ -31,7 +31,7 @@ function vendored(name: string): string {
   }
 }
 
-/** A latency; where no call was answered with OK there is none, which is not 0. */
+/** A latency; without an answered call it does not exist, which is different from 0. */
 const timeIn =
   ({ histogram }: Result) =>
   (us: number): string =>
@@ -105,7 +105,7 @@ function stacked(title: string, parts: readonly Part[]): string {
 function travelledSection({ travelled, target }: Result): string {
   if (travelled === null)
     return target.protocol === 'grpc'
-      ? '<p>Over gRPC: every message is in frames of HTTP/2.</p>'
+      ? '<p>Over gRPC: every message is sent in HTTP/2 frames.</p>'
       : '<p>Not known.</p>';
   const { requests, responses, frames } = travelled;
   const messages = ({ sent, bulk }: { sent: number; bulk: number }): Part[] => [
@@ -137,7 +137,7 @@ function errorSection({ codes, errors, calls }: Result): string {
     `<table><tr><th>code</th><th>calls</th><th>share</th></tr>${rows.join('')}</table>`,
     said.length === 0
       ? ''
-      : `<h3>What was said</h3><table><tr><th>calls</th><th>code</th><th class="text">message</th></tr>${said.join('')}</table>`,
+      : `<h3>Messages</h3><table><tr><th>calls</th><th>code</th><th class="text">message</th></tr>${said.join('')}</table>`,
   ].join('');
 }
 
@@ -172,7 +172,7 @@ ${plot('Latency by percentile', 'percentiles')}
 ${plot('Throughput over time', 'throughput')}
 ${plot(`Latency over time${over}`, 'latency')}
 ${section('Latency', latencyTable(result))}
-${section('How the payloads travelled', travelledSection(result))}
+${section('How the payloads were transferred', travelledSection(result))}
 ${section('Calls by code', errorSection(result), true)}
 </div>
 </main>

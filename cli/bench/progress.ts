@@ -1,13 +1,12 @@
 /**
- * The line of progress of `rdma-rpc bench`, on stderr, written over itself until the end. Only where that is
- * a terminal.
+ * The progress line of `rdma-rpc bench` on stderr, which is overwritten until the end. Only on a terminal.
  */
 
 const everyMs = 200;
 const width = 30;
 
 export interface Standing {
-  /** 0 to 1; undefined: nobody knows. */
+  /** 0 to 1; undefined when unknown. */
   readonly share: number | undefined;
   readonly calls: number;
   readonly elapsedMs: number;
@@ -26,7 +25,7 @@ function progressLine({ share, calls, elapsedMs, failed }: Standing): string {
   return `${bar}${calls.toLocaleString('en')} calls, ${Math.round(rate).toLocaleString('en')}/s${wrong}, ${(elapsedMs / 1000).toFixed(1)} s`;
 }
 
-/** Returns what ends it, and clears the line. */
+/** Returns a function that ends it and clears the line. */
 export function showProgress(stream: NodeJS.WriteStream, standing: () => Standing): () => void {
   if (!stream.isTTY) return () => undefined;
   const timer = setInterval(() => {

@@ -1,8 +1,7 @@
 /**
- * What the calls of a load took: HdrHistograms by interval of time, two where calls were meant to begin at a
- * time (from when they began, and from when they were meant to), status codes, and every call for a table of
- * them where that is asked for. A bounded amount of memory however many calls there are. Used by `rdma-rpc
- * bench`.
+ * Records the durations of a load's calls: HdrHistograms by time interval (two when calls are scheduled:
+ * since they began, and since their scheduled time), status codes, and every call if a table of calls is
+ * requested. Uses a limited amount of memory, whatever the number of calls. Used by `rdma-rpc bench`.
  */
 import { build } from '#hdr-histogram';
 import { CallTable } from './call-table.ts';
@@ -24,12 +23,12 @@ export interface Failure {
 }
 
 const nsPerMs = 1e6;
-/** Messages may have numbers in them: so many different ones are told apart. */
+/** Limit of distinguished messages, since messages may contain numbers. */
 const failuresMax = 20;
 const intervalsMax = 240;
 const widths = [100, 200, 500, 1000, 2000, 5000, 10_000, 30_000, 60_000, 300_000, 600_000, 3_600_000];
 
-/** In nanoseconds, three digits of each. */
+/** In nanoseconds, with three digits of precision. */
 export function newHistogram(): Histogram {
   return build({
     bitBucketSize: 32,
@@ -45,13 +44,13 @@ export class Recording implements Recorder {
   readonly codes = new Map<string, number>();
   readonly failures: Failure[] = [];
   readonly table: CallTable | undefined;
-  /** Of one interval. */
+  /** Width of an interval. */
   widthMs: number;
   responseBytes = 0;
   readonly #open: boolean;
   readonly #skip: number;
 
-  /** `expectedMs`: how long it will take, where that is known. `skip`: calls that do not count. */
+  /** `expectedMs` is the expected duration, if known. `skip` is the number of calls that do not count. */
   constructor({
     open,
     expectedMs,
@@ -81,7 +80,7 @@ export class Recording implements Recorder {
     if (code !== 'OK') {
       ++interval.failed;
       this.#fail(code, message);
-      // What fails fast is no fast answer; what ran into its deadline took that long, at least.
+      // A fast failure is not a fast answer, but a call that ran into its deadline took at least that long.
       if (code !== 'DEADLINE_EXCEEDED') return;
     }
     interval.raw.recordValue(Math.max(1, Math.round((ended - started) * nsPerMs)));
@@ -93,7 +92,7 @@ export class Recording implements Recorder {
     this.#intervalAt(ended).corrected?.recordValueWithCount(ns, count);
   }
 
-  /** All of it, added up. */
+  /** Returns the sum of all intervals. */
   total(which: 'raw' | 'corrected'): Histogram | undefined {
     if (which === 'corrected' && !this.#open) return undefined;
     const sum = newHistogram();
@@ -123,7 +122,7 @@ export class Recording implements Recorder {
     return this.intervals[index]!;
   }
 
-  /** Two intervals become one. */
+  /** Merges intervals in pairs. */
   #halve(): void {
     this.widthMs *= 2;
     const all = this.intervals.splice(0);

@@ -1,6 +1,6 @@
 /**
- * What `rdma-rpc bench` has found out, as `--json` prints it (docs/schemas/bench.schema.json) and the page
- * has it inside. Times are ms, latencies microseconds.
+ * The result of `rdma-rpc bench`, as `--json` prints it (docs/schemas/bench.schema.json) and the page
+ * contains it. Times are in ms, latencies in microseconds.
  */
 import type { Stats } from '../../runtime/native/native.ts';
 import type { LoadEnd } from './load.ts';
@@ -41,12 +41,12 @@ export interface Load {
 
 export interface Travelled {
   /**
-   * Messages that went out of and into memory of their own, by READ and WRITE, and those that went along with
-   * a SEND. `null`: not known on this side.
+   * Numbers of messages transferred by READ and WRITE of memory of their own, and of those sent along with a
+   * SEND. `null` when unknown on this side.
    */
   readonly requests: { readonly bulk: number; readonly sent: number };
   readonly responses: { readonly bulk: number; readonly sent: number } | null;
-  /** Frames of this side: copied into the send queue, or out of a registered slot. */
+  /** Frames sent by this side: copied into the send queue, or from a registered slot. */
   readonly frames: { readonly inline: number; readonly eager: number };
 }
 
@@ -61,9 +61,9 @@ export interface Result {
     readonly begun: number;
     readonly ok: number;
     readonly failed: number;
-    /** Of `--skip-first`. */
+    /** Calls of `--skip-first`. */
     readonly skipped: number;
-    /** That found all workers busy when they were meant to begin. */
+    /** Calls that found all workers busy at their scheduled time. */
     readonly late: number;
     readonly unsent: number;
   };
@@ -95,7 +95,7 @@ export interface Result {
   readonly errors: readonly { readonly code: string; readonly message: string; readonly count: number }[];
 }
 
-/** Nanoseconds as microseconds, with what a histogram of three digits knows. */
+/** Converts nanoseconds to microseconds, with the precision of a histogram with three digits. */
 const us = (ns: number): number => Number((ns / 1000).toPrecision(4));
 const at = (histogram: Histogram, percentile: number): number =>
   us(histogram.totalCount === 0 ? 0 : histogram.getValueAtPercentile(percentile));
@@ -118,7 +118,9 @@ function latencyOf(histogram: Histogram): Latency {
   };
 }
 
-/** 0, and then ten for each further nine, as far as there are samples to tell them apart. */
+/**
+ * Returns 0, then ten percentiles for each further nine, as far as the number of samples distinguishes them.
+ */
 function percentilesOf(count: number): number[] {
   const found: number[] = [];
   for (let exponent = 0; exponent <= Math.log10(Math.max(10, count)); exponent += 0.1)
@@ -128,7 +130,7 @@ function percentilesOf(count: number): number[] {
 
 const barsPerDecade = 10;
 
-/** Bars of equal width on a logarithmic axis, from the least to the greatest value. */
+/** Bars of equal width on a logarithmic axis, from the smallest to the largest value. */
 function barsOf(raw: Histogram, corrected: Histogram | undefined): Result['histogram'] {
   if (raw.totalCount === 0 && (corrected?.totalCount ?? 0) === 0) return [];
   const all = [raw, corrected].filter((each) => each !== undefined && each.totalCount > 0);
@@ -157,7 +159,7 @@ interface Recorded {
   readonly count: number;
 }
 
-/** The values that were recorded, by the iterator that its types leave out. */
+/** Iterates over the recorded values, by an iterator that the types do not declare. */
 function* recorded(histogram: Histogram | undefined): Generator<Recorded> {
   if (histogram === undefined) return;
   const iterator = (
@@ -177,8 +179,8 @@ function* recorded(histogram: Histogram | undefined): Generator<Recorded> {
 }
 
 /**
- * What is left over at the end, if it is short, is a part of the interval before it: a rate of a millisecond
- * says nothing.
+ * A short rest at the end is merged into the interval before it, since the rate of a millisecond is
+ * meaningless.
  */
 function intervalsOf({ intervals, widthMs }: Recording, elapsedMs: number): Result['intervals'] {
   const all = intervals.map(({ calls, failed, ...histograms }, i) => ({
@@ -213,7 +215,7 @@ export function scheduleOf({ kind, start, step, end }: Rates): NonNullable<Load[
   return { kind, start, step, ...(end === undefined ? {} : { end }) };
 }
 
-/** `sent`: messages that have left, and calls that were answered. Null: not known. */
+/** `sent`: messages sent, and calls answered. Returns null when unknown. */
 export function travelledIn(
   before: Stats | undefined,
   after: Stats | undefined,
@@ -222,7 +224,7 @@ export function travelledIn(
 ): Travelled | null {
   if (before === undefined || after === undefined) return null;
   const moved = (name: keyof Stats): number => Math.max(0, after[name] - before[name]);
-  // A device that no connection uses any more takes its counters with it.
+  // When the last connection of a device closes, its counters disappear with it.
   if (moved('calls') < answered) return null;
   const [bulk, answers] = [moved('bulkRequests'), moved('bulkResponses')];
   return {

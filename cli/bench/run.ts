@@ -1,5 +1,5 @@
 /**
- * One load from beginning to end: the method is looked up, requests are made, calls counted and timed. Used
+ * Runs one load from beginning to end: looks up the method, makes requests, counts and times the calls. Used
  * by bench.ts.
  */
 import { RpcError } from '../../runtime/core/errors/rpc-error.ts';
@@ -9,7 +9,7 @@ import { findMethod } from '../server/schema/suggest.ts';
 import { realClock } from './clock.ts';
 import { dataText, type Requests, requestsOf } from './data.ts';
 import type { BenchFlags } from './flags.ts';
-import { type End, Load, type MakeCall, type Plan } from './load.ts';
+import { type End, LoadRun, type MakeCall, type Plan } from './load.ts';
 import { showProgress } from './progress.ts';
 import { Recording } from './recording.ts';
 import { type Result, resultOf, scheduleOf, travelledIn } from './result.ts';
@@ -53,7 +53,7 @@ function callerOf(
       ++sent.answers;
       return { code: 'OK', responseBytes };
     } catch (error) {
-      // It may have waited here, and never left.
+      // The message may have waited here and never been sent.
       if (RpcError.from(error).processed === 'no') sent.messages -= count;
       return endOf(error);
     }
@@ -84,7 +84,7 @@ export async function runBench(
   });
   const sent: Sent = { bytes: 0, messages: 0, answers: 0 };
   const calls = target.calls(serviceOf(method, sizeType));
-  const load = new Load(
+  const load = new LoadRun(
     plan,
     realClock,
     callerOf(calls, requests, flags.metadata, clientStreaming, sent),

@@ -1,6 +1,6 @@
 /**
- * When each call of an open loop is meant to begin: a rate that stays, goes up in steps or along a line, as
- * ghz has them. Plain arithmetic; used by load.ts, and by the flags of `rdma-rpc bench`.
+ * The scheduled times of an open loop's calls: a constant rate, or one that changes in steps or linearly, as
+ * in ghz. Plain arithmetic; used by load.ts, and by the flags of `rdma-rpc bench`.
  */
 
 /** Calls per second from `fromMs` on, changing by `slope` calls per second in each second. */
@@ -8,7 +8,7 @@ interface Segment {
   readonly fromMs: number;
   readonly rate: number;
   readonly slope: number;
-  /** Calls that are meant to have begun before it. */
+  /** Number of calls scheduled before it. */
   readonly before: number;
 }
 
@@ -16,34 +16,37 @@ export interface Rates {
   readonly kind: 'const' | 'step' | 'line';
   /** Calls per second at the beginning. */
   readonly start: number;
-  /** By which it changes: in each step, or in each second of a line. */
+  /** Change of the rate: in each step, or in each second of a line. */
   readonly step: number;
-  /** Where it stops changing. Without: never, or after `maxDurationMs`. */
+  /** Rate at which it stops changing. When absent: never, or after `maxDurationMs`. */
   readonly end?: number | undefined;
   readonly stepDurationMs: number;
-  /** After which it stops changing. */
+  /** Time after which it stops changing. */
   readonly maxDurationMs: number;
 }
 
-/** Each is some memory, and more than anybody looks at. */
+/** Limit, because each step needs memory, and more are never needed. */
 const stepsMax = 100_000;
 
 export class Schedule {
   readonly rates: Rates;
-  /** After which the rate stays, a step at its end included; Infinity: it changes for ever, or never. */
+  /**
+   * Time after which the rate is constant, including a step at its end; Infinity when it changes for ever, or
+   * never.
+   */
   readonly lengthMs: number;
   readonly #segments: Segment[] = [];
   #at = 0;
 
-  /** Throws an Error for rates that would come to less than one call per second. */
+  /** Throws an Error for rates below one call per second. */
   constructor(rates: Rates) {
     this.rates = rates;
     const { kind, start, step, end, stepDurationMs, maxDurationMs } = rates;
-    if (start < 1 || (end ?? start) < 1) throw new Error('a rate is at least 1 call per second');
+    if (start < 1 || (end ?? start) < 1) throw new Error('a rate must be at least 1 call per second');
     if (end !== undefined && (end - start) * step < 0)
-      throw new Error(`a load that begins at ${start} does not come to ${end} by ${step}`);
+      throw new Error(`a load that begins at ${start} never reaches ${end} in steps of ${step}`);
     if (step < 0 && end === undefined && kind !== 'const')
-      throw new Error('a load that goes down needs an end: --load-end');
+      throw new Error('a decreasing load needs an end: --load-end');
     let lengthMs = Number.POSITIVE_INFINITY;
     if (kind === 'const' || step === 0) this.#add(0, start, 0);
     else if (kind === 'line') {
@@ -72,26 +75,28 @@ export class Schedule {
     this.#segments.push({ fromMs, rate, slope, before });
   }
 
-  /** When that call is meant to begin, asked of a schedule of its own. */
+  /** Returns the scheduled time of that call, without affecting this schedule. */
   timeOf(call: number): number {
     return new Schedule(this.rates).intendedAt(call);
   }
 
-  /** Milliseconds from the beginning. To be asked in order: calls are numbered from 0. */
+  /**
+   * Returns milliseconds from the beginning. Call it in the order of the calls, which are numbered from 0.
+   */
   intendedAt(call: number): number {
     while (this.#segments[this.#at + 1] !== undefined && this.#segments[this.#at + 1]!.before <= call)
       ++this.#at;
     const { fromMs, rate, slope, before } = this.#segments[this.#at]!;
     const calls = call - before;
     if (slope === 0) return fromMs + (calls * 1000) / rate;
-    // calls = rate t + slope t² / 2, in the form that loses no digits where the slope is small.
+    // calls = rate t + slope t² / 2, solved in a form that is precise for small slopes.
     return fromMs + (2000 * calls) / (rate + Math.sqrt(rate * rate + 2 * slope * calls));
   }
 
-  /** Calls that are meant to begin before that time. */
+  /** Number of calls scheduled before that time. */
   callsBefore(ms: number): number {
     const segment = this.#segments.findLast(({ fromMs }) => fromMs <= ms)!;
-    // What is meant for that very moment is not before it; the rest is rounding.
+    // A call scheduled for exactly that moment does not count; 1e-9 compensates rounding.
     return Math.ceil(segment.before + callsIn(segment, ms - segment.fromMs) - 1e-9);
   }
 }

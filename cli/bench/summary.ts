@@ -1,11 +1,11 @@
-/** What `rdma-rpc bench` prints for people: counts, latencies, a histogram, and what went wrong. */
+/** The text output of `rdma-rpc bench`: counts, latencies, a histogram, and errors. */
 import { printableLine } from '../output.ts';
 import type { Latency, Result, Travelled } from './result.ts';
 
 const number = (value: number, digits = 0): string =>
   value.toLocaleString('en', { maximumFractionDigits: digits });
 
-/** Three digits, in the unit that suits. */
+/** Three digits, in a suitable unit. */
 export function time(us: number): string {
   if (us < 1000) return `${Number(us.toPrecision(3))} us`;
   if (us < 1e6) return `${Number((us / 1000).toPrecision(3))} ms`;
@@ -86,21 +86,21 @@ export function targetText({ address, method, protocol, fabric, device }: Result
   return `${method} at ${address} over ${protocol === 'grpc' ? 'gRPC' : `${fabric ?? 'rdma-rpc'}${at}`}`;
 }
 
-/** What deserves a word beside the figures. */
+/** Remarks on unusual figures. */
 export function remarks({ calls, load, stopped }: Result): string[] {
   const found: string[] = [];
-  if (stopped) found.push('Stopped before its end.');
+  if (stopped) found.push('The load was stopped before its end.');
   if (calls.late > 0)
     found.push(
-      `${number(calls.late)} calls found all ${number(load.concurrency)} workers busy and began late (-c): the corrected latencies have their waiting.`,
+      `${number(calls.late)} calls found all ${number(load.concurrency)} workers busy and began late (-c): the corrected latencies include their delay.`,
     );
   if (calls.unsent > 0)
     found.push(
-      `${number(calls.unsent)} calls never began: the server is slower than the rate. They count as corrected latencies of what they had waited.`,
+      `${number(calls.unsent)} calls never began, because the server is slower than the rate. The corrected latencies include the time that they waited.`,
     );
   if (load.loop === 'closed')
     found.push(
-      'A closed loop waits for a slow server, and so sees it less often: --rps measures what users wait.',
+      'A closed loop waits for slow answers and therefore measures fewer of them; use --rps to measure the latency that users see.',
     );
   return found;
 }
@@ -118,7 +118,7 @@ export function summaryText(result: Result): string {
     `  bytes      ${size(bytes.requests)} out, ${size(bytes.responses)} in`,
     '',
     ...(result.histogram.length === 0
-      ? ['Latency: none, as no call was answered with OK']
+      ? ['Latency: none, because no call was answered with OK']
       : ['Latency:', ...latencyLines(latencyUs)]),
   ];
   if (result.histogram.length > 0)
@@ -127,7 +127,7 @@ export function summaryText(result: Result): string {
       latencyUs.corrected === null ? 'Histogram:' : 'Histogram, corrected:',
       ...histogramLines(result),
     );
-  if (travelled !== null) lines.push('', 'How the messages travelled:', ...travelledLines(travelled));
+  if (travelled !== null) lines.push('', 'How the messages were transferred:', ...travelledLines(travelled));
   if (calls.failed > 0) {
     lines.push('', 'Codes:');
     for (const [code, count] of Object.entries(codes))

@@ -1,6 +1,6 @@
 /**
- * What `rdma-rpc bench` sends its calls to: a server of ours over channels, or one of gRPC over clients of
- * grpc-js. Both look the same from load.ts.
+ * The target of `rdma-rpc bench`: a server of ours over channels, or a gRPC server over clients of grpc-js.
+ * load.ts uses both in the same way.
  */
 
 import type { ChannelOptions } from '../../runtime/client/channel-options.ts';
@@ -16,11 +16,11 @@ export interface TargetOptions {
   readonly connections: number;
   readonly timeoutMs: number;
   readonly security?: Pick<ChannelOptions, 'tls' | 'credentials' | 'security'>;
-  /** Undefined: what suits. */
+  /** Undefined chooses automatically. */
   readonly fabric: Fabric | undefined;
 }
 
-/** A call of any kind; a stream of answers for methods that have one. */
+/** A call of any kind; returns a stream of responses for methods that have one. */
 export type AnyCall = (
   request: unknown,
   options: { readonly metadata: readonly [string, MetadataValue][] },
@@ -28,20 +28,20 @@ export type AnyCall = (
 
 export interface Target {
   readonly reflection: Reflection;
-  /** How its bytes travel, in a few words. */
+  /** How its bytes are transferred, in a few words. */
   readonly transport: {
     readonly protocol: 'rdma-rpc' | 'grpc';
     readonly fabric?: string;
     readonly device?: string;
   };
-  /** The method called `call` of that service, once for each connection. */
+  /** Returns the method called `call` of that service, once for each connection. */
   calls(service: ServiceDefinition): AnyCall[];
-  /** Of this process' native layers; undefined where the calls are not theirs. */
+  /** Counters of this process's native layers; undefined when the calls do not use them. */
   stats(): Stats | undefined;
   close(): Promise<void>;
 }
 
-/** Resolves when all connections stand. An address that is none throws a TypeError. */
+/** Resolves when all connections are established. Throws a TypeError for an invalid address. */
 export async function openChannels({
   address,
   connections,

@@ -1,4 +1,4 @@
-/** Text that is another one in each call: `{{…}}` as ghz has it. Used by data.ts. */
+/** Text that differs in each call: `{{…}}` as in ghz. Used by data.ts. */
 import { randomBytes, randomInt, randomUUID } from 'node:crypto';
 import { suggestion } from '../../codegen/diagnostic.ts';
 
@@ -9,7 +9,7 @@ export interface CallNumbers {
 
 type Make = (numbers: CallNumbers) => string;
 interface Action {
-  /** How many numbers it takes. */
+  /** Number of numeric arguments. */
   readonly takes: number;
   readonly make: (...numbers: number[]) => Make;
 }
@@ -60,8 +60,8 @@ function actionOf(text: string): Make {
   const action = Object.hasOwn(actions, name) ? actions[name] : undefined;
   const names = Object.keys(actions);
   if (action === undefined) {
-    const meant = suggestion(name, names) || `; there is ${names.join(', ')}`;
-    throw new Error(`{{${text}}}: there is no ${name || 'empty action'}${meant}`);
+    const meant = suggestion(name, names) || `; the actions are ${names.join(', ')}`;
+    throw new Error(`{{${text}}}: unknown action ${name || '(empty)'}${meant}`);
   }
   const numbers = rest.map(Number);
   if (numbers.length !== action.takes || !numbers.every(Number.isSafeInteger))
@@ -72,12 +72,12 @@ function actionOf(text: string): Make {
 }
 
 /**
- * What makes the text of a call; undefined when it is the same in each. Throws an Error for an action that is
- * none.
+ * Returns a function that makes the text of a call; undefined when the text is always the same. Throws an
+ * Error for an unknown action.
  */
 export function templateOf(text: string): Make | undefined {
-  // What is between two braces that open and two that close; the braces of JSON stand beside others of their
-  // kind, too, but with a name in quotes between them.
+  // Splits at text between double braces. The braces of JSON can be adjacent, too, but with a quoted name
+  // between them.
   const parts = text.split(/\{\{([^{}"]*)\}\}/);
   if (parts.length === 1) return undefined;
   const makes = parts.map((part, i) => (i % 2 === 0 ? () => part : actionOf(part)));

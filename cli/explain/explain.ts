@@ -1,6 +1,6 @@
 /**
- * `rdma-rpc explain`: how a call of a size travels between two fabrics of this machine, and why; without a
- * size, which sizes travel alike.
+ * `rdma-rpc explain`: shows how a call of a given size is transferred between two fabrics of this machine,
+ * and why; without a size, which sizes are transferred alike.
  */
 import { type Command, InvalidArgumentError, Option } from '#commander';
 import type { DescMessage, DescMethod } from '#protobuf';
@@ -31,22 +31,22 @@ export function addExplainCommand(program: Command): void {
     program
       .command('explain')
       .description(
-        'make one call of a size on a fabric of this machine, and say how its messages travelled, and why',
+        'make one call of a given size on a fabric of this machine, and explain how its messages were transferred, and why',
       )
       .argument(
         '[address]',
-        'of a server with reflection that declares the method; may be left out, and is with --proto and --protoset',
+        'address of a server with reflection that declares the method; optional, and omitted with --proto and --protoset',
       )
-      .argument('[method]', 'such as greeter.v1.Greeter/SayHello; default: the first with a field for bytes')
-      .option('--size <bytes>', 'of the request; without: which sizes travel alike', size)
-      .option('--response-size <bytes>', 'of the response; default: 0', size)
+      .argument('[method]', 'such as greeter.v1.Greeter/SayHello; default: the first with a bytes field')
+      .option('--size <bytes>', 'size of the request; default: show which sizes are transferred alike', size)
+      .option('--response-size <bytes>', 'size of the response; default: 0', size)
       .addOption(
-        new Option('--fabric <name>', 'between the two sides')
+        new Option('--fabric <name>', 'fabric between the two sides')
           .choices([...fabricNames])
           .default(fabricNames[0]),
       )
-      .option('--client-device <name>', "verbs: the client's device; default: the first that can be used")
-      .option('--server-device <name>', "verbs: the server's device"),
+      .option('--client-device <name>', "verbs: the client's device; default: the first usable one")
+      .option('--server-device <name>', "verbs: the server's device; default: the first usable one"),
   ).action(async (first: string | undefined, second: string | undefined, flags: ExplainFlags) => {
     const words = [first, second].filter((word) => word !== undefined);
     const last = words.at(-1);
@@ -56,7 +56,7 @@ export function addExplainCommand(program: Command): void {
       process.exitCode = 2;
       return;
     }
-    // Without anybody who declares it, a method is taken for one with a field for bytes.
+    // Without a declaration, the method is assumed to have a field of type bytes.
     if (!fromFiles(flags) && words.length === (path === undefined ? 0 : 1)) {
       try {
         await show(path ?? anyMethod, ['bytes', 'bytes'], flags);
@@ -86,12 +86,13 @@ const anyMethod = 'any method';
 const scalarBytes = 12;
 
 /**
- * A bytes field of the message itself carries what is sent from where it is; all else is copied as text is.
+ * A bytes field of the message itself contains data that is sent from where it is; other fields are copied,
+ * as text is.
  */
 const carrierOf = ({ fields }: DescMessage): Carrier =>
   fields.some((field) => field.scalar === scalarBytes) ? 'bytes' : 'text';
 
-/** The first of them whose request has a field for bytes. */
+/** Returns the first method whose request has a field of type bytes. */
 async function methodForBytes(schema: Schema): Promise<{ method: DescMethod }> {
   for (const name of await schema.services()) {
     const methods = (await schema.declaring(name))?.getService(name)?.methods ?? [];
@@ -110,7 +111,7 @@ const heading = (
 ): string =>
   `${path} over ${fabric}, ${clientDevice} to ${serverDevice}, memory shown by ${exposure}${security === 'sealed' ? ', sealed' : ''}`;
 
-/** Where each tier ends. */
+/** Shows the upper limit of each tier. */
 async function showTiers(
   path: string,
   carriers: readonly [Carrier, Carrier],
@@ -126,8 +127,8 @@ async function showTiers(
     sides,
     tiers: await tierRanges(async (bytes) => tierOf('request', (await call(bytes, 0)).request)),
   }));
-  // On pairs of their own: a response that may be as large as an earlier one is foreseen, and written at
-  // once.
+  // On separate pairs: the client expects responses as large as earlier ones, and provides memory for them in
+  // advance.
   const response = {
     tiers: await tierRanges((bytes) =>
       withPair(pair, carriers, async (call) => tierOf('response', (await call(0, bytes)).response)),

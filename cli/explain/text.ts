@@ -1,6 +1,6 @@
 /**
- * What a call of a size did, as sentences: the tier of each message, the operations of each side, and why.
- * Used by `rdma-rpc explain`.
+ * Describes a call of a given size in sentences: the tier of each message, the operations of each side, and
+ * why. Used by `rdma-rpc explain`.
  */
 import { slotBytesOn } from '../../runtime/boundary/contexts.ts';
 import { gatherBytes } from '../../runtime/limits.ts';
@@ -84,7 +84,7 @@ export function explained(
   const inPlace = sender.mrHits + sender.mrMisses > 0;
   const copied =
     security === 'sealed'
-      ? 'it is sealed there, so that nobody can read it on its way'
+      ? 'it is sealed there, so that it cannot be read in transit'
       : carrier === 'text' || bytes < gatherBytes
         ? `only a bytes field of ${shown(gatherBytes)} or more is sent from where it is`
         : capabilities.copiesLate

@@ -1,21 +1,21 @@
 /**
- * Up to which size messages take which tier between two fabrics, found by calls that are really made. Used by
- * `rdma-rpc explain` without a size.
+ * Finds the largest message size of each tier between two fabrics, by making real calls. Used by `rdma-rpc
+ * explain` without a size.
  */
 import type { Tier } from './text.ts';
 
-/** All messages of one tier. `bytesMax`: of what the message carries; null: there is no longer tier. */
+/** All messages of one tier. `bytesMax` is the limit of the message's payload; null for the last tier. */
 export interface TierRange {
   readonly tier: Tier;
   readonly bytesMax: number | null;
 }
 
-/** Longer than whatever does not go by itself. */
+/** Larger than the limit of every tier except the last. */
 const searchedMax = 1 << 20;
 /** From the shortest messages to the longest. */
 const order: readonly Tier[] = ['inline', 'eager', 'segmented', 'bulk'];
 
-/** `tierAt`: of a message of that size, which no earlier one has made go another way. */
+/** `tierAt` returns the tier of a message of that size, unaffected by earlier messages. */
 export async function tierRanges(tierAt: (bytes: number) => Promise<Tier>): Promise<TierRange[]> {
   const known = new Map<number, number>();
   const rankAt = async (bytes: number): Promise<number> => {
@@ -23,7 +23,7 @@ export async function tierRanges(tierAt: (bytes: number) => Promise<Tier>): Prom
     known.set(bytes, rank);
     return rank;
   };
-  /** The largest size that is of that rank, as `from` is. */
+  /** Returns the largest size of that rank, which `from` has. */
   const largest = async (rank: number, from: number): Promise<number> => {
     const above = [...known].filter(([, each]) => each > rank).map(([bytes]) => bytes);
     let [low, high] = [from, Math.min(...above)];

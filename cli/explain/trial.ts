@@ -1,7 +1,7 @@
 /**
- * Calls of given sizes, really made: a server and a client in this process, each with a context of its own,
- * on the fabric that is asked for. What the two did is read off their counters, so it is what the run time
- * decides and not a copy of its rules. Used by `rdma-rpc explain`.
+ * Makes real calls of given sizes: a server and a client in this process, each with a context of its own, on
+ * the requested fabric. The operations of both are read from their counters, so the result shows the
+ * runtime's decisions rather than a copy of its rules. Used by `rdma-rpc explain`.
  */
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -19,22 +19,22 @@ import { type Fabric, fabrics } from '../../runtime/fabrics.ts';
 import type { NativeContext, Stats, VerbsCapabilities } from '../../runtime/native/native.ts';
 import { createServer } from '../../runtime/server/server.ts';
 
-/** What a message carries its size in. */
+/** The kind of field that gives a message its size. */
 export type Carrier = 'bytes' | 'text';
 
-/** What a message is to be like. */
+/** The size and kind of a message. */
 export interface Sized {
   readonly bytes: number;
   readonly carrier: Carrier;
 }
 
-/** The two sides that are to be made. */
+/** The two sides to create. */
 export interface Pair {
   readonly fabric: Fabric;
-  /** For verbs: names of devices; without, the first that can be used. */
+  /** For verbs: names of devices; by default the first usable one. */
   readonly clientDevice?: string | undefined;
   readonly serverDevice?: string | undefined;
-  /** The least that the session between the two is to promise. */
+  /** The minimum security of the session between the two. */
   readonly require?: SecurityLevel | undefined;
 }
 
@@ -43,7 +43,7 @@ export interface Trial extends Pair {
   readonly response: Sized;
 }
 
-/** What one side did on behalf of a message. */
+/** The operations of one side for a message. */
 export type Work = { readonly [K in (typeof counted)[number]]: number };
 
 const counted = [
@@ -65,13 +65,13 @@ export interface Half {
   readonly server: Work;
 }
 
-/** What both sides did for a call. */
+/** The operations of both sides for a call. */
 export interface Call {
   readonly request: Half;
   readonly response: Half;
 }
 
-/** The two sides, once they are there. */
+/** The two sides, once they are connected. */
 export interface Sides {
   readonly fabric: Trial['fabric'];
   readonly clientDevice: string;
@@ -82,7 +82,7 @@ export interface Sides {
 }
 
 export interface Outcome extends Sides {
-  /** Of the first call, when nobody knows yet how large responses are, and of a later one. */
+  /** The first call, when the size of responses is unknown, and a later one. */
   readonly calls: readonly Call[];
 }
 
@@ -96,8 +96,8 @@ function difference(after: Stats, before: Stats): Work {
 }
 
 /**
- * Client's and server's: the one of the channel, and the only other one that has come since `already`, such
- * as that of a channel to the server that was asked.
+ * Returns the contexts of client and server: that of the channel, and the only other one created since
+ * `already`, which includes those of earlier channels.
  */
 function contextsOf(
   { context }: { readonly context: FabricContext },
@@ -110,12 +110,12 @@ function contextsOf(
   return [context.native, other.native];
 }
 
-/** Makes one call between the two, and says what they did. */
+/** Makes one call between the two, and returns their operations. */
 export type Caller = (request: number, response: number) => Promise<Call>;
 
 /**
- * A pair of sides for `use`. The carriers are those of requests and of responses. Throws an RpcError, or an
- * Error, where the fabric cannot be had or refuses a call of that size.
+ * Creates a pair of sides for `use`. The carriers are those of requests and of responses. Throws an RpcError,
+ * or an Error, when the fabric is unavailable or refuses a call of that size.
  */
 export async function withPair<T>(
   pair: Pair,
@@ -138,8 +138,7 @@ export async function withPair<T>(
   const device = (name: string | undefined) => (name === undefined ? {} : { verbs: { device: name } });
   const log = (): void => undefined;
   const { require = 'none' } = pair;
-  // Who is at the other end is no question here; a secret of this moment makes the way between the two
-  // private.
+  // Authentication does not matter here; a new secret makes the path between the two private.
   const psk = { explain: randomBytes(32) };
   const isUnix = fabrics[fabric].dials === 'path';
   const secure = require === 'none' ? {} : { security: { require }, ...(!isUnix && { tls: { psk } }) };
@@ -200,7 +199,7 @@ export async function withPair<T>(
   }
 }
 
-/** One call, twice. Throws as `withPair` does. */
+/** Makes one call twice. Throws as `withPair` does. */
 export function runTrial({ request, response, ...pair }: Trial): Promise<Outcome> {
   return withPair(pair, [request.carrier, response.carrier], async (call, sides) => {
     const first = await call(request.bytes, response.bytes);

@@ -11,7 +11,7 @@ export function checkDevices(machine: Machine, { verbs }: Facts): Finding[] {
     return [
       advice(
         'devices',
-        'no RDMA device: shm, shm-fd and tcp are what there is',
+        'no RDMA device: only shm, shm-fd and tcp are available',
         'for tests: modprobe rdma_rxe && rdma link add rxe0 type rxe netdev eth0',
       ),
     ];
@@ -46,7 +46,7 @@ export function checkModules(machine: Machine, { verbs }: Facts): Finding[] {
     );
   else if (verbs.whyNoCm !== '')
     found.push(advice('modules', `rdma_cm cannot be used: ${verbs.whyNoCm}`, `rights on ${files}/rdma_cm`));
-  return found.length === 0 ? [ok('modules', 'ib_uverbs and rdma_ucm are there')] : found;
+  return found.length === 0 ? [ok('modules', 'ib_uverbs and rdma_ucm are loaded')] : found;
 }
 
 export function checkFiles(machine: Machine): Finding[] {
@@ -56,7 +56,7 @@ export function checkFiles(machine: Machine): Finding[] {
     return [
       problem(
         'files',
-        `there is no ${files}: the devices are not in this container`,
+        `${files} is missing: the devices are not in this container`,
         `docker --device=${files}; in Kubernetes an RDMA device plug-in`,
       ),
     ];
@@ -69,7 +69,7 @@ export function checkFiles(machine: Machine): Finding[] {
           `no permission on ${files}/${name}`,
           'become a member of its group (often rdma), or chmod 666',
         )
-      : problem('files', `there is no ${files}/${name}`, `docker --device=${files} brings all of its files`),
+      : problem('files', `${files}/${name} is missing`, `docker --device=${files} brings all of its files`),
   );
 }
 
@@ -128,7 +128,7 @@ function checkMtu(machine: Machine, device: VerbsDevice, port: VerbsPort): Findi
   });
 }
 
-/** Interfaces of active ports that differ: peers of the one may not hear the other's large packets. */
+/** Active ports with different MTUs: peers of one may not receive large packets of the other. */
 export function checkMtuMismatch(_: Machine, { verbs }: Facts): Finding[] {
   const active = verbs.devices.flatMap((device) =>
     device.ports

@@ -29,13 +29,13 @@ function processors(machine: Machine): number {
   }, 0);
 }
 
-/** What a cgroup allows, in processors; undefined: all. */
+/** Returns the number of processors that a cgroup allows; undefined without a limit. */
 function quota(machine: Machine): number | undefined {
   const [time, period] = (machine.text('/sys/fs/cgroup/cpu.max') ?? 'max').split(' ').map(Number);
   return time === undefined || Number.isNaN(time) || period === undefined ? undefined : time / period;
 }
 
-/** Sleep states that take longer than this to wake from cost more than a call. */
+/** Waking from sleep states that take longer than this costs more than a call. */
 const slowWakeUs = 50;
 
 export function checkProcessors(machine: Machine): Finding[] {
@@ -45,7 +45,7 @@ export function checkProcessors(machine: Machine): Finding[] {
     found.push(
       advice(
         'processor',
-        `the governor is ${governor}: a processor that rests between calls is slow to answer`,
+        `the governor is ${governor}: a processor that slows down between calls answers late`,
         'cpupower frequency-set -g performance',
       ),
     );
@@ -72,7 +72,7 @@ export function checkPolling(machine: Machine): Finding[] {
     return [
       advice(
         'polling',
-        `a cgroup allows ${allowed} processor${allowed === 1 ? '' : 's'}: what polling takes is missing for calls`,
+        `a cgroup allows ${allowed} processor${allowed === 1 ? '' : 's'}: time spent polling is missing for calls`,
         "configure({ polling: 'event' })",
       ),
     ];
@@ -80,14 +80,14 @@ export function checkPolling(machine: Machine): Finding[] {
     return [
       advice(
         'polling',
-        'one processor: who polls keeps its peer from running',
+        'one processor: a process that polls keeps its peer from running',
         "configure({ polling: 'event' })",
       ),
     ];
   return [ok('polling', "'adaptive' suits; 'busy' only with a processor for each thread")];
 }
 
-/** Of the kernel's own pid namespace: PROC_PID_INIT_INO. */
+/** The kernel's initial pid namespace: PROC_PID_INIT_INO. */
 const firstPidNamespace = 'pid:[4026531836]';
 
 function isContainer(machine: Machine): boolean {
@@ -105,7 +105,7 @@ export function checkContainer(machine: Machine): Finding[] {
     found.push(
       advice(
         'container',
-        'a pid namespace of its own: outside of it shm reaches nobody, and shm-fd who meets it at a unix socket',
+        'a separate pid namespace: shm reaches no process outside of it; shm-fd reaches peers through a shared unix socket',
         'listen on unix:/PATH in a volume that both have; or shareProcessNamespace: true in a pod, --pid=container:NAME with docker',
       ),
     );
@@ -113,7 +113,7 @@ export function checkContainer(machine: Machine): Finding[] {
     found.push(
       advice(
         'container',
-        'a seccomp filter is on: where it forbids process_vm_readv, large messages over shm are copied once more',
+        'a seccomp filter is active: if it forbids process_vm_readv, large messages over shm are copied once more',
         'a profile that allows process_vm_readv and process_vm_writev',
       ),
     );
@@ -125,10 +125,10 @@ export function checkContainer(machine: Machine): Finding[] {
     found.push(
       advice(
         'container',
-        'a network of its own: RoCE and iWARP need the interface of the device',
+        'a separate network namespace: RoCE and iWARP need the interface of the device',
         '--network=host, or the interface moved into the container (SR-IOV)',
       ),
     );
   if (found.length > 0) return found;
-  return [ok('container', isContainer(machine) ? 'a container, and nothing in the way' : 'none')];
+  return [ok('container', isContainer(machine) ? 'a container without restrictions that matter' : 'none')];
 }

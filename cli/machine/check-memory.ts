@@ -1,4 +1,4 @@
-/** Checks of `rdma-rpc doctor`: how much memory may be locked, and in what pages it is. */
+/** Checks of `rdma-rpc doctor`: the limit of locked memory, and the size of its pages. */
 import { contextOptions } from '../../runtime/boundary/contexts.ts';
 import type { Facts } from './facts.ts';
 import { advice, type Finding, ok, problem } from './findings.ts';
@@ -8,7 +8,7 @@ const mayLock = 14n; // CAP_IPC_LOCK
 const mib = (bytes: number): string =>
   bytes < 2 ** 20 ? `${Math.ceil(bytes / 2 ** 10)} KiB` : `${Math.ceil(bytes / 2 ** 20)} MiB`;
 
-/** Who has the right to lock any amount has no limit. */
+/** A process with the right to lock any amount has no limit. */
 function limit(machine: Machine): number {
   const [, capabilities] = /^CapEff:\s*([0-9a-f]+)$/m.exec(machine.text('/proc/self/status') ?? '') ?? [];
   if (capabilities !== undefined && ((BigInt(`0x${capabilities}`) >> mayLock) & 1n) === 1n)
@@ -26,7 +26,8 @@ export function checkMemlock(machine: Machine, { firstBytes }: Facts): Finding[]
   const { arenaBytes } = contextOptions();
   if (bytes === Number.POSITIVE_INFINITY) return [ok('memlock', 'locked memory is not limited')];
   const what = `${mib(bytes)} of memory may be locked (RLIMIT_MEMLOCK)`;
-  if (kernelDevices(machine).length === 0) return [ok('memlock', `${what}; without RDMA devices nothing is`)];
+  if (kernelDevices(machine).length === 0)
+    return [ok('memlock', `${what}; nothing is locked without RDMA devices`)];
   if (bytes < firstBytes)
     return [problem('memlock', `${what}, and a first session on a device needs ${mib(firstBytes)}`, raise)];
   return bytes < firstBytes + arenaBytes

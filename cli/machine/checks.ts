@@ -1,5 +1,5 @@
 /**
- * All checks of `rdma-rpc doctor`, in the order in which one depends on the other. A check looks, and changes
+ * All checks of `rdma-rpc doctor`, ordered so that a check follows those it depends on. A check changes
  * nothing.
  */
 import { checkDevices, checkFiles, checkModules, checkMtuMismatch, checkPorts } from './check-devices.ts';

@@ -1,6 +1,6 @@
 /**
- * `rdma-rpc devices`, a part of `rdma-rpc info`: the RDMA devices of this machine, what each can do, and what
- * is missing where one cannot be used.
+ * `rdma-rpc devices`, a part of `rdma-rpc info`: the RDMA devices of this machine, their capabilities, and
+ * what is missing when one cannot be used.
  */
 import type { Command } from '#commander';
 import pc from '#picocolors';
@@ -16,8 +16,8 @@ import {
 export function addDevicesCommand(program: Command): void {
   program
     .command('devices')
-    .description('list RDMA devices, what they can do, and what is missing')
-    .option('--json', 'everything that is known, for programs')
+    .description('list RDMA devices with their capabilities, and what is missing to use them')
+    .option('--json', 'print all details as JSON, for programs')
     .action(({ json }: { json?: true }) => {
       let report: VerbsReport;
       try {
@@ -31,7 +31,7 @@ export function addDevicesCommand(program: Command): void {
     });
 }
 
-/** The largest binary unit that divides it. */
+/** In the largest binary unit that divides it. */
 export function bytes(count: number): string {
   const units = ['B', 'KiB', 'MiB', 'GiB'];
   let unit = 0;
@@ -74,7 +74,7 @@ function portLines({ number, state, linkLayer, activeMtu, lid, gids }: VerbsPort
 
 function deviceLines({ name, transport, whyNot, capabilities, ports }: VerbsDevice): string[] {
   const lines = ports.flatMap(portLines);
-  // What a device that cannot be opened can do has not been found out.
+  // The capabilities of a device that cannot be opened are unknown.
   if (capabilities.maxQpWr !== 0) lines.push(...capabilityLines(capabilities));
   return [
     '',

@@ -1,5 +1,5 @@
 /**
- * `rdma-rpc doctor`: what keeps this machine from its best, each finding with its remedy. Exit code 1 when
+ * `rdma-rpc doctor`: finds problems of this machine's configuration, each with its remedy. Exit code 1 when
  * something does not work.
  */
 import { type Command, Option } from '#commander';
@@ -24,10 +24,12 @@ export function addDoctorCommand(program: Command): void {
   program
     .command('doctor')
     .description(
-      'look for what keeps this machine from its best, and say what to do; exit code 1: something does not work',
+      'find configuration problems of this machine, and say what to do; exit code 1: something does not work',
     )
     .addOption(
-      new Option('--fabric <name>', 'that one must work here, or it is a problem').choices([...fabricNames]),
+      new Option('--fabric <name>', 'report a problem unless this fabric works here').choices([
+        ...fabricNames,
+      ]),
     )
     .option('--json', 'JSON for programs, of docs/schemas')
     .action(({ fabric, json }: DoctorFlags) => {

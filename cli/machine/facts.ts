@@ -1,6 +1,6 @@
 /**
- * What `rdma-rpc info` and `doctor` know of this machine: what native code finds out by trying, beside the
- * files of the system.
+ * What `rdma-rpc info` and `doctor` know about this machine from native code, which finds it by trying; other
+ * facts come from files of the system.
  */
 
 import { firstSessionBytes, nativeOptions } from '../../runtime/boundary/contexts.ts';
@@ -15,20 +15,20 @@ import {
 
 export interface FabricFact {
   readonly name: FabricName;
-  /** Empty: it can be used. */
+  /** Why it cannot be used; empty when it can. */
   readonly whyNot: string;
-  /** Of those without devices, where they can be used; devices have their own. */
+  /** For usable fabrics without devices; devices have capabilities of their own. */
   readonly capabilities?: VerbsCapabilities;
 }
 
 export interface Facts {
-  /** Why the addon does not load; empty: it does. What follows is then empty, too. */
+  /** Why the addon does not load; empty when it does. If it does not, the following fields are empty. */
   readonly whyNoAddon: string;
   readonly fabrics: readonly FabricFact[];
   readonly verbs: VerbsReport;
-  /** What sessions can be sealed with; empty: there is no libcrypto. */
+  /** Ciphers for sealed sessions; empty without libcrypto. */
   readonly ciphers: readonly string[];
-  /** What a context and its first session register on a device. */
+  /** Bytes that a context and its first session register on a device. */
   readonly firstBytes: number;
 }
 

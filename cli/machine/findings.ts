@@ -1,16 +1,16 @@
-/** What `rdma-rpc doctor` finds: the form of it, and its text. */
+/** The findings of `rdma-rpc doctor`, and their text. */
 
 /**
- * `problem`: something does not work; `advice`: it works, and could be better; `ok`: looked at, and in order.
+ * `problem`: something does not work; `advice`: it works, but could be better; `ok`: checked and in order.
  */
 export type Level = 'ok' | 'advice' | 'problem';
 
 export interface Finding {
-  /** What was looked at: a name of `checks.ts`. */
+  /** The subject of the check: a name in `checks.ts`. */
   readonly check: string;
   readonly level: Level;
   readonly what: string;
-  /** What to do; not for what is in order. */
+  /** What to do; absent for `ok`. */
   readonly remedy?: string;
 }
 
@@ -28,7 +28,7 @@ export const problem = (check: string, what: string, remedy: string): Finding =>
   remedy,
 });
 
-/** A line each, with the remedy below it; then the sum. */
+/** Returns a line for each, with the remedy below it, and a summary. */
 export function findingsText(findings: readonly Finding[]): string {
   const width = Math.max(...findings.map(({ check }) => check.length));
   const lines = findings.flatMap(({ check, level, what, remedy }) => {

@@ -1,7 +1,4 @@
-/**
- * `rdma-rpc info`: what there is here: fabrics, devices, limits, and the sizes at which messages travel in
- * another way.
- */
+/** `rdma-rpc info`: shows fabrics, devices, limits, and the sizes at which messages change their tier. */
 import { arch, availableParallelism, release } from 'node:os';
 import type { Command } from '#commander';
 import { contextOptions, slotBytesOf } from '../../runtime/boundary/contexts.ts';
@@ -12,7 +9,7 @@ import { bytes, capabilityLines, devicesText } from './devices.ts';
 import { type FabricFact, type Facts, factsHere } from './facts.ts';
 import { kernelDevices, type Machine, machineAt } from './machine.ts';
 
-/** What only the system's files have of a device. */
+/** Facts about a device that only files of the system contain. */
 interface DeviceFiles {
   readonly name: string;
   readonly firmware?: string;
@@ -34,9 +31,9 @@ export interface Info {
   readonly fabrics: readonly FabricFact[];
   readonly verbs: VerbsReport;
   readonly kernelDevices: readonly DeviceFiles[];
-  /** What sessions can be sealed with. */
+  /** Ciphers for sealed sessions. */
   readonly ciphers: readonly string[];
-  /** In bytes; `docs/reference/options.md` has the options that change them. */
+  /** In bytes; `docs/reference/options.md` lists the options that change them. */
   readonly sizes: Sizes;
 }
 
@@ -138,7 +135,7 @@ export function infoText(info: Info): string {
 export function addInfoCommand(program: Command): void {
   program
     .command('info')
-    .description('say what there is here: fabrics, RDMA devices, limits and thresholds')
+    .description('show fabrics, RDMA devices, limits and thresholds of this machine')
     .option('--json', 'JSON for programs, of docs/schemas')
     .action(({ json }: { json?: true }) => {
       const info = infoOf(machineAt(), factsHere());

@@ -1,20 +1,23 @@
 /**
- * What the system says of itself in files (/proc, /sys, /dev), under a root that tests may put elsewhere.
- * Used by `rdma-rpc info` and `doctor`.
+ * The system's files (/proc, /sys, /dev), under a root that tests can change. Used by `rdma-rpc info` and
+ * `doctor`.
  */
 import { accessSync, constants, existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Paths are absolute, as programs know them. */
+/** Paths are absolute, as on the real system. */
 export interface Machine {
-  /** Without white space around it; undefined: there is no such file, or it cannot be read. */
+  /**
+   * Returns the content without surrounding white space; undefined when the file does not exist or cannot be
+   * read.
+   */
   text(path: string): string | undefined;
-  /** What a symbolic link says. */
+  /** Returns the target of a symbolic link. */
   link(path: string): string | undefined;
-  /** Entries of a directory, sorted; none when there is no such directory. */
+  /** Returns the sorted entries of a directory; an empty list when it does not exist. */
   names(path: string): readonly string[];
   exists(path: string): boolean;
-  /** This process may read and write it. */
+  /** Whether this process may read and write it. */
   usable(path: string): boolean;
 }
 
@@ -37,10 +40,10 @@ export function machineAt(root = '/'): Machine {
   };
 }
 
-/** `/sys/class/infiniband`: what the kernel has, whether programs can use it or not. */
+/** `/sys/class/infiniband`: the kernel's devices, whether programs can use them or not. */
 export const kernelDevices = (machine: Machine): readonly string[] => machine.names('/sys/class/infiniband');
 
-/** A number that a file has alone; undefined: none. */
+/** Returns the number that is a file's only content, or undefined. */
 export function numberIn(machine: Machine, path: string): number | undefined {
   const text = machine.text(path);
   return text === undefined || !/^\d+$/.test(text) ? undefined : Number(text);

@@ -1,20 +1,20 @@
 /**
- * The connection beside a test: lines of JSON over TCP, one of each kind in turn. Both sides of `rdma-rpc
- * perf` use it; neither trusts the other.
+ * The control connection of a test: lines of JSON over TCP, which the two sides send in turn. Both sides of
+ * `rdma-rpc perf` use it; neither trusts the other.
  */
 import type { Socket } from 'node:net';
 import { unmapped } from '../../runtime/control/socket/address.ts';
 
-/** What ends a test: a sentence for the user, which the peer is told, too. */
+/** An error that ends a test: a sentence for the user, which is also sent to the peer. */
 export class PerfError extends Error {}
 
 export type Message = { readonly kind: string } & Readonly<Record<string, unknown>>;
 
 const lineMax = 1 << 20;
 const keepAliveMs = 10_000;
-/** Each side says one thing in turn: no more than these wait to be read. */
+/** Limit of unread messages, since the sides take turns. */
 const waitingMax = 4;
-/** For all but a step, which takes as long as it takes. */
+/** Time limit for answers in ms, except for a step, which has none. */
 const answerMs = 30_000;
 const byeMs = 1000;
 
@@ -30,7 +30,7 @@ export class Control {
   constructor(socket: Socket, peer: string) {
     this.#socket = socket;
     this.#peer = peer;
-    // A peer whose host is gone says nothing, for as long as a step may take.
+    // Keep-alive detects a peer whose host is gone, which would otherwise be noticed only after the step.
     socket.setNoDelay(true).setKeepAlive(true, keepAliveMs).setEncoding('utf8');
     socket.on('data', (text) => this.#take(String(text)));
     socket.on('error', (error: NodeJS.ErrnoException) =>
@@ -39,7 +39,7 @@ export class Control {
     socket.on('close', () => this.#end(`${peer} has gone: it closed its connection`));
   }
 
-  /** Of this connection, at this side and at the peer's. */
+  /** Addresses of this connection, on this side and on the peer's. */
   get addresses(): { readonly own: string; readonly peer: string } {
     const { localAddress = '', remoteAddress = '' } = this.#socket;
     return { own: unmapped(localAddress), peer: unmapped(remoteAddress) };
@@ -59,14 +59,14 @@ export class Control {
     this.#socket.write(`${JSON.stringify(message)}\n`);
   }
 
-  /** The next message, which must be of that kind. */
+  /** Returns the next message, which must have that kind. */
   async receive(kind: string, timeoutMs = answerMs): Promise<Message> {
     const message = await this.peek(kind, timeoutMs);
     this.#came.shift();
     return message;
   }
 
-  /** The same, and it stays the next. 0: it may take any time. */
+  /** The same, but the message stays the next one. 0 means no time limit. */
   async peek(kind: string, timeoutMs: number): Promise<Message> {
     let late: NodeJS.Timeout | undefined;
     if (timeoutMs > 0)
@@ -90,7 +90,9 @@ export class Control {
     const message = this.#came[0]!;
     if (message.kind !== kind) {
       this.fail(new PerfError(`'${kind}' was expected, not '${message.kind.slice(0, 20)}'`));
-      throw new PerfError(`${this.#peer} does not speak as rdma-rpc perf does: both must be of one version`);
+      throw new PerfError(
+        `${this.#peer} does not follow the protocol of rdma-rpc perf: both sides must have the same version`,
+      );
     }
     return message;
   }
@@ -105,12 +107,12 @@ export class Control {
     this.#bye('');
   }
 
-  /** Ends without a word. */
+  /** Ends without notifying the peer. */
   drop(): void {
     this.#socket.destroy();
   }
 
-  /** The peer closes its end when it has read that; one that does not keeps no descriptor here for it. */
+  /** The peer closes its end after reading that; if it does not, the socket is destroyed after a while. */
   #bye(text: string): void {
     const late = setTimeout(() => this.#socket.destroy(), byeMs);
     this.#socket.once('close', () => clearTimeout(late));
@@ -138,7 +140,7 @@ export class Control {
   }
 
   #stranger(): void {
-    this.#end(`${this.#peer} is no rdma-rpc perf: it says something else`);
+    this.#end(`${this.#peer} is not rdma-rpc perf: it sends something else`);
   }
 
   #end(why: string): void {
@@ -156,7 +158,7 @@ function parsed(line: string): Message | undefined {
     if (typeof value === 'object' && value !== null && typeof (value as Message).kind === 'string')
       return value as Message;
   } catch {
-    // No JSON: not one of ours.
+    // Not JSON, so not one of our messages.
   }
   return undefined;
 }

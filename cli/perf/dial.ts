@@ -1,4 +1,4 @@
-/** The connecting side of `rdma-rpc perf`: says what is to be done, and does it. */
+/** The connecting side of `rdma-rpc perf`: chooses the test, and runs it. */
 import { connect, type Socket } from 'node:net';
 import { whyNoVerbs } from '../../runtime/control/verbs-devices.ts';
 import { Control, PerfError } from './control.ts';
@@ -21,7 +21,7 @@ export async function dial(plan: Plan, options: DialOptions): Promise<Tested> {
   try {
     control.send(helloMessage({ plan, fabrics: candidates(plan, control, options) }));
     await control.receive('accepted', options.timeoutMs);
-    // The listening side waits for all its peers first.
+    // The listening side waits for all its peers first, without a limit.
     const offer = await control.peek('address', 0);
     const fabric = fabricNames.find((name) => name === offer.fabric);
     if (fabric === undefined) throw new PerfError(`${control.peer} offers a fabric that is unknown here`);
@@ -47,7 +47,10 @@ export async function dial(plan: Plan, options: DialOptions): Promise<Tested> {
   }
 }
 
-/** What this side could take, the best first: devices, then memory where both are on one host, then TCP. */
+/**
+ * Returns the fabrics that this side could use, the best first: devices, then shared memory when both sides
+ * are on one host, then TCP.
+ */
 function candidates(plan: Plan, control: Control, { fabric, device }: DialOptions): PerfFabric[] {
   if (fabric !== undefined) return [fabric];
   const { own, peer } = control.addresses;
@@ -64,10 +67,10 @@ function candidates(plan: Plan, control: Control, { fabric, device }: DialOption
 
 const remedies: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'nobody listens there: start `rdma-rpc perf` on that side first',
-  ENOTFOUND: 'there is no host of that name',
-  EAI_AGAIN: 'there is no host of that name',
-  EHOSTUNREACH: 'there is no route to it',
-  ENETUNREACH: 'there is no route to it',
+  ENOTFOUND: 'the host name is unknown',
+  EAI_AGAIN: 'the host name is unknown',
+  EHOSTUNREACH: 'no route leads to it',
+  ENETUNREACH: 'no route leads to it',
 };
 
 function connected({ host, port, timeoutMs }: DialOptions): Promise<Socket> {

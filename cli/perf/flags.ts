@@ -1,4 +1,6 @@
-/** The flags of `rdma-rpc perf`, which are perftest's where it has them, and what they come to. */
+/**
+ * The flags of `rdma-rpc perf`, named as in perftest where it has them, and the plan that results from them.
+ */
 import { type Command, InvalidArgumentError, Option } from '#commander';
 import {
   atomics,
@@ -57,7 +59,7 @@ const portDefault = 18_515;
 
 export function withPerfFlags(command: Command): Command {
   return command
-    .option('-s, --size <bytes>', 'of each message', whole(limits.bytes, 'bytes'))
+    .option('-s, --size <bytes>', 'size of each message', whole(limits.bytes, 'bytes'))
     .option('-a, --all', `sizes from 2 to 2^${largestPower} bytes, one after another`)
     .option('-n, --iters <n>', 'messages on each queue pair', whole(limits.iterations, 'messages'))
     .option(
@@ -67,18 +69,18 @@ export function withPerfFlags(command: Command): Command {
     )
     .option(
       '-t, --tx-depth <n>',
-      'requests under way on a queue pair (default: 1 in latency tests, else 128)',
+      'requests in flight on a queue pair (default: 1 in latency tests, else 128)',
       whole(limits.depth, 'requests'),
     )
     .option(
       '-r, --rx-depth <n>',
-      'receives posted on a queue pair (default: 512 where SENDs come, else 1)',
+      'receives posted on a queue pair (default: 512 in tests of SEND, else 1)',
       whole(limits.receiveDepth, 'receives'),
     )
     .option('-q, --qp <n>', 'queue pairs, in bandwidth tests', whole(limits.queuePairs, 'queue pairs'), 1)
     .option(
       '-I, --inline-size <bytes>',
-      'longest message that the post copies',
+      'longest message that is sent inline',
       whole(limits.inlineMax, 'bytes'),
     )
     .option(
@@ -88,35 +90,40 @@ export function withPerfFlags(command: Command): Command {
     )
     .option('-l, --post-list <n>', 'requests for each doorbell', whole(limits.postList, 'requests'), 1)
     .option('-b, --bidirectional', 'both sides send at the same time')
-    .option('-e, --events', 'sleep while nothing comes, instead of polling')
-    .option('--validate', 'look at the bytes of each message')
+    .option('-e, --events', 'sleep while nothing arrives, instead of polling')
+    .option('--validate', 'check the bytes of each message')
     .addOption(
-      new Option('-c, --connection <type>', 'of the queue pairs; UC and UD with --fabric bare')
+      new Option('-c, --connection <type>', 'type of the queue pairs; UC and UD need --fabric bare')
         .choices([...connections])
         .default('RC'),
     )
     .addOption(
-      new Option('-A, --atomic-type <name>', 'of the atomic tests')
+      new Option('-A, --atomic-type <name>', 'operation of the atomic tests')
         .choices([...atomics])
         .default('fetch_add'),
     )
     .addOption(
       new Option(
         '--fabric <name>',
-        'what carries it; bare: the device without our fabric. Default: what suits',
+        'fabric to measure; bare: the device without our fabric. Default: chosen automatically',
       ).choices([...fabricNames]),
     )
     .option('-d, --device <name>', 'RDMA device of this side')
-    .option('-x, --gid-index <n>', 'of its port', whole({ min: 0, max: 65_535 }, 'an index'))
+    .option('-x, --gid-index <n>', 'GID index of its port', whole({ min: 0, max: 65_535 }, 'an index'))
     .option(
       '-p, --port <n>',
-      'where the sides find each other',
+      'port of the control connection',
       whole({ min: 0, max: 65_535 }, 'a port'),
       portDefault,
     )
-    .option('--listen <address>', 'listening side: where', '0.0.0.0')
-    .option('--peers <n>', 'listening side: how many begin at once', whole({ min: 1, max: 256 }, 'peers'), 1)
-    .option('--report-gbits', 'Gb/sec instead of MB/sec, which are 2^20 bytes')
+    .option('--listen <address>', 'listening side: address to listen on', '0.0.0.0')
+    .option(
+      '--peers <n>',
+      'listening side: number of peers that begin at once',
+      whole({ min: 1, max: 256 }, 'peers'),
+      1,
+    )
+    .option('--report-gbits', 'report Gb/sec instead of MB/sec (2^20 bytes)')
     .option(
       '--timeout <ms>',
       'time limit for finding the other side',
@@ -148,12 +155,12 @@ export function planOf(test: TestName, flags: PerfFlags): Plan {
     bidirectional: flags.bidirectional === true,
     validate: flags.validate === true,
     events: flags.events === true,
-    // Bytes of one run must not pass for those of another.
+    // The bytes of one run must differ from those of another.
     seed: Math.floor(Math.random() * 2 ** 32),
   };
 }
 
-/** Which part of a plan a flag decides. */
+/** The part of a plan that each flag sets. */
 const decides: Readonly<Record<string, keyof Plan>> = {
   size: 'sizes',
   all: 'sizes',
@@ -172,8 +179,8 @@ const decides: Readonly<Record<string, keyof Plan>> = {
 };
 
 /**
- * What the user has said of the test, without what is by default: on the listening side the other one decides
- * the rest.
+ * Returns the settings given by the user, without defaults: on the listening side, the other side decides the
+ * rest.
  */
 export function givenOf(command: Command, plan: Plan): Partial<Plan> {
   const said = Object.keys(decides).filter((flag) => command.getOptionValueSource(flag) === 'cli');

@@ -1,6 +1,6 @@
 /**
- * The listening side of `rdma-rpc perf`: waits for as many peers as it is told, runs what they ask for, all
- * at once, and ends.
+ * The listening side of `rdma-rpc perf`: waits for the given number of peers, runs the test that they ask
+ * for, all at once, and ends.
  */
 import { createServer, type Server, type Socket } from 'node:net';
 import { formatAddress, peerPlace, unmapped } from '../../runtime/control/socket/address.ts';
@@ -16,22 +16,22 @@ export interface ListenOptions extends DeviceFlags {
   readonly peers: number;
   readonly events: boolean;
   readonly fabric?: PerfFabric;
-  /** Only this one is run. */
+  /** Runs only this test. */
   readonly test?: TestName;
-  /** What the listening side was told beside it: a peer that wants something else is refused. */
+  /** The settings given on the listening side: a peer that asks for others is refused. */
   readonly given: Partial<Plan>;
-  /** Where it listens, and who was turned away. */
+  /** Prints the listening address, and rejected peers. */
   readonly say: (text: string) => void;
 }
 
 const helloMs = 10_000;
 /**
- * Connections that have not said yet what they want. One more pushes the oldest of them out, so that those
- * keep nobody away.
+ * Limit of connections that have not sent a request yet. A further one closes the oldest, so that silent
+ * connections keep no client out.
  */
 const silentMax = 64;
 
-/** All peers begin a size together, or none does. */
+/** Makes all peers begin a size together, or none. */
 class Together {
   #waiting: { go(): void; fail(error: Error): void }[] = [];
   #error: Error | undefined;
@@ -53,7 +53,7 @@ class Together {
     });
   }
 
-  /** One of them will not come. */
+  /** One of the peers has failed. */
   fail(error: Error): void {
     this.#error ??= error;
     for (const each of this.#waiting.splice(0)) each.fail(error);
@@ -91,7 +91,7 @@ export async function listen(options: ListenOptions): Promise<Tested> {
   );
 }
 
-/** Peers that have said what they want. Others are turned away, and said. */
+/** Waits for peers that have sent their request. Others are rejected, which is printed. */
 async function gather(options: ListenOptions): Promise<Peer[]> {
   const { host, port, peers: wanted, say } = options;
   const server = createServer();
@@ -113,12 +113,13 @@ async function gather(options: ListenOptions): Promise<Peer[]> {
           controls.delete(control);
           silent.delete(control);
         });
-        // The first peer decides what the others may ask for: who that is shows when this one has spoken.
+        // The first peer's request limits those of the others; which peer is first is known only when this
+        // one has sent its request.
         const heard = hear(control, options, () => found[0]).finally(() => silent.delete(control));
         heard.then(
           (hello) => {
             if (found.length === wanted) {
-              control.fail(new PerfError('it has all its peers already'));
+              control.fail(new PerfError('the test has all its peers already'));
               return;
             }
             const peer = { control, hello };
@@ -131,17 +132,17 @@ async function gather(options: ListenOptions): Promise<Peer[]> {
           },
           (error: Error) => {
             control.fail(error);
-            say(`turned away: ${error.message}`);
+            say(`rejected: ${error.message}`);
           },
         );
       });
     });
   } finally {
     server.close();
-    // A test is not held up by those who have no part in it.
+    // Closes other connections, so that they cannot delay the test.
     for (const control of controls)
       if (!found.some((peer) => peer.control === control))
-        control.fail(new PerfError('it has all its peers already'));
+        control.fail(new PerfError('the test has all its peers already'));
   }
   return found;
 }
@@ -152,7 +153,7 @@ const nameOf = (socket: Socket): string => {
 };
 
 const remedies: Readonly<Record<string, string>> = {
-  EADDRINUSE: 'somebody else listens there: --port for another',
+  EADDRINUSE: 'another program listens there: choose another --port',
   EADDRNOTAVAIL: 'this machine does not have that address',
   EACCES: 'ports below 1024 are for root',
 };
@@ -215,7 +216,7 @@ async function serve(
   }
 }
 
-/** The first fabric of the peer's that this side has, too. */
+/** Opens the peer's first fabric that this side supports, too. */
 async function openFirst(
   fabrics: readonly PerfFabric[],
   plan: Plan,

@@ -1,4 +1,6 @@
-/** What the two sides of a test tell each other, checked field by field: a peer may be anybody. */
+/**
+ * The messages that the two sides of a test exchange, checked field by field, since a peer may be anybody.
+ */
 import { type Message, PerfError } from './control.ts';
 import {
   atomics,
@@ -13,10 +15,10 @@ import {
 import type { Report } from './report.ts';
 import type { PerfAddress } from './step.ts';
 
-/** Changes with the messages, and with what is in the memory of the two sides. */
+/** Changes with the messages, and with the layout of the memory of the two sides. */
 const protocol = 1;
 
-const wrong = (name: string): PerfError => new PerfError(`what the peer says of '${name}' makes no sense`);
+const wrong = (name: string): PerfError => new PerfError(`the peer has sent an invalid value of '${name}'`);
 
 function whole(
   from: Message,
@@ -48,7 +50,7 @@ function list(from: Message, name: string, max: number): readonly unknown[] {
 
 export interface Hello {
   readonly plan: Plan;
-  /** What the connecting side can do, the best first. */
+  /** The fabrics of the connecting side, the best first. */
   readonly fabrics: readonly PerfFabric[];
 }
 

@@ -1,6 +1,6 @@
 /**
- * `rdma-rpc perf`: what a fabric or a device does below RPC, as perftest measures it. Exit codes: 0 measured,
- * 1 not, or data was damaged, 2 the command line is wrong.
+ * `rdma-rpc perf`: measures a fabric or a device without RPC, as perftest does. Exit codes: 0 measured, 1 not
+ * measured, or data was damaged, 2 the command line is wrong.
  */
 import { isIP } from 'node:net';
 import type { Command } from '#commander';
@@ -19,7 +19,7 @@ export function addPerfCommand(program: Command): void {
         'measure a fabric or a device without RPC, as perftest does: one side listens, the other connects',
       )
       .argument('[test]', `${testNames.join(', ')}; without: listen for any`)
-      .argument('[address]', 'host or host:port that listens; without: listen'),
+      .argument('[address]', 'host or host:port of the listening side; default: listen'),
   ).action(
     async (test: string | undefined, address: string | undefined, flags: PerfFlags, command: Command) => {
       try {
@@ -38,7 +38,7 @@ class UsageError extends Error {}
 function testOf(name: string): TestName {
   const found = testNames.find((each) => each === name.replace(/^ib_/, ''));
   if (found !== undefined) return found;
-  throw new UsageError(`there is no test '${name}': first one of ${testNames.join(', ')}, then the address`);
+  throw new UsageError(`unknown test '${name}': give one of ${testNames.join(', ')}, then the address`);
 }
 
 /** host, host:port or [IPv6]:port. */
@@ -50,9 +50,9 @@ function addressOf(text: string, port: number): { host: string; port: number } {
     const found = parseAddress(text);
     if (found.kind === 'tcp' && found.port > 0) return found;
   } catch {
-    // Said below, as this command takes it.
+    // Reported below, in the form that this command takes.
   }
-  throw new UsageError(`'${text}' is no address: host, host:port or [IPv6]:port`);
+  throw new UsageError(`'${text}' is not an address: give host, host:port or [IPv6]:port`);
 }
 
 async function perf(

@@ -1,6 +1,6 @@
 /**
- * What a test of `rdma-rpc perf` is: said by the connecting side, read by the listening one, which trusts
- * none of it.
+ * The description of a `rdma-rpc perf` test: sent by the connecting side, checked by the listening one, which
+ * does not trust it.
  */
 import type { PerfStep } from './step.ts';
 
@@ -29,13 +29,13 @@ export interface Plan {
   readonly atomic: (typeof atomics)[number];
   readonly sizes: readonly number[];
   readonly iterations: number;
-  /** 0: until all iterations are through. */
+  /** 0 when the step ends with its last iteration. */
   readonly durationMs: number;
   readonly depth: number;
   readonly receiveDepth: number;
   readonly queuePairs: number;
   readonly inlineMax: number;
-  /** 0: as perftest has it. */
+  /** 0 for perftest's default. */
   readonly signalEvery: number;
   readonly postList: number;
   readonly bidirectional: boolean;
@@ -44,11 +44,11 @@ export interface Plan {
   readonly seed: number;
 }
 
-/** What a number may be, for the flags and for what a peer says. */
+/** Ranges of numbers, for the flags and for a peer's messages. */
 export const limits = {
   bytes: { min: 1, max: 2 ** 30 },
   iterations: { min: 5, max: 100_000_000 },
-  /** Each is kept. */
+  /** All samples are kept. */
   samples: { min: 5, max: 10_000_000 },
   durationMs: { min: 0, max: 24 * 3_600_000 },
   depth: { min: 1, max: 16_384 },
@@ -58,26 +58,26 @@ export const limits = {
   signalEvery: { min: 0, max: 16_384 },
   postList: { min: 1, max: 32 },
   sizes: { min: 1, max: 64 },
-  /** Requests and receives of all queue pairs together. */
+  /** Sum of the requests and receives of all queue pairs. */
   requests: { min: 1, max: 1_048_576 },
-  /** Of messages under way, at each side. */
+  /** Bytes of messages in flight, on each side. */
   memory: { min: 0, max: 2 ** 31 },
 } as const;
 
-/** What a test without a duration does: perftest's numbers. */
+/** Default of a test without a duration: perftest's numbers. */
 export const iterationsDefault = (test: TestName): number => (test === 'write_bw' ? 5000 : 1000);
 export const sizeDefault = (test: TestName): number =>
   test.startsWith('atomic') ? 8 : isLatency(test) ? 2 : 65_536;
-/** Of requests. A queue that is longer than what is under way is more memory to walk through. */
+/** Depth of the send queue. A queue longer than the number of requests in flight only uses more memory. */
 export const depthDefault = (test: TestName): number => (isLatency(test) ? 1 : 128);
-/** Without SENDs only the first message of a connection takes one. */
+/** Without SENDs, only the first message of a connection needs a receive. */
 export const receiveDepthDefault = (test: TestName): number => (test.startsWith('send') ? 512 : 1);
 export const inlineDefault = (test: TestName): number =>
   test === 'send_lat' || test === 'write_lat' ? 236 : 0;
 
 export const isLatency = (test: TestName): boolean => test.endsWith('_lat');
 
-/** Above that perftest has each request of a bandwidth test tell of its end. */
+/** Above this size perftest signals each request of a bandwidth test. */
 const signalAllBytes = 8192;
 const signalEveryDefault = 100;
 
@@ -88,7 +88,7 @@ function signalEvery(plan: Plan, bytes: number): number {
   return each ? 1 : Math.max(1, Math.min(signalEveryDefault, Math.floor(depth / (isLatency(test) ? 2 : 1))));
 }
 
-/** What one side does of a step. */
+/** Returns what one side does in a step. */
 export function stepOf(plan: Plan, bytes: number, active: boolean): PerfStep {
   const { test } = plan;
   const verb = test.slice(0, test.indexOf('_'));
@@ -105,7 +105,7 @@ export function stepOf(plan: Plan, bytes: number, active: boolean): PerfStep {
   };
 }
 
-/** Why these options do not go together; undefined: they do. */
+/** Returns why these options do not fit together, or undefined. */
 export function whyNotPlan(plan: Plan, fabric?: PerfFabric): string | undefined {
   const { test, connection } = plan;
   const verb = test.slice(0, test.indexOf('_'));
@@ -113,13 +113,13 @@ export function whyNotPlan(plan: Plan, fabric?: PerfFabric): string | undefined 
   if (latency && plan.bidirectional) return `${test} goes both ways anyway: --bidirectional is for bandwidth`;
   if (latency && plan.queuePairs > 1) return `${test} uses one queue pair: --qp is for bandwidth`;
   if (test === 'write_lat' && plan.events)
-    return 'write_lat looks at memory, which wakes nobody: without --events, or send_lat';
+    return 'write_lat polls memory, which cannot wake a sleeper: leave out --events, or use send_lat';
   if (latency && plan.durationMs === 0 && plan.iterations > limits.samples.max)
     return `--iters is at most ${limits.samples.max} in latency tests, which keep each sample: --duration keeps none`;
   if (verb === 'atomic' && plan.sizes.some((bytes) => bytes !== 8))
-    return 'atomic operations are 8 bytes: without --size and --all';
+    return 'atomic operations have 8 bytes: leave out --size and --all';
   if (plan.validate && plan.durationMs !== 0)
-    return '--validate counts messages: --iters instead of --duration';
+    return '--validate counts messages: use --iters instead of --duration';
   if (connection !== 'RC' && fabric !== undefined && fabric !== 'bare')
     return `the fabric ${fabric} has reliable connections only: --fabric bare for --connection ${connection}`;
   if (verb === 'atomic' && fabric !== undefined && fabric !== 'bare')
@@ -131,7 +131,7 @@ export function whyNotPlan(plan: Plan, fabric?: PerfFabric): string | undefined 
     return `${connection} may lose messages, so --validate needs RC or a latency test`;
   if (plan.queuePairs * (plan.depth + plan.receiveDepth) > limits.requests.max)
     return `${plan.queuePairs} queue pairs of ${plan.depth} requests and ${plan.receiveDepth} receives are more than ${limits.requests.max} together: a smaller --qp, --tx-depth or --rx-depth`;
-  // A slot at least to send from and one to receive in, two of each where messages are looked at
+  // At least one slot to send from and one to receive in, two of each when messages are validated
   // (native/perf/layout.h).
   const slots = plan.validate ? 4 : 2;
   if (slots * Math.max(...plan.sizes) * plan.queuePairs > limits.memory.max)

@@ -1,7 +1,6 @@
 /**
- * The program that measures one side of a test (native/perf/program), started for it: what is to be done goes
- * to its stdin, a line each, and its stdout says what came of it. It ends when this process closes its stdin,
- * or is gone.
+ * Starts the program that measures one side of a test (native/perf/program): instructions go to its stdin,
+ * one per line, and results come from its stdout. It ends when this process closes its stdin, or dies.
  */
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { dirname, join } from 'node:path';
@@ -10,9 +9,9 @@ import { addonPath } from '../../runtime/native/addon-path.ts';
 import { PerfError } from './control.ts';
 import type { PerfAddress, PerfLimits, PerfOptions, PerfOutcome, PerfStep } from './step.ts';
 
-/** Of what the lines are (native/perf/program/side.h). */
+/** Version of the line format (native/perf/program/side.h). */
 const lines = 1;
-/** It stops at once; a device that takes longer to close than this is left to the system. */
+/** Time in ms for the program to end; after that it is killed, and a slow device is left to the system. */
 const endMs = 5000;
 
 const remedies: Readonly<Record<string, string>> = {
@@ -20,7 +19,7 @@ const remedies: Readonly<Record<string, string>> = {
   EACCES: 'it must be allowed to be executed, and so must the files of its file system (noexec)',
 };
 
-/** A line: its first word, and the rest. */
+/** A line: its first word, and its fields. */
 interface Said {
   readonly name: string;
   readonly values: URLSearchParams;
@@ -38,7 +37,7 @@ function lineOf(name: string, values: Readonly<Record<string, Word>>): string {
 function outcomeOf({ values, behind }: Said): PerfOutcome {
   const number = (name: string): number => Number(values.get(name));
   const text = (name: string): string => values.get(name) ?? '';
-  // A copy: what lies in a Buffer may begin anywhere.
+  // A copy, since data in a Buffer may be unaligned.
   const latencyNs = new Uint32Array(new Uint8Array(behind).buffer);
   return {
     error: text('error'),
@@ -59,7 +58,7 @@ export class Program {
   readonly #ended: Promise<void>;
   #came: Buffer[] = [];
   #size = 0;
-  /** So much is needed before it is worth a look again: what a line has behind it may be long. */
+  /** Number of bytes needed before parsing is tried again, since the data behind a line may be long. */
   #needed = 0;
   readonly #waiting = new Map<string, { take(said: Said): void; fail(error: PerfError): void }>();
   #error: PerfError | undefined;
@@ -68,7 +67,7 @@ export class Program {
   private constructor(path: string) {
     this.#child = spawn(path, { stdio: ['pipe', 'pipe', 'inherit'] });
     this.#child.stdout.on('data', (chunk: Buffer) => this.#take(chunk));
-    // What cannot be written any more shows as its end.
+    // A write error shows as the end of the program.
     this.#child.stdin.on('error', () => undefined);
     this.#ended = new Promise((resolve) => {
       this.#child.once('error', ({ code = '' }: NodeJS.ErrnoException) => {
@@ -82,7 +81,7 @@ export class Program {
     });
   }
 
-  /** Throws a PerfError when this machine, or its device, cannot. */
+  /** Throws a PerfError when this machine or its device cannot run the test. */
   static async open(options: PerfOptions): Promise<Program> {
     let path: string;
     try {
@@ -123,7 +122,10 @@ export class Program {
     };
   }
 
-  /** Resolves to an empty text, or to why not. The active side calls it when the other one has. */
+  /**
+   * Resolves to an empty text, or to the reason of a failure. The active side calls it after the passive
+   * side.
+   */
   async connect(peer: PerfAddress): Promise<string> {
     const queuePairs = peer.queuePairs.map((each) => Buffer.from(each).toString('hex')).join(',');
     const { addr, bytes, rkey } = peer;
@@ -136,11 +138,11 @@ export class Program {
   }
 
   /**
-   * `measured` is called with the number of its messages when this side has measured; the end comes after
-   * stop() or an error.
+   * `measured` is called with the number of its messages when this side has finished measuring; the step ends
+   * after stop() or an error.
    */
   async run(step: PerfStep, measured: (messages: number) => void): Promise<PerfOutcome> {
-    // Whoever waits for the end hears of an error.
+    // The wait for the end reports an error.
     this.#wait('measured').then(
       ({ values }) => measured(Number(values.get('messages'))),
       () => undefined,
@@ -150,14 +152,14 @@ export class Program {
     return ended;
   }
 
-  /** The peer is through, and has sent so many messages in this step. */
+  /** The peer has finished, and has sent this number of messages in this step. */
   stop(expected: number): void {
     this.#child.stdin.write(lineOf('stop', { expected }));
   }
 
   /**
-   * After a step: what a peer that has sent so many messages on each queue pair, in all steps, has left in
-   * this memory.
+   * After a step: checks what the peer has written to this memory. `sent` is its number of messages on each
+   * queue pair, in all steps.
    */
   async checkWritten(step: PerfStep, sent: number): Promise<PerfOutcome> {
     return outcomeOf(await this.#ask('checked', lineOf('check', { ...step, sent })));

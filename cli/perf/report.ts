@@ -1,12 +1,12 @@
 /**
- * What one side of a test has measured of a size, or seen of its peer's messages: what it tells the other
- * one.
+ * What one side of a test has measured for a size, or observed of its peer's messages; sent to the other
+ * side.
  */
 
 export interface LatencyUs {
   readonly min: number;
   readonly max: number;
-  /** The median, as perftest calls it. */
+  /** The median, by perftest's name. */
   readonly typical: number;
   readonly average: number;
   readonly stdev: number;
@@ -16,7 +16,7 @@ export interface LatencyUs {
   readonly p99_99: number;
 }
 
-/** What a side has measured of a step, or seen of its peer's. */
+/** What a side has measured in a step, or observed of its peer. */
 export interface Report {
   readonly messages: number;
   readonly received: number;

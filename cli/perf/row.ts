@@ -1,7 +1,7 @@
-/** A line of what `rdma-rpc perf` prints: what the two sides report of one size. */
+/** A row of the output of `rdma-rpc perf`: the reports of both sides for one size. */
 import type { LatencyUs, Report } from './report.ts';
 
-/** Percent of one processor, of the program that measures, while it did. */
+/** Percent of one processor, used by the measuring program during the measurement. */
 export interface Cpu {
   readonly user: number;
   readonly system: number;
@@ -13,22 +13,22 @@ export interface Row {
   readonly elapsedUs: number;
   /** Null in bandwidth tests, and with a duration. */
   readonly latencyUs: LatencyUs | null;
-  /** Of one message, with a duration: the mean; null in bandwidth tests. */
+  /** Mean latency of a message with a duration; null in bandwidth tests. */
   readonly meanUs: number | null;
   readonly bandwidth: {
     readonly bytesPerSecond: number;
-    /** The quickest span of messages; null when it was not looked for. */
+    /** The fastest span of messages; null when not measured. */
     readonly peakBytesPerSecond: number | null;
     readonly messagesPerSecond: number;
   } | null;
-  /** Messages that the other side has seen; null where it sees none. */
+  /** Messages that the other side has received; null when it cannot count them. */
   readonly received: number | null;
-  /** Messages that were not what was sent; null without --validate. */
+  /** Messages with wrong content; null without --validate. */
   readonly corrupt: number | null;
   readonly cpu: { readonly client: Cpu; readonly server: Cpu };
 }
 
-/** Nanoseconds in ascending order. As perftest: of n samples, the one at that part of n. */
+/** Nanoseconds in ascending order. As in perftest: of n samples, the one at index n × `part`. */
 const quantile = (sorted: Uint32Array, part: number): number =>
   sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))]! / 1000;
 
@@ -65,15 +65,15 @@ export interface Measured {
   readonly latency: boolean;
   readonly bidirectional: boolean;
   readonly validate: boolean;
-  /** The other side takes each message out of a receive. */
+  /** The other side receives each message in a receive. */
   readonly received: boolean;
-  /** It answers each: half of a round trip counts. */
+  /** It answers each message: half of a round trip counts. */
   readonly answered: boolean;
   readonly client: Report;
   readonly server: Report;
 }
 
-/** In bidirectional tests what both sides send is one sum, as perftest has it. */
+/** In bidirectional tests, the messages of both sides are added up, as in perftest. */
 export function rowOf(measured: Measured): Row {
   const { bytes, latency, bidirectional, validate, received, answered, client, server } = measured;
   const senders = bidirectional ? [client, server] : [client];

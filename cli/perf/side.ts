@@ -1,6 +1,6 @@
 /**
- * One side of a test: the program with the loops, in step with those of the peer by way of the control
- * connection. Both roles use it.
+ * One side of a test: the program with the loops, synchronised with the peer's by the control connection.
+ * Used by both roles.
  */
 import { type Control, PerfError } from './control.ts';
 import { offerMessage, readOffer, readReport, readSent, reportMessage, sentMessage } from './messages.ts';
@@ -31,7 +31,7 @@ export class Side {
     this.#active = active;
   }
 
-  /** Throws a PerfError when this machine, or its device, cannot. */
+  /** Throws a PerfError when this machine or its device cannot run the test. */
   static async open(
     fabric: PerfFabric,
     plan: Plan,
@@ -77,20 +77,20 @@ export class Side {
     return this.#program.limits.device;
   }
 
-  /** Tells the peer where this side is, hears where it is, and connects. */
+  /** Exchanges addresses with the peer, and connects. */
   async connect(fabric: PerfFabric): Promise<void> {
     const { address, limits } = this.#program;
     this.#control.send(offerMessage({ fabric, device: limits.device, address }));
     const offer = readOffer(await this.#control.receive('address'));
     this.peerDevice = offer.device;
-    // What is sent to a queue pair that is not connected yet is lost, over UC and UD for good.
+    // Over UC and UD, messages to a queue pair that is not connected yet are lost for good.
     if (this.#active) await this.#control.receive('connecting');
     this.#control.onError = () => this.#program.stop(0);
     const connected = this.#program.connect(offer.address);
     if (!this.#active) this.#control.send({ kind: 'connecting' });
     const why = await connected;
     if (why !== '') {
-      // What the peer says is why it was stopped.
+      // The peer's message says why it was stopped.
       if (why === 'stopped') await this.#control.receive('connected');
       throw new PerfError(`the two sides do not connect by ${fabric}: ${why}`);
     }
@@ -99,8 +99,8 @@ export class Side {
   }
 
   /**
-   * One size, and the first message that was not what was sent. `together` ends when all peers of the
-   * listening side are ready.
+   * Runs one size, and returns the first message with wrong content. `together` resolves when all peers of
+   * the listening side are ready.
    */
   async step(bytes: number, together: () => Promise<void>): Promise<{ row: Row; corrupt: string }> {
     const step = stepOf(this.#plan, bytes, this.#active);
@@ -155,7 +155,7 @@ export class Side {
     let expected = 0;
     if (step.receives && !failed) {
       const heard = control.receive('measured', 0);
-      // An error of this side waits for nobody, and what the peer says then is of no interest.
+      // After an error of this side, the peer's answer is not awaited and its error is ignored.
       heard.catch(() => undefined);
       const came = await Promise.race([heard, end]);
       if ('kind' in came) expected = readSent(came);

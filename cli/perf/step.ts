@@ -1,6 +1,6 @@
 /**
- * What one side of a test is asked to do, and what comes of it: said to the program that measures
- * (program.ts), which has the same in native/perf.
+ * Instructions for one side of a test, and its results: exchanged with the measuring program (program.ts),
+ * which has the same types in native/perf.
  */
 
 export interface PerfOptions {
@@ -8,10 +8,7 @@ export interface PerfOptions {
   readonly fabric: 'shm' | 'tcp' | 'verbs' | 'bare';
   /** bare: how queue pairs are connected. */
   readonly connection: 'RC' | 'UC' | 'UD';
-  /**
-   * The address of this side, in numbers: where the device is looked for, and where a peer reaches it over
-   * tcp.
-   */
+  /** The numeric address of this side: it selects the device, and a peer dials it over tcp. */
   readonly host: string;
   readonly device?: string;
   readonly gidIndex?: number;

@@ -1,6 +1,6 @@
 /**
- * What `rdma-rpc perf` prints for people: perftest's columns by name and order, and behind them the processor
- * time of both sides.
+ * The text output of `rdma-rpc perf`: perftest's columns with their names and order, followed by the
+ * processor time of both sides.
  */
 import { isLatency } from './plan.ts';
 import type { Cpu, Row } from './row.ts';
@@ -31,7 +31,7 @@ const latencyColumns: readonly Column[] = [
   { name: '99.9% percentile[usec]', value: fixed(2, ({ latencyUs }) => latencyUs?.p99_9) },
 ];
 
-/** With a duration no sample is kept. */
+/** With a duration, no samples are kept. */
 const meanColumns: readonly Column[] = [
   { name: 't_avg[usec]', value: fixed(2, ({ meanUs }) => meanUs) },
   { name: 'tps average', value: fixed(2, ({ messages, elapsedUs }) => (messages * 1e6) / elapsedUs) },
@@ -93,7 +93,7 @@ function head({ test, options }: Tested, { address, fabric, device, peerDevice }
   return `${test} with ${address}: ${words.join(', ')}`;
 }
 
-/** Sums of what several peers did at the same time; latencies have none. */
+/** Sums over several simultaneous peers; latencies have none. */
 function sumLines(tested: Tested, gbits: boolean): string[] {
   const { peers, test } = tested;
   if (peers.length === 1 || isLatency(test)) return [];

@@ -1,15 +1,15 @@
-/** What a test has come to, as `rdma-rpc perf --json` prints it. */
+/** The result of a test, as `rdma-rpc perf --json` prints it. */
 import type { PerfFabric, Plan } from './plan.ts';
 import type { Row } from './row.ts';
 
 export interface PeerRows {
-  /** Of the other side. */
+  /** Address of the other side. */
   readonly address: string;
   readonly fabric: PerfFabric;
   readonly device: string;
   readonly peerDevice: string;
   readonly rows: readonly Row[];
-  /** The first message that was not what was sent; empty: none, or not looked at. */
+  /** The first message with wrong content; empty when none was found, or messages were not validated. */
   readonly firstCorrupt: string;
 }
 
@@ -19,7 +19,7 @@ export interface Tested {
   readonly test: Plan['test'];
   readonly options: Omit<Plan, 'test' | 'sizes' | 'seed'>;
   readonly peers: readonly PeerRows[];
-  /** Messages that were not what was sent, of all peers and sizes. */
+  /** Number of messages with wrong content, of all peers and sizes. */
   readonly corrupt: number;
 }
 

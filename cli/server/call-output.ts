@@ -1,7 +1,7 @@
 /**
- * What a call says: its messages on stdout, and on stderr an error with its details and, with `-v`, what was
- * agreed, sent and received beside the messages. With `--json` all of it on stdout, a line each. Used by
- * `rdma-rpc call`.
+ * The output of a call: its messages on stdout, and on stderr an error with its details and, with `-v`, the
+ * negotiated session and everything sent and received besides the messages. With `--json` everything is on
+ * stdout, one line each. Used by `rdma-rpc call`.
  */
 import { Buffer } from 'node:buffer';
 import pc from '#picocolors';
@@ -28,7 +28,7 @@ interface OutputFlags {
 const textOf = (value: MetadataValue): string =>
   typeof value === 'string' ? value : Buffer.from(value).toString('base64');
 
-/** By key, values in order; bytes as base64. */
+/** By key, with values in order; bytes as base64. */
 function metadataJson(metadata: Iterable<readonly [string, MetadataValue]>): { [key: string]: string[] } {
   const all = new Map<string, string[]>();
   for (const [key, value] of metadata) all.set(key, [...(all.get(key) ?? []), textOf(value)]);
@@ -38,7 +38,7 @@ function metadataJson(metadata: Iterable<readonly [string, MetadataValue]>): { [
 const standard = createRegistry(standardDetails);
 const count = (number: number, what: string): string => `${number} ${what}${number === 1 ? '' : 's'}`;
 
-/** What a session promises, with what that means for calls. */
+/** The security of a session, and what it means for calls. */
 const promises: Readonly<Record<SecurityLevel, string>> = {
   none: "'none': the network must be trusted",
   peer: "'peer': calls pass as they are, and the queue pair is not bound",
@@ -70,7 +70,8 @@ export class CallReport {
       const { peer, identity, security, fabric, device, exposure } = session;
       const at = device === fabric ? fabric : `${fabric} (${device})`;
       this.#note(`connected to ${peer} over ${at}, memory shown by ${exposure}`);
-      const known = identity === undefined ? 'nobody knows who the server is' : `the server is ${identity}`;
+      const known =
+        identity === undefined ? 'the identity of the server is unknown' : `the server is ${identity}`;
       this.#note(`the session is ${promises[security]}; ${known}`);
     }
     this.#note(declarationText(method, registry, 'alone'));
@@ -92,7 +93,7 @@ export class CallReport {
     this.#metadata('trailer', trailer);
   }
 
-  /** Throws an Error where the bytes are no such message. */
+  /** Throws an Error when the bytes are not such a message. */
   message(bytes: Uint8Array): void {
     ++this.#tally.answers;
     this.#tally.answerBytes += bytes.byteLength;
@@ -128,13 +129,13 @@ export class CallReport {
       const text = known === undefined ? `${value.byteLength} bytes: ${textOf(value)}` : jsonText(known);
       console.error(printable(`  ${type} ${text}`));
     }
-    // With -v it is on the terminal already, if it came with the answer.
+    // With -v, the trailer of a response has been printed already.
     if (this.#flags.verbose !== true || this.#trailer === undefined)
       this.#lines('trailer', this.#trailer ?? metadata);
     this.#sum(code);
   }
 
-  /** A detail as JSON where its type is known, to who declares or as one of google.rpc. */
+  /** Returns a detail as JSON if its type is known, from the schema or as one of google.rpc. */
   async #detail({ type, value }: ErrorDetail): Promise<JsonValue | undefined> {
     try {
       const { registry } = this.#found;
@@ -147,8 +148,8 @@ export class CallReport {
       const own = standard.find(type);
       return own === undefined ? undefined : (ownToJson(own, own.decode(value)) as JsonValue);
     } catch {
-      // Whoever sent it has another idea of the type, or nobody can be asked: its bytes are better than none
-      // of the others.
+      // The sender has another version of the type, or the schema is unavailable: print the bytes, and
+      // continue with the other details.
       return undefined;
     }
   }
@@ -172,7 +173,7 @@ export class CallReport {
     if (this.#flags.verbose === true) this.#lines(what, metadata);
   }
 
-  /** `key: value`, a line each; bytes as base64, as HTTP has them. */
+  /** `key: value`, one line each; bytes as base64, as in HTTP. */
   #lines(what: string, metadata: Iterable<readonly [string, MetadataValue]>): void {
     for (const [key, value] of metadata) console.error(pc.dim(printable(`${what} ${key}: ${textOf(value)}`)));
   }

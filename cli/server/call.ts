@@ -1,6 +1,6 @@
 /**
- * `rdma-rpc call`: one call of any kind, messages as JSON, without generated code: descriptors of the server
- * or of files say what they look like.
+ * `rdma-rpc call`: makes one call of any kind, with messages as JSON and without generated code: descriptors
+ * of the server or of files describe them.
  */
 import type { Command } from '#commander';
 import type { Channel } from '../../runtime/client/channel-type.ts';
@@ -25,7 +25,9 @@ export function addCallCommand(program: Command): void {
   withSchemaFlags(
     program
       .command('call')
-      .description('call a method with JSON, and print the answer as JSON; by reflection, or by files')
+      .description(
+        'call a method with JSON, and print the response as JSON; finds the method by reflection or in files',
+      )
       .argument('<address>', 'host:port or unix:/path')
       .argument('<method>', 'such as greeter.v1.Greeter/SayHello')
       .argument(
@@ -34,9 +36,12 @@ export function addCallCommand(program: Command): void {
       )
       .option('-d, --data <json>', 'the request as a flag; @ is stdin')
       .option('-m, --metadata <key=value>', 'metadata to send; may be repeated', metadataPair, [])
-      .option('-v, --verbose', 'what was agreed, sent and received beside the messages, on stderr')
-      .option('--allow-unknown-fields', 'pass over members of the request that no field has')
-      .option('--emit-defaults', 'show fields of the answer that have their default too'),
+      .option(
+        '-v, --verbose',
+        'print the session, and everything sent and received besides the messages, on stderr',
+      )
+      .option('--allow-unknown-fields', 'ignore members of the request that are not fields')
+      .option('--emit-defaults', 'also show fields of the response that have their default'),
   ).action(async (address: string, path: string, request: string | undefined, flags: CallFlags) => {
     const { data } = flags;
     const wrong = mistakeIn(request, data);
@@ -68,17 +73,17 @@ export function addCallCommand(program: Command): void {
   });
 }
 
-/** What is wrong with where the request is to come from; '' for nothing. */
+/** Returns what is wrong with the source of the request, or ''. */
 function mistakeIn(request: string | undefined, data: string | undefined): string {
   if (request !== undefined && data !== undefined)
-    return 'the request is there twice: as an argument and with --data';
-  // As curl has it; no JSON begins so.
+    return 'the request is given twice: as an argument and with --data';
+  // curl's form of a file; no JSON begins so.
   if (data !== undefined && data !== '@' && data.startsWith('@'))
     return `--data takes no file (${data}): @ alone is stdin, such as -d @ <${data.slice(1)}`;
   return '';
 }
 
-/** The only one; a method that takes one gets no stream. */
+/** Returns the only request of a method without a stream of requests. */
 async function single(requests: AsyncIterable<Uint8Array>, path: string): Promise<Uint8Array> {
   const all: Uint8Array[] = [];
   for await (const each of requests) all.push(each);
@@ -102,7 +107,7 @@ async function call(
   const client = createClient(serviceOf(method, rawType), channel) as unknown as {
     call(request: unknown, options: object): Promise<Uint8Array> | AsyncIterable<Uint8Array>;
   };
-  /** What is wrong with a request of a stream ends the call: that is the error then, not the call's. */
+  /** A wrong request in a stream ends the call, and this is the error to report, not that of the call. */
   let refused: { readonly error: unknown } | undefined;
   const counted = async function* (): AsyncGenerator<Uint8Array> {
     try {

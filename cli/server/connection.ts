@@ -1,6 +1,6 @@
 /**
- * What the commands that talk to a server share: a channel for as long as the command takes, a time limit,
- * and errors in words.
+ * Shared by the commands that talk to a server: a channel for the duration of the command, a time limit, and
+ * error texts.
  */
 import { type Command, InvalidArgumentError } from '#commander';
 import pc from '#picocolors';
@@ -12,7 +12,7 @@ import { securityOf, type TlsFlags, withFlagsNamed, withTlsFlags } from './tls-f
 
 export interface ConnectionFlags extends TlsFlags {
   readonly timeout: number;
-  /** What is known for programs, on stdout; errors too. */
+  /** Prints JSON for programs on stdout, including errors. */
   readonly json?: true;
 }
 
@@ -30,7 +30,7 @@ export function withTimeout(command: Command): Command {
     .option('--json', 'JSON for programs, of docs/schemas');
 }
 
-/** One sentence on stderr; for programs the same on stdout. The exit code is the caller's. */
+/** Prints one sentence on stderr; with --json also JSON on stdout. The caller sets the exit code. */
 export function sayError(error: unknown, { json }: { readonly json?: true }): void {
   const message = withFlagsNamed((error as Error).message);
   if (json === true) {
@@ -41,8 +41,8 @@ export function sayError(error: unknown, { json }: { readonly json?: true }): vo
 }
 
 /**
- * Runs `action` with a channel to the server and sets the exit code: what the action returns, 1 when a call
- * fails, 2 for an address that is none, and files that cannot be used.
+ * Runs `action` with a channel to the server and sets the exit code: the result of the action, 1 when a call
+ * fails, 2 for an invalid address or files that cannot be used.
  */
 export async function withServer(
   address: string,
@@ -57,7 +57,7 @@ export async function withServer(
     channel = createChannel(address, {
       connectTimeoutMs: timeout,
       timeoutMs: timeout,
-      // There is no flag for it, so nothing may fail for it.
+      // It has no flag, so it must not make anything fail.
       messageMaxBytes: messageBytes.max,
       log: () => undefined,
       ...securityOf(flags),

@@ -1,4 +1,4 @@
-/** `rdma-rpc health`: what a server says of its health, for scripts and for probes that run a command. */
+/** `rdma-rpc health`: asks a server for its health, for scripts and for probes that run a command. */
 import type { Command } from '#commander';
 import { jsonText } from '../output.ts';
 import { type ConnectionFlags, withServer, withTimeout } from './connection.ts';
@@ -9,7 +9,7 @@ export function addHealthCommand(program: Command): void {
       .command('health')
       .description('ask a server for its health; exit code 0 only when it is serving')
       .argument('<address>', 'host:port or unix:/path')
-      .argument('[service]', 'full name of a service; without: the server as a whole'),
+      .argument('[service]', 'full name of a service; default: the server as a whole'),
   ).action((address: string, service = '', flags: ConnectionFlags) =>
     withServer(address, flags, async (channel) => {
       const { createClient } = await import('../../runtime/client/client.ts');

@@ -2,7 +2,7 @@
 import { InvalidArgumentError } from '#commander';
 import type { MetadataValue } from '../../runtime/core/metadata.ts';
 
-/** Bytes are base64, as they are shown. */
+/** Bytes are given as base64, which is also how they are printed. */
 export function metadataPair(text: string, previous: [string, MetadataValue][]): [string, MetadataValue][] {
   const at = text.indexOf('=');
   if (at < 1) throw new InvalidArgumentError('Give key=value.');

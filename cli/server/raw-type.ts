@@ -1,6 +1,6 @@
 /**
- * Messages that are already encoded, or not yet decoded, as MessageTypes: the runtime moves their bytes. Used
- * by `rdma-rpc call` and `rdma-rpc bench`.
+ * Messages that are already encoded, or not yet decoded, as MessageTypes: the runtime passes their bytes
+ * through. Used by `rdma-rpc call` and `rdma-rpc bench`.
  */
 import type { DescMethod } from '#protobuf';
 import { noRoom } from '../../runtime/codec/memory/sink.ts';
@@ -19,7 +19,7 @@ export function rawType(typeName: string): MessageType<Uint8Array, Uint8Array> {
       return at + bytes.byteLength;
     },
     decodeFrom: (source, at, end) => {
-      // A copy: what it is read from is used again.
+      // A copy, since the memory is reused.
       const bytes = source.slice(at, end);
       source.cross(at, end);
       return bytes;
@@ -34,7 +34,7 @@ interface Size {
   readonly byteLength: number;
 }
 
-/** Of an answer only its length is looked at. */
+/** For responses of which only the length is needed. */
 export function sizeType(typeName: string): MessageType<Size, Size> {
   const { fields } = rawType(typeName);
   return messageType<Size, Size>({
@@ -51,8 +51,8 @@ export function sizeType(typeName: string): MessageType<Size, Size> {
 }
 
 /**
- * A service of this method alone, called `call`: requests are encoded messages, answers what `output` makes
- * of them.
+ * Returns a service with this method alone, called `call`: requests are encoded messages, responses the
+ * result of `output`.
  */
 export function serviceOf(method: DescMethod, output: typeof rawType | typeof sizeType): ServiceDefinition {
   const { clientStreaming, serverStreaming } = method.proto;

@@ -12,17 +12,17 @@ import {
 } from '#protobuf';
 import { suggestionOrList } from './schema/suggest.ts';
 
-/** What a request is read with. */
+/** How a request is read. */
 export interface RequestForm {
   readonly input: DescMessage;
   readonly registry: FileRegistry;
-  /** Members of the JSON that no field has are passed over. */
+  /** Ignores members of the JSON that are not fields. */
   readonly ignoreUnknownFields: boolean;
 }
 
 /**
- * JSON values as they arrive, however many lines one has or how many are on a line. `line` is where it
- * begins, from 1.
+ * Yields JSON values as they arrive, however many lines a value has or however many values a line has. `line`
+ * is the line on which it begins, from 1.
  */
 export async function* jsonTexts(
   chunks: AsyncIterable<string> | Iterable<string>,
@@ -69,7 +69,7 @@ function parsed(text: string, line: number): JsonValue {
   }
 }
 
-/** The encoded message. Throws an Error that names what is wrong, and what was meant. */
+/** Returns the encoded message. Throws an Error that says what is wrong, and what was probably meant. */
 export function requestOf(
   json: JsonValue,
   { input, registry, ignoreUnknownFields }: RequestForm,
@@ -78,7 +78,7 @@ export function requestOf(
   return toBinary(input, fromJson(input, json, { registry, ignoreUnknownFields }));
 }
 
-/** Encoded messages, each as soon as its text is there. */
+/** Yields encoded messages, each as soon as its text is complete. */
 export async function* requestsOf(
   chunks: AsyncIterable<string> | Iterable<string>,
   form: RequestForm,
@@ -90,10 +90,10 @@ type JsonObject = { readonly [key: string]: JsonValue };
 const isObject = (json: JsonValue | undefined): json is JsonObject =>
   typeof json === 'object' && json !== null && !Array.isArray(json);
 
-/** Messages with a JSON of their own. */
+/** Messages with a special form in JSON. */
 const isWellKnown = ({ typeName }: DescMessage): boolean => typeName.startsWith('google.protobuf.');
 
-/** Names of fields and of values of enums; all else is said well by who reads the JSON. */
+/** Checks names of fields and of enum values; the JSON reader reports all other errors well. */
 function checkNames(desc: DescMessage, json: JsonValue | undefined, registry: FileRegistry): void {
   if (!isObject(json) || isWellKnown(desc)) return;
   for (const [key, value] of Object.entries(json)) {
@@ -102,7 +102,7 @@ function checkNames(desc: DescMessage, json: JsonValue | undefined, registry: Fi
     else if (!(key.startsWith('[') && registry.getExtension(key.slice(1, -1))?.extendee === desc)) {
       const names = desc.fields.map(({ jsonName }) => jsonName);
       throw new Error(
-        `${desc.typeName}: there is no field ${JSON.stringify(key)}${suggestionOrList(key, names)}`,
+        `${desc.typeName}: unknown field ${JSON.stringify(key)}${suggestionOrList(key, names)}`,
       );
     }
   }

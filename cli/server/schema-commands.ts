@@ -1,17 +1,19 @@
-/** `rdma-rpc list` and `rdma-rpc describe`: what a server has, by reflection or by files. */
+/**
+ * `rdma-rpc list` and `rdma-rpc describe`: show the declarations of a server, by reflection or from files.
+ */
 import type { Command } from '#commander';
 import { jsonText, printable, printableLine } from '../output.ts';
 import type { Schema } from './schema/schema.ts';
 import { type DeclarationFlags, withSchema, withSchemaFlags } from './schema-flags.ts';
 
-/** `pkg.Service/Method` is how methods are written elsewhere. */
+/** Methods are usually written `pkg.Service/Method`. */
 const symbolOf = (name: string): string => name.replace('/', '.');
 
 export function addListCommand(program: Command): void {
   withSchemaFlags(
     program
       .command('list')
-      .description('list the services of a server, or the methods of one; by reflection, or by files')
+      .description('list the services of a server, or the methods of a service; by reflection or from files')
       .argument('[address]', 'host:port or unix:/path; left out with --proto and --protoset')
       .argument('[service]', 'full name of a service'),
   ).action((address: string | undefined, service: string | undefined, flags: DeclarationFlags) =>
@@ -54,7 +56,7 @@ async function list(schema: Schema, service: string | undefined, { json }: Decla
     const found = (await schema.declaring(name))?.getService(name);
     if (found === undefined) {
       const { suggestionOrList } = await import('./schema/suggest.ts');
-      throw new Error(`${name} is no service${suggestionOrList(name, names)}`);
+      throw new Error(`${name} is not a service${suggestionOrList(name, names)}`);
     }
     const methods = found.methods.map((method) => ({
       name: `${name}/${method.name}`,

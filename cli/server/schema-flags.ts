@@ -1,6 +1,5 @@
 /**
- * Flags of the commands that need to know what a server declares, and how they get at it: from the server, or
- * from files without one.
+ * Flags of the commands that need a server's declarations: from the server, or from files without a server.
  */
 import type { Command } from '#commander';
 import { type ConnectionFlags, sayError, withServer, withTimeout } from './connection.ts';
@@ -35,12 +34,12 @@ export function withSchemaFlags(command: Command): Command {
   );
 }
 
-/** Names of protobuf have no colon, addresses have one. */
+/** Names of protobuf contain no colon, addresses do. */
 const isAddress = (text: string | undefined): boolean => text?.includes(':') === true;
 
 /**
- * Runs `action` with what is declared, and with the names of the command line. An address comes first, unless
- * files say it all: then there need be none, and nobody is connected to. Sets the exit code.
+ * Runs `action` with the schema and the names of the command line. An address comes first, but with files it
+ * may be omitted, and no connection is made. Sets the exit code.
  */
 export async function withSchema(
   words: readonly string[],

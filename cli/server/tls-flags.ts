@@ -1,7 +1,7 @@
 /**
- * How the commands that dial a server show who they are and find out who that is: flags for TLS, for what
- * `authenticate` of the server is shown, and for the least that a session must promise. Used by connection.ts
- * and by `rdma-rpc bench`; on the main thread.
+ * Flags of the commands that connect to a server: for TLS, for the credentials that the server's
+ * `authenticate` checks, and for the minimum security of a session. Used by connection.ts and by `rdma-rpc
+ * bench`; on the main thread.
  */
 import { type Command, Option } from '#commander';
 import { readInput } from '../../codegen/source/files.ts';
@@ -31,15 +31,15 @@ export function withTlsFlags(command: Command): Command {
   return command
     .option(
       '--tls',
-      'TLS, by the authorities that Node trusts; each of the next but --passphrase-file means it, too',
+      'use TLS with the authorities that Node trusts; implied by each of the following except --passphrase-file',
     )
     .option('--ca <file>', "PEM: the authorities that the server's certificate may be signed by")
-    .option('--cert <file>', 'PEM: the certificate to show, for servers that ask; needs --key')
-    .option('--key <file>', 'PEM: its private key')
-    .option('--passphrase-file <file>', 'of that key: the first line of the file')
-    .option('--psk-file <file>', 'instead of certificates a shared secret, in a line NAME:HEX')
+    .option('--cert <file>', 'PEM: the certificate of this client, for servers that ask for one; needs --key')
+    .option('--key <file>', 'PEM: the private key of --cert')
+    .option('--passphrase-file <file>', 'file whose first line is the passphrase of that key')
+    .option('--psk-file <file>', 'use a shared secret instead of certificates: a file with a line NAME:HEX')
     .option('--servername <name>', "the name in the server's certificate; default: the host of the address")
-    .option('--identity <id>', 'what the server must be instead, such as a SPIFFE id')
+    .option('--identity <id>', 'identity that the server must have instead, such as a SPIFFE id')
     .option(
       '--credential <key=value>',
       "metadata for the server's `authenticate`, by TLS and unix sockets only; may be repeated",
@@ -47,7 +47,7 @@ export function withTlsFlags(command: Command): Command {
       [],
     )
     .addOption(
-      new Option('--require <level>', 'the least that the session must promise').choices([
+      new Option('--require <level>', 'minimum security of the session').choices([
         ...securityRules.require.values,
       ]),
     );
@@ -65,7 +65,7 @@ function firstLineOf(path: string): string {
   }
 }
 
-/** What is wrong with a file of TLS, by the flag that names it as far as that is known. */
+/** Describes an error in a TLS file, by the flag that names it as far as that is known. */
 function fileFault(text: string, pskFile: string | undefined): string {
   if (pskFile !== undefined) return `--psk-file: ${text.replace(/^psk /, '')}`;
   if (!/^(ca|cert|key) /.test(text)) return `--ca, --cert or --key: ${text}`;
@@ -73,8 +73,8 @@ function fileFault(text: string, pskFile: string | undefined): string {
 }
 
 /**
- * For a channel. Throws a TypeError for flags that do not fit each other, and for files that cannot be read
- * or used, which it names.
+ * Returns options for a channel. Throws a TypeError for flags that do not fit together, and for files that
+ * cannot be read or used, naming the file.
  */
 export function securityOf(flags: TlsFlags): Pick<ChannelOptions, 'tls' | 'credentials' | 'security'> {
   const { cert, key, passphraseFile, pskFile, servername, identity, credential, require } = flags;
@@ -102,7 +102,7 @@ export function securityOf(flags: TlsFlags): Pick<ChannelOptions, 'tls' | 'crede
   };
 }
 
-/** What errors tell an application, and what it is here. */
+/** Texts about options in errors of the library, and their replacements for the command. */
 const inFlags: readonly (readonly [string, string])[] = [
   ['(option connectTimeoutMs of the channel)', '(--timeout)'],
   [
@@ -134,7 +134,7 @@ const inFlags: readonly (readonly [string, string])[] = [
   ['option tls of the channel', '--ca, --servername or --identity'],
 ];
 
-/** An error's text, with flags in place of options. */
+/** Replaces options by flags in an error's text. */
 export function withFlagsNamed(message: string): string {
   const flagged = message.replace(
     /option tls of the channel: (ca|servername or identity|identity)\b/,

@@ -1,12 +1,12 @@
 /**
- * The view of a process as lines of text, as wide and as high as there is room. What processes and their
- * peers call themselves is theirs: nothing of it may reach the terminal as a command.
+ * The view of a process as lines of text that fit the available width and height. Names of processes and of
+ * their peers are untrusted: nothing in them may control the terminal.
  */
 import type { Stats } from '../../runtime/native/stats.ts';
 import { size, time } from '../bench/summary.ts';
 import type { MethodView, SessionView, View } from './view.ts';
 
-/** Infinity: as much as there is to show. */
+/** Infinity shows everything. */
 export interface Room {
   readonly columns: number;
   readonly rows: number;
@@ -21,8 +21,8 @@ const count = (value: number): string => {
 };
 
 /**
- * One line, with nothing but characters that take a place of their own: no escapes, no marks that turn text
- * around.
+ * One line that contains only characters with a width of their own: no escapes, no marks that change the
+ * direction of text.
  */
 export function plain(text: string): string {
   return text.replace(/[\p{C}\p{Zl}\p{Zp}\p{M}]/gu, '?');
@@ -69,14 +69,14 @@ const sessionColumns: readonly Column<SessionView>[] = [
   { title: 'SECURITY', width: 8, cell: ({ security }) => security ?? '-' },
 ];
 
-/** The first column takes what the others leave, or what it needs. */
+/** The first column gets the width that the others leave, or the width that it needs. */
 function table<Row>(
   name: string,
   rows: readonly Row[],
   text: (row: Row) => string,
   columns: readonly Column<Row>[],
   { columns: width, rows: height }: Room,
-  /** How many there are, whether or not they have a row. */
+  /** Total number, whether or not they have a row. */
   all: number = rows.length,
 ): string[] {
   const rest = columns.reduce((sum, column) => sum + column.width + 1, 0);
@@ -138,10 +138,10 @@ function headLines(view: View): string[] {
 }
 
 export function screenOf(view: View, room: Room): string[] {
-  // Where there is little room, the tables are wanted more than the last lines of the head.
+  // When space is short, the tables are more important than the last lines of the head.
   const head = headLines(view).slice(0, Math.max(headLeast, room.rows - tablesLeast));
   const left = Math.max(0, room.rows - head.length - 2);
-  // What one table does not need the other one gets.
+  // Rows that one table does not need go to the other one.
   const sessions = Math.max(view.sessions.length, view.counters.sessions ?? 0);
   const wanted = Math.min(sessions + 1, Math.max(2, Math.ceil(left / 2)));
   const methodRows = Math.min(view.methods.length + 1, Math.max(0, left - wanted));

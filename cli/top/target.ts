@@ -1,6 +1,6 @@
 /**
- * Which process `rdma-rpc top` and `trace` are about: a PID, who listens at an address of this machine, or
- * the only one that there is.
+ * Finds the process for `rdma-rpc top` and `trace`: a PID, the process that listens at an address of this
+ * machine, or the only one.
  */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { BlockList, isIP } from 'node:net';
@@ -13,7 +13,7 @@ const listening = '0A';
 const listeningUnix = '00010000';
 
 /**
- * A socket whose path was made at once, or under another name in its folder and then put in place
+ * A socket bound to the path, or created under another name in the same folder and then renamed
  * (native/binding/unix_socket.h).
  */
 function bound(found: string, path: string): boolean {
@@ -21,11 +21,11 @@ function bound(found: string, path: string): boolean {
   return found === path || (found.startsWith(hidden) && /^[0-9a-f]+$/.test(found.slice(hidden.length)));
 }
 
-/** Inodes of the sockets that listen at a TCP port of this machine. */
+/** Inodes of the sockets that listen on a TCP port of this machine. */
 function portInodes(port: number): string[] {
   const hex = port.toString(16).toUpperCase().padStart(4, '0');
   return ['/proc/net/tcp', '/proc/net/tcp6'].flatMap((file) => {
-    // Without IPv6 there is no second one.
+    // The second file does not exist without IPv6.
     const lines = (orNone(() => readFileSync(file, 'utf8')) ?? '').trim().split('\n').slice(1);
     const fields = lines.map((line) => line.trim().split(/\s+/));
     return fields
@@ -53,7 +53,7 @@ function holds(pid: number, inodes: readonly string[]): boolean {
   });
 }
 
-/** A port says nothing of a process on another machine. */
+/** Whether the host is this machine; a port of another machine says nothing about local processes. */
 function isHere(host: string): boolean {
   if (isIP(host) === 0) return host === 'localhost' || host === hostname();
   const here = new BlockList();
@@ -82,7 +82,7 @@ function listenerAt(target: string): number {
   );
 }
 
-/** Throws an Error with a sentence, a TypeError for what is no target. */
+/** Throws an Error with a sentence, and a TypeError for an invalid target. */
 export function pidOf(target: string | undefined): number {
   if (target !== undefined) return /^\d{1,9}$/.test(target) ? Number(target) : listenerAt(target);
   const pids = processesWithCounters();

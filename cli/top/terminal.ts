@@ -1,13 +1,13 @@
 /**
- * A screen of the terminal for as long as a command has it: lines are put there, keys come from it, and it is
- * as it was before when the command ends, however it ends. Plain ANSI: an alternate screen, no library.
+ * A full screen of the terminal during a command: shows lines, reads keys, and restores the terminal when the
+ * command ends, however it ends. Plain ANSI with an alternate screen, no library.
  */
 
-/** No wrapping: a character may be wider than one place. */
+/** Without wrapping, since a character may be wider than one column. */
 const enter = '\u001b[?1049h\u001b[?25l\u001b[?7l\u001b[H\u001b[2J';
 const leave = '\u001b[?7h\u001b[?25h\u001b[?1049l';
 const home = '\u001b[H';
-/** In front of a line: behind one that is as wide as the screen it would take its last character. */
+/** Written in front of a line: behind a line as wide as the screen it would clear the last character. */
 const clearToEndOfLine = '\u001b[K';
 const clearBelow = '\u001b[J';
 /** In raw mode ^C is a key. */
@@ -37,7 +37,7 @@ export function openTerminal(quit: () => void, again: () => void): Terminal {
   }
   stdout.on('resize', again);
   for (const signal of signals) process.on(signal, quit);
-  // Also when something is thrown that nobody catches.
+  // Also after an uncaught exception.
   process.on('exit', reset);
   stdout.write(enter);
   return {
@@ -48,7 +48,7 @@ export function openTerminal(quit: () => void, again: () => void): Terminal {
       return Math.max(2, stdout.rows);
     },
     show(lines) {
-      // The rest goes first, for the same reason.
+      // The rest is cleared first, for the same reason.
       stdout.write(`${home}${clearBelow}${lines.map((line) => clearToEndOfLine + line).join('\r\n')}`);
     },
     close() {

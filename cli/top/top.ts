@@ -1,6 +1,6 @@
 /**
- * `rdma-rpc top`: what a running process does, from its counters page. Exit code 1 when there is no such
- * process or it ends, 2 for a target that is none.
+ * `rdma-rpc top`: shows what a running process does, from its counters page. Exit code 1 when the process
+ * does not exist or ends, 2 for an invalid target.
  */
 import { setTimeout } from 'node:timers/promises';
 import { type Command, InvalidArgumentError } from '#commander';
@@ -18,7 +18,7 @@ interface TopFlags {
   readonly json?: true;
 }
 
-/** Where there is no terminal the lines are as long as they are, unless COLUMNS says how long. */
+/** Without a terminal, lines have their full length unless COLUMNS limits it. */
 function columnsOf(): number {
   const { columns } = process.stdout;
   if (columns !== undefined) return columns;
@@ -36,9 +36,9 @@ export function addTopCommand(program: Command): void {
   program
     .command('top')
     .description('watch a process that uses rdma-rpc: calls, latencies, bytes, credits, memory')
-    .argument('[target]', 'PID, or the address that it serves on this machine; default: the only one')
-    .option('-i, --interval <seconds>', 'how long each reading counts', seconds, 1)
-    .option('--once', 'one table, without taking the terminal; so it is where there is none')
+    .argument('[target]', 'PID, or an address served on this machine; default: the only process')
+    .option('-i, --interval <seconds>', 'interval between readings', seconds, 1)
+    .option('--once', 'print one table and exit; this is the default without a terminal')
     .option('--json', 'JSON for programs, of docs/schemas: a line for each reading')
     .action(async (target: string | undefined, flags: TopFlags) => {
       try {
@@ -50,7 +50,7 @@ export function addTopCommand(program: Command): void {
     });
 }
 
-/** Readings, one for each interval, until `stop` is aborted. */
+/** Yields readings, one for each interval, until `stop` is aborted. */
 async function* views(pid: number, intervalMs: number, stop: AbortSignal): AsyncGenerator<View> {
   let before = readCounters(pid);
   for (;;) {
@@ -62,7 +62,7 @@ async function* views(pid: number, intervalMs: number, stop: AbortSignal): Async
   }
 }
 
-/** Another process may have got the number: then it began at another time. */
+/** Another process may have got the same pid; its start time differs. */
 export function nextReading(before: ProcessCounters, read = readCounters): ProcessCounters {
   const { pid, startTicks } = before;
   let now: ProcessCounters;

@@ -1,6 +1,6 @@
 /**
- * What `rdma-rpc top` shows of a process: rates between two readings of its counters, and how things are.
- * What `--json` prints is this.
+ * The view of a process in `rdma-rpc top`: rates between two readings of its counters, and its current state.
+ * `--json` prints it.
  */
 
 import type { ContextCounters, MethodCounters, SessionCounters } from '../../runtime/counters/page.ts';
@@ -15,7 +15,7 @@ export interface MethodView {
   readonly calls: number;
   readonly callsPerSecond: number;
   readonly failedPerSecond: number;
-  /** Of the calls that ended between the readings; null: none did. */
+  /** Of the calls that ended between the readings; null when none did. */
   readonly p50Us: number | null;
   readonly p99Us: number | null;
 }
@@ -29,7 +29,7 @@ export type SessionView = Omit<SessionCounters, 'number'> & {
 export interface ContextView {
   readonly fabric: string;
   readonly device: string;
-  /** How long the thread has been awake and not at its completions; 0: it is at them, or asleep. */
+  /** How long the thread has been awake without polling for completions; 0 when it polls, or sleeps. */
   readonly blockedMs: number;
   /** The longest such time in the last second or two of traffic. */
   readonly lagMaxMs: number;
@@ -39,29 +39,30 @@ export interface View {
   readonly pid: number;
   readonly command: string;
   readonly state: string;
-  /** Between the two readings. */
+  /** Time between the two readings. */
   readonly seconds: number;
-  /** Of one processor. */
+  /** Percent of one processor. */
   readonly cpuPercent: number;
   readonly rssBytes: number;
   readonly contexts: readonly ContextView[];
-  /** The counters of all contexts as they are, and per second those that count what happens. */
+  /** The counters of all contexts as they are, and the rates of those that count events. */
   readonly counters: Readonly<Partial<Record<keyof Stats, number>>>;
   readonly perSecond: Readonly<Partial<Record<keyof Stats, number>>>;
   readonly methods: readonly MethodView[];
   readonly sessions: readonly SessionView[];
 }
 
-/** Older than this, the last turn of a thread that is awake is late: it looks all the time. */
+/**
+ * If the last event-loop iteration of an awake thread is older than this, it is late, since such a thread
+ * polls all the time.
+ */
 const lateMs = 100;
 
 type Sums = Partial<Record<keyof Stats, number>>;
 
 type Paired = readonly [context: ContextCounters, before: ContextCounters | undefined];
 
-/**
- * Contexts and rows come and go: what was not there before counts from zero, and so does what has begun anew.
- */
+/** Contexts and entries come and go: a new one counts from zero, and so does one that has been restarted. */
 const since = (now: number, before: number | undefined): number =>
   now < (before ?? 0) ? now : now - (before ?? 0);
 
@@ -113,7 +114,9 @@ function contextView(
   };
 }
 
-/** Each context by itself: what one that is closed had counted is not taken from what the others have. */
+/**
+ * Each context is compared separately, so that the counts of a closed one are not subtracted from the others.
+ */
 function ratesOf(pairs: readonly Paired[], seconds: number): Sums {
   const rates: Sums = {};
   for (const [{ counters }, before] of pairs) {

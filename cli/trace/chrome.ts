@@ -1,6 +1,6 @@
 /**
  * Events of `rdma-rpc trace` in the Trace Event Format, which ui.perfetto.dev and chrome://tracing open: a
- * row for each session, calls as spans from their request to their end, all else as instants.
+ * row for each session, calls as spans from request to end, everything else as instants.
  */
 import type { TraceAbout } from '../../runtime/boundary/traces/trace-file.ts';
 import type { TraceEvent } from './events.ts';
@@ -43,7 +43,7 @@ export function chromeTrace(about: TraceAbout, events: readonly TraceEvent[]): o
       };
     }),
   ];
-  /** Calls whose request is here, and no end yet. */
+  /** Calls whose request has been seen, but not their end. */
   const open = new Map<string, ChromeEvent>();
   for (const event of events) {
     const { atNs, context: _, session, kind, ...fields } = event;
@@ -63,7 +63,7 @@ export function chromeTrace(about: TraceAbout, events: readonly TraceEvent[]): o
     const name = event.frame === undefined ? kind : `${kind === 'frame-in' ? 'in' : 'out'} ${event.frame}`;
     all.push({ name, cat: kind, ph: 'i', s: 't', pid, tid, ts: us(atNs), args: fields });
   }
-  // Those that never ended go on to the end of the trace.
+  // Spans without an end extend to the end of the trace.
   for (const begun of open.values()) all.push(begun);
   const otherData = {
     command: about.command,

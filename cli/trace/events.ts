@@ -1,6 +1,6 @@
 /**
- * Rows of the flight recorder (native/telemetry/protocol_event.h) as events that people and programs
- * understand. What `rdma-rpc trace --json` prints is made of these.
+ * Converts entries of the flight recorder (native/telemetry/protocol_event.h) to events for display and for
+ * programs. `rdma-rpc trace --json` prints them.
  */
 
 import { statusName } from '../../runtime/core/errors/status.ts';
@@ -22,26 +22,29 @@ export const kinds = [
 ] as const;
 export type Kind = (typeof kinds)[number];
 
-/** What an event of its kind does not have is not there. */
+/** Fields that an event of its kind does not have are absent. */
 export interface TraceEvent {
-  /** On the clock of `process.hrtime`, of the turn that it happened in. */
+  /** On the clock of `process.hrtime`: the time of its event-loop iteration. */
   readonly atNs: number;
-  /** In the list of contexts. */
+  /** Index in the list of contexts. */
   readonly context: number;
   readonly session: number;
   readonly kind: Kind;
   readonly frame?: string;
-  /** `slot.generation`: of all calls of a session no two have the same for a long time. */
+  /** `slot.generation`: among the calls of a session, it is unique for a long time. */
   readonly call?: string;
   readonly method?: string;
-  /** Of the answer, or of the completion. */
+  /** Of the response, or of the completion. */
   readonly status?: string;
   readonly bytes?: number;
-  /** That the frame brings to its receiver. */
+  /** Credits that the frame grants to its receiver. */
   readonly credits?: number;
   readonly flags?: readonly string[];
   readonly key?: number;
-  /** post: that the device took of `of`; completion: prepared in this session until that one. */
+  /**
+   * post: requests that the device took, out of `of`; completion: requests prepared in this session up to
+   * that one.
+   */
   readonly requests?: number;
   readonly of?: number;
   readonly good?: boolean;
@@ -74,7 +77,7 @@ const completions = [
 ];
 const named = (names: readonly string[], number: number): string => names[number] || `(${number})`;
 
-/** Names of methods by ids, and which method a call under way is of. */
+/** Names of methods by id, and the methods of calls in flight. */
 interface Known {
   readonly methods: ReadonlyMap<number, string>;
   readonly calls: Map<string, string>;
@@ -105,10 +108,7 @@ function frameFields(row: DataView, session: number, { methods, calls }: Known):
 }
 
 const callOf = (word: number): string => `${word & ((1 << slotBits) - 1)}.${word >>> slotBits}`;
-/**
- * Of parts of a stream (docs/wire/calls.md, section 8): those to a server do not say which method they are
- * for.
- */
+/** The method of a stream's part (docs/wire/calls.md, section 8): parts to a server do not name it. */
 const methodOf = (methods: ReadonlyMap<number, string>, id: number): string =>
   methods.get(id) ??
   (id === pushMethod ? '(part to the server)' : methods.get(pullMethod(id))) ??
@@ -154,7 +154,7 @@ function eventsOfContext({ about, rows }: Trace, context: number): TraceEvent[] 
   const known: Known = { methods, calls: new Map() };
   const events: TraceEvent[] = [];
   const last = new Map<number, number>();
-  /** Of a session that ends: what it says. */
+  /** The reason given by a session that ends. */
   let reason: Buffer[] | undefined;
   const say = (): void => {
     if (reason === undefined) return;
@@ -173,7 +173,7 @@ function eventsOfContext({ about, rows }: Trace, context: number): TraceEvent[] 
     const kind = kinds[number - 1];
     if (kind === undefined) continue;
     const session = row.getUint32(8, true);
-    // Within a session the order is that of the rows, though a turn may go by a time that was read before.
+    // Within a session the entries are in order, although an iteration may use a time that was read earlier.
     const atNs = Math.max(Number(row.getBigUint64(0, true)), last.get(session) ?? 0);
     last.set(session, atNs);
     events.push({ atNs, context, session, kind, ...fieldsOf(kind, row, session, known) });
@@ -183,7 +183,7 @@ function eventsOfContext({ about, rows }: Trace, context: number): TraceEvent[] 
   return events;
 }
 
-/** All events in the order of their time. */
+/** Returns all events, ordered by time. */
 export function eventsOfTrace(trace: Trace): TraceEvent[] {
   return trace.rows.flatMap((_, context) => eventsOfContext(trace, context)).sort((a, b) => a.atNs - b.atNs);
 }

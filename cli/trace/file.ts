@@ -1,6 +1,6 @@
 /**
- * A trace file as `rdma-rpc trace` takes it: from anybody, perhaps cut or forged. What is wrong with it is
- * said in one sentence, and nothing of it is trusted.
+ * Reads a trace file for `rdma-rpc trace`. The file may come from anybody, and may be truncated or forged:
+ * errors are reported in one sentence, and nothing in the file is trusted.
  */
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import {
@@ -13,7 +13,7 @@ import {
 import { isWhole } from '../../runtime/counters/page.ts';
 import { eventRowBytes } from '../../runtime/native/event-row.ts';
 
-/** Who the events are of, and the rows of each context. */
+/** The origin of the events, and the entries of each context. */
 export interface Trace {
   readonly about: TraceAbout;
   readonly rows: readonly Uint8Array[];
@@ -56,9 +56,9 @@ function isAbout(value: unknown): value is TraceAbout {
   );
 }
 
-/** Throws an Error with a sentence that goes on from the name of the file. */
+/** Throws an Error with a sentence that continues the name of the file. */
 export function traceIn(bytes: Uint8Array): Trace {
-  const none = 'is no trace of rdma-rpc';
+  const none = 'is not a trace of rdma-rpc';
   const head = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (bytes.length < traceHeadBytes || head.toString('latin1', 0, traceMagic.length) !== traceMagic)
     throw new Error(none);
@@ -74,9 +74,9 @@ export function traceIn(bytes: Uint8Array): Trace {
   try {
     about = JSON.parse(head.toString('utf8', traceHeadBytes, rowsAt));
   } catch {
-    throw new Error(`${none}: its description is no JSON`);
+    throw new Error(`${none}: its description is not JSON`);
   }
-  if (!isAbout(about)) throw new Error(`${none}: its description is of something else`);
+  if (!isAbout(about)) throw new Error(`${none}: its description has another form`);
   const rows: Uint8Array[] = [];
   let at = rowsAt;
   for (const context of about.contexts as readonly TraceContext[]) {
@@ -90,12 +90,12 @@ export function traceIn(bytes: Uint8Array): Trace {
 
 /** Throws an Error with a sentence. */
 export function readTrace(path: string): Trace {
-  // A pipe without a writer would wait for one.
+  // Non-blocking, because a pipe without a writer would wait for one.
   const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
     const stat = fstatSync(file);
-    if (!stat.isFile()) throw new Error(`${path} is no file`);
-    if (stat.size > fileBytesMax) throw new Error(`${path} is no trace of rdma-rpc: it is too large for one`);
+    if (!stat.isFile()) throw new Error(`${path} is not a file`);
+    if (stat.size > fileBytesMax) throw new Error(`${path} is not a trace of rdma-rpc: it is too large`);
     const bytes = new Uint8Array(stat.size);
     let length = 0;
     for (let count = -1; length < bytes.length && count !== 0; length += count)

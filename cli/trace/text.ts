@@ -1,5 +1,6 @@
 /**
- * Events of `rdma-rpc trace` as lines for people, the time in front: since the event before, and of the wall.
+ * Events of `rdma-rpc trace` as lines of text, beginning with the time: the wall-clock time, and the time
+ * since the previous event.
  */
 import type { TraceAbout, TraceContext } from '../../runtime/boundary/traces/trace-file.ts';
 import { printableLine } from '../output.ts';
@@ -38,7 +39,7 @@ function what(event: TraceEvent): string {
   return parts.filter((part) => part !== undefined).join('  ');
 }
 
-/** `session 16384 (client, shm, of HOST)`, or what is known of it. */
+/** `session 16384 (client, shm, of HOST)`, or as much as is known. */
 export function sessionText({ sessions, fabric }: TraceContext, session: number): string {
   const known = sessions.find(({ number }) => number === session);
   const words = known === undefined ? [fabric] : [known.side, fabric, known.peer];

@@ -1,6 +1,6 @@
 /**
- * `rdma-rpc trace`: the last protocol events of a running process, or of a file that one has written. Exit
- * code 1: there is nothing to read there; 2: the command line is wrong.
+ * `rdma-rpc trace`: shows the last protocol events of a running process, or of a file that a process has
+ * written. Exit code 1: nothing can be read there; 2: the command line is wrong.
  */
 import { existsSync } from 'node:fs';
 import { type Command, InvalidArgumentError } from '#commander';
@@ -13,7 +13,7 @@ import { pidOf } from '../top/target.ts';
 import { eventsOfTrace, type Kind, kinds, type TraceEvent } from './events.ts';
 import { readTrace, type Trace } from './file.ts';
 
-/** Of files: who may read them is who may read the process. */
+/** Mode of written files: only the user that may read the process may read them. */
 const mode = 0o600;
 
 interface TraceFlags {
@@ -36,7 +36,7 @@ function callName(text: string): string {
   throw new InvalidArgumentError('Give a call as it is shown, such as 12.3.');
 }
 
-/** One or several with commas between them, behind those that have been given already. */
+/** Parses one or several kinds, separated by commas, and appends them to the given ones. */
 function kindsOf(text: string, before: readonly Kind[] = []): readonly Kind[] {
   const given = text.split(',').map((name) => kinds.find((kind) => kind === name));
   if (given.every((kind) => kind !== undefined)) return [...before, ...given];
@@ -49,14 +49,14 @@ export function addTraceCommand(program: Command): void {
     .description('show the last protocol events of a process that uses rdma-rpc, or those of a trace file')
     .argument(
       '[target]',
-      'PID, the address that it serves on this machine, or a trace file; default: the only process',
+      'PID, an address served on this machine, or a trace file; default: the only process',
     )
-    .option('--session <number>', 'only of this session', whole)
-    .option('--call <slot.generation>', 'only of this call', callName)
-    .option('--kind <kind,…>', `only of these kinds; may be repeated: ${kinds.join(', ')}`, kindsOf)
-    .option('--last <count>', 'only the last so many', whole)
-    .option('--chrome <file>', 'write them for ui.perfetto.dev and chrome://tracing, and print nothing')
-    .option('--save <file>', 'write all of them as a trace file, and print nothing')
+    .option('--session <number>', 'only events of this session', whole)
+    .option('--call <slot.generation>', 'only events of this call', callName)
+    .option('--kind <kind,…>', `only events of these kinds; may be repeated: ${kinds.join(', ')}`, kindsOf)
+    .option('--last <count>', 'only this number of the last events', whole)
+    .option('--chrome <file>', 'write the events for ui.perfetto.dev and chrome://tracing, and print nothing')
+    .option('--save <file>', 'write all events as a trace file, and print nothing')
     .option('--json', 'JSON for programs, of docs/schemas')
     .action((target: string | undefined, flags: TraceFlags) => {
       return run(target, flags).catch((error: unknown) => {
@@ -67,8 +67,8 @@ export function addTraceCommand(program: Command): void {
 }
 
 /**
- * Without its arguments, which may hold what nobody else is to know: a trace is sent to others. Those of the
- * runtime come before the script.
+ * Returns the command without its arguments, which may be confidential: traces are sent to other people.
+ * Options of the runtime come before the script.
  */
 export function programOf(command: string): string {
   const words = command.split(' ');

@@ -1,6 +1,6 @@
 /**
- * What makes a descriptor unfit to become source text: names that are no names, and defaults that are no
- * values. A file that was parsed cannot have them; a descriptor can come from anybody, and a name such as `A:
+ * Finds descriptors that must not become source text: with invalid names, or with defaults that are not
+ * values. A parsed file cannot contain them, but a descriptor can come from anybody, and a name such as `A:
  * (code), B` would run when the generated module is imported. Called by link/check-descriptor.ts and by the
  * commands that read descriptors of a server.
  */
@@ -37,7 +37,7 @@ export interface FileLike extends Named {
 export interface DescriptorFault {
   /** Path of the element: field numbers and indices, as in SourceCodeInfo. */
   readonly path: string;
-  /** Field number of the part that is wrong. */
+  /** Field number of the wrong part. */
   readonly part: number;
   readonly message: string;
 }
@@ -45,14 +45,14 @@ export interface DescriptorFault {
 const identifier = /^[A-Za-z_]\w*$/;
 const shownMax = 80;
 
-/** A hostile text in an error: quoted, and not all of a long one. */
+/** Quotes a possibly hostile text for an error, and shortens a long one. */
 function shown(text: string): string {
   return JSON.stringify(text.length <= shownMax ? text : `${text.slice(0, shownMax - 1)}…`);
 }
 
 /**
- * Whether `text` is the default of a field of this type in the form that compilers write. Values of enums are
- * names, which the caller looks up.
+ * Whether `text` is a valid default for a field of this type, in the form that compilers write. Defaults of
+ * enums are names, which the caller looks up.
  */
 function isDefault(text: string, type: number | undefined): boolean {
   const name = typeName(type);
@@ -88,7 +88,7 @@ function* named({ name = '' }: Named, path: string): Generator<DescriptorFault> 
 function* fieldFaults(field: FieldLike, path: string): Generator<DescriptorFault> {
   yield* named(field, path);
   const { type, defaultValue: text } = field;
-  // protobuf-es has an empty text where there is none.
+  // protobuf-es has an empty text for a missing default.
   if (text !== undefined && text !== '' && !isDefault(text, type))
     yield { path, part: 7, message: `${shown(text)} is not a default of ${typeName(type) ?? 'its type'}` };
 }
@@ -107,7 +107,7 @@ function* messageFaults(message: MessageLike, path: string): Generator<Descripto
   for (const [i, each] of message.oneofDecl.entries()) yield* named(each, `${path},8,${i}`);
 }
 
-/** Everything of that kind, in the order of the descriptor. */
+/** Yields all such faults, in the order of the descriptor. */
 export function* descriptorFaults(file: FileLike): Generator<DescriptorFault> {
   const { package: scope = '' } = file;
   if (scope !== '' && !scope.split('.').every((part) => identifier.test(part)))

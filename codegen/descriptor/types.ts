@@ -32,7 +32,8 @@ const names = new Map(
 );
 
 /**
- * What a field holds. A descriptor from protoc has all of them; an unknown number is refused by the caller.
+ * The type of a field, by its number. A descriptor from protoc has all of them; the caller refuses an unknown
+ * number.
  */
 export function typeName(number: number | undefined): TypeName | undefined {
   return names.get(number ?? 0);
@@ -42,7 +43,7 @@ export function isScalarName(name: string): name is ScalarName {
   return Object.hasOwn(typeNumbers, name) && name !== 'group' && name !== 'message' && name !== 'enum';
 }
 
-/** Name of the message that protoc makes for a field `map<…>`. */
+/** Returns the name of the message that protoc makes for a field `map<…>`. */
 export function mapEntryName(field: string): string {
   return `${field.replace(/(?:^|_)([a-zA-Z0-9]?)/g, (_, next: string) => next.toUpperCase())}Entry`;
 }

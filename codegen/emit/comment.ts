@@ -1,19 +1,19 @@
 /** Comments of the .proto as JSDoc. */
 import type { Documented } from '../model/model.ts';
 
-/** A file's path, which may have any character, on one line of a comment. */
+/** Fits a file's path, which may contain any character, on one line of a comment. */
 export function inComment(path: string): string {
   return path.replaceAll('*/', '*\u200b/').replace(/[\n\r\u2028\u2029]/g, ' ');
 }
 
-/** The text of a JSDoc block, or undefined when there is nothing to say. */
+/** Returns the text of a JSDoc block, or undefined when it would be empty. */
 export function docText({ comment, deprecated }: Documented): string | undefined {
   const lines = comment === '' ? [] : comment.replaceAll('*/', '*\u200b/').split(/\r?\n/);
   if (deprecated && !/@deprecated\b/.test(comment)) lines.push('@deprecated');
   return lines.length === 0 ? undefined : lines.join('\n');
 }
 
-/** The same as source lines, indented. */
+/** The same as indented source lines. */
 export function docLines(documented: Documented, indent: string): string {
   const text = docText(documented);
   if (text === undefined) return '';

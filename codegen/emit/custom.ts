@@ -1,11 +1,11 @@
 /**
- * Custom options and explicit defaults as source text: inside definitions, and of messages as consts of their
- * own, which bundlers drop when nobody looks.
+ * Custom options and explicit defaults as source text: inside definitions, and for messages as separate
+ * consts, which bundlers drop when they are unused.
  */
 import type { Message, Plain } from '../model/model.ts';
 import { numberText } from '../model/quoted.ts';
 import { quote } from './scalar.ts';
-import type { Scope } from './scope.ts';
+import type { FileScope } from './scope.ts';
 import { exportedConst, type Statement } from './statement.ts';
 
 const isList = (value: Plain): value is readonly Plain[] => Array.isArray(value);
@@ -31,7 +31,7 @@ export function plainType(value: Plain): string {
   return entries.length === 0 ? '{}' : `{ ${entries.join('; ')} }`;
 }
 
-export function emitCustom(message: Message, scope: Scope): Statement[] {
+export function emitCustom(message: Message, scope: FileScope): Statement[] {
   if (message.options === '') return [];
   const own = message.custom ?? {};
   const fields = (line: (key: string, custom: Plain) => string) =>
@@ -59,8 +59,8 @@ function defaultType(value: string): string {
   return isBytes(value) ? 'Uint8Array' : value.startsWith('Number.') ? 'number' : value;
 }
 
-/** Explicit defaults of fields with presence: what an absent field stands for. */
-export function emitDefaults(message: Message, scope: Scope): Statement[] {
+/** Explicit defaults of fields with presence: the values that absent fields stand for. */
+export function emitDefaults(message: Message, scope: FileScope): Statement[] {
   if (message.defaults === '') return [];
   const fields = (line: (key: string, value: string) => string) =>
     message.fields

@@ -1,16 +1,16 @@
 /**
- * The const with the descriptor of the file, and its text, which stands at the end of the file: people who
- * read the file begin at the top. Functions may be used above of where they are. Text, so that loading the
- * module costs nothing; wrapped in nothing, since one line is one line.
+ * The const with the descriptor of the file, and its text, which is placed at the end of the file so that
+ * readers find the messages first; functions may be used above their declaration. It is text, so that loading
+ * the module costs nothing, and not wrapped, so that it stays a single line.
  */
 import { revision } from '../../runtime/codec/generated/revision.ts';
 import type { File } from '../model/model.ts';
 import { inComment } from './comment.ts';
 import { quote } from './scalar.ts';
-import type { Scope } from './scope.ts';
+import type { FileScope } from './scope.ts';
 import { exportedConst, internal, type Statement } from './statement.ts';
 
-export function emitDescriptor(file: File, scope: Scope): Statement {
+export function emitDescriptor(file: File, scope: FileScope): Statement {
   const dependencies = file.dependencies.map((each) => scope.descriptor(each)).join(', ');
   return exportedConst(
     {
@@ -23,7 +23,7 @@ export function emitDescriptor(file: File, scope: Scope): Statement {
   );
 }
 
-export function emitDescriptorText(file: File, scope: Scope): Statement {
+export function emitDescriptorText(file: File, scope: FileScope): Statement {
   const base64 = Buffer.from(file.bytes).toString('base64');
   return internal(`${scope.function('$descriptor', [], 'string')}\n  return ${quote(base64)};\n}`);
 }

@@ -1,17 +1,16 @@
 /**
- * Enums as const objects: nothing for a type stripper to transform, and numbers that the .proto does not know
- * yet stay what they are.
+ * Enums as const objects: a type stripper has nothing to transform, and unknown numbers stay what they are.
  */
 import type { Enum } from '../model/model.ts';
 import { docLines } from './comment.ts';
 import { quote } from './scalar.ts';
-import type { Scope } from './scope.ts';
+import type { FileScope } from './scope.ts';
 import { exportedConst, exportedType, type Statement } from './statement.ts';
 
 /** `__proto__: 0` in a literal would not be a property. */
 const property = (name: string): string => (name === '__proto__' ? "['__proto__']" : name);
 
-export function emitEnum(type: Enum, scope: Scope): Statement[] {
+export function emitEnum(type: Enum, scope: FileScope): Statement[] {
   const types = () =>
     type.values.map(
       (value) => `${docLines(value, '  ')}  readonly ${property(value.name)}: ${value.number};\n`,

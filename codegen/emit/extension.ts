@@ -1,15 +1,15 @@
-/** An extension: the codec of a message with it as its only field, wrapped into a const. */
+/** An extension: the codec of a message whose only field it is, wrapped into a const. */
 import type { Extension } from '../model/model.ts';
 import { codecOf, emitFunctions } from './codec/functions.ts';
 import { docLines } from './comment.ts';
 import { quote } from './scalar.ts';
-import type { Scope } from './scope.ts';
+import type { FileScope } from './scope.ts';
 import { fieldType } from './shape.ts';
 import { exportedConst, internal, type Statement } from './statement.ts';
 
 export function emitExtension(
   { identifier, fullName, extendee, message, ...about }: Extension,
-  scope: Scope,
+  scope: FileScope,
 ): Statement[] {
   const field = message.fields[0];
   if (field === undefined) return [];

@@ -1,6 +1,6 @@
 /**
- * The fifteen scalar types: how each looks in TypeScript and on the wire, and which primitive of the runtime
- * reads and writes it.
+ * The fifteen scalar types: their form in TypeScript and on the wire, and the runtime's primitives that read
+ * and write them.
  */
 import type { Field, FieldType, Scalar } from '../model/model.ts';
 
@@ -12,7 +12,7 @@ export interface ScalarForm {
   readonly wireType: 0 | 1 | 2 | 5;
   /** Suffix of `readXxx` and `writeXxx`. */
   readonly primitive: string;
-  /** Most bytes of a value; 0: depends on the value. */
+  /** Maximum size of a value; 0 when it varies. */
   readonly size: number;
   /** The default, as source text. */
   readonly zero: string;
@@ -57,12 +57,12 @@ export function scalarForm(scalar: Scalar): ScalarForm {
   return forms[scalar];
 }
 
-/** Undefined for messages. */
+/** Returns undefined for messages. */
 export function formOf(type: FieldType): ScalarForm | undefined {
   return type.kind === 'message' ? undefined : type.kind === 'enum' ? enumForm : forms[type.scalar];
 }
 
-/** A 64-bit varint that is a number: it has primitives that make no bigint for small values. */
+/** A 64-bit varint held as a number: its primitives create no bigint for small values. */
 export function isPlainNumber(type: FieldType, form: ScalarForm): boolean {
   return (
     type.kind === 'scalar' &&
@@ -73,7 +73,7 @@ export function isPlainNumber(type: FieldType, form: ScalarForm): boolean {
 
 /**
  * Suffix of `readRunXxx` and `writePackedXxx`, for lists that have them: numbers and booleans, but not
- * bigints that are to be strings or numbers.
+ * bigints converted to strings or numbers.
  */
 export function packedPrimitive({ type }: Field): string | undefined {
   if (type.kind === 'enum') return 'Int32';

@@ -1,7 +1,4 @@
-/**
- * From a linked schema to output files: what the CLI's way in and the plugin's have in common. Called by
- * generate() and by the plugin.
- */
+/** Generates the output files of a linked schema. Called by generate() and by the plugin. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Diagnostic, GenerateError } from '../diagnostic.ts';
@@ -30,7 +27,7 @@ function version(): string {
   return manifest.version;
 }
 
-/** No two files have the same output. */
+/** Reports files that would have the same output. */
 function checkPaths(schema: Schema, files: readonly File[]): void {
   const sources = new Map<string, string>();
   for (const { path } of files) {
@@ -43,10 +40,7 @@ function checkPaths(schema: Schema, files: readonly File[]): void {
   }
 }
 
-/**
- * What the module of a file exports: its own names, and those of its public imports that it does not have
- * itself.
- */
+/** The exports of a file's module: its own names, and other names of its public imports. */
 function exportsOf(file: File, known: Map<File, Set<string>>): Set<string> {
   let names = known.get(file);
   if (names !== undefined) return names;
@@ -68,7 +62,7 @@ function exportsOf(file: File, known: Map<File, Set<string>>): Set<string> {
   return names;
 }
 
-/** `export *` of two modules that have one name exports it from neither. */
+/** Warns of names in two public imports: `export *` of both exports neither. */
 function warnOfHidden(schema: Schema, files: readonly File[]): void {
   const known = new Map<File, Set<string>>();
   for (const file of files) {
@@ -90,12 +84,12 @@ function warnOfHidden(schema: Schema, files: readonly File[]): void {
 }
 
 /**
- * Those asked for, and of the files that no one else generates those that they refer to. The descriptor of
- * descriptor.proto is in the runtime.
+ * The requested files, and those that only compilers have and that the requested files refer to. The
+ * descriptor of descriptor.proto is in the runtime.
  */
 function emittedFiles(files: readonly File[], paths: ReadonlySet<string>): File[] {
   const wanted = new Set(files.filter(({ path }) => paths.has(path)));
-  // Those that are added are looked at, too.
+  // The loop also visits the files that it adds.
   for (const { uses, dependencies } of wanted) {
     const needed = [...uses, ...dependencies.filter(({ path }) => path !== descriptorPath)];
     for (const each of needed) if (isCompilers(each.path)) wanted.add(each);
@@ -104,8 +98,8 @@ function emittedFiles(files: readonly File[], paths: ReadonlySet<string>): File[
 }
 
 /**
- * Output for the files with these paths. `diagnostics` has what the schema's files have reported, and goes on
- * being added to.
+ * Returns the output for the files with these paths. `diagnostics` contains the reports about the schema's
+ * files; further ones are added.
  */
 export function emitSchema(
   schema: Schema,
@@ -125,7 +119,7 @@ export function emitSchema(
     int64,
     enums = 'open',
   } = options;
-  // Also when something is wrong already: it finds what else is.
+  // Runs even after errors, to find all others.
   const files = buildModel(schema, { runtimeApart, unknownFields, int64 });
   const emitted = emittedFiles(files, paths);
   checkPaths(schema, emitted);

@@ -1,8 +1,8 @@
 /**
- * How one output file refers to things: messages and enums of its own by name, those of other files through a
- * namespace import (`$1.Order`), well-known types and primitives through the runtime's (`$.Timestamp`). No
- * such prefix can meet a declared name. Whoever emits a reference asks here for it, so the scope knows what
- * the file has to import and to declare.
+ * How an output file refers to names: its own messages and enums directly, those of other files through a
+ * namespace import (`$1.Order`), well-known types and primitives through that of the runtime (`$.Timestamp`).
+ * These prefixes cannot clash with a declared name. All code that emits a reference asks here, so the scope
+ * knows what the file has to import and to declare.
  */
 import { posix } from 'node:path';
 import type { Enum, Field, File, Message } from '../model/model.ts';
@@ -11,26 +11,26 @@ import { descriptorPath } from '../source/files.ts';
 import type { ImportExtension, Target } from './target.ts';
 
 export interface EmitOptions {
-  /** TypeScript, or JavaScript with declarations beside it. */
+  /** TypeScript, or JavaScript with separate declarations. */
   readonly target: Target;
   /** Extension of imports between generated files. */
   readonly importExtension: ImportExtension;
   /** Module with the primitives. */
   readonly codecModule: string;
-  /** Types of enums: with all numbers, or with their values only. */
+  /** Types of enums: with all numbers, or only with the declared values. */
   readonly enums: 'open' | 'closed';
 }
 
 /**
- * Node reads an import as an URL, compilers read it as a path: of a file with one of these in its name they
- * never find the same.
+ * Node treats an import as a URL, compilers treat it as a path: for file names with these characters they
+ * find different files.
  */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: URLs lose some of them
 const notInImports = /[#?%\\\x00-\x1f\x7f]/g;
 
 /**
- * Of a .proto: `kv.rdma.ts`, or `kv.rdma.js` and `kv.rdma.d.ts`. What an import cannot have is `$` and its
- * code: `a#b.proto` becomes `a$23b.rdma.ts`.
+ * Output path of a .proto: `kv.rdma.ts`, or `kv.rdma.js` and `kv.rdma.d.ts`. Characters that an import cannot
+ * contain become `$` and their code: `a#b.proto` becomes `a$23b.rdma.ts`.
  */
 export function outputPath(path: string, extension: 'ts' | 'js' | 'd.ts' = 'ts'): string {
   const name = path
@@ -40,8 +40,8 @@ export function outputPath(path: string, extension: 'ts' | 'js' | 'd.ts' = 'ts')
 }
 
 /**
- * A relative path as an import has it. A name may begin with a dot, which is not yet `./`: Node would look
- * for a package of that name.
+ * A relative path as an import specifier. A name that begins with a dot still needs `./`: Node would look for
+ * a package of that name.
  */
 export function specifierOf(path: string): string {
   return /^\.\.?\//.test(path) ? path : `./${path}`;
@@ -51,10 +51,10 @@ export function specifierOf(path: string): string {
 export const parts = ['create', 'bound', 'encodeTo', 'decodeFrom'] as const;
 export type Part = (typeof parts)[number];
 
-/** Of a function: name (with `?`: may be left out), type, default. */
+/** Parameter of a function: name (with `?` if optional), type, default. */
 export type Parameter = readonly [name: string, type: string, initial?: string];
 
-/** Types of the runtime that have an alias, with their parameters, and the arguments from these. */
+/** Types of the runtime with an alias: their type parameters, and the arguments made of them. */
 const aliases = {
   Case: ['<K extends string, V>', '<K, V>'],
   MessageType: ['<T, Init>', '<T, Init>'],
@@ -68,21 +68,21 @@ function aliasOf(name: keyof typeof aliases): string {
   return `type $${name}${parameters} = $.${name}${args};`;
 }
 
-/** The files that come out: all in one, or declarations apart. */
+/** The parts of the output: one file, or code and declarations. */
 export type OutputPart = 'code' | 'declaration';
 
 const eager = (name: string): boolean => name === 'generatedType';
 
-export class Scope {
+export class FileScope {
   readonly file: File;
   readonly #options: EmitOptions;
   readonly #imported = new Map<File, string>();
   readonly #locals = new Set<string>();
   readonly #types = new Set<keyof typeof aliases>();
   readonly #shared = new Map<string, string>();
-  /** Prefixes that the output has names behind. */
+  /** Import prefixes used so far. */
   readonly #used: Readonly<Record<OutputPart, Set<string>>> = { code: new Set(), declaration: new Set() };
-  /** The encoder that is being emitted has the sink's memory in a variable. */
+  /** The current encoder uses a variable with the sink's memory. */
   #takesBytes = false;
   #holed: ReadonlySet<Message> | undefined;
 
@@ -104,27 +104,27 @@ export class Scope {
     return `${alias}.`;
   }
 
-  /** Where types are. */
+  /** The part that contains types. */
   get #typesPart(): OutputPart {
     return this.erases ? 'declaration' : 'code';
   }
 
-  /** As a type. */
+  /** Reference to its type. */
   type(type: Message | Enum): string {
     return this.#prefix(type.file, this.#typesPart) + type.identifier;
   }
 
-  /** As a type: what `encode` takes. */
+  /** Reference to the type that `encode` takes. */
   init(type: Message): string {
     return this.#prefix(type.file, this.#typesPart) + type.init;
   }
 
-  /** The const of the type. */
+  /** Reference to the const of the type. */
   value(type: Message | Enum): string {
     return this.#prefix(type.file, 'code') + type.identifier;
   }
 
-  /** Calls go straight to the function in the same file, else through the message's const. */
+  /** Calls a function in the same file directly, others through the message's const. */
   call(type: Message, what: Part): string {
     return type.file === this.file ? `$${what}_${type.identifier}` : `${this.value(type)}.${what}`;
   }
@@ -141,15 +141,15 @@ export class Scope {
     return `$msgpack.${name}`;
   }
 
-  /** The sink's memory, through a variable of the encoder that is being emitted. */
+  /** The sink's memory, as a variable of the current encoder. */
   bytes(): string {
     this.#takesBytes = true;
     return 'bytes';
   }
 
   /**
-   * What `emit` gives, and whether it needs that variable. Functions for maps are emitted while the encoder
-   * of their message is, and have one of their own.
+   * Returns the result of `emit`, and whether it needs that variable. Functions for maps are emitted during
+   * their message's encoder, and have a variable of their own.
    */
   encoder<T>(emit: () => T): { readonly emitted: T; readonly takesBytes: boolean } {
     const outer = this.#takesBytes;
@@ -161,8 +161,8 @@ export class Scope {
   }
 
   /**
-   * A function of the runtime that is called for every field, through a const of the file: V8 takes that for
-   * what it is, but compares what it has imported with what it has seen before, every time.
+   * A function of the runtime that is called for every field, through a const of the file: V8 treats that as
+   * constant, but checks an imported function on each call.
    */
   local(primitive: string): string {
     this.#locals.add(primitive);
@@ -170,9 +170,8 @@ export class Scope {
   }
 
   /**
-   * A type of the runtime that every message names, through an alias of the file: a compiler reads a name
-   * once where it reads `$.Sink` three times. In declarations, which are apart where the code is JavaScript,
-   * there is none.
+   * A type of the runtime that every message names, through an alias of the file: a compiler resolves one
+   * name instead of `$.Sink` three times. Separate declarations of JavaScript have no alias.
    */
   alias(type: keyof typeof aliases): string {
     if (this.erases) return `$.${type}`;
@@ -181,50 +180,50 @@ export class Scope {
   }
 
   /**
-   * A function that the file's messages have in common, with everything in it but its name and head: its
-   * name. It stands once in the file.
+   * Adds a function that several messages of the file share; `body` is the function without its head. Returns
+   * its name. The file contains it once.
    */
   share(name: string, parameters: readonly Parameter[], result: string, body: string): string {
     const text = (free: string) => `${this.function(free, parameters, result)}\n${body}\n}`;
     let free = `$${name}`;
-    // Two types of a name: `uint32`, and a message that is called so.
+    // Two types may have the same name: `uint32`, and a message called so.
     while ((this.#shared.get(free) ?? text(free)) !== text(free)) free += '$';
     this.#shared.set(free, text(free));
     return free;
   }
 
   /**
-   * Whether values in a message may be left out of the memory. Of other files' messages nobody knows: those
-   * files may be generated anew without this one.
+   * Whether a message may contain out-of-line values. For messages of other files this is assumed, since
+   * those files may be regenerated independently.
    */
   mayHaveHoles(type: Message): boolean {
     this.#holed ??= messagesWithHoles(this.file);
     return type.file !== this.file || this.#holed.has(type);
   }
 
-  /** Types of enums have nothing but their values. */
+  /** Types of enums have only the declared values. */
   get closesEnums(): boolean {
     return this.#options.enums === 'closed';
   }
 
-  /** The code is JavaScript; types are apart. */
+  /** The code is JavaScript, with separate types. */
   get erases(): boolean {
     return this.#options.target === 'js';
   }
 
-  /** What only TypeScript has: nothing where the code is JavaScript. */
+  /** TypeScript-only text: empty when the code is JavaScript. */
   erasable(text: string): string {
     return this.erases ? '' : text;
   }
 
-  /** A value of which the compiler cannot know that it is there. */
+  /** A value that the compiler cannot know to be present. */
   sure(value: string): string {
     return `${value}${this.erasable('!')}`;
   }
 
   /**
-   * The head of one of a message's functions, with its brace. `result` is the type of what it returns, unless
-   * a compiler finds that without looking at the rest.
+   * The head of one of a message's functions, with its brace. `result` is its return type, unless a compiler
+   * finds it without looking at the body.
    */
   headOf(type: Message, what: Part, parameters: readonly Parameter[], result?: string): string {
     return this.function(this.call(type, what), parameters, result);
@@ -233,7 +232,7 @@ export class Scope {
   /** The head of any function. */
   function(name: string, parameters: readonly Parameter[], result?: string): string {
     const list = parameters.map(([name, kind, initial]) => {
-      // Its default says what type it has, unless that is a literal with braces.
+      // The type follows from the default, unless that is an object literal.
       if (initial !== undefined && !initial.startsWith('{')) return `${name} = ${initial}`;
       const typed = this.erases ? name.replace('?', '') : `${name}: ${kind}`;
       return initial === undefined ? typed : `${typed} = ${initial}`;
@@ -241,9 +240,9 @@ export class Scope {
     return `function ${name}(${list.join(', ')})${result === undefined ? '' : this.erasable(`: ${result}`)} {`;
   }
 
-  /** The const with the descriptor of an imported file. */
+  /** Reference to the const with the descriptor of an imported file. */
   descriptor(file: File): string {
-    // Most who import it need nothing else of it, which is no reason to generate it.
+    // Most importers need nothing else of it, so it is not generated for them.
     return file.path === descriptorPath
       ? `$.${file.descriptor}`
       : this.#prefix(file, 'code') + file.descriptor;
@@ -256,10 +255,7 @@ export class Scope {
     return specifierOf(importExtension === 'none' ? path.replace(/\.ts$/, '') : path);
   }
 
-  /**
-   * Import and export statements of a part of the output, to be asked for when everything else has been
-   * emitted.
-   */
+  /** Import and export statements of a part of the output; call it after everything else has been emitted. */
   imports(part: OutputPart): string[] {
     const used = this.#used[part];
     const kind = part === 'declaration' ? 'import type' : 'import';
@@ -273,7 +269,7 @@ export class Scope {
     return lines;
   }
 
-  /** Aliases that are called while the module is loaded, which has to find them there. */
+  /** Aliases that are called while the module is loaded, so they must come first. */
   head(): string {
     return this.#aliases(eager);
   }
@@ -287,8 +283,8 @@ export class Scope {
   }
 
   /**
-   * What `alias`, `local` and `share` have promised, to be asked for when all messages have been emitted. At
-   * the end: it is for functions, and nobody reads it.
+   * The declarations requested by `alias`, `local` and `share`; call it after all messages have been emitted.
+   * They are placed at the end, since only functions use them and people need not read them.
    */
   common(): string {
     const types = [...this.#types].sort().map(aliasOf);
@@ -297,7 +293,7 @@ export class Scope {
   }
 }
 
-/** Those with `bytes`, or a message of another file, or one of these. */
+/** Messages with `bytes`, with a message of another file, or with one of these messages. */
 function messagesWithHoles(file: File): ReadonlySet<Message> {
   const found = new Set<Message>();
   const holed = ({ type }: Field): boolean =>

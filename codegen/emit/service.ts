@@ -3,7 +3,7 @@ import type { Method, Plain, Service } from '../model/model.ts';
 import { docLines } from './comment.ts';
 import { plainText, plainType } from './custom.ts';
 import { quote } from './scalar.ts';
-import type { Scope } from './scope.ts';
+import type { FileScope } from './scope.ts';
 import { exportedConst, exportedType, type Statement } from './statement.ts';
 
 function options(method: Method): [key: string, value: Plain][] {
@@ -19,8 +19,8 @@ function options(method: Method): [key: string, value: Plain][] {
   return entries.filter((entry): entry is [string, Plain] => entry[1] !== undefined);
 }
 
-/** Of a const `new $.Method(...)`. */
-function methodType(method: Method, scope: Scope): string {
+/** Type of a const `new $.Method(...)`. */
+function methodType(method: Method, scope: FileScope): string {
   const { request, response, requestStream, responseStream } = method;
   const messages = [scope.type(request), scope.init(request), scope.type(response), scope.init(response)];
   const types = options(method).map(([key, value]) => `readonly ${key}: ${plainType(value)}`);
@@ -28,7 +28,7 @@ function methodType(method: Method, scope: Scope): string {
   return `$.Method<${[...messages, requestStream, responseStream, named].join(', ')}>`;
 }
 
-function methodValue(method: Method, scope: Scope): string {
+function methodValue(method: Method, scope: FileScope): string {
   const values = options(method).map(([key, value]) => `${key}: ${plainText(value)}`);
   const input = scope.value(method.request);
   const output = scope.value(method.response);
@@ -49,10 +49,10 @@ function methodValue(method: Method, scope: Scope): string {
 }
 
 /**
- * The type is written out: compilers with `isolatedDeclarations` infer none for consts that refer to others.
- * It has a name, so that editors show `Client<GreeterDefinition>` and not all that is in it.
+ * The type is written out, because compilers with `isolatedDeclarations` infer none for consts that refer to
+ * others. It has a name, so that editors show `Client<GreeterDefinition>` instead of its content.
  */
-function emitDefinition(service: Service, scope: Scope): Statement[] {
+function emitDefinition(service: Service, scope: FileScope): Statement[] {
   const { definition: name, custom } = service;
   const types = service.methods.map(
     (method) => `${docLines(method, '    ')}    readonly ${method.key}: ${methodType(method, scope)};\n`,
@@ -78,12 +78,12 @@ ${values.join('')}  },
   ];
 }
 
-/** The caller gets no answer but that the request has arrived. */
+/** Whether the caller gets only the acknowledgement that the request has arrived. */
 function isOneWay(method: Method): boolean {
   return method.options.oneWay && !method.requestStream && !method.responseStream;
 }
 
-function clientSignature(method: Method, scope: Scope): string {
+function clientSignature(method: Method, scope: FileScope): string {
   const init = scope.init(method.request);
   const request = method.requestStream ? `requests: ${scope.rpc('Messages')}<${init}>` : `request: ${init}`;
   const streams = method.requestStream || method.responseStream;
@@ -92,7 +92,7 @@ function clientSignature(method: Method, scope: Scope): string {
   return `(${request}, options?: ${scope.rpc(options)}) => ${result}<${isOneWay(method) ? 'void' : scope.type(method.response)}>`;
 }
 
-function handlerSignature(method: Method, scope: Scope): string {
+function handlerSignature(method: Method, scope: FileScope): string {
   const type = scope.type(method.request);
   const init = isOneWay(method) ? 'void' : scope.init(method.response);
   const request = method.requestStream ? `requests: AsyncIterable<${type}>` : `request: ${type}`;
@@ -100,8 +100,8 @@ function handlerSignature(method: Method, scope: Scope): string {
   return `(${request}, context: ${scope.rpc('HandlerContext')}) => ${result}`;
 }
 
-export function emitService(service: Service, scope: Scope): Statement[] {
-  const members = (signature: (method: Method, scope: Scope) => string) =>
+export function emitService(service: Service, scope: FileScope): Statement[] {
+  const members = (signature: (method: Method, scope: FileScope) => string) =>
     service.methods
       .map((method) => `${docLines(method, '  ')}  readonly ${method.key}: ${signature(method, scope)};\n`)
       .join('');

@@ -1,15 +1,15 @@
-/** Types of fields, oneofs and maps in TypeScript, and the interfaces `Foo` and `FooInit` made of them. */
+/** TypeScript types of fields, oneofs and maps, and the interfaces `Foo` and `FooInit` made of them. */
 import type { Documented, Field, Message, Oneof } from '../model/model.ts';
 import { docLines } from './comment.ts';
 import { formOf, quote } from './scalar.ts';
-import type { Scope } from './scope.ts';
+import type { FileScope } from './scope.ts';
 import { exportedType, type Statement } from './statement.ts';
 
-/** decoded: what decode gives. init: what encode takes. */
+/** decoded: the result of decode. init: the argument of encode. */
 type Side = 'decoded' | 'init';
 
-/** One value of the field. */
-export function valueType(field: Field, scope: Scope, side: Side): string {
+/** Type of one value of the field. */
+export function valueType(field: Field, scope: FileScope, side: Side): string {
   const { type } = field;
   if (type.kind === 'message') return side === 'init' ? scope.init(type) : scope.type(type);
   if (type.kind === 'enum') return scope.type(type);
@@ -18,28 +18,28 @@ export function valueType(field: Field, scope: Scope, side: Side): string {
   return plain === 'bigint' ? type.jstype : plain;
 }
 
-/** Keys of maps: numbers where a number can hold them, else strings. */
+/** Key type of a map: number if a number can hold the keys, else string. */
 export function mapKeyType(field: Field): 'string' | 'number' {
   const key = field.mapKey;
   return key === undefined || key === 'string' || key === 'bool' || key.endsWith('64') ? 'string' : 'number';
 }
 
-export function fieldType(field: Field, scope: Scope, side: Side): string {
+export function fieldType(field: Field, scope: FileScope, side: Side): string {
   const value = valueType(field, scope, side);
   if (field.presence === 'repeated') return `${side === 'init' ? 'readonly ' : ''}${value}[]`;
   if (field.presence === 'map') {
-    // An index signature of its own would be three more things to a compiler.
+    // An index signature would be three more nodes for a compiler.
     const record = `Record<${mapKeyType(field)}, ${value}>`;
     return side === 'init' ? `Readonly<${record}>` : record;
   }
   return value;
 }
 
-function oneofType(oneof: Oneof, scope: Scope, side: Side): string {
+function oneofType(oneof: Oneof, scope: FileScope, side: Side): string {
   const cases = oneof.fields.map((field) => {
     const [key, value] = [quote(field.key), valueType(field, scope, side)];
     const doc = docLines(field, '    ');
-    // The same type, with a property that editors can show the comment of.
+    // The same type, written so that editors show the property's comment.
     return doc === ''
       ? `${scope.alias('Case')}<${key}, ${value}>`
       : `{\n    readonly case: ${key};\n${doc}    readonly value: ${value};\n  }`;
@@ -54,7 +54,7 @@ interface Property extends Documented {
 }
 
 /** Properties in the order of their (lowest) field numbers. */
-function properties(message: Message, scope: Scope, side: Side): Property[] {
+function properties(message: Message, scope: FileScope, side: Side): Property[] {
   const result: Property[] = [];
   const done = new Set<Oneof>();
   for (const field of message.fields) {
@@ -66,7 +66,7 @@ function properties(message: Message, scope: Scope, side: Side): Property[] {
       done.add(oneof);
       const decoded = oneofType(oneof, scope, 'decoded');
       const own = oneofType(oneof, scope, side);
-      // What is decoded as it is given is declared once: a compiler has less to read.
+      // If both types are equal, it is declared once: a compiler has less to parse.
       const type = side === 'init' && own === decoded ? `${message.identifier}[${quote(oneof.key)}]` : own;
       result.push({ ...oneof, type, optional: side === 'init' });
     }
@@ -78,7 +78,7 @@ function properties(message: Message, scope: Scope, side: Side): Property[] {
   return result;
 }
 
-export function emitInterface(message: Message, scope: Scope, side: Side): Statement {
+export function emitInterface(message: Message, scope: FileScope, side: Side): Statement {
   const about =
     side === 'init'
       ? {

@@ -1,38 +1,41 @@
 /**
- * A top-level statement of a generated file, in the parts that files are put together from: one text for
- * TypeScript, two for JavaScript with its declarations. Made by everything in emit/, put together by file.ts.
+ * A top-level statement of a generated file, in the parts that files are composed of: one text for
+ * TypeScript, two for JavaScript with its declarations. Made by everything in emit/, composed by file.ts.
  */
-import type { Scope } from './scope.ts';
+import type { FileScope } from './scope.ts';
 
 export interface Statement {
-  /** In the `.ts` or the `.js`; empty: not there. */
+  /** Text for the `.ts` or the `.js`; empty for none. */
   readonly code: string;
-  /** In the `.d.ts` beside a `.js`; empty: not there. */
+  /** Text for the `.d.ts` beside a `.js`; empty for none. */
   readonly declaration: string;
 }
 
-/** What runs and nobody sees. Types inside are the scope's. */
+/** Code that is not exported. The caller handles types inside it through the scope. */
 export function internal(code: string): Statement {
   return { code, declaration: '' };
 }
 
 /** An exported interface or type alias. */
-export function exportedType(text: string, scope: Scope): Statement {
+export function exportedType(text: string, scope: FileScope): Statement {
   return scope.erases ? { code: '', declaration: text } : { code: text, declaration: '' };
 }
 
 export interface ExportedConst {
-  /** As docLines gives it. */
+  /** From docLines. */
   readonly doc: string;
   readonly name: string;
   readonly type: string;
   readonly value: string;
-  /** A literal of which `as const` says the type, in TypeScript. */
+  /** An object literal whose type is given by `as const`, in TypeScript. */
   readonly literal?: true;
 }
 
-/** Its documentation stands once: where editors look, which is at the type. */
-export function exportedConst({ doc, name, type, value, literal }: ExportedConst, scope: Scope): Statement {
+/** The documentation appears once, at the type, where editors look for it. */
+export function exportedConst(
+  { doc, name, type, value, literal }: ExportedConst,
+  scope: FileScope,
+): Statement {
   if (scope.erases)
     return {
       code: `export const ${name} = ${value};`,

@@ -1,15 +1,15 @@
 /**
- * What the output is, and which options go with it. Asked by the command line tool, the plugin and generate()
- * before they begin; loads nothing.
+ * The kinds of output, and the options that fit each. Used by the command line tool, the plugin and
+ * generate() before they begin; loads nothing.
  */
 
-/** TypeScript, or JavaScript with declarations beside it. */
+/** TypeScript, or JavaScript with separate declarations. */
 export type Target = 'ts' | 'js';
 
-/** Ending of imports between generated files; `none` leaves it out, for bundlers. */
+/** Extension of imports between generated files; `none` omits it, for bundlers. */
 export type ImportExtension = 'ts' | 'js' | 'none';
 
-/** What contradicts itself, as text; empty when nothing does. */
+/** Returns a text about options that contradict each other, or an empty text. */
 export function conflict(options: {
   readonly target?: Target | undefined;
   readonly importExtension?: ImportExtension | undefined;

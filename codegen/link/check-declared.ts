@@ -1,6 +1,6 @@
 /**
- * Declarations of extensions: a range that has some, or wants them, takes no others. Called by check.ts for
- * each extension.
+ * Declarations of extensions: an extension range with declarations, or that requires them, accepts no other
+ * extensions. Called by check.ts for each extension.
  */
 import type { DescriptorProto, FieldDescriptorProto } from '../descriptor/descriptor.rdma.ts';
 import { labels, typeName } from '../descriptor/types.ts';
@@ -10,10 +10,10 @@ import type { Schema } from './schema.ts';
 /** Numbers in google.protobuf.ExtensionRangeOptions and its Declaration. */
 const range = { declaration: 2, verification: 3 } as const;
 const declaration = { number: 1, fullName: 2, type: 3, reserved: 5, repeated: 6 } as const;
-/** VerificationState.DECLARATION is 0, and has to be said. */
+/** VerificationState.DECLARATION is 0, so it must be set explicitly. */
 const byDeclaration = 0n;
 
-/** What is wrong with the extension; undefined when nothing is. */
+/** Returns what is wrong with the extension, or undefined. */
 export function undeclared(
   schema: Schema,
   extendee: DescriptorProto,

@@ -1,8 +1,8 @@
 /**
- * The rules that every generated file relies on, for files that came as descriptors: an image of buf or a
- * request of another program has been read by no parser of ours, perhaps by none at all. What a compiler
- * refuses besides is not asked here: it cannot spoil the output. Called by the plugin and the loader when all
- * files are in the schema.
+ * The rules that every generated file relies on, for files that came as descriptors: a buf image or a request
+ * of another program has not been parsed by us, perhaps by no parser at all. Further rules of a compiler are
+ * not checked here, since their violation cannot damage the output. Called by the plugin and the loader when
+ * all files are in the schema.
  */
 import type { DescriptorProto, FieldDescriptorProto } from '../descriptor/descriptor.rdma.ts';
 import { descriptorFaults } from '../descriptor/faults.ts';
@@ -25,7 +25,7 @@ class DescriptorChecker {
 
   run(): void {
     const { descriptor, path } = this.#file;
-    // An output is named for its file, and must not leave the directory of the output.
+    // The output is named after its file, and must not leave the output directory.
     if (path.split('/').some((part) => part === '' || part === '.' || part === '..'))
       this.#report('', 1, `${JSON.stringify(path)} is not a path below an include directory`);
     if (!['', 'proto2', 'proto3', 'editions'].includes(descriptor.syntax ?? ''))

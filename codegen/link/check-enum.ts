@@ -12,8 +12,8 @@ const aliasField = 2;
 const legacyField = 6;
 
 /**
- * The name of a value without that of its enum in front, as languages with scopes for enums write it: what
- * must tell values apart.
+ * Returns the name of a value without the prefix of its enum, as languages with scoped enums write it: this
+ * part must be unique.
  */
 function bareName(type: string, value: string): string {
   const wanted = type.replaceAll('_', '').toLowerCase();
@@ -26,7 +26,7 @@ function bareName(type: string, value: string): string {
     matched++;
   }
   const rest = matched === wanted.length ? value.slice(at).replace(/^_+/, '') : '';
-  // Capitals at the start of each word are all that is left of underscores.
+  // After removing underscores, only the capital at the start of each word remains.
   return (rest === '' ? value : rest)
     .split('_')
     .map((word) => word.charAt(0).toUpperCase() + word.slice(1).toLowerCase())
@@ -39,7 +39,7 @@ function checkBareNames(type: EnumDescriptorProto, path: string, lenient: boolea
     const bare = bareName(type.name ?? '', name);
     const other = seen.get(bare);
     if (other === undefined) seen.set(bare, { name, number });
-    // Two names of one value may be as like as they want.
+    // Two names of the same value may be similar.
     else if (other.name !== name && other.number !== number)
       report(
         `${path},2,${i}`,

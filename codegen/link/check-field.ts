@@ -1,6 +1,6 @@
 /**
- * The rules of a field's options and features: what is only for lists, for text, for messages. Called by
- * check.ts for each field and extension.
+ * The rules of a field's options and features: those allowed only for lists, for text, for messages. Called
+ * by check.ts for each field and extension.
  */
 import type { FieldDescriptorProto } from '../descriptor/descriptor.rdma.ts';
 import { labels, typeName } from '../descriptor/types.ts';
@@ -11,7 +11,7 @@ import type { Schema, SchemaFile } from './schema.ts';
 /** Numbers in google.protobuf.FieldOptions. */
 const fieldOptions = { ctype: 1, packed: 2, lazy: 5, jstype: 6 } as const;
 
-/** What is wrong with `field`, as far as that does not depend on other fields. */
+/** Returns what is wrong with `field`, as far as that does not depend on other fields. */
 export function fieldFaults(
   schema: Schema,
   { descriptor: { syntax, edition = 0 } }: SchemaFile,
@@ -23,7 +23,7 @@ export function fieldFaults(
     if (condition) faults.push(message);
   };
   const type = typeName(field.type);
-  // Unknown, which has been reported.
+  // The unknown type has been reported already.
   if (type === undefined) return faults;
   const options = decodeOptions(schema, 'FieldOptions', field.options);
   const repeated = field.label === labels.repeated;

@@ -1,4 +1,4 @@
-/** Options of files that an edition has taken away. Called by check.ts for each file. */
+/** File options that an edition has removed. Called by check.ts for each file. */
 import { decodeOptions } from '../options/tree.ts';
 import { edition2024 } from './features.ts';
 import type { Schema, SchemaFile } from './schema.ts';

@@ -1,19 +1,19 @@
 /**
- * Names of fields in JSON: no two the same, or JSON would lose one. What files of proto2 may have all the
- * same, and those whose json_format says so, is a warning: there one field goes by its name in the .proto
- * (model/fields.ts). Called by check.ts for each message.
+ * JSON names of fields must be unique, or JSON would lose a field. For proto2, and for files whose
+ * json_format allows it, a conflict is a warning: one field then uses its .proto name (model/fields.ts).
+ * Called by check.ts for each message.
  */
 import { jsonNameOf } from '../../runtime/codec/fields.ts';
 import type { DescriptorProto } from '../descriptor/descriptor.rdma.ts';
 
 export interface JsonConflict {
-  /** Index of the field that comes later. */
+  /** Index of the later field. */
   readonly field: number;
   readonly message: string;
   readonly severity: 'error' | 'warning';
 }
 
-/** `lenient`: names that nobody has chosen may be the same. */
+/** `lenient` allows equal default names. */
 export function jsonConflicts({ field: fields }: DescriptorProto, lenient: boolean): JsonConflict[] {
   const result: JsonConflict[] = [];
   const byDefault = new Map<string, string>();
@@ -23,7 +23,7 @@ export function jsonConflicts({ field: fields }: DescriptorProto, lenient: boole
     const chosen = jsonName !== usual;
     const same = byName.get(jsonName);
     const alike = byDefault.get(usual);
-    // The same name in the .proto is another matter.
+    // Equal names in the .proto are reported elsewhere.
     if (same?.name === name) return;
     if (same !== undefined) {
       const severity = lenient && !chosen && !same.chosen ? 'warning' : 'error';
@@ -35,7 +35,7 @@ export function jsonConflicts({ field: fields }: DescriptorProto, lenient: boole
         message: `${same.name} and ${name} are both called ${jsonName} in JSON: ${remedy}`,
       });
     } else if (alike !== undefined && !lenient) {
-      // Where a json_name keeps them apart: programs that do not know of it would take one for the other.
+      // Only a json_name distinguishes them: programs that ignore it would confuse the two fields.
       result.push({
         field,
         severity: 'error',

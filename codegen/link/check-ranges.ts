@@ -1,20 +1,20 @@
 /**
- * Ranges of numbers that are reserved or left to extensions, and reserved names: none twice, none across
- * another. Called by check.ts.
+ * Ranges of numbers that are reserved or left to extensions, and reserved names: no duplicates and no
+ * overlaps. Called by check.ts.
  */
 
-/** `end` is the last number that is in it. */
+/** `end` is the last number in it. */
 export interface NumberRange {
   readonly start: number;
   readonly end: number;
   readonly what: 'reserved range' | 'extension range';
-  /** Of its declaration, for the report. */
+  /** Path of its declaration, for the report. */
   readonly path: string;
 }
 
 const text = ({ start, end }: NumberRange) => (start === end ? String(start) : `${start} to ${end}`);
 
-/** Reports each range that meets one in front of it; sorted, so that thousands of ranges are no matter. */
+/** Reports each range that overlaps an earlier one; sorted, so that thousands of ranges are no problem. */
 export function checkRanges(
   ranges: readonly NumberRange[],
   report: (path: string, message: string) => void,
@@ -32,7 +32,7 @@ export function checkRanges(
   }
 }
 
-/** Reports each name that is there for the second time. */
+/** Reports each repeated name. */
 export function checkReservedNames(
   names: readonly string[],
   path: string,
@@ -41,7 +41,7 @@ export function checkReservedNames(
   const seen = new Set<string>();
   names.forEach((name, i) => {
     if (seen.has(name)) report(`${path},${i}`, `the name ${name} is reserved more than once`);
-    else if (!/^[A-Za-z_]\w*$/.test(name)) report(`${path},${i}`, `${JSON.stringify(name)} is no name`);
+    else if (!/^[A-Za-z_]\w*$/.test(name)) report(`${path},${i}`, `${JSON.stringify(name)} is not a name`);
     seen.add(name);
   });
 }

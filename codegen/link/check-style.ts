@@ -1,6 +1,6 @@
 /**
- * Names in the style that edition 2024 asks for, unless `enforce_naming_style` turns that off. Called by
- * check.ts for everything that has a name.
+ * Names in the style required by edition 2024, unless `enforce_naming_style` disables it. Called by check.ts
+ * for everything that has a name.
  */
 import { type FeatureScope, namingLegacy } from './features.ts';
 
@@ -22,10 +22,10 @@ const styles = {
 
 export type Styled = keyof typeof styles;
 
-/** What is wrong with the name; undefined when nothing is. `features` are those of what has it. */
+/** Returns what is wrong with the name, or undefined. `features` are those of the named element. */
 export function styleFault(what: Styled, name: string, features: FeatureScope): string | undefined {
   const { form, name: style } = styles[what];
-  // Each part of a package.
+  // Checks each part of a package.
   if (name.split('.').every((part) => form.test(part)) || features.get('naming') === namingLegacy)
     return undefined;
   return `the name of ${what} ${name} is not in ${style}, which this edition asks for; features.enforce_naming_style = STYLE_LEGACY turns that off`;

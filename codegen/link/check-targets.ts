@@ -1,6 +1,6 @@
 /**
- * Options that say what they are for: `targets` of a field of an option. Called by check.ts for everything
- * that has options, when all options have been read.
+ * Options that declare where they may be set: `targets` of a field of an option. Called by check.ts for
+ * everything that has options, when all options have been read.
  */
 import type { FieldDescriptorProto } from '../descriptor/descriptor.rdma.ts';
 import { decodeOptions, type OptionField, OptionTree } from '../options/tree.ts';
@@ -9,7 +9,7 @@ import type { Schema } from './schema.ts';
 /** FieldOptions.targets. */
 const targetsField = 19;
 
-/** Numbers in FieldOptions.OptionTargetType, and what people call it. */
+/** Numbers in FieldOptions.OptionTargetType, and their names in error texts. */
 const kinds: Readonly<Record<string, readonly [number: number, noun: string]>> = {
   FileOptions: [1, 'file'],
   ExtensionRangeOptions: [2, 'range of extensions'],
@@ -24,7 +24,7 @@ const kinds: Readonly<Record<string, readonly [number: number, noun: string]>> =
 
 const known = new WeakMap<FieldDescriptorProto, readonly number[]>();
 
-/** What an option is for; empty when it may be set everywhere. */
+/** Returns the allowed targets of an option; empty when it may be set everywhere. */
 function targetsOf(schema: Schema, { descriptor }: OptionField): readonly number[] {
   let targets = known.get(descriptor);
   if (targets === undefined) {
@@ -37,7 +37,7 @@ function targetsOf(schema: Schema, { descriptor }: OptionField): readonly number
   return targets;
 }
 
-/** The options that an element has and may not have. `type` is that of its options. */
+/** Returns the options that an element must not have. `type` is the type of its options. */
 export function misplacedOptions(schema: Schema, type: string, bytes: Uint8Array | undefined): string[] {
   const [number, noun] = kinds[type] ?? [0, ''];
   if (bytes === undefined || bytes.length === 0) return [];

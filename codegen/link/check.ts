@@ -1,6 +1,6 @@
 /**
- * The rules of the language that need names to be resolved: numbers, ranges, features, extensions. Called by
- * the linker for each parsed file; protoc has checked its own.
+ * The rules of the language that need resolved names: numbers, ranges, features, extensions. Called by the
+ * linker for each parsed file; files from protoc have been checked by it.
  */
 
 import { jsonNameOf } from '../../runtime/codec/fields.ts';
@@ -83,7 +83,7 @@ class Checker {
     for (const fault of misplacedOptions(this.#schema, type, options)) this.#report(path, 1, fault);
   }
 
-  /** A type of another file that this one may not use. */
+  /** A type of another file that this file must not use. */
   #use(typeName: string | undefined, path: string, part: number): void {
     const found = this.#schema.get(typeName ?? '');
     if (found === undefined || found.file === this.#file) return;
@@ -111,10 +111,7 @@ class Checker {
     checkEnum(this.#schema, this.#file, type, path, features, this.#report);
   }
 
-  /**
-   * STRICT has nothing inside of messages that others may use, but for enums in messages that are nothing
-   * else.
-   */
+  /** STRICT allows no exported types inside messages, except enums in messages that contain nothing else. */
   #nested(visibility: number | undefined, path: string, features: FeatureScope, exportable: boolean): void {
     if (visibility !== exported || exportable || features.get('visibility') !== visibilities.strict) return;
     this.#report(path, 1, 'nothing in a message is for export where default_symbol_visibility is STRICT');
@@ -212,7 +209,7 @@ class Checker {
       this.#report(path, 1, `the message set ${name} leaves no range to extensions`);
   }
 
-  /** The default of a value that is left out is the enum's first. */
+  /** A missing value defaults to the enum's first value. */
   #mapEntry(entry: DescriptorProto, path: string): void {
     const type = this.#schema.get(entry.field[1]?.typeName ?? '');
     if (type?.kind === 'enum' && (type.descriptor.value[0]?.number ?? 0) !== 0)
@@ -226,7 +223,7 @@ class Checker {
       this.#report(path, 3, 'field numbers 19000 to 19999 belong to protobuf itself');
   }
 
-  /** What a map is made of is for the map that it is made of. */
+  /** A map's entry type may be used only by its own map. */
   #entryType(
     { typeName, name = '', label }: FieldDescriptorProto,
     owner: DescriptorProto | undefined,

@@ -1,6 +1,5 @@
 /**
- * `[default = …]` as the text that a descriptor has for it. Called by the linker once the field's type is
- * known.
+ * Converts `[default = …]` to the text in a descriptor. Called by the linker once the field's type is known.
  */
 
 import { escapeBytes } from '../../runtime/codec/textformat/escape.ts';
@@ -11,7 +10,7 @@ import { floatOf, integerOf, integerRange } from '../options/number.ts';
 import type { OptionValue } from '../source/parsed.ts';
 import type { Schema, SchemaFile } from './schema.ts';
 
-/** Undefined after a report. */
+/** Returns undefined after a report. */
 export function defaultText(
   schema: Schema,
   file: SchemaFile,
@@ -27,7 +26,7 @@ export function defaultText(
   if (syntax === 'proto3') return refuse('proto3 has no default values');
   if (field.label === labels.repeated) return refuse('a repeated field has no default value');
   switch (type) {
-    // Its name is nothing, which has been reported.
+    // Its type is unknown, which has been reported already.
     case undefined:
       return undefined;
     case 'message':
@@ -47,7 +46,7 @@ export function defaultText(
       const names = found.descriptor.value.map(({ name }) => name ?? '');
       if (value.kind === 'name' && names.includes(value.text)) return value.text;
       return refuse(
-        `${value.token.text} is no value of ${found.fullName}${suggestion(value.token.text, names)}`,
+        `${value.token.text} is not a value of ${found.fullName}${suggestion(value.token.text, names)}`,
       );
     }
     case 'float':
@@ -67,7 +66,7 @@ export function defaultText(
   }
 }
 
-/** The shortest text that reads back as the same number, in C's form (`1e+20`, `inf`). */
+/** Returns the shortest text that parses as the same number, in C's form (`1e+20`, `inf`). */
 function floatText(value: number, type: 'float' | 'double'): string {
   if (Number.isNaN(value)) return 'nan';
   if (!Number.isFinite(value)) return value < 0 ? '-inf' : 'inf';

@@ -1,6 +1,6 @@
 /**
- * Features of editions as the rules of the language ask for them: what an element has been given, else what
- * its surroundings have. Used by the checks of a linked file.
+ * Features of editions, for the rules of the language: an element's own setting, else that of its
+ * surroundings. Used by the checks of a linked file.
  */
 import type { DescriptorProto } from '../descriptor/descriptor.rdma.ts';
 import { decodeOptions, OptionTree } from '../options/tree.ts';
@@ -51,16 +51,13 @@ const defaults: Readonly<Record<string, Partial<Record<FeatureName, number>>>> =
   editions: edition2023,
 };
 
-/**
- * From this edition on types that are in others are for their own file, unless something says otherwise, and
- * names have a style.
- */
+/** From this edition on, nested types are local to their file by default, and names must follow a style. */
 export const edition2024 = 1001;
 
 export class FeatureScope {
   readonly #schema: Schema;
   readonly #file: SchemaFile;
-  /** Those that were set, from the inside out. */
+  /** The settings, from the inside out. */
   readonly #set: readonly OptionTree[];
 
   constructor(schema: Schema, file: SchemaFile, set: readonly OptionTree[] = []) {
@@ -73,7 +70,7 @@ export class FeatureScope {
     return new FeatureScope(schema, file).inside('FileOptions', file.descriptor.options);
   }
 
-  /** Of an enum, with those of what it is in. */
+  /** Features of an enum, including those of its surroundings. */
   static ofEnum(schema: Schema, { file, fullName, descriptor }: DeclaredKind<'enum'>): FeatureScope {
     const outer: DescriptorProto[] = [];
     for (let at = fullName.lastIndexOf('.'); at > 0; at = fullName.lastIndexOf('.', at - 1)) {
@@ -85,7 +82,7 @@ export class FeatureScope {
     return features.inside('EnumOptions', descriptor.options);
   }
 
-  /** Of an element with these options. */
+  /** Features of an element with these options. */
   inside(type: string, options: Uint8Array | undefined): FeatureScope {
     const tree = decodeOptions(this.#schema, type, options)?.tree(holders[type] ?? 0);
     return new FeatureScope(this.#schema, this.#file, tree === undefined ? this.#set : [tree, ...this.#set]);
@@ -103,7 +100,7 @@ export class FeatureScope {
   }
 }
 
-/** What an element's own options set, by feature; undefined where they do not. */
+/** Returns the settings in an element's own options, by feature; undefined where it has none. */
 export function ownFeature(
   schema: Schema,
   type: string,

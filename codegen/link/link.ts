@@ -1,7 +1,7 @@
 /**
- * Makes a parsed file complete: names become full names, types are known, defaults and options are what a
- * descriptor has. After it a file is as protoc would hand it to a plugin. Called by the loader's side of
- * generate(), imported files first.
+ * Completes a parsed file: resolves names to full names, sets types, and converts defaults and options to the
+ * form of a descriptor. The result is a file as protoc would pass it to a plugin. Called in generate() after
+ * loading, imported files first.
  */
 import type { DescriptorProto, FieldDescriptorProto } from '../descriptor/descriptor.rdma.ts';
 import { typeNumbers } from '../descriptor/types.ts';
@@ -19,7 +19,7 @@ export class Linker {
     this.#schema = schema;
   }
 
-  /** First all files' names, so that options may use extensions that come later. */
+  /** First step: the names of all files, so that options may use extensions declared later. */
   resolve(file: SchemaFile, parsed: ParsedFile): void {
     this.#linked.push({ file, parsed });
     const { descriptor } = file;
@@ -45,8 +45,8 @@ export class Linker {
   }
 
   /**
-   * Then options, which make use of them, and the checks. Also of files in which something is wrong already:
-   * who mends one thing wants to know of the next.
+   * Second step: options, which use those names, and the checks. It also runs for files with errors, since
+   * users want to see all errors at once.
    */
   finish(): void {
     for (const { file, parsed } of this.#linked) {
@@ -106,7 +106,7 @@ export class Linker {
   }
 }
 
-/** Notes an extension whose extendee is known. */
+/** Registers an extension whose extendee is known. */
 export function addExtension(schema: Schema, declared: DeclaredKind<'extension'>, file: SchemaFile): void {
   const { extendee = '', number } = declared.descriptor;
   const list = schema.extensions.get(extendee.slice(1)) ?? [];

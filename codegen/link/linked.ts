@@ -1,12 +1,12 @@
 /**
- * Files that come linked already, as descriptors: what a schema has to know of them besides their names.
- * Called by the plugin and the loader.
+ * Files that are already linked, as descriptors: what a schema needs to know besides their names. Called by
+ * the plugin and the loader.
  */
 import type { DescriptorProto } from '../descriptor/descriptor.rdma.ts';
 import { addExtension } from './link.ts';
 import { join, type Schema, type SchemaFile } from './schema.ts';
 
-/** The extensions that a file declares. When all files are in the schema. */
+/** Registers the extensions that a file declares. Call it when all files are in the schema. */
 export function addExtensions(schema: Schema, file: SchemaFile): void {
   const add = (scope: string, name: string | undefined): void => {
     const declared = schema.get(join(scope, name));

@@ -1,6 +1,6 @@
 /**
- * All files of a run with every name in them: what the linker resolves against, and what the model and the
- * options read. Made from parsed files (names still to be resolved) or from a plugin request (all resolved).
+ * All files of a run with every name in them: the linker resolves names here, and the model and the options
+ * read it. Made from parsed files (with unresolved names) or from a plugin request (resolved).
  */
 
 import type {
@@ -19,20 +19,20 @@ export interface SchemaFile {
   readonly descriptor: FileDescriptorProto;
   readonly locations: Locations;
   readonly reporter: Reporter;
-  /** It has come in the place of one that could not be read, and may lack what that one has. */
+  /** It replaces a file that could not be read, and may lack declarations of that file. */
   readonly standsIn?: boolean;
 }
 
 /** The files whose names a file may use. */
 interface Visible {
   readonly files: ReadonlySet<SchemaFile>;
-  /** Those of them that are imported for more than options: only their types may be used. */
+  /** Those that are not imported for options only: their types may be used. */
   readonly types: ReadonlySet<SchemaFile>;
-  /** One of them could not be read: a name that is not found may be there. */
+  /** One of them could not be read, so a missing name may be declared there. */
   readonly incomplete: boolean;
 }
 
-/** A name: `descriptor` and the path in the file at which it is declared. */
+/** A name with its `descriptor` and the path at which it is declared in the file. */
 export type Declared = { readonly file: SchemaFile; readonly path: string; readonly fullName: string } & (
   | { readonly kind: 'message'; readonly descriptor: DescriptorProto }
   | { readonly kind: 'enum'; readonly descriptor: EnumDescriptorProto }
@@ -49,7 +49,7 @@ export function join(scope: string, name: string | undefined): string {
   return scope === '' ? (name ?? '') : `${scope}.${name}`;
 }
 
-/** Place of an element, or of the part of it with that field number. */
+/** Position of an element, or of the part of it with that field number. */
 export function placeOf(file: SchemaFile, path: string, part?: number): Place {
   const { locations } = file;
   const location: Location | undefined =
@@ -60,14 +60,14 @@ export function placeOf(file: SchemaFile, path: string, part?: number): Place {
 }
 
 export class Schema {
-  /** By import path; imported files before those that import them. */
+  /** By import path; imported files come before those that import them. */
   readonly files = new Map<string, SchemaFile>();
   readonly #names = new Map<string, Declared>();
   readonly #visible = new Map<SchemaFile, Visible>();
-  /** Extensions by the full name of what they extend, known once that is resolved. */
+  /** Extensions by the full name of the extended message, known once that is resolved. */
   readonly extensions = new Map<string, DeclaredKind<'extension'>[]>();
 
-  /** Adds a file and all names in it; a name that is taken is reported. */
+  /** Adds a file and all names in it; reports names that are taken. */
   add(file: SchemaFile): void {
     this.files.set(file.path, file);
     const { descriptor } = file;
@@ -146,7 +146,7 @@ export class Schema {
     path: string,
   ): void {
     this.#declare({ kind: 'enum', descriptor, file, path, fullName: join(scope, descriptor.name) });
-    // Values are neighbours of their enum, as in C++.
+    // Values are siblings of their enum, as in C++.
     descriptor.value.forEach((each, i) => {
       this.#declare({ kind: 'value', file, path: `${path},2,${i}`, fullName: join(scope, each.name) });
     });
@@ -164,7 +164,7 @@ export class Schema {
             ? `is declared twice in this file`
             : `is declared in ${other.file.path} too`;
       const entry = [declared, other].some(isMapEntry);
-      // The name of a map's entry type stands in no file.
+      // The name of a map's entry type appears in no file.
       const subject = entry ? `a map needs the name ${fullName} for its entries, which` : fullName;
       file.reporter.report(
         placeOf(file, path),
@@ -173,7 +173,7 @@ export class Schema {
     }
   }
 
-  /** By full name, with or without a leading dot. */
+  /** Looks up a full name, with or without a leading dot. */
   get(fullName: string): Declared | undefined {
     return this.#names.get(fullName.startsWith('.') ? fullName.slice(1) : fullName);
   }
@@ -184,9 +184,9 @@ export class Schema {
   }
 
   /**
-   * What `name` means inside `scope` (a full name, or a package) of `file`: one of `kinds`, or undefined
-   * after a report at `place`, which nobody gets about names that a file which could not be read may have.
-   * `hint`: what to do about a name that is nothing and like nothing.
+   * Resolves `name` in the scope `scope` (a full name, or a package) of `file` to one of `kinds`. Returns
+   * undefined after a report at `place`; no report is made when the name may be declared in a file that could
+   * not be read. `hint` says what to do about a name that is unknown and similar to none.
    */
   resolve<K extends Declared['kind']>(
     file: SchemaFile,
@@ -205,7 +205,7 @@ export class Schema {
     };
     const first = name.split('.', 1)[0] ?? '';
     for (const candidate of candidates(name, scope)) {
-      // The innermost scope that knows the first part of a name is the one that has to know all of it.
+      // The innermost scope that contains the first part of a name must contain all of it.
       const found = this.#names.get(candidate);
       if (found === undefined) {
         const start = this.#names.get(candidate.slice(0, candidate.length - name.length + first.length));
@@ -217,7 +217,7 @@ export class Schema {
       }
       if (!(kinds as readonly string[]).includes(found.kind)) {
         other ??= found;
-        // A method has the names that its types could have.
+        // A method is ignored, because it may have the same name as its types.
         if (found.kind === 'method') break;
       } else if (visible.has(found.file)) return found as DeclaredKind<K>;
       else hidden ??= found;
@@ -247,12 +247,12 @@ export class Schema {
     return found === undefined ? '' : `; did you mean ${names.get(found)}?`;
   }
 
-  /** Whether what `file` imports could not all be read. */
+  /** Whether some imports of `file` could not be read. */
   isIncomplete(file: SchemaFile): boolean {
     return this.#visibleFrom(file).incomplete;
   }
 
-  /** Whether `file` imports `other` for its options alone. */
+  /** Whether `file` imports `other` for its options only. */
   isForOptions(file: SchemaFile, other: SchemaFile): boolean {
     const { files, types } = this.#visibleFrom(file);
     return files.has(other) && !types.has(other);
@@ -270,11 +270,11 @@ export class Schema {
     return visible;
   }
 
-  /** Files with these paths, and what they import publicly. */
+  /** Files with these paths, and their public imports. */
   #reached(file: SchemaFile, own: readonly string[]): { files: Set<SchemaFile>; incomplete: boolean } {
     const files = new Set([file]);
     let incomplete = false;
-    // A list of what is still to be looked at: chains of public imports may be longer than the stack is deep.
+    // An explicit list instead of recursion: chains of public imports may be longer than the stack is deep.
     for (const paths = [...own]; paths.length > 0; ) {
       const next = this.files.get(paths.pop() ?? '');
       if (next === undefined || next.standsIn === true) incomplete = true;
@@ -291,12 +291,12 @@ export class Schema {
 const listed = (kinds: readonly string[]): string =>
   kinds.map((kind) => `${/^[aeo]/.test(kind) ? 'an' : 'a'} ${kind}`).join(' or ');
 
-/** MessageOptions.map_entry is what our parser sets on it, and nothing else. */
+/** Our parser sets MessageOptions.map_entry on it, and nothing else. */
 function isMapEntry(declared: Declared): boolean {
   return declared.kind === 'message' && declared.descriptor.options?.[0] === 0x38;
 }
 
-/** Whether names can be looked up inside of what `declared` names, as far as these files know it. */
+/** Whether names can be looked up inside `declared`, as far as these files are visible. */
 function isScope({ kind, fullName, file }: Declared, visible: ReadonlySet<SchemaFile>): boolean {
   if (kind === 'message' || kind === 'enum' || kind === 'service') return visible.has(file);
   if (kind !== 'package') return false;

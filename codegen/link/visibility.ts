@@ -7,7 +7,7 @@ import type { DeclaredKind } from './schema.ts';
 
 const local = 1;
 
-/** Why a type is for its own file only; undefined when it is not. `features` are those of its file. */
+/** Returns why a type is local to its file, or undefined when it is not. `features` are those of its file. */
 export function whyLocal(
   { descriptor: { visibility = 0 }, path }: DeclaredKind<'message' | 'enum'>,
   features: FeatureScope,
@@ -15,7 +15,7 @@ export function whyLocal(
   if (visibility === local) return 'it is local';
   if (visibility !== 0) return undefined;
   const rule = features.get('visibility');
-  // A path is list and index, for each level.
+  // A path consists of a list and an index for each level.
   const nested = path.split(',').length > 2;
   if (rule === visibilities.exportTopLevel && nested)
     return 'types inside of others are local there unless they say export';

@@ -1,6 +1,6 @@
 /**
- * From linked descriptors to the model: first every name is declared, then fields and methods are made. What
- * it complains about is what TypeScript, not protobuf, cannot have. Called by generate().
+ * Builds the model from linked descriptors: first every name is declared, then fields and methods are made.
+ * It reports declarations that are valid in protobuf but impossible in TypeScript. Called by generate().
  */
 import {
   type DescriptorProto,
@@ -27,7 +27,7 @@ export interface ModelOptions {
   readonly int64?: Int64 | undefined;
 }
 
-/** A message or enum as declared, with the names of what it is in. */
+/** A message or enum as declared, with the names of its surroundings. */
 type Node = { readonly names: readonly string[]; readonly path: string } & (
   | { readonly message: DescriptorProto; readonly features: Features }
   | { readonly enum: EnumDescriptorProto }
@@ -68,7 +68,7 @@ class ModelBuilder {
       bundled: this.#options.runtimeApart && isInRuntime(source.path),
       uses: new Set(),
       descriptor: descriptorName(source.path),
-      // Only when it is asked for: of a file with errors there may be none.
+      // Computed on use: a file with errors may have no encoding.
       get bytes() {
         return FileDescriptorProto.encode({ ...descriptor, sourceCodeInfo: undefined });
       },
@@ -93,7 +93,7 @@ class ModelBuilder {
     descriptor.enumType.forEach((each, i) => {
       nodes.push({ enum: each, path: `5,${i}`, names: [each.name ?? ''] });
     });
-    // Top-level names come first: they keep theirs when a nested one would get the same.
+    // Top-level names come first, so that they keep their names when a nested one would get the same.
     const identifiers = new Identifiers([file.descriptor]);
     const declared = new Map<Node, string>();
     for (const node of [...nodes].sort((a, b) => a.names.length - b.names.length))
@@ -217,7 +217,9 @@ class ModelBuilder {
   }
 }
 
-/** All files of the schema, imported ones first. `uses` and `bundled` say for which there is output. */
+/**
+ * Returns all files of the schema, imported ones first. `uses` and `bundled` say which of them need output.
+ */
 export function buildModel(schema: Schema, options: ModelOptions): File[] {
   return new ModelBuilder(schema, options).run();
 }

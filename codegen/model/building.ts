@@ -1,6 +1,6 @@
 /**
- * What all parts of the model's making share: the schema, the types by full name, and where complaints go.
- * Used by build.ts and what it calls.
+ * State shared by all parts that build the model: the schema, the types by full name, and error reports. Used
+ * by build.ts and the functions that it calls.
  */
 import { type DeclaredKind, placeOf, type Schema, type SchemaFile } from '../link/schema.ts';
 import { decodeOptions, type OptionTree } from '../options/tree.ts';
@@ -19,7 +19,7 @@ const deprecatedField: Readonly<Record<string, number>> = {
 
 export class Building {
   readonly schema: Schema;
-  /** What 64-bit fields are whose `jstype` does not say it. */
+  /** The type of 64-bit fields without `jstype`. */
   readonly int64: Int64;
   /** Messages and enums by full name. */
   readonly types = new Map<string, Message | Enum>();
@@ -42,14 +42,14 @@ export class Building {
     };
   }
 
-  /** `part` is the field number, in the descriptor of the element, of what is meant; 1 is the name. */
+  /** `part` is the field number, in the element's descriptor, of the wrong part; 1 is the name. */
   report(file: SchemaFile, path: string, part: number, message: string): void {
     file.reporter.report(placeOf(file, path, part), message);
   }
 
   /**
-   * By the name that a linked descriptor has: with a leading dot. Uses of a file are noted, since some are
-   * emitted only when used.
+   * Looks up a name as in a linked descriptor, with a leading dot. Records the use of its file, since some
+   * files are emitted only when used.
    */
   type(from: SchemaFile, name: string | undefined): Message | Enum | undefined {
     const type = this.types.get((name ?? '').slice(1));

@@ -1,12 +1,9 @@
-/**
- * Comments of the .proto as people wrote them, without what marks them as comments. Called while the model is
- * built.
- */
+/** Comments of the .proto as written, without comment marks. Called while the model is built. */
 import type { SchemaFile } from '../link/schema.ts';
 
 /**
- * The comments of the element at that path: the one in front of it, and behind an empty line the one that
- * follows it.
+ * Returns the comments of the element at that path: the one in front of it and, after an empty line, the one
+ * behind it.
  */
 export function commentOf(file: SchemaFile, path: string): string {
   const { leading = '', trailing = '' } = file.locations.get(path) ?? {};

@@ -1,4 +1,4 @@
-/** Explicit defaults of proto2 and editions, as TypeScript. Called while the model is built. */
+/** Explicit defaults of proto2 and editions, in TypeScript. Called while the model is built. */
 
 import { bytesOfQuoted } from '../../runtime/codec/textformat/escape.ts';
 import type { FieldDescriptorProto } from '../descriptor/descriptor.rdma.ts';
@@ -12,14 +12,14 @@ const numbers: Readonly<Record<string, string>> = {
   '-nan': 'Number.NaN',
 };
 
-/** Why TypeScript cannot have the default; empty when it can. */
+/** Returns why TypeScript cannot express the default, or an empty text. */
 export function defaultProblem({ defaultValue }: FieldDescriptorProto, type: FieldType): string {
   if (defaultValue === undefined || type.kind !== 'scalar' || type.jstype !== 'number') return '';
   if (!type.scalar.endsWith('64') || Number.isSafeInteger(Number(defaultValue))) return '';
   return `default ${defaultValue} does not fit a number: give the field jstype = JS_STRING`;
 }
 
-/** Source text of the default that the field's descriptor has; undefined without one. */
+/** Source text of the default in the field's descriptor; undefined without one. */
 export function defaultLiteral({ defaultValue }: FieldDescriptorProto, type: FieldType): string | undefined {
   if (defaultValue === undefined || type.kind === 'message') return undefined;
   if (type.kind === 'enum') return String(type.values.find(({ name }) => name === defaultValue)?.number ?? 0);

@@ -1,7 +1,7 @@
 /**
- * Extension fields: each becomes a const with a codec of its own, that of a message with one field. Those of
- * the options in google.protobuf are left out: their values are in the definitions. Called by build.ts once
- * all types are declared.
+ * Extension fields: each becomes a const with a codec of its own, that of a message with one field.
+ * Extensions of the options in google.protobuf are omitted: their values are in the definitions. Called by
+ * build.ts once all types are declared.
  */
 import type { DescriptorProto, FieldDescriptorProto } from '../descriptor/descriptor.rdma.ts';
 import { join, type SchemaFile } from '../link/schema.ts';
@@ -77,7 +77,7 @@ export class ExtensionBuilder {
     if (extendee === undefined || field === undefined) return undefined;
     const identifier = identifiers.declare([...outer, descriptor.name ?? '']);
     const { comment, deprecated, fullName } = field;
-    // An extension has presence, whatever its file says.
+    // An extension always has presence.
     const presence = field.presence === 'repeated' ? 'repeated' : 'optional';
     const message: Message = {
       kind: 'message',

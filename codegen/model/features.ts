@@ -1,34 +1,34 @@
 /**
- * Features: what proto2, proto3 and the editions differ in, as switches that a file, message, field or enum
- * may set. Resolved from the outside in. Called while the model is built; nothing after it knows which syntax
- * a file has.
+ * Features: the differences between proto2, proto3 and the editions, as settings that a file, message, field
+ * or enum may change. Resolved from the outside in. Called while the model is built; later code does not
+ * depend on a file's syntax.
  */
 import type { OptionTree } from '../options/tree.ts';
 
 export interface Features {
   readonly presence: 'explicit' | 'implicit' | 'required';
   readonly packed: boolean;
-  /** Messages are written as groups. */
+  /** Messages are encoded as groups. */
   readonly delimited: boolean;
   readonly utf8: boolean;
 }
 
 const proto2: Features = { presence: 'explicit', packed: false, delimited: false, utf8: false };
 const proto3: Features = { presence: 'implicit', packed: true, delimited: false, utf8: true };
-/** All of them so far. */
+/** The same for all editions so far. */
 const edition: Features = { presence: 'explicit', packed: true, delimited: false, utf8: true };
 
-/** `syntax` as descriptors have it. */
+/** `syntax` as in descriptors. */
 export function syntaxFeatures(syntax: string | undefined): Features {
   return syntax === 'editions' ? edition : syntax === 'proto3' ? proto3 : proto2;
 }
 
 const presences = [undefined, 'explicit', 'implicit', 'required'] as const;
 
-/** Field numbers of `features` in the messages that have it. */
+/** Field number of `features` in each kind of options. */
 const featuresField = { FileOptions: 50, MessageOptions: 12, FieldOptions: 21, OneofOptions: 1 } as const;
 
-/** What `options` change. The numbers are those of google.protobuf.FeatureSet. */
+/** Applies the features in `options`. The numbers are those of google.protobuf.FeatureSet. */
 export function withFeatures(
   outer: Features,
   type: keyof typeof featuresField,

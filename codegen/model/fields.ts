@@ -1,5 +1,5 @@
 /**
- * Fields and oneofs of one message: types, presence and property names decided. Called by build.ts once all
+ * Fields and oneofs of one message: decides types, presence and property names. Called by build.ts once all
  * types are declared.
  */
 import type { DescriptorProto, FieldDescriptorProto } from '../descriptor/descriptor.rdma.ts';
@@ -21,8 +21,8 @@ export function isMapEntry(building: Building, message: DescriptorProto): boolea
 }
 
 /**
- * JSON has a field for each name: of fields with the same one, which only old syntaxes allow, all but one go
- * by their names in the .proto.
+ * JSON names must be unique: if several fields have the same one, which only older syntaxes allow, all but
+ * one use their .proto names.
  */
 function distinctJsonNames(fields: readonly Field[]): Field[] {
   const owners = new Map<string, Field>();
@@ -102,7 +102,7 @@ export class FieldBuilder {
     });
   }
 
-  /** Undefined when its type is not known, which the linker has reported. */
+  /** Returns undefined when its type is unknown, which the linker has reported. */
   field(
     descriptor: FieldDescriptorProto,
     path: string,

@@ -1,13 +1,13 @@
 /**
- * The model between parser and output: what a set of .proto files means, all names resolved and chosen,
- * nothing of descriptors left. Built by build.ts, read by everything in emit/.
+ * The model between parser and output: the meaning of a set of .proto files, with all names resolved and
+ * chosen, and without descriptors. Built by build.ts, read by everything in emit/.
  */
 
 import type { Scalar } from '../../runtime/codec/types.ts';
 
 export type { Scalar };
 
-/** A class of typed arrays, without `Array`. */
+/** A class of typed arrays, without the suffix `Array`. */
 export type ArrayName =
   | 'Int8'
   | 'Int16'
@@ -23,9 +23,9 @@ export interface File {
   /** Import path: `kv/v1/kv.proto`. */
   readonly path: string;
   readonly package: string;
-  /** Part of the runtime package; nothing is emitted for it. */
+  /** Part of the runtime package; no output is emitted for it. */
   readonly bundled: boolean;
-  /** Other files whose types it refers to, or hands on. */
+  /** Other files whose types it refers to or re-exports. */
   readonly uses: Set<File>;
   /** In the order of the import statements. */
   readonly dependencies: readonly File[];
@@ -34,14 +34,14 @@ export interface File {
   readonly descriptor: string;
   /** Its encoding. */
   readonly bytes: Uint8Array;
-  /** Nested ones behind the one that they are in. */
+  /** Nested messages follow the message that contains them. */
   readonly messages: Message[];
   readonly enums: Enum[];
   readonly services: Service[];
   readonly extensions: Extension[];
 }
 
-/** Documentation of anything. */
+/** Documentation of an element. */
 export interface Documented {
   readonly comment: string;
   readonly deprecated: boolean;
@@ -55,17 +55,17 @@ export interface Message extends Documented {
   /** Names in TypeScript. */
   readonly identifier: string;
   readonly init: string;
-  /** By field number. */
+  /** Ordered by field number. */
   readonly fields: Field[];
   readonly oneofs: Oneof[];
-  /** Fields that this version does not know are kept: on request, and where there are extension ranges. */
+  /** Unknown fields are kept: on request, and for messages with extension ranges. */
   readonly keepsUnknown: boolean;
   /** Names that no field may have. */
   readonly reserved: readonly string[];
   readonly custom: Plain | undefined;
-  /** The const with custom options of it and its fields; empty when there are none. */
+  /** The const with custom options of the message and its fields; empty for none. */
   options: string;
-  /** The const with explicit defaults; empty when there are none. */
+  /** The const with explicit defaults; empty for none. */
   defaults: string;
 }
 
@@ -76,12 +76,12 @@ export interface Enum extends Documented {
   readonly identifier: string;
   /** The const with the names by number. */
   readonly names: string;
-  /** Other numbers are no values of it, for text format. */
+  /** Allows only the declared numbers; matters for text format. */
   readonly closed: boolean;
   readonly values: readonly (Documented & { readonly name: string; readonly number: number })[];
 }
 
-/** How a 64-bit integer is held in TypeScript. */
+/** The TypeScript type of a 64-bit integer. */
 export type Int64 = 'bigint' | 'string' | 'number';
 
 export type FieldType =
@@ -90,34 +90,31 @@ export type FieldType =
   | Enum;
 
 export interface Field extends Documented {
-  /** As in the .proto. */
+  /** The name in the .proto. */
   readonly name: string;
-  /** Property in TypeScript. */
+  /** Property name in TypeScript. */
   readonly key: string;
-  /** In JSON. */
+  /** Name in JSON. */
   readonly jsonName: string;
   readonly fullName: string;
   readonly number: number;
   readonly type: FieldType;
   /**
-   * implicit: absent means the default, which is not sent. optional: absent and default differ (all singular
-   * messages are). required: absent is an error.
+   * implicit: an absent field equals its default, which is not sent. optional: absence differs from the
+   * default (as for all singular messages). required: absence is an error.
    */
   readonly presence: 'implicit' | 'optional' | 'required' | 'repeated' | 'map' | 'oneof';
-  /** Of a repeated field of numbers: how it is written. Both forms are read. */
+  /** How a repeated field of numbers is written. Both forms are read. */
   readonly packed: boolean;
-  /** A message that is written as a group. */
+  /** A message that is encoded as a group. */
   readonly delimited: boolean;
-  /** A string that has to be valid UTF-8. */
+  /** A string that must be valid UTF-8. */
   readonly utf8: boolean;
   /** Source text of an explicit default. */
   readonly default: string | undefined;
-  /**
-   * Of a `bytes` field: the typed array that its property is (`Float32` for a Float32Array); undefined: a
-   * Uint8Array.
-   */
+  /** The typed array of a `bytes` field (`Float32` for a Float32Array); undefined for a Uint8Array. */
   readonly array: ArrayName | undefined;
-  /** Bytes from which on a value is transferred from where it is, if the .proto says so. */
+  /** Size from which on a value is sent out of line, if the .proto sets it. */
   readonly bulkThreshold: number | undefined;
   readonly custom: Plain | undefined;
   readonly mapKey: Scalar | undefined;
@@ -125,10 +122,10 @@ export interface Field extends Documented {
 }
 
 export interface Oneof extends Documented {
-  /** Property in TypeScript, chosen with those of the message's fields. */
+  /** Property name in TypeScript, chosen together with those of the message's fields. */
   key: string;
   readonly fullName: string;
-  /** By field number. */
+  /** Ordered by field number. */
   readonly fields: Field[];
 }
 
@@ -145,7 +142,7 @@ export interface Service extends Documented {
 
 export interface Method extends Documented {
   readonly name: string;
-  /** Property in TypeScript. */
+  /** Property name in TypeScript. */
   readonly key: string;
   /** `kv.v1.Kv/Get` */
   readonly path: string;
@@ -172,7 +169,7 @@ export interface Extension extends Documented {
   readonly identifier: string;
   readonly fullName: string;
   readonly extendee: Message;
-  /** Its one field, with the key `value`, is the extension. */
+  /** Its only field, with the key `value`, is the extension. */
   readonly message: Message;
 }
 

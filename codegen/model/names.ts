@@ -1,13 +1,13 @@
 /**
- * Names in TypeScript for names in .proto files. `$` is not allowed in the latter, so a name with a `$` can
- * never meet another declared name: that is how every clash is solved.
+ * TypeScript names for names in .proto files. The latter cannot contain `$`, so a name with a `$` never
+ * clashes with a declared name; all clashes are resolved in this way.
  */
 
 import { keyOf } from '../../runtime/codec/fields.ts';
 
 /**
  * Words that cannot name a const or an interface, and the globals that generated code itself uses
- * (test/codegen/globals.test.ts looks there for them).
+ * (test/codegen/globals.test.ts looks for them here).
  */
 const taken = new Set(
   `abstract any arguments as asserts async await bigint boolean break case catch class const constructor continue debugger declare default
@@ -21,32 +21,32 @@ const taken = new Set(
 );
 
 /**
- * Whether a property's name can be that of a variable. Capitals begin the names of types and of globals,
- * which variables are not to hide.
+ * Whether a property's name is valid for a variable. Names with capitals are excluded, since variables must
+ * not hide types and globals.
  */
 export function isVariable(key: string): boolean {
   return /^[a-z_]\w*$/.test(key) && !taken.has(key);
 }
 
-/** Properties that every object inherits: an absent field of that name would not look absent. */
+/** Properties that every object inherits: an absent field of such a name would not appear absent. */
 const inherited = new Set(Object.getOwnPropertyNames(Object.prototype));
 
-/** Property for a field or oneof. */
+/** Property name for a field or oneof. */
 export function propertyName(name: string): string {
   const camel = keyOf(name) || '$';
   return inherited.has(camel) ? `${camel}$` : /^\d/.test(camel) ? `$${camel}` : camel;
 }
 
-/** Property for a method. A client with a method `then` would be taken for a promise. */
+/** Property name for a method. A client with a method `then` would be treated as a promise. */
 export function methodName(name: string): string {
   const key = propertyName(name);
   return key === 'then' ? 'then$' : key;
 }
 
 /**
- * Keys of one object by the names that they stand for, no two the same. Of names that meet, the one that is
- * written so in the .proto keeps the key, else the first; each other gets its own name with a `$`, so that
- * what it is called depends on nothing but itself.
+ * Returns unique keys for the names of one object. If two names get the same key, the one written so in the
+ * .proto keeps it, else the first; each other gets its own name with a `$`, so that its key depends on
+ * nothing but itself.
  */
 export function keysFor(
   names: readonly string[],
@@ -70,22 +70,22 @@ export function descriptorName(path: string): string {
   return `file_${path.replace(/\W/g, '_')}`;
 }
 
-/** Chooses the names of one file. A name once given is not given again. */
+/** Chooses the names of one file. Each name is used only once. */
 export class Identifiers {
   readonly #used: Set<string>;
 
-  /** `more` are names that the file has of its own. */
+  /** `more` are names already used by the file. */
   constructor(more: readonly string[]) {
     this.#used = new Set([...taken, ...more]);
   }
 
-  /** Declared names first: `['Order', 'Item']` → `Order_Item`, or `Order$Item` when that is taken. */
+  /** Declared names come first: `['Order', 'Item']` → `Order_Item`, or `Order$Item` when that is taken. */
   declare(path: readonly string[]): string {
     const plain = path.join('_');
     return this.#take(plain, path.length > 1 ? path.join('$') : `${plain}$`);
   }
 
-  /** Then the names made from them: `FooInit`, or `Foo$Init` when there is a message FooInit. */
+  /** Then names derived from them: `FooInit`, or `Foo$Init` when a message FooInit exists. */
   derive(identifier: string, suffix: string): string {
     return this.#take(`${identifier}${suffix}`, `${identifier}$${suffix}`);
   }

@@ -1,5 +1,5 @@
 /**
- * Options that reach generated code: those of proto/rdma_rpc/options.proto, which change what is generated,
+ * Options that affect generated code: those of proto/rdma_rpc/options.proto, which change what is generated,
  * and all other custom options, which are passed on as plain data in protobuf's JSON form. Called while the
  * model is built.
  */
@@ -21,7 +21,7 @@ const ours = {
 
 const isOurs = ({ extension }: OptionField): boolean => extension?.startsWith('rdma_rpc.') === true;
 
-/** The value of one of our options. Somebody else's extension may have the same number. */
+/** Returns the value of one of our options. An extension of another project may have the same number. */
 function own(options: OptionTree | undefined, number: number): TreeValue | undefined {
   const entry = options?.values.get(number);
   return entry !== undefined && isOurs(entry.field) ? entry.list.at(-1) : undefined;
@@ -45,7 +45,7 @@ const arrayNames: readonly (ArrayName | undefined)[] = [
   'Float64',
 ];
 
-/** `report` gets what is wrong with it. */
+/** `report` is called with what is wrong with it. */
 export function typedArray(
   options: OptionTree | undefined,
   isBytes: boolean,
@@ -68,7 +68,10 @@ const codecs = new Map([
   [1n, 'MSGPACK'],
 ] as const);
 
-/** Of a method or, for all of its methods, of a service. A number: of a newer options.proto. */
+/**
+ * The codec option of a method or, for all its methods, of a service. A number when it comes from a newer
+ * options.proto.
+ */
 function codecOf(
   options: OptionTree | undefined,
   number: number,
@@ -77,7 +80,7 @@ function codecOf(
   return value === undefined ? undefined : (codecs.get(value as 0n) ?? value);
 }
 
-/** `report` gets what this version of the generator cannot do. */
+/** `report` is called with what this version of the generator cannot do. */
 export function methodOptions(
   schema: Schema,
   options: OptionTree | undefined,
@@ -100,7 +103,7 @@ export function methodOptions(
   };
 }
 
-/** Extensions by full name, except our own; undefined when there are none. */
+/** Returns extensions by full name, except our own; undefined when the list is empty. */
 export function customOptions(schema: Schema, options: OptionTree | undefined): Plain | undefined {
   const entries = [...(options?.values.values() ?? [])]
     .filter(({ field }) => field.extension !== undefined && !isOurs(field))

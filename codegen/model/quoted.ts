@@ -1,4 +1,4 @@
-/** Text of literals, for everything that ends up in generated files. */
+/** Text of literals, for everything in generated files. */
 
 const escapes: Readonly<Record<string, string>> = {
   '\n': '\\n',

@@ -11,14 +11,14 @@ import { customOptions, methodOptions } from './options.ts';
 
 export class ServiceBuilder {
   readonly #building: Building;
-  /** Paths by id, of all files: two with the same are an error. */
+  /** Paths by id, of all files: two paths with the same id are an error. */
   readonly #ids = new Map<number, string>();
 
   constructor(building: Building) {
     this.#building = building;
   }
 
-  /** Chooses the service's names now and returns what makes it once all types are known. */
+  /** Chooses the service's names now, and returns a function that completes it once all types are known. */
   declare(
     file: SchemaFile,
     descriptor: ServiceDescriptorProto,
@@ -88,7 +88,7 @@ export class ServiceBuilder {
     });
   }
 
-  /** `id`, if no other method has it. */
+  /** Returns `id`, and reports it when another method has it. */
   #id(file: SchemaFile, place: string, path: string, id: number): number {
     const other = this.#ids.get(id);
     if (other !== undefined && other !== path)

@@ -1,7 +1,6 @@
 /**
- * What options mean: `option (a.b).c = 5` looked up in the messages and extensions that declare options,
- * checked, and made into the bytes that a descriptor has. Called by the linker for everything that has
- * options.
+ * Interprets options: looks up `option (a.b).c = 5` in the messages and extensions that declare options,
+ * checks the value, and encodes it for the descriptor. Called by the linker for everything that has options.
  */
 
 import { typeName } from '../descriptor/types.ts';
@@ -15,7 +14,7 @@ import { fieldsOf, isRepeated, type OptionField, OptionTree, type TreeValue } fr
 
 type Where = OptionValue['token'];
 
-/** An error lists the values of an enum that has no more. */
+/** An error lists the values of an enum with at most this number of them. */
 const enumNamesMax = 8;
 
 class Interpreter {
@@ -53,7 +52,7 @@ class Interpreter {
         else this.#assign(tree, field, value, part.name);
         return;
       }
-      // Its type is unknown, which has been reported where it is declared.
+      // Its type is unknown, which has been reported at its declaration.
       if (typeName(field.descriptor.type) === undefined) return;
       const message = this.#messageOf(field);
       if (message === undefined || isRepeated(field)) {
@@ -81,7 +80,7 @@ class Interpreter {
     if (extension) {
       const hint = ': import the file that declares it';
       const found = this.#schema.resolve(this.#file, name, this.#scope, ['extension'], place, what, hint);
-      // Of one that extends what is unknown nothing can be said either.
+      // If the extended message is unknown, nothing further can be said either.
       if (found === undefined || this.#schema.messageOf(found.descriptor.extendee ?? '') === undefined)
         return undefined;
       if (found.descriptor.extendee !== `.${message.fullName}`)
@@ -94,7 +93,7 @@ class Interpreter {
     const fields = [...fieldsOf(this.#schema, message).values()].filter(
       (field) => field.extension === undefined,
     );
-    // In text format a group goes by the name of its message.
+    // In text format a group is called by the name of its message.
     const found = fields.find(
       ({ descriptor }) =>
         descriptor.name === name ||
@@ -114,7 +113,7 @@ class Interpreter {
       !(message.fullName.startsWith('google.protobuf.') && name === 'uninterpreted_option')
     )
       return found;
-    // The one that could not be read may have it.
+    // The file that could not be read may declare it.
     if (message.file.standsIn === true) return undefined;
     const names = fields.map(({ descriptor }) => descriptor.name ?? '');
     return this.#report(place, `${message.fullName} has no ${what} ${name}${suggestion(name, names)}`);
@@ -149,7 +148,7 @@ class Interpreter {
       case 'bytes':
         return value.kind === 'string' ? Uint8Array.from(value.bytes) : wrong('a string in quotes');
       case 'bool':
-        // Text format has more words for it than the language.
+        // Text format has more spellings of it than the language.
         if (value.kind === 'name' && /^(true|t|True)$/.test(value.text)) return true;
         if (value.kind === 'name' && /^(false|f|False)$/.test(value.text)) return false;
         return wrong('true or false');
@@ -164,7 +163,7 @@ class Interpreter {
         if (known !== undefined) return BigInt(known.number ?? 0);
         if (found.file.standsIn === true && value.kind === 'name') return undefined;
         const names = found.descriptor.value.map((each) => each.name ?? '');
-        // What exists at all, where that is short.
+        // Lists all values of a small enum.
         const all = names.length > enumNamesMax ? '' : ` (${names.join(', ')})`;
         return wrong(`a value of ${found.fullName}${all}${suggestion(value.token.text, names)}`);
       }
@@ -199,7 +198,7 @@ class Interpreter {
     const [url, content] = [1, 2].map((number) => fieldsOf(this.#schema, tree.message).get(number));
     const type = this.#schema.messageOf(name.slice(name.lastIndexOf('/') + 1));
     if (tree.message.fullName !== 'google.protobuf.Any' || url === undefined || content === undefined)
-      this.#report(token, `${tree.message.fullName} is no google.protobuf.Any`);
+      this.#report(token, `${tree.message.fullName} is not google.protobuf.Any`);
     else if (type === undefined) {
       if (!this.#schema.isIncomplete(this.#file)) this.#report(token, `unknown type ${name}`);
     } else if (value.kind !== 'message') this.#report(value.token, `${name} takes a message in braces`);
@@ -210,7 +209,7 @@ class Interpreter {
   }
 }
 
-/** Fields without presence are not sent when they hold their default. */
+/** Fields without presence are omitted when they have their default. */
 function dropDefaults(tree: OptionTree, { file, descriptor }: DeclaredKind<'message'>): void {
   if (file.descriptor.syntax !== 'proto3' || descriptor.options?.[0] === 0x38) return;
   for (const [number, { field, list }] of tree.values) {
@@ -230,7 +229,7 @@ function dropDefaults(tree: OptionTree, { file, descriptor }: DeclaredKind<'mess
 export function interpretOptions(schema: Schema, file: SchemaFile, pending: PendingOptions): void {
   const message = schema.messageOf(`google.protobuf.${pending.type}`);
   if (message === undefined) {
-    // A file of that path comes first in the include directories, and is another.
+    // The include directories contain another file of that path.
     const token = pending.statements[0]?.parts[0]?.token ?? { text: '', line: 0, column: 0 };
     file.reporter.report(token, `the ${descriptorPath} of the include directories has no ${pending.type}`);
     return;
@@ -239,6 +238,6 @@ export function interpretOptions(schema: Schema, file: SchemaFile, pending: Pend
   if (pending.holder.options !== undefined) tree.decode(pending.holder.options);
   const interpreter = new Interpreter(schema, file, pending);
   for (const statement of pending.statements) interpreter.statement(tree, statement);
-  // Without what is wrong: the checks that come next are to find what else there is.
+  // Without the faulty options, so that the following checks find other errors.
   pending.holder.options = tree.encode();
 }

@@ -1,10 +1,10 @@
-/** Numbers as written in options and defaults, for the type that they are meant for. */
+/** Parses numbers in options and defaults, for a given type. */
 import type { ScalarName } from '../descriptor/types.ts';
 import type { OptionValue } from '../source/parsed.ts';
 
 const signed = new Set<ScalarName>(['int32', 'sint32', 'sfixed32', 'int64', 'sint64', 'sfixed64']);
 
-/** Least and greatest value of an integer type. */
+/** Returns the least and the greatest value of an integer type. */
 export function integerRange(type: string): [bigint, bigint] {
   const bits = type.endsWith('64') ? 64n : 32n;
   return signed.has(type as ScalarName)
@@ -12,7 +12,7 @@ export function integerRange(type: string): [bigint, bigint] {
     : [0n, (1n << bits) - 1n];
 }
 
-/** Undefined when it is no whole number or does not fit. */
+/** Returns undefined when it is not a whole number or does not fit. */
 export function integerOf(value: OptionValue, type: string): bigint | undefined {
   if (value.kind !== 'int') return undefined;
   const negative = value.text.startsWith('-');
@@ -20,7 +20,7 @@ export function integerOf(value: OptionValue, type: string): bigint | undefined 
   const plain = BigInt(/^0\d/.test(digits) ? `0o${digits.slice(1)}` : digits);
   const number = negative ? -plain : plain;
   const [least, most] = integerRange(type);
-  // -0 is no value of a type without a sign.
+  // -0 is not a value of an unsigned type.
   if (negative && least === 0n) return undefined;
   return number >= least && number <= most ? number : undefined;
 }

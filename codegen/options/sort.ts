@@ -1,6 +1,6 @@
 /**
- * Brings the options of a descriptor from protoc into the order that the linker writes them in: both ways in
- * then give the same bytes.
+ * Sorts the options of a descriptor from protoc into the order in which the linker writes them, so that both
+ * inputs give the same bytes.
  */
 import type {
   DescriptorProto,

@@ -1,6 +1,6 @@
 /**
- * Where each feature of an edition may be set: descriptor.proto says it in options that the bundled one
- * leaves out. Called by interpret.ts.
+ * Where each feature of an edition may be set: descriptor.proto declares it in options that the bundled copy
+ * omits. Called by interpret.ts.
  */
 
 const everywhere = undefined;
@@ -25,7 +25,7 @@ const nouns: Readonly<Record<string, string>> = {
 };
 
 /**
- * What `feature` is for, when that is not what has options of this type (`MessageOptions`); undefined when it
+ * Returns where `feature` may be set, if not in options of this type (`MessageOptions`); undefined when it
  * may be set there.
  */
 export function misplacedFeature(feature: string, type: string): string | undefined {

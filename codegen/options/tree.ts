@@ -1,7 +1,7 @@
 /**
- * Options between their bytes and their meaning: a message of any type as a tree, decoded and encoded by its
- * descriptor. Fields come out by number, however they went in, so that the parser and protoc give the same
- * bytes. Build time only and never fast.
+ * Options as a tree: a message of any type, decoded and encoded by its descriptor. Fields are written by
+ * number, whatever order they were read in, so that the parser and protoc give the same bytes. Build time
+ * only; speed does not matter.
  */
 import type { FieldDescriptorProto } from '../descriptor/descriptor.rdma.ts';
 import { labels, typeName } from '../descriptor/types.ts';
@@ -18,7 +18,7 @@ export interface OptionField {
 
 const fieldCache = new WeakMap<Schema, Map<string, Map<number, OptionField>>>();
 
-/** The fields of a message and its extensions, by number. */
+/** Returns the fields of a message and its extensions, by number. */
 export function fieldsOf(schema: Schema, message: DeclaredKind<'message'>): ReadonlyMap<number, OptionField> {
   let cache = fieldCache.get(schema);
   if (cache === undefined) {
@@ -32,8 +32,8 @@ export function fieldsOf(schema: Schema, message: DeclaredKind<'message'>): Read
       fields.set(descriptor.number ?? 0, { descriptor, extension: undefined });
     for (const { descriptor, fullName } of schema.extensions.get(message.fullName) ?? []) {
       const { number = 0 } = descriptor;
-      // Of two with the same number, which the linker reports, the first has it: what another file does takes
-      // no meaning from a good one.
+      // If two have the same number, which the linker reports, the first one wins: an error in another file
+      // must not change the meaning of a correct one.
       if (!fields.has(number)) fields.set(number, { descriptor, extension: fullName });
     }
     cache.set(message.fullName, fields);
@@ -74,7 +74,7 @@ export class OptionTree {
     this.message = message;
   }
 
-  /** The values of a field; made when there are none. */
+  /** Returns the values of a field; created when it has none. */
   list(field: OptionField): TreeValue[] {
     const number = field.descriptor.number ?? 0;
     let entry = this.values.get(number);
@@ -85,7 +85,7 @@ export class OptionTree {
     return entry.list;
   }
 
-  /** The last value of a field, by number. */
+  /** Returns the last value of a field, by number. */
   get(number: number): TreeValue | undefined {
     return this.values.get(number)?.list.at(-1);
   }
@@ -99,14 +99,14 @@ export class OptionTree {
     return this.get(number) === true;
   }
 
-  /** An integer or enum; 0 when it is not there. */
+  /** Returns an integer or enum, or 0 when it is absent. */
   integer(number: number): number {
     return Number(this.get(number) ?? 0);
   }
 
   /**
-   * Adds what `bytes` have; singular values replace, singular messages merge. What is not of its field's type
-   * is kept as unknown: the bytes may come from a file with other ideas of a number.
+   * Merges `bytes`: singular values replace, singular messages merge. Values of the wrong wire type are kept
+   * as unknown fields, since the bytes may come from a file that declares the number differently.
    */
   decode(bytes: Uint8Array): void {
     const fields = fieldsOf(this.#schema, this.message);
@@ -125,7 +125,7 @@ export class OptionTree {
     }
   }
 
-  /** False, and nothing taken, when the value is none of the field's. */
+  /** Returns false, without reading anything, when the value does not fit the field. */
   #take(
     field: OptionField,
     reader: ByteReader,
@@ -231,7 +231,7 @@ export class OptionTree {
   }
 }
 
-/** The bytes of an option message with its fields by number, whoever wrote them. */
+/** Decodes an option message by its fields' numbers. */
 export function decodeOptions(
   schema: Schema,
   type: string,

@@ -1,6 +1,6 @@
 /**
- * Protobuf's wire format without a schema, for options at build time. The codec of the runtime is for
- * generated code.
+ * Protobuf's wire format without a schema, for options at build time. The runtime's codec needs generated
+ * code.
  */
 
 export type WireType = 0 | 1 | 2 | 3 | 4 | 5;
@@ -59,7 +59,7 @@ export class ByteReader {
     return this.#view.getFloat64(this.#need(8), true);
   }
 
-  /** The content of a group whose start tag has been read. */
+  /** Returns the content of a group whose start tag has been read. */
   group(number: number): Uint8Array {
     const start = this.at;
     for (;;) {

@@ -1,7 +1,7 @@
 /**
- * The methods that a class of handlers lacks, added to the user's own source: `rdma-rpc scaffold`. Here a
- * syntax tree earns its cost, since what somebody has written must stay as it is; files of the generator's
- * own are plain text. Build time only.
+ * `rdma-rpc scaffold`: adds the missing methods to the user's own class of handlers. A syntax tree is worth
+ * its cost here, since the user's code must stay unchanged; the generator's own files are plain text. Build
+ * time only.
  */
 import { type ClassDeclaration, IndentationText, Node, Project, QuoteKind, type SourceFile } from 'ts-morph';
 import { docText } from '../emit/comment.ts';
@@ -13,17 +13,16 @@ import { quoted } from '../model/quoted.ts';
 export interface Scaffolded {
   /** `shop.v1.Shop` */
   readonly service: string;
-  /** Of the class, which is new when the file had none that implements the service's handlers. */
+  /** Name of the class; new when no class in the file implemented the service's handlers. */
   readonly className: string;
   readonly added: readonly string[];
   /**
-   * Methods of the class that the service does not have. They may be helpers, or what is left of a method
-   * that is gone.
+   * Methods of the class that the service does not have. They may be helpers, or remains of a removed method.
    */
   readonly others: readonly string[];
 }
 
-/** Where generated modules are, seen from the file: `outputPath` of a .proto to an import specifier. */
+/** Converts the `outputPath` of a .proto to an import specifier, relative to the file. */
 export type ModuleOf = (output: string) => string;
 
 class Scaffold {
@@ -93,10 +92,7 @@ class Scaffold {
     return this.#import(file.bundled ? 'rdma-rpc/codec' : this.#moduleOf(outputPath(file.path)), name);
   }
 
-  /**
-   * Imports `name` unless that has been done. Returns what it is called here, which is another name when
-   * somebody else has this one.
-   */
+  /** Imports `name` unless that has been done. Returns its local name, which differs when `name` is taken. */
   #import(module: string, name: string, kind: 'type' | 'value' = 'type'): string {
     const imports = this.#source.getImportDeclarations();
     const own = imports.filter((each) => each.getModuleSpecifierValue() === module);
@@ -132,8 +128,8 @@ function implementsAny(target: ClassDeclaration, name: string): boolean {
 }
 
 /**
- * `text` (of a file, '' for a new one) with a class for each service: methods that are there stay untouched,
- * missing ones are added at the end and answer UNIMPLEMENTED.
+ * Returns `text` (of a file, '' for a new one) with a class for each service: existing methods stay
+ * untouched, missing ones are added at the end and answer UNIMPLEMENTED.
  */
 export function scaffoldHandlers(
   text: string,

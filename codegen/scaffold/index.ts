@@ -1,6 +1,6 @@
 /**
- * `scaffold()` of `rdma-rpc/codegen`: a file of handlers that has every method of the services in some .proto
- * files. Called by the CLI.
+ * `scaffold()` of `rdma-rpc/codegen`: creates or completes a file of handlers for all methods of the services
+ * in some .proto files. Called by the CLI.
  */
 import { dirname, relative, resolve, sep } from 'node:path';
 import { GenerateError } from '../diagnostic.ts';
@@ -17,17 +17,15 @@ export interface ScaffoldOptions {
   readonly files: readonly string[];
   /** As for generate(). */
   readonly include?: readonly string[];
-  /** Where generate() puts its output. */
+  /** The output directory of generate(). */
   readonly out: string;
-  /** The TypeScript file that gets the handlers; made when missing. */
+  /** The TypeScript file for the handlers; created when missing. */
   readonly into: string;
   /** Extension of its imports of generated files. Default `ts`. */
   readonly importExtension?: 'ts' | 'js' | 'none';
 }
 
-/**
- * Throws GenerateError with everything that is wrong with the input. Nothing that the file has is changed.
- */
+/** Throws GenerateError with all errors of the input. Existing code is not changed. */
 export function scaffold(options: ScaffoldOptions): readonly Scaffolded[] {
   const { schema, named, diagnostics } = loadFiles(options.files, options.include ?? [], true);
   const failed = () => diagnostics.some(({ severity }) => severity === 'error');

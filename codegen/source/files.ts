@@ -1,12 +1,15 @@
 /**
- * Where .proto files are: those that the user names, those that they import, and those that come with this
+ * Finds .proto files: those that the user names, those that they import, and those that come with this
  * package. Called by the loader.
  */
 import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** The .proto files that come with this package: the well-known types, descriptors and our own options. */
+/**
+ * The directory of the .proto files that come with this package: the well-known types, descriptors and our
+ * own options.
+ */
 export function bundledDirectory(): string {
   for (let dir = dirname(fileURLToPath(import.meta.url)); ; dir = dirname(dir)) {
     if (existsSync(join(dir, 'package.json'))) return join(dir, 'proto');
@@ -14,7 +17,7 @@ export function bundledDirectory(): string {
   }
 }
 
-/** Files whose output is part of the package: generated code imports them from it. */
+/** Files whose output is part of the package: generated code imports it from there. */
 const inRuntime = new Set(
   ['any', 'duration', 'empty', 'field_mask', 'struct', 'timestamp', 'wrappers'].map(
     (name) => `google/protobuf/${name}.proto`,
@@ -25,12 +28,12 @@ export function isInRuntime(path: string): boolean {
   return inRuntime.has(path);
 }
 
-/** Where options are declared. Found like any other file, else the one of this package. */
+/** The file that declares options. Found like any other file, else the copy of this package is used. */
 export const descriptorPath = 'google/protobuf/descriptor.proto';
 
 /**
- * Files that compilers have in themselves: whoever imports them brings none of their own, and nobody is asked
- * to generate them. They are generated beside what needs them.
+ * Whether a file is built into compilers: projects that import it have no copy and need not request its
+ * output. It is generated beside the files that need it.
  */
 export function isCompilers(path: string): boolean {
   return compilers.test(path);
@@ -39,7 +42,7 @@ export function isCompilers(path: string): boolean {
 const compilers =
   /^google\/protobuf\/(?:api|type|source_context|descriptor|compiler\/plugin|(?:cpp|go|java)_features)\.proto$/;
 
-/** The deepest directory that has all files in it: the include directory when none is given. */
+/** The deepest directory that contains all files: the default include directory. */
 export function deepestDirectory(files: readonly string[]): string {
   let deepest = dirname(files[0] ?? resolve('x'));
   for (const file of files) while (!inside(deepest, file)) deepest = dirname(deepest);
@@ -51,15 +54,15 @@ export function inside(directory: string, file: string): boolean {
   return path !== '' && path !== '..' && !path.startsWith(`..${sep}`) && !isAbsolute(path);
 }
 
-/** As people want to read it. */
+/** The path for display. */
 export function display(file: string): string {
   const path = relative(process.cwd(), file);
   return path === '..' || path.startsWith(`..${sep}`) ? file : path;
 }
 
 /**
- * A pipe is as good as a file; a device may have no end. Throws what Node throws, or an Error with code
- * ENODEV.
+ * Reads a file or pipe, but not a device, which may have no end. Throws what Node throws, or an Error with
+ * code ENODEV.
  */
 export function readInput(file: string): Buffer {
   if (!statSync(file).isCharacterDevice()) return readFileSync(file);
@@ -70,17 +73,17 @@ export function isFile(path: string): boolean {
   try {
     return statSync(path).isFile();
   } catch {
-    // It is not there, or no file system has such a name (ENAMETOOLONG).
+    // It does not exist, or no file system allows such a name (ENAMETOOLONG).
     return false;
   }
 }
 
-/** Whether two paths lead to one file, perhaps by links. */
+/** Whether two paths lead to the same file, perhaps by links. */
 export function isSameFile(one: string, other: string): boolean {
   return one === other || realpathSync(one) === realpathSync(other);
 }
 
-/** The file that an import means, or undefined. */
+/** Returns the file that an import means, or undefined. */
 export function findImport(
   path: string,
   directories: readonly string[],

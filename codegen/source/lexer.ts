@@ -1,7 +1,7 @@
 /**
- * Tokens of a .proto with their exact places and the comments around them. Never fails: what is no token of
- * the language becomes one of kind `bad` with the reason, for the parser to report. Called by the parser,
- * once per file.
+ * Tokens of a .proto with their exact positions and the comments around them. Never fails: invalid text
+ * becomes a token of kind `bad` with the reason, which the parser reports. Called by the parser, once per
+ * file.
  */
 
 export interface Token {
@@ -13,11 +13,11 @@ export interface Token {
   readonly line: number;
   /** From 1. */
   readonly column: number;
-  /** The comment that belongs to what begins here. */
+  /** The comment of the element that begins here. */
   leading?: string;
-  /** The comment that belongs to what ends here. */
+  /** The comment of the element that ends here. */
   trailing?: string;
-  /** Of a bad token: what is wrong. */
+  /** For a bad token: what is wrong. */
   readonly reason?: string;
 }
 
@@ -36,7 +36,7 @@ class Lexer {
   #at: number;
   #line = 1;
   #lineStart: number;
-  /** Open braces of an option's value. It is text format, which has comments with `#` as well. */
+  /** Number of open braces in an option's value. It is text format, which also has comments with `#`. */
   #braces = 0;
   readonly #source: string;
   readonly tokens: Token[] = [];
@@ -68,8 +68,8 @@ class Lexer {
   }
 
   /**
-   * Digits, points, letters, and the sign of an exponent. Piece by piece: a regular expression with a choice
-   * in a loop runs out of stack on millions of digits.
+   * Digits, points, letters, and the sign of an exponent. Matched in steps: a regular expression with
+   * alternatives in a loop runs out of stack on millions of digits.
    */
   #number(): string | undefined {
     const start = this.#at;
@@ -80,8 +80,8 @@ class Lexer {
   }
 
   /**
-   * A string with its quotes, if it ends on its line. By hand for the same reason: strings may be of many
-   * megabytes.
+   * A string with its quotes, if it ends on its line. Scanned by hand for the same reason: strings may have
+   * many megabytes.
    */
   #quoted(): string | undefined {
     const source = this.#source;
@@ -131,8 +131,9 @@ class Lexer {
   }
 
   /**
-   * protoc's rule for whose a comment is: one on the line of a token, or directly below it with an empty line
-   * after, belongs to what ends there; one directly above a token to what begins there; all others to nobody.
+   * protoc's rule for comments: a comment on the line of a token, or directly below it and followed by an
+   * empty line, belongs to the element that ends there; a comment directly above a token belongs to the
+   * element that begins there; all others are ignored.
    */
   #comments(previous: Token | undefined): string | undefined {
     let held: { text: string; line: boolean } | undefined;
@@ -154,7 +155,7 @@ class Lexer {
         const block = this.#take(blockComment);
         if (block !== undefined) {
           this.#take(blank);
-          // A token follows on the same line: whose the comment is cannot be told.
+          // A token follows on the same line, so it is unclear what the comment belongs to.
           if (!this.#newline()) return undefined;
           held = { text: unindent(block), line: false };
           flush();
@@ -189,7 +190,7 @@ class Lexer {
   run(): Token[] {
     for (let previous: Token | undefined; ; ) {
       const leading = this.#comments(previous);
-      // Comments between two tokens of a line are passed over by `comments` one at a time.
+      // Comments between two tokens of a line are skipped by `comments` one at a time.
       while (
         this.#take(blank) ||
         this.#take(lineComment) !== undefined ||
@@ -208,7 +209,7 @@ class Lexer {
   }
 }
 
-/** The text of a block comment, without the `*` that its lines begin with. */
+/** Returns the text of a block comment, without the `*` at the start of its lines. */
 function unindent(block: string): string {
   return block.replace(/\n[ \t\r\v\f]*\*?/g, '\n');
 }

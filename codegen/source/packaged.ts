@@ -1,7 +1,7 @@
 /**
- * Files that other packages of npm carry as descriptors, not as text: protovalidate's rules. So who has
- * installed the package can import them without having the .proto. Called by the loader for imports that are
- * nowhere else.
+ * Files that npm packages contain as descriptors instead of text: protovalidate's rules. Projects with the
+ * package can import them without having the .proto. Called by the loader for imports that are found nowhere
+ * else.
  */
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
@@ -9,7 +9,7 @@ import { FileDescriptorProto } from '../descriptor/descriptor.rdma.ts';
 
 interface Packaged {
   readonly package: string;
-  /** Code of protobuf-es, and the const in it that has the file. */
+  /** A module of protobuf-es, and the const in it with the file. */
   readonly module: string;
   readonly name: string;
 }
@@ -22,7 +22,7 @@ const packaged: Readonly<Record<string, Packaged>> = {
   },
 };
 
-/** What of protobuf-es is used. */
+/** The used part of protobuf-es. */
 interface ProtobufEs {
   toBinary(schema: unknown, message: unknown): Uint8Array;
 }
@@ -30,14 +30,14 @@ interface ProtobufEsTypes {
   readonly FileDescriptorProtoSchema: unknown;
 }
 
-/** The package that would have the file; undefined for files that none has. */
+/** The package that contains the file, or undefined. */
 export function packageWith(path: string): string | undefined {
   return Object.hasOwn(packaged, path) ? packaged[path]?.package : undefined;
 }
 
 /**
- * The file as the package has it, which is looked for as seen from the directories; undefined when it is
- * installed in none.
+ * Returns the file from the package, which is resolved from these directories; undefined when it is not
+ * installed.
  */
 export function packagedFile(path: string, directories: readonly string[]): FileDescriptorProto | undefined {
   const found = Object.hasOwn(packaged, path) ? packaged[path] : undefined;

@@ -1,4 +1,4 @@
-/** Enums. Called by the parser. */
+/** Parses enums. Called by the parser. */
 import { EnumDescriptorProto } from '../descriptor/descriptor.rdma.ts';
 import type { Token } from './lexer.ts';
 import { parseInlineOptions, parseOptionStatement } from './parse-option.ts';

@@ -1,4 +1,7 @@
-/** Fields, groups, maps and oneofs of messages, and the fields of extend statements. Called by the parser. */
+/**
+ * Parses fields, groups, maps and oneofs of messages, and the fields of extend statements. Called by the
+ * parser.
+ */
 
 import { jsonNameOf } from '../../runtime/codec/fields.ts';
 import {
@@ -65,7 +68,7 @@ export class FieldParser {
     this.#finish(into, path, start, field, name);
   }
 
-  /** The word in front of the type; true when there was one. What each syntax has is checked here. */
+  /** Reads the word in front of the type; returns whether there was one. Checks the rules of each syntax. */
   #label(field: FieldDescriptorProto, place: 'field' | 'oneof' | 'extension'): boolean {
     const state = this.#state;
     const { stream, syntax } = state;
@@ -92,7 +95,7 @@ export class FieldParser {
     return true;
   }
 
-  /** `= number [options]`; default and json_name are no options but parts of the descriptor. */
+  /** `= number [options]`; default and json_name are not options but parts of the descriptor. */
   #rest(
     into: Into,
     path: string,
@@ -135,7 +138,10 @@ export class FieldParser {
     return true;
   }
 
-  /** What follows the field has been read: comments are known, it joins its message. */
+  /**
+   * Adds the field to its message, after everything that belongs to it has been read, so that its comments
+   * are known.
+   */
   #finish(into: Into, path: string, start: Token, field: FieldDescriptorProto, name: Token): void {
     this.#state.element(path, start, name);
     into.fields.push(field);
@@ -243,9 +249,7 @@ export class FieldParser {
     state.options('OneofOptions', oneof, into.scope, statements);
   }
 
-  /**
-   * Every `optional` of proto3 is the only field of a oneof that nobody wrote; they come after the real ones.
-   */
+  /** Every `optional` of proto3 is the only field of an implicit oneof; these follow the declared ones. */
   syntheticOneofs(message: DescriptorProto): void {
     const taken = new Set([...message.field, ...message.oneofDecl].map(({ name }) => name));
     for (const field of message.field) {

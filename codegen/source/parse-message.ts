@@ -1,6 +1,6 @@
 /**
- * Messages, enums and extensions, in a file or in a message. Called by the parser for each statement that may
- * be one.
+ * Parses messages, enums and extensions, in a file or in a message. Called by the parser for each statement
+ * that may be one.
  */
 import {
   DescriptorProto,
@@ -15,9 +15,9 @@ import { parseReserved } from './parse-reserved.ts';
 import type { ParseState } from './parse-state.ts';
 import type { OptionStatement } from './parsed.ts';
 
-/** Where declarations go: the lists of a file or a message, with the paths of these lists. */
+/** Where declarations are added: the lists of a file or a message, with the paths of these lists. */
 export interface Surroundings {
-  /** Full name of what they are in. */
+  /** Full name of the surrounding element. */
   readonly scope: string;
   readonly messages: DescriptorProto[];
   readonly messagePath: string;
@@ -29,7 +29,7 @@ export interface Surroundings {
 
 export const join = (scope: string, name: string): string => (scope === '' ? name : `${scope}.${name}`);
 
-/** Messages in messages at most, as protoc and buf have it. */
+/** Nesting limit of messages, as in protoc and buf. */
 const nestingMax = 31;
 
 const visibilities: Readonly<Record<string, number>> = { local: 1, export: 2 };
@@ -44,7 +44,7 @@ export class MessageParser {
     this.#fields = new FieldParser(state, this);
   }
 
-  /** A message, enum or extend statement; false when the next token begins none. */
+  /** Parses a message, enum or extend statement; returns false when the next token begins none. */
   declaration(into: Surroundings): boolean {
     const { stream } = this.#state;
     const start = stream.peek();
@@ -87,7 +87,7 @@ export class MessageParser {
     });
   }
 
-  /** Everything between the braces of a message (or group). */
+  /** Parses everything between the braces of a message (or group). */
   body(message: DescriptorProto, path: string, scope: string): void {
     const state = this.#state;
     const { stream } = state;

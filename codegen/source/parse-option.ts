@@ -1,11 +1,11 @@
 /**
- * Options as written: `option a.(b.c).d = value;`, `[a = 1, b = 2]`, and values with braces (text format).
- * Called by the parser's other parts.
+ * Parses options: `option a.(b.c).d = value;`, `[a = 1, b = 2]`, and values with braces (text format). Called
+ * by the other parts of the parser.
  */
 import type { OptionStatement, OptionValue, TextField } from './parsed.ts';
 import type { TokenStream } from './token-stream.ts';
 
-/** Braces in braces at most: deeper ones are an attack on the stack. */
+/** Nesting limit of braces: deeper input could exhaust the stack. */
 const depthMax = 100;
 
 /** `name = value`. */
@@ -25,7 +25,7 @@ function parseOption(stream: TokenStream): OptionStatement {
   return { parts, value: parseValue(stream, 0) };
 }
 
-/** `[a = 1, b = 2]`, if there is one. */
+/** `[a = 1, b = 2]`, if present. */
 export function parseInlineOptions(stream: TokenStream): OptionStatement[] {
   const statements: OptionStatement[] = [];
   if (!stream.accept('[')) return statements;
@@ -79,7 +79,7 @@ function parseField(stream: TokenStream, depth: number): TextField {
   let name: string;
   if (bracketed) {
     name = stream.dotted('the name of an extension').text;
-    // A URL of an Any: `[type.googleapis.com/a.B]`.
+    // A type URL in an Any: `[type.googleapis.com/a.B]`.
     while (stream.accept('/')) name += `/${stream.dotted('the name of a type').text}`;
     stream.expect(']');
   } else name = stream.name(`a field's name or the end of this value`).text;

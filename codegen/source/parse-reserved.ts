@@ -1,4 +1,4 @@
-/** `reserved 2, 9 to 11;` and `reserved "foo";` of messages and enums. Called by the parser. */
+/** Parses `reserved 2, 9 to 11;` and `reserved "foo";` of messages and enums. Called by the parser. */
 import type { ParseState } from './parse-state.ts';
 
 interface Reserving {
@@ -7,8 +7,8 @@ interface Reserving {
 }
 
 /**
- * `path` is that of the ranges, `namesPath` that of the names. `open` is 1 where a range's end is the first
- * number outside (messages), 0 where it is the last inside (enums).
+ * `path` is that of the ranges, `namesPath` that of the names. `open` is 1 where a range ends with the first
+ * number outside (messages), 0 where it ends with the last one inside (enums).
  */
 export function parseReserved(
   state: ParseState,

@@ -1,4 +1,4 @@
-/** Services and their methods. Called by the parser. */
+/** Parses services and their methods. Called by the parser. */
 import { ServiceDescriptorProto } from '../descriptor/descriptor.rdma.ts';
 import { parseOptionStatement } from './parse-option.ts';
 import type { ParseState } from './parse-state.ts';
@@ -44,7 +44,7 @@ export function parseService(
     };
     const block = stream.accept('{');
     if (!block) stream.expect(';');
-    // As protoc has it: braces with nothing in them are options of which none is set.
+    // As in protoc: empty braces are options of which none is set.
     else descriptor.options = new Uint8Array(0);
     service.method.push(descriptor);
     state.element(methodPath, methodStart, methodName);
@@ -62,7 +62,7 @@ export function parseService(
 
   function side(what: string) {
     stream.expect('(');
-    // `stream` alone is the name of a message; `stream .a.B` has an absolute one behind the keyword.
+    // `stream` alone is the name of a message; in `stream .a.B` the keyword is followed by an absolute name.
     const streaming = stream.is('stream') && !stream.is(')', 1);
     if (streaming) stream.next();
     const type = stream.dotted(`the message that is ${what}`);

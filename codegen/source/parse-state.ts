@@ -1,6 +1,6 @@
 /**
- * What all parts of the parser work on: the tokens, what they have found so far, and how they go on behind an
- * error. Made by the parser for each file.
+ * State shared by all parts of the parser: the tokens, the results so far, and recovery after an error. Made
+ * by the parser for each file.
  */
 import type { FieldDescriptorProto } from '../descriptor/descriptor.rdma.ts';
 import type { Token } from './lexer.ts';
@@ -27,12 +27,15 @@ export class ParseState {
     return this.syntax !== 'proto2' && this.syntax !== 'proto3';
   }
 
-  /** A statement begins at the token that comes next; `trailing` is set by `end`. */
+  /** A statement begins at the next token; `end` sets `trailing`. */
   begin(): Token {
     return this.stream.peek();
   }
 
-  /** Notes where an element is: named by `name`, begun at `start`, and the token just taken ends its head. */
+  /**
+   * Records the position of an element: named by `name`, begun at `start`, and with the last token as the end
+   * of its head.
+   */
   element(path: string, start: Token, name: Token): void {
     const { leading } = start;
     const { trailing } = this.stream.last;
@@ -53,7 +56,7 @@ export class ParseState {
     if (statements.length > 0) this.pending.push({ type, holder, scope, statements });
   }
 
-  /** Statements up to the closing brace; each with its own recovery. */
+  /** Parses statements up to the closing brace; each with its own recovery. */
   block(statement: () => void): void {
     while (!this.stream.accept('}')) {
       if (this.stream.peek().kind === 'end') this.stream.expected('}');

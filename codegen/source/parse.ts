@@ -1,7 +1,7 @@
 /**
- * The parser: one .proto to a file descriptor as protoc would make it, except that names are as written
- * (codegen/link resolves them) and options are statements. Reports every error that it finds and goes on
- * behind it. Called by the loader.
+ * The parser: turns one .proto into a file descriptor as protoc would make it, except that names are as
+ * written (codegen/link resolves them) and options are statements. Reports every error that it finds and
+ * continues behind it. Called by the loader.
  */
 
 import { posix } from 'node:path';
@@ -37,7 +37,7 @@ class FileParser {
     this.#syntaxStatement();
     while (stream.peek().kind !== 'end') {
       state.statement(() => this.#statement());
-      // A brace too many: recovery stops in front of it.
+      // An extra brace: recovery stops in front of it.
       if (stream.is('}')) {
         stream.reporter.report(stream.next(), 'this } closes nothing');
       }
@@ -74,7 +74,7 @@ class FileParser {
       const known = keyword === 'syntax' ? ['proto2', 'proto3'] : ['2023', '2024', '2026'];
       if (!known.includes(value))
         stream.reporter.report(token, `${keyword} "${value}" is not supported, only ${listed(known)}`);
-      // Also one that is not supported: the rest is then not measured by the rules of another.
+      // Kept even when it is not supported, so that the rest is not checked by the rules of another syntax.
       this.#state.syntax = known.includes(value) || keyword === 'edition' ? value : 'proto3';
       stream.expect(';');
     });
@@ -93,7 +93,7 @@ class FileParser {
         this.#importStatement();
         return;
       case 'option':
-        // The first of all options of the file.
+        // The first option of the file.
         if (this.#options.length === 0) state.place('8', stream.peek(1));
         this.#options.push(parseOptionStatement(stream));
         return;
@@ -170,7 +170,7 @@ const listed = (words: readonly string[]): string =>
     .map((word) => `"${word}"`)
     .join(', ')} and "${words.at(-1)}"`;
 
-/** `path` is what other files import it as. */
+/** `path` is the import path of the file. */
 export function parseFile(path: string, text: string, reporter: Reporter): ParsedFile {
   return new FileParser(path, new ParseState(new TokenStream(tokenize(text), reporter))).run();
 }

@@ -1,6 +1,6 @@
 /**
- * What the parser makes of one file, before names are resolved: the descriptor, the options as written, and
- * where everything is.
+ * The parser's result for one file, before names are resolved: the descriptor, the options as written, and
+ * the positions of everything.
  */
 
 import type { FieldDescriptorProto, FileDescriptorProto } from '../descriptor/descriptor.rdma.ts';
@@ -23,24 +23,24 @@ export interface TextField {
   readonly value: OptionValue;
 }
 
-/** `(a.b).c = value`: three parts' worth of path and what it is set to. */
+/** `(a.b).c = value`: the parts of the name, and the value. */
 export interface OptionStatement {
   readonly parts: readonly { readonly token: Token; readonly name: string; readonly extension: boolean }[];
   readonly value: OptionValue;
 }
 
-/** Everything written about one element, to be made into the bytes of its `options`. */
+/** All options written for one element, to be encoded into its `options`. */
 export interface PendingOptions {
   /** `FieldOptions` and the like. */
   readonly type: string;
   readonly holder: { options?: Uint8Array | undefined };
-  /** Where names begin to be looked up: full name of the element's parent. */
+  /** Scope in which names are resolved: full name of the element's parent. */
   readonly scope: string;
   readonly statements: OptionStatement[];
 }
 
 /**
- * Place and comments of an element, by its path in the descriptor: field numbers and indices, as in
+ * Position and comments of an element, by its path in the descriptor: field numbers and indices, as in
  * SourceCodeInfo.
  */
 export interface Location {
@@ -55,13 +55,13 @@ export interface ParsedFile {
   readonly descriptor: FileDescriptorProto;
   readonly locations: Locations;
   readonly pending: readonly PendingOptions[];
-  /** Defaults as written; what they are depends on the field's type. */
+  /** Defaults as written; their meaning depends on the field's type. */
   readonly defaults: ReadonlyMap<FieldDescriptorProto, OptionValue>;
   readonly imports: readonly {
     readonly path: string;
     readonly token: Token;
     readonly kind: 'plain' | 'public' | 'weak' | 'option';
   }[];
-  /** A descriptor with holes: its errors have been reported, and it is not to be linked. */
+  /** An incomplete descriptor: its errors have been reported, and it must not be linked. */
   readonly broken: boolean;
 }

@@ -1,19 +1,19 @@
 /**
- * Reading tokens one by one: what the parser's parts share. A mismatch throws SyntaxFault, which ends the
- * statement that it is in.
+ * Reads tokens one by one, for all parts of the parser. A mismatch throws SyntaxFault, which ends the current
+ * statement.
  */
 
 import { bytesOfQuoted } from '../../runtime/codec/textformat/escape.ts';
 import type { Reporter } from '../diagnostic.ts';
 import type { Token } from './lexer.ts';
 
-/** Reported already: unwinds to the next statement. */
+/** An error that has been reported: unwinds to the next statement. */
 export class SyntaxFault extends Error {}
 
 export class TokenStream {
   #at = 0;
   #ended = false;
-  /** The token last taken. */
+  /** The last token taken. */
   last: Token;
   readonly #tokens: readonly Token[];
   readonly reporter: Reporter;
@@ -35,7 +35,7 @@ export class TokenStream {
   }
 
   fail(token: Token, message: string): never {
-    // Everything that is open at the end of the file would complain.
+    // At the end of the file, every open block would report an error; only the first one is shown.
     if (token.kind !== 'end' || !this.#ended) this.reporter.report(token, token.reason ?? message);
     if (token.kind === 'end') this.#ended = true;
     throw new SyntaxFault();
@@ -89,7 +89,7 @@ export class TokenStream {
     return { token: { ...first, text: (negative ? '-' : '') + text }, value: negative ? 0 - value : value };
   }
 
-  /** One or more string literals next to each other, as the bytes that they stand for. */
+  /** One or more adjacent string literals, as the bytes that they stand for. */
   string(what: string): { token: Token; bytes: Buffer } {
     if (this.peek().kind !== 'string') this.expected(what);
     const token = this.peek();
@@ -103,7 +103,7 @@ export class TokenStream {
     return { token, bytes: Buffer.concat(parts) };
   }
 
-  /** After a fault: to behind the statement, or in front of the brace that ends its block. */
+  /** After a fault: skips to the end of the statement, or to the brace that ends its block. */
   recover(): void {
     for (let depth = 0; ; this.next()) {
       if (this.peek().kind === 'end') return;

@@ -1,6 +1,6 @@
 /**
  * The cache's client: `node dist/examples/kv/client.js <address> [scale]` runs the load against a server and
- * prints what it found. Started by demo.ts, or by hand in a second terminal. Exits with 1 when any answer was
+ * prints the results. Started by demo.ts, or by hand in a second terminal. Exits with 1 when any answer was
  * wrong.
  */
 import { configure, createChannel, createClient, stats } from 'rdma-rpc';
@@ -18,7 +18,7 @@ if (address === undefined) {
   process.exit(2);
 }
 
-/** Resolves to whether every answer was the right one. */
+/** Resolves to whether every answer was right. */
 async function run(address: string): Promise<boolean> {
   const channel = createChannel(address, { messageMaxBytes: messageMax, connectTimeoutMs: connectMs });
   try {

@@ -7,7 +7,7 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { sentence } from './patience.ts';
 
-/** Until a line says what is being waited for. */
+/** The time after which a line tells what the demo is waiting for. */
 const noticeMs = 10_000;
 const script = (name: string): string => fileURLToPath(new URL(name, import.meta.url));
 const scale = process.argv[2] ?? '1';
@@ -16,7 +16,7 @@ type End = [code: number | null, signal: string | null];
 const howItEnded = ([code, signal]: End): string =>
   signal === null ? `ended with code ${code}` : `was ended by ${signal}`;
 
-/** As soon as the server listens, however long that takes; rejects when it has ended instead. */
+/** Resolves as soon as the server listens, however long that takes; rejects when it has ended instead. */
 async function addressOf(server: ChildProcess, gone: Promise<End>): Promise<string> {
   const notice = setTimeout(() => console.error('waiting for the server to listen ...'), noticeMs);
   try {

@@ -1,6 +1,6 @@
 /**
  * The demo's load: one size after the other, then all of them at once. Each worker owns its keys, so it knows
- * what every Get must answer, and checks it byte by byte. Runs in the client process.
+ * the right answer to every Get, and checks it byte by byte. Runs in the client process.
  */
 import { leaseOf } from 'rdma-rpc';
 import type { KvClient } from './gen/kv.rdma.ts';
@@ -13,18 +13,18 @@ export interface SizeClass {
   readonly valueBytes: number;
   /** Calls in flight. */
   readonly workers: number;
-  /** Of each worker. */
+  /** The operations of each worker. */
   readonly operations: number;
 }
 
 export interface LoadReport {
   rows: CallRow[];
-  /** What went wrong, in words; the first `errorsMax`. */
+  /** Descriptions of the errors; the first `errorsMax`. */
   errors: string[];
   elapsedMs: number;
 }
 
-/** Told after each phase and during it, at most once per percent. */
+/** Called after each phase and during it, at most once per percent. */
 export type Progress = (phase: string, done: number, total: number) => void;
 
 const KiB = 1024;
@@ -33,7 +33,7 @@ const keysPerWorker = 2;
 const errorsMax = 10;
 
 /**
- * Sizes for every way that a payload can travel. `scale` multiplies the operations; 1 is a few seconds of
+ * Sizes for every way in which a payload can travel. `scale` multiplies the operations; 1 is a few seconds of
  * work.
  */
 export function sizeClasses(scale: number): SizeClass[] {
@@ -46,15 +46,15 @@ export function sizeClasses(scale: number): SizeClass[] {
     size('4 KiB', 4 * KiB, 32, 600),
     size('64 KiB', 64 * KiB, 16, 150),
     size('1 MiB', MiB, 8, 40),
-    // Two keys a worker: these two together hold 192 MiB of the store's budget at most.
+    // Each worker has two keys: these two sizes together hold at most 192 MiB of the store's budget.
     size('16 MiB', 16 * MiB, 2, 12),
     size('64 MiB', 64 * MiB, 1, 8),
   ];
 }
 
 /**
- * Resolves when every worker has done its operations and has taken its keys away. It rejects for nothing:
- * errors are in the report.
+ * Resolves when every worker has completed its operations and deleted its keys. It never rejects: errors are
+ * in the report.
  */
 export async function runLoad(
   kv: KvClient,
@@ -90,27 +90,27 @@ interface WorkerContext {
   readonly errors: string[];
   readonly onCall: () => void;
   /**
-   * The line of the table that the calls belong to: large values at the same time make small calls wait, so
-   * the last phase has lines of its own.
+   * The line of the table that the calls belong to: simultaneous large values make small calls wait, so the
+   * last phase has lines of its own.
    */
   readonly row: string;
 }
 
-/** What a call moved, and a check of its answer that is made when the clock has been read. */
+/** What a call moved, and a check of its answer that is made after the clock has been read. */
 interface Done {
   readonly valueBytes: number;
-  /** Undefined: as it should be. */
+  /** Undefined if the answer is right. */
   faultOf(): string | undefined;
 }
 
-/** One call at a time on keys of its own: what it has put is what it must get. */
+/** Makes one call at a time on keys of its own, so that each Get must return the value of the last Put. */
 class Worker {
   private readonly context: WorkerContext;
   private readonly size: SizeClass;
   private readonly name: string;
   /** The version that each key must have; 0: no value. */
   private readonly versions = new Uint32Array(keysPerWorker);
-  /** Reused put after put: the runtime registers it once, and finds it in its cache from then on. */
+  /** Reused for every Put: the runtime registers it once, and finds it in its cache from then on. */
   private readonly value: Uint8Array;
   private lastVersion = 0;
   private random: number;
@@ -166,8 +166,8 @@ class Worker {
       try {
         return this.faultOf(answer, name, this.versions[key]!);
       } finally {
-        // A large value is a view of registered memory: giving it back at once lets the next answer land in
-        // memory that is still warm.
+        // A large value is a view of registered memory: returning it at once lets the next answer use memory
+        // that is still in the CPU's caches.
         leaseOf(answer)?.release();
       }
     };

@@ -1,4 +1,6 @@
-/** Shows how far a phase of the load is: one line that changes on a terminal, one line a phase elsewhere. */
+/**
+ * Shows the progress of a phase of the load: one changing line on a terminal, one line per phase elsewhere.
+ */
 
 const barCells = 24;
 

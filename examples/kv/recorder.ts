@@ -9,7 +9,7 @@ export interface CallRow {
   size: string;
   calls: number;
   errors: number;
-  /** Of values, in either direction. */
+  /** The bytes of the values, in either direction. */
   bytes: number;
   p50Us: number;
   p99Us: number;
@@ -22,7 +22,7 @@ class Calls {
   calls = 0;
   errors = 0;
   bytes = 0;
-  /** The last `samplesMax` latencies, microseconds. */
+  /** The last `samplesMax` latencies, in microseconds. */
   private readonly samples: number[] = [];
 
   record(microseconds: number): void {
@@ -39,7 +39,7 @@ class Calls {
 export class Recorder {
   private readonly groups = new Map<string, { size: string; calls: Calls }>();
 
-  /** Where calls of this kind are counted. */
+  /** Returns the object in which calls of this kind are counted. */
   of(operation: Operation, size: string): Calls {
     const key = `${operation} ${size}`;
     let group = this.groups.get(key);
@@ -50,7 +50,7 @@ export class Recorder {
     return group.calls;
   }
 
-  /** Sizes in order of first use, the operations of each side by side. */
+  /** Sizes in order of first use, the operations of each next to each other. */
   rows(): CallRow[] {
     const groups = [...this.groups.values()];
     const sizes = [...new Set(groups.map(({ size }) => size))];

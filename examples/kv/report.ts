@@ -2,7 +2,7 @@
 import type { LoadReport } from './load.ts';
 import type { TravelRow } from './transport.ts';
 
-/** Columns as wide as their widest cell; the first `left` ones to the left, the others to the right. */
+/** Columns as wide as their widest cell; the first `left` ones aligned left, the others right. */
 export function textTable(lines: readonly (readonly string[])[], left: number): string {
   const widths = lines[0]!.map((_, column) => Math.max(...lines.map((line) => line[column]!.length)));
   const pad = (text: string, column: number): string =>
@@ -51,7 +51,7 @@ export function travelTable(rows: readonly TravelRow[]): string {
   return textTable([head, ...rows.map((row) => [row.way, count(row.client), count(row.server)])], 1);
 }
 
-/** The last lines: how long it took, and what was wrong. */
+/** The last lines: the duration, and the errors. */
 export function summary(report: LoadReport): string {
   const calls = report.rows.reduce((sum, row) => sum + row.calls, 0);
   const wrong = report.rows.reduce((sum, row) => sum + row.errors, 0);

@@ -1,6 +1,6 @@
 /**
- * The handlers of kv.proto over a store. They neither know nor care how a payload came: the runtime hands
- * them bytes.
+ * The handlers of kv.proto on top of a store. They are independent of the way in which a payload arrived: the
+ * runtime passes them bytes.
  */
 import { RpcError, Status } from 'rdma-rpc';
 import type { KvHandlers } from './gen/kv.rdma.ts';
@@ -8,7 +8,7 @@ import { Store } from './store.ts';
 
 const keyMax = 256;
 
-/** `transport`: the runtime's counters, read anew for each Stats call. */
+/** `transport` returns the runtime's counters; it is called for each Stats call. */
 export function kvHandlers(budgetBytes: number, transport: () => Record<string, bigint>): KvHandlers {
   const store = new Store(budgetBytes);
   let hits = 0n;
@@ -37,7 +37,7 @@ export function kvHandlers(budgetBytes: number, transport: () => Record<string, 
     put({ key, version, value }) {
       checkKey(key);
       const done = store.put(key, version, value);
-      // The store has its own copy: the memory that the request came in goes back with the call.
+      // The store has its own copy: the memory of the request is released together with the call.
       if (done !== 'full') return { replaced: done === 'replaced' };
       refused++;
       throw new RpcError(

@@ -1,9 +1,9 @@
 /**
- * The cache itself: a map with a byte budget. It refuses what does not fit instead of evicting, so that a
- * client can hold it to every value that it took. Knows nothing of RPC; used by the service.
+ * The cache itself: a map with a byte budget. It refuses values that do not fit instead of evicting others,
+ * so that a client can expect every value that was accepted. Independent of RPC; used by the service.
  */
 
-/** What an entry costs beside its value: the key, the map's slot, the objects. */
+/** The size of an entry beside its value: the key, the map's slot, the objects. */
 const entryOverheadBytes = 128;
 
 export interface Entry {
@@ -34,15 +34,15 @@ export class Store {
   }
 
   /**
-   * Keeps a copy of `value`, for the caller's may lie in memory that is only lent. `full`: there is no room,
-   * and the old entry stays.
+   * Keeps a copy of `value`, since the caller's value may lie in memory that is only lent. `full`: the value
+   * does not fit, and the old entry stays.
    */
   put(key: string, version: number, value: Uint8Array): 'added' | 'replaced' | 'full' {
     const old = this.entries.get(key);
     const used = this.used + costOf(key, value) - (old === undefined ? 0 : costOf(key, old.value));
     if (used > this.budgetBytes) return 'full';
     this.used = used;
-    // Always a new array: an answer that is still on its way may be reading the old one.
+    // Always a new array: an answer that is still being sent may read the old one.
     this.entries.set(key, { version, value: value.slice() });
     return old === undefined ? 'added' : 'replaced';
   }

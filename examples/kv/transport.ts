@@ -1,9 +1,9 @@
 /**
- * How payloads travelled, in words: rows of the demo's second table, from the runtime's own counters of both
- * processes.
+ * The ways in which payloads travelled, in words: rows of the demo's second table, from the runtime's own
+ * counters of both processes.
  */
 
-/** The counters that the table shows, as `stats()` names them. */
+/** The counters that the table shows, by their names in `stats()`. */
 export type Counters = Readonly<Record<string, number>>;
 
 export interface TravelRow {

@@ -1,8 +1,8 @@
 /**
- * The example between two hosts that have nothing in common but a network: `npm run demo:hosts [-- scale]`.
- * The hosts are two network namespaces of this one, joined by a cable (veth), so that there is neither shared
- * memory nor an RDMA device: the fabric is tcp. Needs root; says "not run" and ends with 77 where the system
- * does not allow it. The exit code is the client's.
+ * The example between two hosts that share only a network: `npm run demo:hosts [-- scale]`. The hosts are two
+ * network namespaces of this one, joined by a cable (veth), so that neither shared memory nor an RDMA device
+ * is available: the fabric is tcp. Needs root; where the system does not allow it, it prints "not run" with
+ * the reason and ends with 77. The exit code is the client's.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -15,7 +15,7 @@ const port = 7000;
 const program = (name: string): string => fileURLToPath(new URL(`${name}.js`, import.meta.url));
 const [scale = '1', inside] = process.argv.slice(2);
 
-/** Throws with what the command said. */
+/** Throws an error with the command's output. */
 function run(command: string, ...args: string[]): void {
   const { status, stderr, error } = spawnSync(command, args, { encoding: 'utf8' });
   if (error !== undefined) throw error;
@@ -23,8 +23,8 @@ function run(command: string, ...args: string[]): void {
 }
 
 /**
- * A network of its own, and for the server processes of its own, too: nobody there can open the client's
- * memory. (No new /proc: that would need a mount, which a chroot does not have.)
+ * A separate network, and for the server also a separate process namespace, so that the server cannot open
+ * the client's memory. (No new /proc: that would need a mount, which a chroot does not have.)
  */
 const network = ['--net', '--kill-child', '--fork', '--'];
 const host = ['--pid', ...network];
@@ -47,7 +47,7 @@ async function listening(server: ChildProcess): Promise<void> {
   throw new Error('the server has ended');
 }
 
-/** The client's host, in which this process is; starts that of the server. */
+/** This process is on the client's host; it starts that of the server. */
 async function hosts(): Promise<number> {
   const server = spawn('unshare', [...host, process.execPath, program('server'), `0.0.0.0:${port}`], {
     stdio: ['ignore', 'pipe', 'inherit'],

@@ -1,10 +1,10 @@
 /**
- * Values that prove themselves: the bytes follow from the key and the version, so whoever knows both can
- * check every one of them. A value that was torn, swapped with another key's, or of an older version does not
- * pass. Used by the load.
+ * Values that can be verified: the bytes follow from the key and the version, so that every byte can be
+ * checked by code that knows both. A value that was torn, swapped with another key's, or of an older version
+ * does not pass. Used by the load.
  */
 
-/** FNV-1a of the key, mixed with the version; never 0, where the generator below would stay for ever. */
+/** FNV-1a of the key, mixed with the version; never 0, which the generator below would never leave. */
 function seedOf(key: string, version: number): number {
   let hash = 0x811c9dc5;
   for (let i = 0; i < key.length; i++) hash = Math.imul(hash ^ key.charCodeAt(i), 0x01000193);
@@ -21,7 +21,7 @@ export function nextRandom(state: number): number {
   return x;
 }
 
-/** Writes the value of that key and version over all of `value`. */
+/** Fills `value` with the bytes for that key and version. */
 export function fillValue(value: Uint8Array, key: string, version: number): void {
   const view = new DataView(value.buffer, value.byteOffset, value.byteLength);
   const wholeWords = value.length & ~3;
@@ -34,7 +34,7 @@ export function fillValue(value: Uint8Array, key: string, version: number): void
   for (let at = wholeWords; at < value.length; at++) value[at] = state >>> (8 * (at - wholeWords));
 }
 
-/** True when every byte is the one that `fillValue` would have written. */
+/** Returns true when every byte is the one that `fillValue` would have written. */
 export function checkValue(value: Uint8Array, key: string, version: number): boolean {
   const view = new DataView(value.buffer, value.byteOffset, value.byteLength);
   const wholeWords = value.length & ~3;

@@ -1,6 +1,6 @@
 /**
- * What the client does: a batch of images there and back, and a video of which each frame's brightness comes
- * back.
+ * The client's calls: a batch of images back and forth, and a video whose brightness is returned for each
+ * frame.
  */
 import { allocBuffer, type Channel, createClient, leaseOf } from 'rdma-rpc';
 import { float32 } from 'rdma-rpc/tensor';
@@ -11,26 +11,27 @@ const [images, channels, rows, columns] = [8, 3, 64, 64] as const;
 const pixelBytes = 4 * images * channels * rows * columns;
 
 export interface Report {
-  /** The normalized pixels are a view of the memory that was there for them. */
+  /** The normalized pixels are a view of the memory that was provided for them. */
   readonly inPlace: boolean;
-  /** Of the first channel: what it was, and what it is. */
+  /** The mean of the first channel, before and after. */
   readonly mean: number;
   readonly meanAfter: number;
   readonly labels: readonly number[];
-  /** One for each frame. */
+  /** One value for each frame. */
   readonly brightness: readonly number[];
 }
 
 export async function callVision(channel: Channel): Promise<Report> {
   const client = createClient(VisionDefinition, channel);
   const shape = [images, channels, rows, columns];
-  // Registered memory, to be written like any other: the server READs the pixels out of it.
+  // Registered memory, written like any other: the server READs the pixels from it.
   using frame = allocBuffer(pixelBytes, channel);
   const pixels = float32(frame.bytes);
   for (let i = 0; i < pixels.length; ++i) pixels[i] = i % 256;
   const labels = Int32Array.from({ length: images }, (_, i) => i * i);
 
-  // Memory for the answer, which the server WRITEs into. Without `into` it comes with a lease of its own.
+  // Memory for the answer, which the server WRITEs into. Without `into` the answer comes with a lease of its
+  // own.
   using room = allocBuffer(pixelBytes + 4 * images, channel);
   const { batch, mean } = await client.normalize({ shape, pixels, labels }, { into: room });
   if (batch === undefined) throw new Error('an answer without a batch');

@@ -1,5 +1,5 @@
 /**
- * The handlers. They work on the memory that the request has arrived in, and answer out of it: the server
+ * The handlers. They work in the memory in which the request has arrived, and answer from it: the server
  * copies no pixel.
  */
 import { type Lease, leaseOf, RpcError, Status } from 'rdma-rpc';
@@ -17,12 +17,14 @@ function sizes({ shape, pixels }: Batch): [images: number, channels: number, pla
   return [images, channels, rows * columns];
 }
 
-/** Whether an array is a view of what the lease holds, on 64 bytes: then nothing was copied on the way. */
+/**
+ * Whether an array is a view of the lease's memory, aligned to 64 bytes: then nothing was copied on the way.
+ */
 export function isInPlace(array: ArrayBufferView, lease: Lease | undefined): boolean {
   return lease !== undefined && array.buffer === lease.bytes.buffer && array.byteOffset % 64 === 0;
 }
 
-/** `watch` is told whether the pixels of a request are in place. */
+/** `watch` is called with whether the pixels of a request are in place. */
 export function visionHandlers(watch: (inPlace: boolean) => void): VisionHandlers {
   return {
     normalize(batch) {
@@ -66,7 +68,7 @@ export function visionHandlers(watch: (inPlace: boolean) => void): VisionHandler
           for (const value of batch.pixels.subarray(image * size, (image + 1) * size)) sum += value;
           values[image] = sum / (size || 1);
         }
-        // The frames are no longer needed: the memory is free for those to come.
+        // The frames are no longer needed: the memory is available for later ones.
         lease?.release();
         yield { values };
       }

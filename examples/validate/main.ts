@@ -1,6 +1,6 @@
 /**
- * Server and client of the example in one process: `node dist/examples/validate/main.js`. Prints what a
- * client learns of rules that it breaks.
+ * Server and client of the example in one process: `node dist/examples/validate/main.js`. Prints the errors
+ * that a client gets for violated rules.
  */
 import { createChannel, createClient, RpcError } from 'rdma-rpc';
 import { BadRequest } from 'rdma-rpc/details';

@@ -19,10 +19,10 @@
 namespace rdma_rpc::fabric {
 namespace {
 
-/// So many wait for their device's thread: more have come than it has queue pairs for.
+/// Limit of handed-off connections that wait for their device's thread.
 constexpr std::size_t kArrivedMax = 1024;
 
-/// Lives as long as the process: threads end in any order.
+/// Lives as long as the process, since threads end in any order.
 struct Acceptors {
   std::mutex mutex;
   std::map<std::uint32_t, Acceptor*> of;
@@ -43,8 +43,8 @@ std::uint32_t number_in(const Token& token) {
 std::unique_ptr<Acceptor> Acceptor::open(Reactor& reactor, Host host, std::string* error) {
   std::unique_ptr<Acceptor> acceptor(new Acceptor(reactor, std::move(host)));
   acceptor->bell_ = UniqueFd(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-  // At random, since servers behind one address are told apart by it. (0 is an acceptor that is not in the
-  // table.)
+  // Chosen at random, since the number tells servers behind one address apart. (0 marks an acceptor that is
+  // not in the table.)
   bool good = acceptor->bell_ && reactor.add(*acceptor, acceptor->bell_.get(), EPOLLIN);
   const std::lock_guard lock(acceptors().mutex);
   while (good && acceptor->number_ == 0) {
@@ -54,8 +54,8 @@ std::unique_ptr<Acceptor> Acceptor::open(Reactor& reactor, Host host, std::strin
       acceptor->number_ = number;
   }
   if (good) return acceptor;
-  *error = std::string("no way in for the peers: ") + std::strerror(errno);
-  // Its own end takes the lock, which is held here.
+  *error = std::string("connections cannot be accepted: ") + std::strerror(errno);
+  // The destructor takes the lock that is held here, so leave the table to it and only remove the handler.
   reactor.remove(*acceptor, acceptor->bell_.get());
   return nullptr;
 }
@@ -69,14 +69,14 @@ Acceptor::~Acceptor() {
 
 void Acceptor::mark(Token* token) const { std::memcpy(token->data(), &number_, sizeof number_); }
 
-bool Acceptor::hand_off(UniqueFd& fd, const Greeting& greeting) {
+bool Acceptor::hand_off(UniqueFd& fd, const ConnectMessage& message) {
   const std::lock_guard lock(acceptors().mutex);
-  const auto found = acceptors().of.find(number_in(greeting.to));
+  const auto found = acceptors().of.find(number_in(message.to));
   if (found == acceptors().of.end() || found->second->arrived_.size() == kArrivedMax) return false;
   Acceptor& acceptor = *found->second;
-  acceptor.arrived_.push_back({std::move(fd), greeting});
+  acceptor.arrived_.push_back({std::move(fd), message});
   const std::uint64_t one = 1;
-  // Fails only when it has been rung 2^64 times.
+  // Fails only when the counter overflows, after 2^64 writes.
   [[maybe_unused]] const ssize_t wrote = ::write(acceptor.bell_.get(), &one, sizeof one);
   return true;
 }
@@ -90,23 +90,23 @@ void Acceptor::ready() {
     const std::lock_guard lock(acceptors().mutex);
     arrived.swap(arrived_);
   }
-  for (Arrival& one : arrived) host_(std::move(one.fd), one.greeting);
+  for (Arrival& one : arrived) host_(std::move(one.fd), one.message);
 }
 
-std::string hand_off(int fd, std::span<const std::byte> greeting) {
-  Greeting hello;
-  if (greeting.size() != sizeof hello) return "a greeting has 40 bytes";
-  std::memcpy(&hello, greeting.data(), sizeof hello);
-  if (const char* why = why_no_greeting(hello)) return why;
-  if (hello.say != Say::hello) return "a connection began with an answer";
+std::string hand_off(int fd, std::span<const std::byte> message) {
+  ConnectMessage hello;
+  if (message.size() != sizeof hello) return "a connect message must have 40 bytes";
+  std::memcpy(&hello, message.data(), sizeof hello);
+  if (const char* why = why_not_connect_message(hello)) return why;
+  if (hello.kind != ConnectKind::hello) return "a connection began with an answer";
   UniqueFd own = relayed_connection(fd);
   if (!own) own = UniqueFd(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
   if (!own) return std::string("no descriptor for a connection: ") + std::strerror(errno);
   if (Acceptor::hand_off(own, hello)) return {};
-  const Greeting answer = make_greeting(Say::unknown, hello.from, hello.to);
-  say(own.get(), &answer, sizeof answer);
+  const ConnectMessage answer = make_connect_message(ConnectKind::unknown, hello.from, hello.to);
+  send_now(own.get(), &answer, sizeof answer);
   close_elsewhere(std::move(own));
-  return "a connection for a session that is not of this process";
+  return "no session of this process expects this connection";
 }
 
 }  // namespace rdma_rpc::fabric

@@ -1,8 +1,9 @@
-// The passive side without a listener: connections come from whoever listens in this process, perhaps on
-// another thread (a handoff), and are found by the first bytes of the token that they ask for. One table of
-// the process has the acceptors of all devices. Used by the fabrics that connect by sockets (tcp, shm by
-// descriptors), and by the binding, which has what JS accepts. An acceptor belongs to its device's thread;
-// hand_off() is for any thread.
+// The passive side without a listening socket. Another part of this process accepts connections, perhaps on
+// another thread, and hands them off. The first bytes of each connection carry a token, which leads to the
+// queue pair that it asks for. One table of the process lists the acceptors of all devices. Used by the
+// fabrics that connect by sockets (tcp, and shm with passed descriptors), and by the binding for the
+// connections that JS accepts. An acceptor belongs to the thread of its device; hand_off() may be called on
+// any thread.
 #pragma once
 
 #include <functional>
@@ -11,24 +12,24 @@
 #include <string>
 #include <vector>
 
-#include "fabric/greeting.h"
+#include "fabric/connect_message.h"
 #include "fabric/reactor.h"
 
 namespace rdma_rpc::fabric {
 
 class Acceptor final : public EventHandler {
  public:
-  /// Gets each connection that has come, and what it has said.
-  using Host = std::function<void(UniqueFd fd, const Greeting& greeting)>;
+  /// Receives each handed-off connection with its connect message.
+  using Host = std::function<void(UniqueFd fd, const ConnectMessage& message)>;
 
-  /// Null, and why, when the system refuses.
+  /// Returns null, with the reason in `error`, when the system refuses.
   static std::unique_ptr<Acceptor> open(Reactor& reactor, Host host, std::string* error);
   ~Acceptor() override;
 
-  /// From now on this token leads here.
+  /// Writes this acceptor's number into the token, so that connections with this token are handed to it.
   void mark(Token* token) const;
-  /// From any thread. False: the token leads to no acceptor.
-  static bool hand_off(UniqueFd& fd, const Greeting& greeting);
+  /// For any thread. Returns false when the token leads to no acceptor.
+  static bool hand_off(UniqueFd& fd, const ConnectMessage& message);
 
   void ready() override;
   void expired() override {}
@@ -36,7 +37,7 @@ class Acceptor final : public EventHandler {
  private:
   struct Arrival {
     UniqueFd fd;
-    Greeting greeting;
+    ConnectMessage message;
   };
 
   Acceptor(Reactor& reactor, Host host) : reactor_(reactor), host_(std::move(host)) {}
@@ -45,12 +46,13 @@ class Acceptor final : public EventHandler {
   const Host host_;
   UniqueFd bell_;
   std::uint32_t number_ = 0;
-  std::vector<Arrival> arrived_;  ///< under the table's lock
+  std::vector<Arrival> arrived_;  ///< protected by the table's lock
 };
 
-/// From any thread: `fd` is an accepted connection that has said `greeting`, and nothing has been sent on it.
-/// It is duplicated, and goes to the queue pair of any device of this process that it asks for. Empty, or why
-/// it does not; the peer has been told then. Either way the caller closes its own descriptor.
-std::string hand_off(int fd, std::span<const std::byte> greeting);
+/// For any thread: hands over an accepted connection whose peer has sent `message`, and on which nothing has
+/// been sent yet. The descriptor is duplicated and goes to the queue pair that the message names, on any
+/// device of this process. Returns "" on success, or why no queue pair takes it; the peer has then been
+/// notified. In both cases the caller closes its own descriptor.
+std::string hand_off(int fd, std::span<const std::byte> message);
 
 }  // namespace rdma_rpc::fabric

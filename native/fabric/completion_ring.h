@@ -1,7 +1,7 @@
-// The completions of a queue in this process's own memory, which their queue pairs write and poll() takes
-// out. Grows to what they can have outstanding (make_room), so it never overflows; before that it takes no
-// memory worth mentioning. Used by the completion queues of tcp and of the simulation, on their device's
-// thread.
+// The completions of one queue, in memory of this process: queue pairs write them, poll() takes them out. The
+// ring grows to the number that its queue pairs can have outstanding (make_room), so it never overflows;
+// before the first queue pair it takes almost no memory. Used by the completion queues of tcp and of the
+// simulation, on their device's thread.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 
 namespace rdma_rpc::fabric {
 
-/// A completion and what polling it gives back to its queue pair.
+/// A completion, and what its queue pair gets back when it is polled.
 template <typename Pair>
 struct Completion {
   Wc wc;
@@ -28,7 +28,7 @@ template <typename Pair>
 class CompletionRing {
  public:
   std::uint64_t size() const { return tail_ - head_; }
-  /// For all that a further queue pair can have outstanding.
+  /// Makes room for all requests that a further queue pair can have outstanding.
   void make_room(std::uint32_t requests) {
     room_ += requests;
     if (room_ <= ring_.size()) return;
@@ -40,7 +40,7 @@ class CompletionRing {
     tail_ = count;
   }
   void give_room_back(std::uint32_t requests) { room_ -= requests; }
-  /// Of a queue pair that is gone, with its completions.
+  /// Removes the completions of a queue pair that is being destroyed, and the room made for it.
   void forget(const Pair& qp, std::uint32_t requests) {
     give_room_back(requests);
     std::uint64_t kept = head_;
@@ -50,7 +50,7 @@ class CompletionRing {
     tail_ = kept;
   }
   void push(const Completion<Pair>& completion) { at(tail_++) = completion; }
-  /// As many as there are and `out` holds; their queue pairs hear that they were polled.
+  /// Moves as many completions as fit to `out` and notifies their queue pairs that they were polled.
   std::size_t take(std::span<Wc> out) {
     const std::size_t count = std::min<std::size_t>(out.size(), size());
     for (std::size_t i = 0; i < count; ++i) {

@@ -1,4 +1,4 @@
-// A thread that nobody joins, for what may wait for as long as somebody else likes. Used by the fabrics and
+// A thread that is never joined, for work that another party can delay without limit. Used by the fabrics and
 // the socket relay, on any thread.
 #pragma once
 
@@ -11,11 +11,13 @@
 
 namespace rdma_rpc::fabric {
 
-/// Runs `body` on a thread of its own. 0, or an errno: there is none then, and `body` is destroyed.
+/// Runs `body` on a new thread. Returns 0, or an errno when no thread could be started; `body` is then
+/// destroyed.
 template <class Body>
 int start_detached(std::size_t stack_bytes, Body body) {
   auto given = std::make_unique<Body>(std::move(body));
-  // Signals of the process are for its own threads, and a new thread has its maker's mask.
+  // Signals of the process must be handled by its other threads, and a new thread inherits the signal mask of
+  // its creator.
   sigset_t all, before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);

@@ -1,4 +1,5 @@
-// Names of the enumerations in fabric.h, for error texts and logs. Called by everyone, on any thread.
+// Names of the enumerations in fabric.h, for error texts and logs, and the checks of arguments that all
+// devices share. For any thread.
 #include "fabric/fabric.h"
 
 #include <sys/mman.h>

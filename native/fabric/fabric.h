@@ -1,12 +1,12 @@
-// What a session needs of an RDMA device, named and behaving as libibverbs names it: devices, memory regions,
-// memory windows, queue pairs and completion queues; shared receives are in receive_queue.h. Each folder
-// beside this file is one implementation ("a fabric"). Called by native/memory (registration) and
+// The RDMA operations that a session needs, named and behaving as in libibverbs: devices, memory regions,
+// memory windows, queue pairs and completion queues. Shared receive queues are in receive_queue.h. Each
+// folder beside this file is one implementation ("a fabric"). Called by native/memory (registration) and
 // native/session (everything else), on one thread per Device: the thread that runs the context's event loop.
 // A fabric knows nothing of calls; a session knows no fabric by name and asks `Capabilities` instead.
 //
 // Rules that every fabric keeps (the suite in native/test/fabric checks them on each):
 //  - RC semantics: SENDs arrive complete, once and in order, each in the oldest posted receive of the peer.
-//    A SEND that finds no posted receive ends with rnr_retry_exc_err at the sender (unless options have it
+//    A SEND that finds no posted receive ends with rnr_retry_exc_err at the sender (unless options make it
 //    wait) and moves the queue pair to ERR.
 //  - A buffer belongs to the fabric from post_* until its completion has been polled; an unsignaled work
 //    request is complete once a later signaled one of the same send queue has been polled. An inline send
@@ -15,9 +15,9 @@
 //    and every outstanding work request, and each posted later, completes with wr_flush_err.
 //  - Keys, protection domain, rights and range are checked for each remote access. A violation gives
 //    rem_access_err at the initiator, touches no byte, and moves both queue pairs to ERR.
-//  - Once a LOCAL_INV has completed, or a SEND_WITH_INV naming the key has been polled, or the queue pair
-//    of a window is in ERR and its flush has been polled, no access through that key can read or write a
-//    byte any more, whatever the peer does.
+//  - A key is dead once its LOCAL_INV has completed, or a SEND_WITH_INV naming it has been polled, or the
+//    queue pair of its window is in ERR and its flush has been polled. From then on no access through that
+//    key can read or write a byte, whatever the peer does.
 #pragma once
 
 #include <array>
@@ -34,33 +34,33 @@
 
 namespace rdma_rpc::fabric {
 
-/// Completion status, the names of `enum ibv_wc_status`.
+/// Completion status, with the names of `enum ibv_wc_status`.
 enum class WcStatus : std::uint8_t {
   success,
-  loc_len_err,      ///< a message longer than the receive posted for it, or a scatter list that is too short
-  loc_qp_op_err,    ///< an operation this queue pair cannot do in its state
-  loc_prot_err,     ///< a local SGE outside its memory region, or with a wrong lkey
-  wr_flush_err,     ///< flushed: the queue pair went to ERR before the request was carried out
-  mw_bind_err,      ///< a window that may not be bound as asked
-  rem_inv_req_err,  ///< the peer could not accept the message (too long for its receive, unknown key to
-                    ///< invalidate)
-  rem_access_err,   ///< key, right, range or protection domain refused by the peer
-  retry_exc_err,    ///< the peer does not answer
+  loc_len_err,    ///< the message is longer than its receive, or the scatter list is too short
+  loc_qp_op_err,  ///< the queue pair cannot do this operation in its state
+  loc_prot_err,   ///< a local SGE is outside its memory region, or has a wrong lkey
+  wr_flush_err,   ///< the queue pair went to ERR before the request was carried out
+  mw_bind_err,    ///< the window may not be bound as requested
+  /// the peer could not accept the message (too long for its receive, unknown key to invalidate)
+  rem_inv_req_err,
+  rem_access_err,     ///< the peer refused the key, right, range or protection domain
+  retry_exc_err,      ///< the peer does not answer
   rnr_retry_exc_err,  ///< the peer had no receive posted
-  rem_abort_err,      ///< the peer closed
+  rem_abort_err,      ///< the peer closed the connection
   general_err,
 };
 const char* to_string(WcStatus status);
 
 enum class Opcode : std::uint8_t {
   send,
-  send_with_inv,  ///< as send; the peer's window `SendWr::invalidate_rkey` is invalid when the receive
-                  ///< completes
+  /// as send, and invalidates the peer's window `SendWr::invalidate_rkey` when the receive completes
+  send_with_inv,
   rdma_write,
   rdma_write_with_imm,  ///< only if Capabilities::immediate
   rdma_read,
-  bind_mw,             ///< bind SendWr::bind.window; its key may be used by a later SEND on this queue pair
-  local_inv,           ///< invalidate SendWr::invalidate_rkey, a window bound on this queue pair
+  bind_mw,             ///< binds SendWr::bind.window; a later SEND on this queue pair may carry its key
+  local_inv,           ///< invalidates SendWr::invalidate_rkey, a window bound on this queue pair
   recv,                ///< in completions only
   recv_rdma_with_imm,  ///< in completions only
 };
@@ -68,67 +68,71 @@ enum class Opcode : std::uint8_t {
 enum class QpState : std::uint8_t { reset, init, rtr, rts, err };
 const char* to_string(QpState state);
 
-/// What a device can do. `probed` figures come from trying, never from a constant of the device's name.
+/// What a device can do. Figures called `probed` are measured by trying, never taken from a table of device
+/// names.
 struct Capabilities {
-  std::string name;        ///< "shm", "sim" or a device such as "mlx5_0"; for people, never for decisions
-  std::uint32_t port = 0;  ///< of the device, 0 where there are none; for people, too
-  std::string path;        ///< what its queue pairs are reached by; for people, too
-  std::uint32_t max_inline = 0;               ///< bytes; a longer send cannot carry the inline flag
-  std::uint32_t max_sge = 1;                  ///< gather entries of a send or write
-  std::uint32_t max_sge_read = 1;             ///< scatter entries of a read
-  std::uint32_t max_qp_wr = 0;                ///< the deepest send or receive queue
-  std::uint32_t max_srq_wr = 0;               ///< the deepest shared receive queue; 0: there are none
-  std::uint32_t max_rd_atomic = 16;           ///< outstanding READs per queue pair that make progress at once
-  std::uint32_t max_memories = 0;             ///< of alloc_memory() at once; 0: as many as the system gives
-  std::uint64_t max_msg_bytes = 0;            ///< one SEND, READ or WRITE
+  std::string name;  ///< "shm", "sim" or a device such as "mlx5_0"; for display only, never for decisions
+  std::uint32_t port = 0;            ///< port of the device, 0 where devices have no ports; for display only
+  std::string path;                  ///< how its queue pairs are reached; for display only
+  std::uint32_t max_inline = 0;      ///< bytes; a longer send cannot carry the inline flag
+  std::uint32_t max_sge = 1;         ///< gather entries of a send or write
+  std::uint32_t max_sge_read = 1;    ///< scatter entries of a read
+  std::uint32_t max_qp_wr = 0;       ///< the deepest send or receive queue
+  std::uint32_t max_srq_wr = 0;      ///< the deepest shared receive queue; 0 when the device has none
+  std::uint32_t max_rd_atomic = 16;  ///< outstanding READs per queue pair that make progress at once
+  /// limit of simultaneous alloc_memory() blocks; 0 when only the system limits them
+  std::uint32_t max_memories = 0;
+  std::uint64_t max_msg_bytes = 0;            ///< limit of one SEND, READ or WRITE
   bool immediate = false;                     ///< rdma_write_with_imm
   bool windows = false;                       ///< type-2 memory windows, local_inv and send_with_inv
   bool read_sink_needs_remote_write = false;  ///< iWARP
   bool active_side_sends_first = false;       ///< iWARP (MPA)
-  bool pins_memory = false;                   ///< registration counts against RLIMIT_MEMLOCK
-  bool exposes_any_memory = false;  ///< memory outside alloc_memory() may be exposed to the peer too
-  bool on_demand = false;           ///< access_on_demand for RC SEND, READ and WRITE (explicit ODP)
-  bool dmabuf = false;              ///< reg_dmabuf_mr()
-  /// A READ or WRITE is a copy by the thread that posts it, inside of post_send(): until it is over nothing
-  /// else of that thread gets on.
+  bool pins_memory = false;                   ///< registered memory counts against RLIMIT_MEMLOCK
+  /// memory that does not come from alloc_memory() may be exposed to the peer too
+  bool exposes_any_memory = false;
+  bool on_demand = false;  ///< access_on_demand for RC SEND, READ and WRITE (explicit ODP)
+  bool dmabuf = false;     ///< reg_dmabuf_mr()
+  /// The thread that posts a READ or WRITE copies its bytes inside post_send(), and does nothing else until
+  /// the copy is complete.
   bool copies_when_posted = false;
-  /// This process's CPU reads what is sent, turns after the post, and nothing is pinned: what its owner can
-  /// take away meanwhile (Presence) must be copied to memory that lasts. QueuePair::withdraw() and
-  /// abandon_reads() work.
+  /// The CPU of this process reads the bytes of a send some event-loop iterations after the post, and nothing
+  /// is pinned. Memory that its owner can take away meanwhile (Presence) must therefore be copied to memory
+  /// that stays. QueuePair::withdraw() and abandon_reads() work on such fabrics.
   bool reads_memory_late = false;
-  /// A request of up to this many bytes from memory of the application costs less when it is copied to memory
-  /// of alloc_memory() first than when the peer READs it from where it lies. 0: none does.
+  /// A request of up to this many bytes in application memory is cheaper to copy to memory of alloc_memory()
+  /// than to have the peer READ it in place. 0 when copying is never cheaper.
   std::uint32_t copied_request_bytes = 0;
-  /// A message of so many bytes at most costs less in several SENDs, each copied twice, than by READ or WRITE
-  /// of memory that is shown for it. 0: none does, or nobody has measured.
+  /// A message of at most this many bytes is cheaper as several SENDs, each copied twice, than as a READ or
+  /// WRITE of memory exposed for it. 0 when that is never cheaper, or has not been measured.
   std::uint32_t segmented_bytes = 0;
-  /// A longer WRITE is given up too early where packets are lost.
+  /// On a network that loses packets, a longer WRITE fails too early.
   std::uint64_t max_write_bytes = UINT64_MAX;
-  /// A READ of so many bytes or fewer must lie on one page of the peer's memory.
+  /// A READ of at most this many bytes must lie on one page of the peer's memory.
   std::uint32_t one_page_read_max = 0;
-  /// A key opens what its window was bound to, on its own queue pair, and nothing else. Without: it opens all
-  /// of the region; a peer's SEND_WITH_INV can end the window of another queue pair, tells its sender nothing
-  /// when it is refused, and may crash the kernel when the window is not bound. Good for peers that are
-  /// trusted.
+  /// A key gives access to exactly the range that its window was bound to, on its own queue pair. When false,
+  /// a key gives access to the whole region; a peer's SEND_WITH_INV can end the window of another queue pair,
+  /// its sender is not notified when it is refused, and it may crash the kernel when the window is not bound.
+  /// A device without it is fit for trusted peers only.
   bool exact_windows = true;
-  /// Without, whoever knows the key of a region may READ it, whatever its rights are. Good for peers that are
-  /// trusted.
+  /// When false, a peer that knows the key of a region may READ it whatever its rights are. A device without
+  /// it is fit for trusted peers only.
   bool checks_read_rights = true;
-  /// What a peer refuses ends at the sender with a status that says so. Without: a SEND is complete when the
-  /// network has it, an access that is refused is flushed, and the end of the connection is all that tells.
+  /// An operation that the peer refuses ends at the sender with a status that says so. When false, a SEND
+  /// completes when the network has taken it, a refused access is flushed, and only the end of the connection
+  /// shows that something was refused.
   bool names_refusals = true;
-  /// A peer may go on writing, at any time, to memory of alloc_memory() that it has once had a right to.
+  /// A peer that once had a right to memory of alloc_memory() may go on writing to it at any time.
   bool peers_keep_access = false;
 
-  /// Of `bytes` bytes of the peer's memory at `addr`, how many one READ may bring.
+  /// Returns how many of the peer's `bytes` bytes at `addr` a single READ may fetch.
   std::uint32_t read_bytes(std::uint64_t addr, std::uint32_t bytes) const;
 };
 
-/// Why a device without Capabilities::on_demand refuses access_on_demand.
+/// Returns why a device without Capabilities::on_demand refuses access_on_demand.
 std::string why_not_on_demand(const Capabilities& capabilities);
 
-/// Why no device with these capabilities registers that memory; '' when it may. Each has reasons of its own
-/// besides.
+/// Returns why no device with these capabilities registers that memory, or "" when it may. A device can have
+/// further reasons of its own.
 std::string why_not_register(const void* addr, std::size_t length, std::uint32_t access,
                              const Capabilities& capabilities);
 
@@ -139,9 +143,9 @@ struct Sge {
   std::uint32_t lkey = 0;
 };
 
-/// The smallest there are: larger ones begin where these do.
+/// The smallest page size of any supported system; larger pages begin on a multiple of it.
 inline constexpr std::uint32_t kPageBytes = 4096;
-/// Of `bytes` bytes at `addr`, those on the first page.
+/// Returns how many of the `bytes` bytes at `addr` lie on the first page.
 constexpr std::uint32_t on_page(std::uint64_t addr, std::uint32_t bytes) {
   const auto rest = static_cast<std::uint32_t>(kPageBytes - addr % kPageBytes);
   return bytes < rest ? bytes : rest;
@@ -154,16 +158,16 @@ struct SendWr {
   std::uint64_t wr_id = 0;
   Opcode opcode = Opcode::send;
   bool signaled = false;
-  bool inline_data = false;  ///< total length ≤ max_inline; lkeys are not looked at
-  bool fence = false;        ///< wait for earlier READs of this queue pair
+  bool inline_data = false;  ///< total length ≤ max_inline; lkeys are ignored
+  bool fence = false;        ///< waits for earlier READs of this queue pair
   std::span<const Sge> sges;
   std::uint64_t remote_addr = 0;      ///< rdma_*
   std::uint32_t rkey = 0;             ///< rdma_*
   std::uint32_t imm = 0;              ///< rdma_write_with_imm
   std::uint32_t invalidate_rkey = 0;  ///< send_with_inv, local_inv
-  struct Bind {                       ///< bind_mw: post_send gives the window its new rkey before it returns
+  struct Bind {  ///< for bind_mw: post_send gives the window its new rkey before it returns
     MemoryWindow* window = nullptr;
-    const MemoryRegion* region = nullptr;  ///< registered with access_mw_bind
+    const MemoryRegion* region = nullptr;  ///< must be registered with access_mw_bind
     std::uint64_t addr = 0;
     std::uint64_t length = 0;
     std::uint32_t access = 0;  ///< access_remote_read or access_remote_write
@@ -182,141 +186,148 @@ struct Wc {
   Opcode opcode = Opcode::send;
   bool has_imm = false;
   std::uint32_t qp_num = 0;
-  std::uint32_t tag = 0;    ///< of a shared receive: QpOptions::tag
-  std::uint32_t bytes = 0;  ///< received, read or written
+  std::uint32_t tag = 0;    ///< QpOptions::tag, for a completion of a shared receive
+  std::uint32_t bytes = 0;  ///< number of bytes received, read or written
   std::uint32_t imm = 0;
-  std::uint32_t invalidated_rkey = 0;  ///< recv of a send_with_inv; 0: none
-  /// rdma_read: the peer's memory is not there any more, or was withdrawn, and what was read means nothing.
-  /// The queue pair goes on. Only fabrics in software can tell: a device pins what is registered, so there it
-  /// stays.
+  std::uint32_t invalidated_rkey = 0;  ///< for the recv of a send_with_inv; otherwise 0
+  /// rdma_read: the peer's memory no longer exists or was revoked, and the bytes read are meaningless. The
+  /// queue pair goes on. Only software fabrics can report this; on a device, registered memory is pinned and
+  /// cannot disappear.
   bool vanished = false;
-  /// recv, with QpOptions::short_apart: where the message lies until the next poll(). Null: in the buffer.
+  /// recv with QpOptions::short_apart: where the message lies until the next poll(). Null when it lies in the
+  /// buffer of its receive.
   const std::byte* apart = nullptr;
-  /// recv, flushed, with QpOptions::flush_together: stands for so many receives, its own the oldest.
+  /// recv that was flushed, with QpOptions::flush_together: number of receives that this completion stands
+  /// for; wr_id is that of the oldest one.
   std::uint32_t receives = 1;
 };
 
 class CompletionQueue {
  public:
-  virtual ~CompletionQueue() = default;  ///< every queue pair on it is gone
-  /// Moves up to out.size() completions to `out`; returns how many. Never blocks. Makes no system call when
-  /// idle, except where the wire is the kernel's own (tcp).
+  virtual ~CompletionQueue() = default;  ///< every queue pair on it must be destroyed first
+  /// Moves up to out.size() completions to `out` and returns their number. Never blocks. Makes no system call
+  /// when idle, except on fabrics whose wire is a kernel socket (tcp).
   virtual std::size_t poll(std::span<Wc> out) = 0;
-  /// Asks that fd() becomes readable when the next completion arrives. False: something is there already (or
-  /// may be), poll again before sleeping. One shot, as ibv_req_notify_cq; arm again after each wake-up.
+  /// Asks that fd() becomes readable when the next completion arrives. Returns false when a completion is (or
+  /// may be) waiting already: poll again before sleeping. One shot, as ibv_req_notify_cq; arm again after
+  /// each wake-up.
   virtual bool arm() = 0;
-  /// Disarms, and makes fd() not readable. Call it when awake again, before polling.
+  /// Disarms, and makes fd() unreadable. Call it after waking up, before polling.
   virtual void acknowledge() = 0;
-  /// A descriptor to wait on (POLLIN) while armed.
+  /// The descriptor to wait on (POLLIN) while armed.
   virtual int fd() const = 0;
-  /// True while a peer that has work to do last ran on this CPU, so that spinning would only keep it from
-  /// running.
+  /// Returns true while a peer with unfinished work last ran on this CPU; spinning would then only keep it
+  /// from running.
   virtual bool peer_shares_cpu() const { return false; }
 };
 
 struct QpOptions {
   std::uint32_t send_wr_max = 512;
-  std::uint32_t recv_wr_max = 320;  ///< 0 with shared receives
-  /// The side that asks for the connection; the other one answers. Exactly one side of a pair, and the first
-  /// to send.
+  std::uint32_t recv_wr_max = 320;  ///< must be 0 with shared receives
+  /// True on the side that requests the connection, false on the side that accepts it. Exactly one side of a
+  /// pair is active, and that side sends first.
   bool active = true;
-  /// Its user goes on polling the completion queue until nothing is left, whatever happens: what is posted
-  /// meanwhile may wait for that. Without it a request goes when it is posted, as far as it can.
+  /// Promises that the user polls the completion queue until it is empty, whatever happens, so that posted
+  /// requests may be delayed until those polls. Otherwise each request is executed as far as possible when it
+  /// is posted.
   bool polls_on = false;
-  /// Its user copies what it receives, and can take short messages from memory of this process that is hot.
+  /// The user copies what it receives, so a short message may be delivered from a cache-hot buffer of this
+  /// process instead of the buffer of its receive.
   bool short_apart = false;
-  /// Its user wants to know that its receives are flushed, not of each: a fabric may tell it of many with one
-  /// completion. Thousands of connections that end at once are a million receives.
+  /// The user needs to know that its receives are flushed, but not about each one: one completion may stand
+  /// for many. When thousands of connections end at once, they have a million receives.
   bool flush_together = false;
-  class ReceiveQueue* shared_receives = nullptr;  ///< made for the same completion queue
+  class ReceiveQueue* shared_receives = nullptr;  ///< must belong to the same completion queue
   std::uint32_t tag = 0;
 };
 
-/// Why no device with these capabilities makes queues of these depths; '' when it may.
+/// Returns why no device with these capabilities makes queues of these depths, or "" when it may.
 std::string why_no_queues(const QpOptions& options, const Capabilities& capabilities);
 
-/// By what the two sides know each other in the first message between their queue pairs, where those who
-/// connect them have a key: instead of tokens that stand in the addresses.
+/// Shared secrets by which the two sides recognise each other in the first message between their queue pairs,
+/// when the sides that connect them have agreed on a key. They replace the tokens in the addresses.
 struct FirstWords {
   std::array<std::byte, 16> own{}, peer{};
 };
 
 class QueuePair {
  public:
-  virtual ~QueuePair() = default;  ///< destroys; outstanding work is dropped without completions
+  /// destroys the queue pair; outstanding work is dropped without completions
+  virtual ~QueuePair() = default;
   QueuePair(const QueuePair&) = delete;
   QueuePair& operator=(const QueuePair&) = delete;
 
   std::uint32_t qp_num() const { return qp_num_; }
   virtual QpState state() const = 0;
 
-  /// The blob that the peer's connect() needs; at most 512 bytes, valid from creation (state INIT: receives
-  /// may be posted).
+  /// The blob that the peer's connect() needs. At most 512 bytes, valid from creation (in state INIT receives
+  /// may already be posted).
   virtual std::vector<std::byte> local_address() const = 0;
-  /// INIT → RTR → RTS. Returns an empty string, or why this fabric cannot reach that peer (state then is
-  /// ERR). The blob is untrusted bytes. Both sides call it, in any order. A fabric may need the network for
-  /// it: then it returns at once with state() still RTR, and a later poll() of the completion queue (fd()
-  /// wakes for it when armed) moves to RTS, or to ERR with error(), within the fabric's time limit.
-  /// post_send() takes nothing before RTS.
+  /// INIT → RTR → RTS. Returns "" on success, or why this fabric cannot reach that peer (state is then ERR).
+  /// The blob is untrusted bytes. Both sides call it, in any order. A fabric that needs the network for it
+  /// returns at once with state() still RTR; a later poll() of the completion queue (fd() wakes for it when
+  /// armed) moves to RTS, or to ERR with error(), within the fabric's time limit. post_send() takes no
+  /// request before RTS.
   virtual std::string connect(std::span<const std::byte> remote_address) = 0;
-  /// Before connect(): this side says `own` when it connects, or is connected to, and takes nobody but who
-  /// says `peer`. Nothing, on fabrics whose queue pairs say nothing before their first work request.
+  /// Call before connect(): this side then sends `own` in its first message, and accepts only a peer that
+  /// sends `peer`. No effect on fabrics whose connection setup exchanges no message.
   virtual void set_first_words(const FirstWords& words) { static_cast<void>(words); }
-  /// What moved it to ERR, where that was neither its user nor a request whose completion tells: the peer,
-  /// the device, a connection that came to nothing. Known when the first request is seen to have been
-  /// flushed; empty otherwise.
+  /// Why the queue pair moved to ERR, when neither its user nor a request with an error completion caused it:
+  /// the peer, the device, or a connection attempt that failed. Set by the time the first flushed request is
+  /// polled; empty otherwise.
   virtual std::string error() const { return {}; }
 
-  /// Posts in order, with one doorbell for all. Returns how many were taken; fewer than given means that the
-  /// send queue is full (poll, then go on with the rest) or that a request is malformed (it completes with an
-  /// error).
+  /// Posts in order, with one doorbell for all. Returns how many requests were taken. Fewer than given means
+  /// that the send queue is full (poll, then post the rest) or that a request is malformed (it completes with
+  /// an error).
   virtual std::size_t post_send(std::span<const SendWr> requests) = 0;
   virtual std::size_t post_recv(std::span<const RecvWr> requests) = 0;
-  /// Requests are about to be posted: what that will touch is fetched into the cache, if that is worth
-  /// anything.
+  /// Announces that requests are about to be posted, so that the memory which posting touches can be
+  /// prefetched. Optional.
   virtual void expect_posts() const {}
-  /// Gets what this side needs of its system for a READ or WRITE of that memory of the peer. Empty: all is
-  /// there, or the request itself will tell; else why that memory cannot be reached now, and the queue pair
-  /// is as it was.
+  /// Maps what is needed to READ or WRITE that remote memory. Returns "" on success and where the request
+  /// itself will report a failure. Otherwise returns why the memory cannot be reached now; the queue pair is
+  /// unchanged.
   virtual std::string reach(std::uint32_t rkey, std::uint64_t addr, std::uint64_t bytes) {
     static_cast<void>(rkey), static_cast<void>(addr), static_cast<void>(bytes);
     return {};
   }
-  /// Of the WRITEs that have been posted, the bytes that are still here, so that a SEND posted now would wait
-  /// for them. A device cannot tell: then it may be all that have not completed.
+  /// Bytes of posted WRITEs that have not left yet, so that a SEND posted now would wait behind them. A
+  /// device cannot tell; it returns the maximum, which stands for "all that have not completed".
   virtual std::uint64_t unsent_write_bytes() const { return UINT64_MAX; }
-  /// Bytes that READs have brought so far, counting on, those of READs under way included. A device tells
-  /// only of READs that are over, by their completions: then it is 0.
+  /// Running total of bytes that READs have brought, including READs in progress. A device reports a READ
+  /// only by its completion; it returns 0.
   virtual std::uint64_t read_bytes_arrived() const { return 0; }
-  /// Whether messages of the peer may lie here that no poll has brought, although they were here when `mark` was
-  /// made (message_mark()). Returns false where that is certain not to be so: completions come in the order of
-  /// what they are of, the queue pair has been looked at and has none, or as many completions as the queue can
-  /// hold have been taken out of it since.
+  /// Whether messages of the peer may be waiting here that no poll has returned, although they were here when
+  /// `mark` was made (message_mark()). Returns false only when that is certain: completions come in the order
+  /// of the operations, the queue pair has been inspected and has no message, or as many completions as the
+  /// queue can hold have been taken out of it since.
   virtual bool may_hold_messages(std::uint64_t mark) const {
     static_cast<void>(mark);
     return true;
   }
-  /// Stands for everything that lies in the completion queue now, for may_hold_messages().
+  /// Stands for everything that is in the completion queue now, for may_hold_messages().
   virtual std::uint64_t message_mark() const { return 0; }
-  /// Takes the memory behind a window of this queue pair away from the peer, at once and without it: when this
-  /// returns true, no byte is read or written there through the window any more, and the memory and its region
-  /// may go. READs that come, or are under way, complete at the peer as Wc::vanished. WRITEs complete as ever,
-  /// and what they bring is thrown away. The queue pair goes on, and the window is bound until it is
-  /// invalidated. Returns false where a device or the peer moves the bytes by itself; nothing has changed then.
-  /// Only fabrics with Capabilities::reads_memory_late can.
+  /// Revokes the peer's access to the memory behind a window of this queue pair, at once and without the peer:
+  /// after this returns true, no byte of it is read or written through the window, and the memory and its
+  /// region may go. READs that come later or are in progress complete at the peer as Wc::vanished. WRITEs
+  /// complete as ever, and what they bring is discarded. The queue pair goes on, and the window stays bound
+  /// until it is invalidated. Returns false, with nothing changed, where a device or the peer moves the bytes
+  /// by itself. Only fabrics with Capabilities::reads_memory_late can do this.
   virtual bool withdraw(std::uint32_t rkey) {
     static_cast<void>(rkey);
     return false;
   }
-  /// Gives up this side's READs into [addr, addr + bytes) that have not completed. When it returns true, no
-  /// byte is written there any more, whatever the peer does, and each of those READs completes as
-  /// Wc::vanished when its answer has come. Returns false where a device writes by itself; nothing has
-  /// changed then. Only fabrics with Capabilities::reads_memory_late can.
+  /// Cancels this side's outstanding READs into [addr, addr + bytes). After it returns true, no byte is
+  /// written there, whatever the peer does, and each of those READs completes as Wc::vanished when its
+  /// response has come. Returns false, with nothing changed, where a device writes the memory directly. Only
+  /// fabrics with Capabilities::reads_memory_late can do this.
   virtual bool abandon_reads(std::uint64_t addr, std::uint64_t bytes) {
     static_cast<void>(addr), static_cast<void>(bytes);
     return false;
   }
-  /// Moves to ERR: outstanding work flushes; see the last rule above for what that promises.
+  /// Moves to ERR and flushes outstanding work. The last rule at the top of this file says what that
+  /// guarantees for keys.
   virtual void to_error() = 0;
 
  protected:
@@ -324,43 +335,46 @@ class QueuePair {
   std::uint32_t qp_num_ = 0;
 };
 
-/// Counters that return to their start when everything has been closed; read by leak tests and `info`.
+/// Counters that return to their initial values when everything has been closed; read by leak tests and
+/// `info`.
 struct DeviceCounters {
   std::uint64_t queue_pairs = 0, receive_queues = 0, memory_regions = 0, memory_windows = 0;
   std::uint64_t memory_bytes = 0, open_fds = 0;
 };
 
-/// An opened device with its protection domain. Outlives everything that it has made.
+/// An opened device with its protection domain. It must outlive everything that it has created.
 class Device {
  public:
   virtual ~Device() = default;
   virtual const Capabilities& capabilities() const = 0;
-  /// Page-aligned, zeroed. Null when the system refuses; refusal() then says why.
+  /// Returns page-aligned, zeroed memory, or null when the system refuses; refusal() then says why.
   virtual std::unique_ptr<HostMemory> alloc_memory(std::size_t bytes, std::string_view purpose) = 0;
-  /// Null when refused (`error` then says why, with the limit's name and number).
+  /// Returns null when refused; `error` then says why, with the limit's name and number.
   virtual std::unique_ptr<MemoryRegion> reg_mr(void* addr, std::size_t length, std::uint32_t access,
                                                std::string* error) = 0;
-  /// The same in two steps. Null: reg_mr() takes no time worth a second thread, or would refuse.
+  /// Registers in two steps (Registration). Returns null when reg_mr() is too fast to need a second thread,
+  /// or would refuse.
   virtual std::unique_ptr<Registration> begin_reg_mr(void*, std::size_t, std::uint32_t) { return nullptr; }
-  /// A region of device memory (a GPU's, say) that another driver has exported as `fd`; the peer's addresses
-  /// begin at `iova`. Refused, with the reason, by devices without Capabilities::dmabuf.
+  /// Registers device memory (of a GPU, for example) that another driver has exported as `fd`; the addresses
+  /// that the peer uses begin at `iova`. Devices without Capabilities::dmabuf refuse, with the reason.
   virtual std::unique_ptr<MemoryRegion> reg_dmabuf_mr(int fd, std::uint64_t offset, std::size_t length,
                                                       std::uint64_t iova, std::uint32_t access,
                                                       std::string* error);
   virtual std::unique_ptr<MemoryWindow> alloc_mw() = 0;
-  /// `entries` is where a device that makes room ahead begins: it grows with the queue pairs made on it,
-  /// which never overrun it.
+  /// `entries` is the initial size on devices that allocate entries in advance. The queue grows with the
+  /// queue pairs made on it, which therefore never overrun it.
   virtual std::unique_ptr<CompletionQueue> create_cq(std::uint32_t entries) = 0;
   virtual std::unique_ptr<QueuePair> create_qp(CompletionQueue& cq, const QpOptions& options,
                                                std::string* error) = 0;
-  /// For queue pairs on that completion queue, which can have one of them at a time.
+  /// Creates a receive queue for queue pairs on that completion queue, which can have one receive queue at a
+  /// time.
   virtual std::unique_ptr<ReceiveQueue> create_receive_queue(CompletionQueue& cq, std::uint32_t receives,
                                                              std::string* error);
   virtual DeviceCounters counters() const = 0;
-  /// It has been removed from the machine: nothing new is made on it, its queue pairs go to ERR, and the
-  /// system waits until it is closed. Known after a wake-up, or a while of polling.
+  /// Returns true after the device has been removed from the machine: it creates nothing new, its queue pairs
+  /// go to ERR, and the system waits until it is closed. Noticed on a wake-up, or after some polls.
   bool is_gone() const { return gone_; }
-  /// Why alloc_memory() or create_cq() has just returned null: the cause, its limit and what to do.
+  /// Why the last alloc_memory() or create_cq() returned null: the cause, its limit and what to do.
   const std::string& refusal() const { return refusal_; }
 
  protected:

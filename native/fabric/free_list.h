@@ -1,8 +1,7 @@
-// What nobody uses at the moment: slots, indices of a table, objects that are kept for the next user. The one
-// that was given back last is taken first, since it is still in the cache. A list may always be empty: its
-// user may be served by a peer that breaks every rule. So take() is the only way to get something out, and
-// its result says whether there was anything; a house test keeps it that way (test/house/native.test.ts).
-// Used by the fabrics and sessions, on their device's thread.
+// A list of unused items: slots, table indices, objects kept for reuse. The item given back last is taken
+// first, since it is still in the cache. Any list may be empty, because a peer can break every rule and drain
+// it. Therefore take() is the only way to get an item, and its result says whether there was one; a house
+// test enforces this (test/house/native.test.ts). Used by the fabrics and sessions, on their device's thread.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +28,7 @@ class FreeList {
   }
   /// Returns the item that take() returns next, for prefetching, or null when the list is empty.
   const T* peek() const { return items_.empty() ? nullptr : &items_.back(); }
-  /// Where take() and give() will write, for prefetching.
+  /// Returns where take() and give() will write, for prefetching.
   const T* end() const { return items_.data() + items_.size(); }
   void clear() { items_.clear(); }
 

@@ -1,5 +1,5 @@
-// Memory that a device can reach, as libibverbs names it: what it is made of, regions, windows. Part of
-// fabric.h, on the same thread.
+// Memory that a device can reach, named as in libibverbs: host memory, regions, windows. Part of fabric.h, on
+// the same thread.
 #pragma once
 
 #include <cstddef>
@@ -17,11 +17,11 @@ enum Access : std::uint32_t {
   access_remote_read = 1u << 2,
   access_mw_bind = 1u << 4,
   access_on_demand =
-      1u << 6,  ///< only if Capabilities::on_demand: pages come in when used, nothing is pinned
+      1u << 6,  ///< only if Capabilities::on_demand: pages are loaded when accessed, nothing is pinned
 };
 
-/// Memory fit for this device (shared for shm, huge pages for a NIC): what the arena and receive slabs are
-/// made of.
+/// Memory suited to the device (shared for shm, huge pages for a NIC). The arena and the receive slabs are
+/// made of it.
 class HostMemory {
  public:
   virtual ~HostMemory() = default;
@@ -29,12 +29,12 @@ class HostMemory {
   HostMemory& operator=(const HostMemory&) = delete;
   std::byte* data() const { return pages_.get(); }
   std::size_t size() const { return size_; }
-  /// The pages stay mapped until what this returns has gone, too, however long the memory itself, or its
-  /// device, lives: somebody still has their address. What is in them then means nothing.
+  /// Keeps the pages mapped as long as the result lives, even after the memory object or its device is
+  /// destroyed, for users that still hold an address. The content of the pages is undefined from then on.
   std::shared_ptr<const void> keep_mapped() const { return pages_; }
 
  protected:
-  /// `pages` unmaps them when the last who has it lets go of it.
+  /// `pages` unmaps them when its last owner releases it.
   HostMemory(std::shared_ptr<std::byte> pages, std::size_t size) : pages_(std::move(pages)), size_(size) {}
 
  private:
@@ -42,11 +42,11 @@ class HostMemory {
   std::size_t size_;
 };
 
-/// Pages of mmap(); `bytes`: what munmap() is to be told of.
+/// Wraps pages from mmap(). `bytes` is the length for munmap().
 std::shared_ptr<std::byte> mapped_pages(void* data, std::size_t bytes);
 
-/// Whether memory that somebody else owns is still where it was registered. A JS engine takes the memory of a
-/// buffer away whenever the application hands that on.
+/// Tells whether memory with another owner still exists where it was registered. A JS engine takes a buffer's
+/// memory away when the application transfers the buffer.
 class Presence {
  public:
   virtual ~Presence() = default;
@@ -55,14 +55,14 @@ class Presence {
 
 class MemoryRegion {
  public:
-  virtual ~MemoryRegion() = default;  ///< deregisters; no work request may still use it
+  virtual ~MemoryRegion() = default;  ///< deregisters; no work request may still use the region
   MemoryRegion(const MemoryRegion&) = delete;
   MemoryRegion& operator=(const MemoryRegion&) = delete;
   std::uint64_t addr() const { return addr_; }
   std::uint64_t length() const { return length_; }
   std::uint32_t lkey() const { return lkey_; }
   std::uint32_t rkey() const { return rkey_; }  ///< 0 when registered without remote rights
-  /// Without it the memory is there as long as the region.
+  /// Without a presence the memory is assumed to exist as long as the region.
   void set_presence(std::shared_ptr<const Presence> presence) { presence_ = std::move(presence); }
   bool present() const { return presence_ == nullptr || presence_->present(); }
 
@@ -75,16 +75,16 @@ class MemoryRegion {
   std::shared_ptr<const Presence> presence_;
 };
 
-/// A type-2 window: remote rights to part of a region, on one queue pair, until invalidated. Made once, bound
-/// often.
+/// A type-2 window: remote rights to part of a region, on one queue pair, until invalidated. A window is
+/// created once and bound often.
 class MemoryWindow {
  public:
   virtual ~MemoryWindow() = default;
   MemoryWindow(const MemoryWindow&) = delete;
   MemoryWindow& operator=(const MemoryWindow&) = delete;
-  /// Changes with each bind, never 0. Only its low byte does (IBTA: the consumer's part of a key), so the key
-  /// of 256 binds ago comes back. A key is good on the queue pair of its bind only: what comes back is a
-  /// right of the same peer.
+  /// Changes with each bind, and is never 0. Only its low byte changes (IBTA: the consumer's part of a key),
+  /// so a key repeats after 256 binds. A key is valid only on the queue pair of its bind, so a repeated key
+  /// grants its right to the same peer.
   std::uint32_t rkey() const { return rkey_; }
 
  protected:
@@ -92,13 +92,13 @@ class MemoryWindow {
   std::uint32_t rkey_ = 0;
 };
 
-/// A registration in two steps, for a device whose driver takes its time to pin the pages of a large buffer.
+/// A registration in two steps, for devices whose drivers need long to pin the pages of a large buffer.
 class Registration {
  public:
   virtual ~Registration() = default;
-  /// The slow step, on any thread. The device must stay open meanwhile.
+  /// The slow step, for any thread. The device must stay open until it returns.
   virtual void pin() = 0;
-  /// After it, once, on the device's thread: what reg_mr() would have returned.
+  /// Call once after pin(), on the device's thread. Returns what reg_mr() would have returned.
   virtual std::unique_ptr<MemoryRegion> finish(std::string* error) = 0;
 };
 

@@ -41,7 +41,7 @@ bool Reactor::change(EventHandler& handler, int fd, std::uint32_t events) {
 
 void Reactor::remove(EventHandler& handler, int fd) {
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
-  std::replace(told_.begin(), told_.end(), &handler, static_cast<EventHandler*>(nullptr));
+  std::replace(notified_.begin(), notified_.end(), &handler, static_cast<EventHandler*>(nullptr));
   cancel_timeout(handler);
 }
 
@@ -69,7 +69,7 @@ void Reactor::set_timer() {
   if (!timeouts_.empty()) {
     const auto first = std::min_element(timeouts_.begin(), timeouts_.end(),
                                         [](const Timeout& a, const Timeout& b) { return a.at < b.at; });
-    // Zero would mean never.
+    // Zero would disarm the timer.
     const auto ns = std::max<std::int64_t>(
         std::chrono::duration_cast<std::chrono::nanoseconds>(first->at - Clock::now()).count(), 1);
     when.it_value = {ns / 1'000'000'000, ns % 1'000'000'000};
@@ -80,7 +80,7 @@ void Reactor::set_timer() {
 bool Reactor::tell_expired() {
   bool any = false;
   const auto now = Clock::now();
-  // Each call may change the list.
+  // Each call may change the list, so the search starts again after it.
   for (bool found = true; found;) {
     found = false;
     for (const Timeout& timeout : timeouts_) {
@@ -99,24 +99,24 @@ bool Reactor::tell_expired() {
 bool Reactor::progress() {
   epoll_event events[kBatch];
   const int count = ::epoll_wait(epoll_.get(), events, kBatch, 0);
-  told_.clear();
+  notified_.clear();
   bool timer = false, any = false;
   for (int i = 0; i < count; ++i) {
     if (events[i].data.ptr == nullptr) {
       timer = true;
     } else {
-      told_.push_back(static_cast<EventHandler*>(events[i].data.ptr));
+      notified_.push_back(static_cast<EventHandler*>(events[i].data.ptr));
     }
   }
-  for (std::size_t i = 0; i < told_.size(); ++i) {
-    if (told_[i] == nullptr) continue;
-    told_[i]->ready();
+  for (std::size_t i = 0; i < notified_.size(); ++i) {
+    if (notified_[i] == nullptr) continue;
+    notified_[i]->ready();
     any = true;
   }
-  told_.clear();
+  notified_.clear();
   if (!timer) return any;
   std::uint64_t expirations = 0;
-  // Cannot fail but for a timer that was set anew meanwhile: then there is nothing to take.
+  // Can fail only when the timer was set again since it fired; nothing is left to read then.
   [[maybe_unused]] const ssize_t got = ::read(timer_.get(), &expirations, sizeof expirations);
   return tell_expired() || any;
 }

@@ -1,6 +1,6 @@
-// What a device waits for beside its connected queue pairs: sockets that are no queue pair's yet, or no
-// longer, and their time limits. One epoll descriptor, which every completion queue of the device watches.
-// Used by the fabrics that connect by sockets (tcp, shm by descriptors), on the device's thread.
+// Waits for the sockets of a device that belong to no connected queue pair, either not yet or no longer, and
+// for their time limits. It has one epoll descriptor, which every completion queue of the device watches.
+// Used by the fabrics that connect by sockets (tcp, and shm with passed descriptors), on the device's thread.
 #pragma once
 
 #include <chrono>
@@ -11,8 +11,8 @@
 
 namespace rdma_rpc::fabric {
 
-/// One socket that is waited for. Told at most once of each thing that happens; it may leave, or be
-/// destroyed, then.
+/// The owner of one watched socket. It is called at most once for each event, and may remove or destroy
+/// itself in that call.
 class EventHandler {
  public:
   virtual ~EventHandler() = default;
@@ -24,22 +24,22 @@ class Reactor {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// False: the system refuses.
+  /// Returns false when the system refuses.
   bool open();
   int fd() const { return epoll_.get(); }
 
-  /// `events` as for epoll; level-triggered. False: the system refuses.
+  /// `events` as for epoll; level-triggered. Returns false when the system refuses.
   bool add(EventHandler& handler, int fd, std::uint32_t events);
   bool change(EventHandler& handler, int fd, std::uint32_t events);
-  /// Before its descriptor is closed or given away. Ends its time limit, too.
+  /// Must be called before the descriptor is closed or given away. Cancels its time limit, too.
   void remove(EventHandler& handler, int fd);
-  /// Calls expired(), once.
+  /// Calls expired() once, after that time.
   void set_timeout(EventHandler& handler, std::uint32_t ms);
   void cancel_timeout(const EventHandler& handler);
-  /// Milliseconds until its limit; at least 1.
+  /// Milliseconds until the handler's time limit; at least 1.
   std::uint32_t time_left_ms(const EventHandler& handler) const;
 
-  /// Tells the handlers what has happened. True: something has.
+  /// Calls the handlers of all events that have happened. Returns whether there was one.
   bool progress();
 
  private:
@@ -52,7 +52,8 @@ class Reactor {
 
   UniqueFd epoll_, timer_;
   std::vector<Timeout> timeouts_;
-  std::vector<EventHandler*> told_;  ///< of this progress(); null when it has left meanwhile
+  std::vector<EventHandler*>
+      notified_;  ///< handlers of this progress(); null for one that was removed during it
 };
 
 }  // namespace rdma_rpc::fabric

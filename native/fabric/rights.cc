@@ -13,21 +13,21 @@
 namespace rdma_rpc::fabric {
 namespace {
 
-/// SO_PASSRIGHTS, which headers of older systems do not have.
+/// SO_PASSRIGHTS, which older systems' headers lack.
 constexpr int kPassRights = 83;
-/// The kernel takes no more with one message (SCM_MAX_FD).
+/// The kernel passes at most this number of descriptors with one message (SCM_MAX_FD).
 constexpr std::size_t kFilesMax = 253;
-/// Threads that close. One is enough unless a file's owner keeps it waiting.
+/// Limit of closing threads. One is enough unless the owner of a file delays its close.
 constexpr int kThreadsMax = 8;
 constexpr std::size_t kStackBytes = 64 * 1024;
 
 bool pass_rights(int fd, int on) { return ::setsockopt(fd, SOL_SOCKET, kPassRights, &on, sizeof on) == 0; }
 
-/// Lives as long as the process, as do threads that are kept waiting.
+/// Lives as long as the process, as do threads whose close() is delayed.
 struct Closing {
   std::mutex mutex;
   std::deque<UniqueFd> waiting;
-  std::atomic<std::size_t> count{0};  ///< those that are being closed, too
+  std::atomic<std::size_t> count{0};  ///< includes those that are being closed
   int threads = 0;
 };
 Closing& closing() {
@@ -74,10 +74,11 @@ void close_elsewhere(UniqueFd fd) {
   const std::lock_guard lock(all.mutex);
   all.waiting.push_back(std::move(fd));
   ++all.count;
-  // No thread lives without work, so one that is there may be kept waiting by what it closes.
+  // A closing thread ends when it has no work, so an existing thread may be blocked in a close(): start
+  // another one.
   if (all.threads == kThreadsMax) return;
   ++all.threads;
-  // Without one the next one's closes this, too.
+  // If no thread could be started, the next successful start closes this one, too.
   if (start_detached(kStackBytes, close_all) != 0) --all.threads;
 }
 

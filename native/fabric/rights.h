@@ -1,9 +1,10 @@
-// Descriptors that travel with the bytes of a unix connection (SCM_RIGHTS). Whoever may connect can send
-// them, wanted or not, and the kernel closes those that nobody takes in the thread that reads, or that closes
-// the connection. The last close of a file can take as long as its sender likes: a TCP socket with SO_LINGER
-// and unsent bytes, a file of a file system in user space. So a connection either refuses them
-// (SO_PASSRIGHTS, Linux 6.16), or takes all that come and has another thread close them. Used by the control
-// connection of shm by descriptors, the acceptor, the relay and the binding, on any thread.
+// File descriptors passed over a unix connection (SCM_RIGHTS). Any peer that can connect can send them,
+// wanted or not. The kernel closes those that the receiver does not take, in the thread that reads or that
+// closes the connection, and the last close of a file can take as long as its sender likes: a TCP socket with
+// SO_LINGER and unsent bytes, or a file of a file system in user space. A connection therefore either refuses
+// descriptors (SO_PASSRIGHTS, Linux 6.16), or takes all that come and has another thread close them. Used by
+// the control connection of shm with passed descriptors, the acceptor, the relay and the binding, on any
+// thread.
 #pragma once
 
 #include <sys/types.h>
@@ -17,21 +18,23 @@
 
 namespace rdma_rpc::fabric {
 
-/// The kernel refuses them to whoever sends some, on this socket, or on all that a listener will accept.
-/// False: this kernel cannot.
+/// Makes the kernel reject descriptors at their sender, on this socket or on all connections that a listener
+/// accepts. Returns false when this kernel cannot.
 bool refuse_rights(int fd);
-/// They come again.
+/// Allows descriptors again.
 void allow_rights(int fd);
-/// Whether this kernel can refuse them.
+/// Returns whether this kernel can reject descriptors.
 bool kernel_refuses_rights();
 
-/// Closes it on a thread of its own, however long that takes. What is a socket does not linger.
+/// Closes the descriptor on another thread, since that can take long. A socket is closed without lingering.
 void close_elsewhere(UniqueFd fd);
-/// So many wait to be closed, or are being closed. Beyond kClosingMax nobody should take any more.
+/// Number of descriptors that wait to be closed or are being closed. Beyond kClosingMax no more should be
+/// accepted.
 std::size_t being_closed();
 inline constexpr std::size_t kClosingMax = 1024;
 
-/// A descriptor that somebody else has opened, or a connection from somebody else: its end happens elsewhere.
+/// A descriptor that another party opened, or a connection from another party; it is closed on another
+/// thread.
 class ForeignFd {
  public:
   ForeignFd() = default;
@@ -54,8 +57,8 @@ class ForeignFd {
   UniqueFd fd_;
 };
 
-/// As recv(), without waiting; descriptors that come are added to `files`. `cut`: some were lost, since none
-/// was free here. (They are closed in this thread then.)
+/// As recv() without waiting; received descriptors are added to `files`. `cut` reports that some were lost
+/// because this process had no free descriptor. (The kernel then closes them in this thread.)
 ssize_t receive_with_rights(int fd, void* bytes, std::size_t room, std::vector<ForeignFd>* files, bool* cut);
 
 }  // namespace rdma_rpc::fabric

@@ -21,31 +21,32 @@ namespace {
 constexpr std::size_t kBufferBytes = 16 * 1024;
 constexpr std::size_t kStackBytes = 128 * 1024;
 
-/// What one side has said and the other has not taken.
+/// Bytes read from one side and not yet written to the other.
 struct Bytes {
   std::array<std::byte, kBufferBytes> room;
   std::size_t from = 0, to = 0;
-  bool ended = false;  ///< nothing more comes
+  bool ended = false;  ///< the side sends no more
   bool empty() const { return from == to; }
 };
 
 struct Connection {
   ForeignFd far;
   UniqueFd near;
-  /// Held while `far` is read from. Nobody reads any more once it is `taken`.
+  /// Locked while the relay reads from `far`. Nothing is read after `taken` is set.
   std::mutex reading;
   bool taken = false;
-  // The relay's thread only.
+  // Used by the relay's thread only.
   Bytes inward, outward;
   bool lost = false;
   std::uint32_t far_mask = EPOLLIN,
-                near_mask = EPOLLIN;  ///< 0: not waited for (its end would be told for ever)
+                /// 0 when the socket is not watched (its hang-up would be reported again and again)
+      near_mask = EPOLLIN;
 };
 
 struct Relay {
-  std::mutex mutex;  ///< of the two tables
+  std::mutex mutex;  ///< protects the two tables
   std::map<std::uint64_t, std::shared_ptr<Connection>> connections;
-  std::map<ino_t, std::uint64_t> of_end;  ///< by the ends that others have
+  std::map<ino_t, std::uint64_t> of_end;  ///< by inode of the socket pair's end that the user holds
   std::uint64_t last = 0;
   UniqueFd epoll;
   bool running = false;
@@ -69,7 +70,7 @@ void wait_for(int fd, std::uint64_t name, std::uint32_t* mask, std::uint32_t wan
   *mask = wanted;
 }
 
-/// Once: there is another turn for what is left.
+/// Reads once; the next event-loop iteration reads the rest.
 void hear(Connection& connection) {
   Bytes& bytes = connection.inward;
   std::vector<ForeignFd> files;
@@ -103,7 +104,8 @@ void hear_near(Connection& connection) {
   ::shutdown(connection.far.get(), SHUT_WR);
 }
 
-/// As much as is taken. Whoever has gone takes nothing, and still may have said something.
+/// Writes as much as the socket takes. A peer that has gone takes nothing, but may have sent bytes that are
+/// still to be read.
 void pass_on(Bytes& bytes, int to) {
   while (!bytes.empty()) {
     const ssize_t sent =
@@ -115,7 +117,7 @@ void pass_on(Bytes& bytes, int to) {
   }
 }
 
-/// What was said before this side went, as far as it is taken at once.
+/// Forwards what was written before this side closed, as far as the peer takes it at once.
 void say_the_rest(Connection& connection) {
   Bytes& bytes = connection.outward;
   for (pass_on(bytes, connection.far.get()); bytes.empty() && !bytes.ended;) {
@@ -124,7 +126,7 @@ void say_the_rest(Connection& connection) {
   }
 }
 
-/// `name` is twice the connection's number, and one more for its near end.
+/// `name` is twice the connection's number, plus one for its near end.
 void step(std::uint64_t name, std::uint32_t events) {
   Relay& all = the_relay();
   std::shared_ptr<Connection> found;
@@ -164,7 +166,8 @@ void step(std::uint64_t name, std::uint32_t events) {
            (out.empty() ? 0 : std::uint32_t{EPOLLOUT});
   };
   wait_for(one.far.get(), name & ~1ull, &one.far_mask, wanted(one.inward, one.outward));
-  // Always: its end is the connection's, and is told without being asked for.
+  // The near end is always watched: its hang-up ends the connection, and epoll reports it without being
+  // asked.
   wait_for(one.near.get(), name | 1, &one.near_mask, wanted(one.outward, one.inward) | EPOLLERR);
 }
 
@@ -224,8 +227,8 @@ UniqueFd relayed_connection(int relayed) {
   const auto end = all.of_end.find(about.st_ino);
   if (end == all.of_end.end()) return {};
   Connection& found = *all.connections.at(end->second);
-  // The relay holds it for one system call that does not block. Who did not wait for that would take the end
-  // of the pair for the connection itself.
+  // The relay holds this lock for one non-blocking system call. Without waiting for it, the caller could take
+  // the end of the stream for the end of the connection.
   const std::lock_guard reading(found.reading);
   found.taken = true;
   return UniqueFd(::fcntl(found.far.get(), F_DUPFD_CLOEXEC, 0));

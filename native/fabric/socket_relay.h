@@ -1,8 +1,8 @@
-// Stands between this process and unix connections of strangers where the kernel cannot refuse descriptors
-// (before Linux 6.16, rights.h): one thread of the process reads from them, and passes the bytes on through
-// socket pairs. Whoever reads those gets bytes only. A connection that brings a descriptor ends. Used by the
-// binding, for the sidebands of unix addresses, and by the acceptor, which wants the connection itself. Any
-// thread.
+// A relay for unix connections of unauthenticated peers on kernels that cannot refuse descriptors (before
+// Linux 6.16, see rights.h). One thread of the process reads from those connections and passes the bytes on
+// through socket pairs, so that their readers receive bytes only. A connection that sends a descriptor is
+// closed. Used by the binding for the sideband connections of unix addresses, and by the acceptor, which
+// needs the connection itself. For any thread.
 #pragma once
 
 #include <string>
@@ -11,12 +11,12 @@
 
 namespace rdma_rpc::fabric {
 
-/// The end of a pair that leads to `connection`, which has the same life from now on. Nothing, and errno,
-/// when the system refuses.
+/// Returns one end of a socket pair that carries the bytes of `connection` and ends with it. Returns an empty
+/// descriptor, with errno set, when the system refuses.
 UniqueFd relay_bytes(ForeignFd connection);
 
-/// The connection that the end `relayed` of a pair leads to, as a descriptor of its own; nobody else reads
-/// from it any more. Nothing when `relayed` is no such end.
+/// Returns a new descriptor for the connection behind `relayed`, an end returned by relay_bytes(); the relay
+/// no longer reads from it. Returns an empty descriptor when `relayed` is not such an end.
 UniqueFd relayed_connection(int relayed);
 
 }  // namespace rdma_rpc::fabric

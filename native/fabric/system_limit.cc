@@ -11,7 +11,7 @@
 namespace rdma_rpc::fabric {
 namespace {
 
-/// The first number of a file of the kernel's, 0: it has none.
+/// Returns the first number in a file of the kernel, or 0 when the file cannot be read.
 std::uint64_t number_in(const char* path) {
   unsigned long long number = 0;
   std::FILE* file = std::fopen(path, "r");
@@ -30,7 +30,8 @@ std::uint64_t memory_maps() {
   return lines;
 }
 
-/// Of so many maps below the limit a request may lack one: some take two or three.
+/// A request can fail when fewer than this number of maps is left below the limit, since some requests take
+/// two or three.
 constexpr std::uint64_t kMapsSpare = 16;
 
 }  // namespace

@@ -1,12 +1,13 @@
-// What the system refuses, in words: the cause, the limit behind it and what to do. Called where a system
-// call of a fabric has failed, on the device's thread.
+// Explains a refusal by the system: the cause, the limit behind it and what to do. Called where a system call
+// of a fabric has failed, on the device's thread.
 #pragma once
 
 #include <string>
 
 namespace rdma_rpc::fabric {
 
-/// Of an errno: "Too many open files; this process may have 1024 (raise it with ulimit -n)".
+/// The text for an errno, such as "Too many open files; this process may have 1024 (raise it with ulimit
+/// -n)".
 std::string system_refusal(int error);
 
 }  // namespace rdma_rpc::fabric

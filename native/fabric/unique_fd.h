@@ -1,5 +1,5 @@
-// A descriptor that closes itself. Used by the fabrics that have sockets or shared memory, on the thread of
-// whoever owns it.
+// A file descriptor that closes itself. Used by the fabrics that have sockets or shared memory, on the thread
+// of its owner.
 #pragma once
 
 #include <unistd.h>
@@ -19,7 +19,7 @@ class UniqueFd {
   }
   ~UniqueFd() { reset(); }
   int get() const { return fd_; }
-  /// Whoever calls it closes it.
+  /// Hands the descriptor to the caller, which must close it.
   int release() { return std::exchange(fd_, -1); }
   void reset() {
     if (fd_ >= 0) ::close(std::exchange(fd_, -1));

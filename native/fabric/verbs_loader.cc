@@ -7,7 +7,7 @@
 namespace rdma_rpc::fabric {
 namespace {
 
-/// The plug-in lies beside the binary that this code is linked into.
+/// Returns the path of the plug-in, which lies beside the binary that contains this code.
 std::string plugin_path() {
   Dl_info info{};
   static const char anchor = 0;

@@ -1,5 +1,5 @@
-// Size classes, chunks and free lists of the arena. Only grow() and what it calls allocate or enter the
-// system; alloc() of a free block, retain(), release(), at() and find() do not.
+// Size classes, chunks and free lists of the arena. Only grow() and the functions that it calls allocate
+// memory or make system calls; alloc() of a free block, retain(), release(), at() and find() do not.
 #include "memory/arena.h"
 
 #include <algorithm>
@@ -16,8 +16,8 @@ namespace {
 constexpr std::size_t kPageBytes = 4096;
 constexpr std::size_t kSmallMax = std::size_t{1} << 20;
 
-// A block number: 11 bits of generation over 20 bits of slot, so that it stays positive in the int32 words of
-// events. 2^20 slots are 4 GiB of the smallest blocks.
+// A block number consists of 11 bits of generation and 20 bits of slot, so that it stays positive in the
+// int32 words of events. 2^20 slots are 4 GiB of the smallest blocks.
 constexpr std::uint32_t kSlotBits = 20;
 constexpr std::uint32_t kSlotMask = (1u << kSlotBits) - 1;
 constexpr std::uint32_t kGenerationMask = (1u << 11) - 1;
@@ -44,7 +44,7 @@ std::size_t Arena::class_of(std::size_t bytes) {
   return kSmallClasses + 4 * (power - log2_floor(kSmallMax)) + quarter;
 }
 
-// The class that the budget falls in ends at the budget, so that alloc(largest()) can succeed.
+// The class that contains the budget ends at the budget, so that alloc(largest()) can succeed.
 std::size_t Arena::class_bytes(std::size_t size_class) const {
   if (size_class < kSmallClasses) return std::min(kPageBytes << size_class, options_.budget_bytes);
   const std::size_t large = size_class - kSmallClasses;
@@ -57,7 +57,8 @@ BlockId Arena::alloc(std::size_t bytes, Use use, OwnerId owner) {
       within_share(bytes, use) && !beyond_share(bytes, use, owner)) {
     const std::size_t wanted = class_of(bytes);
     if (free_[wanted] != 0 || grow(wanted)) return lease(wanted, use, owner);
-    // Nothing left to reserve, but a larger class may have a free block in a chunk that is otherwise in use.
+    // Nothing is left to reserve, but a larger class may have a free block in a chunk that is otherwise in
+    // use.
     for (std::size_t larger = wanted + 1; larger < kClasses; ++larger) {
       if (free_[larger] != 0) return lease(larger, use, owner);
     }
@@ -116,7 +117,8 @@ bool Arena::beyond_own_limit(std::size_t bytes, Use use, OwnerId owner) const {
       return held(Use::ahead) + held(Use::fetch) + bytes > most;
     case Use::part:
     case Use::response: {
-      // Nothing would come free for one that is larger by itself.
+      // If this block alone exceeds the limit, waiting would not help: no other block of the owner would be
+      // released for it.
       const std::size_t out = held(Use::part) + held(Use::response);
       return out != 0 && out + bytes > most;
     }
@@ -125,10 +127,10 @@ bool Arena::beyond_own_limit(std::size_t bytes, Use use, OwnerId owner) const {
   }
 }
 
-/// A greedy owner may all the same have one block for each use, so that no step of its calls waits for ever
-/// for what later steps would give back; and the only block of a use may come out of the reserve, since what
-/// earlier steps hold is given back when it has been had. A message that leaves no reserve at all goes when
-/// there is room.
+/// Even a greedy owner may have one block for each use, so that no step of its calls waits for ever for
+/// memory that only later steps release. The only block of a use may also come out of the reserve, since the
+/// blocks of earlier steps are released once it exists. A message so large that no reserve is left waits
+/// until it fits.
 bool Arena::beyond_share(std::size_t bytes, Use use, OwnerId owner) const {
   if (beyond_own_limit(bytes, use, owner)) return true;
   if (owner == kNobody || owners_present_ < 2) return false;
@@ -253,12 +255,12 @@ ArenaCounters Arena::counters() const { return counters_; }
 
 BlockId Arena::id_of(std::uint32_t slot) const { return slots_[slot].generation << kSlotBits | slot; }
 
-// Takes as much of a whole chunk as budget and system give, down to one block; then gives idle chunks of
-// other classes back, one at a time, and tries again.
+// Takes as much of a whole chunk as budget and system allow, down to one block. If that fails, gives idle
+// chunks of other classes back, one at a time, and tries again.
 bool Arena::grow(std::size_t size_class) {
   const std::size_t block = class_bytes(size_class);
   const std::size_t in_use = counters_.bytes_reserved - idle_bytes_;
-  if (block > options_.budget_bytes - in_use) return false;  // trimming could not help
+  if (block > options_.budget_bytes - in_use) return false;  // releasing idle chunks would not suffice
   do {
     const std::size_t room = options_.budget_bytes - counters_.bytes_reserved;
     std::size_t bytes = round_down(std::min(std::max(options_.chunk_bytes, block), room), block);
@@ -313,7 +315,7 @@ bool Arena::add_chunk(std::size_t size_class, std::size_t bytes) {
   return true;
 }
 
-// Large chunks go before small ones, which many calls share, and the longest idle goes first.
+// Large chunks are released before small ones, which many calls share; among them, the one idle for longest.
 bool Arena::trim() {
   Chunk* oldest = nullptr;
   for (const auto& chunk : chunks_) {

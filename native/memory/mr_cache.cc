@@ -1,5 +1,5 @@
-// The registration cache: a hash map into two lists, entries in use and idle ones in the order of their last
-// use. A hit allocates nothing.
+// The registration cache: a hash map into two lists, one of entries in use and one of idle entries in the
+// order of their last use. A hit allocates nothing.
 #include "memory/mr_cache.h"
 
 #include <iterator>
@@ -51,7 +51,7 @@ const fabric::MemoryRegion* MrCache::insert(std::uint64_t key, void* data, std::
 
   std::string reason;
   auto region = device_.reg_mr(data, bytes, access_, &reason);
-  // Registrations that nobody uses may be what fills the lock limit of the process.
+  // Idle registrations may be what exhausts the process's limit of locked memory.
   while (region == nullptr && device_.capabilities().pins_memory && !idle_.empty()) {
     evict_oldest();
     region = device_.reg_mr(data, bytes, access_, &reason);
@@ -76,7 +76,7 @@ void MrCache::add(Entries& to, Entry entry) {
 bool MrCache::awaits(std::uint64_t key, void* data, std::size_t bytes, std::uint64_t now_ns,
                      std::shared_ptr<const fabric::Presence> presence) {
   if (bytes < options_.background_bytes || !start_) return false;
-  // Once for each acquire(): what came of it may have left again, or have been refused.
+  // Only once for each acquire(): a finished registration may have been evicted again, or refused.
   if (const auto known = background_.find(key); known != background_.end())
     return known->second.registration != nullptr;
   if (holds(key) || background_.size() >= options_.max_entries || !why_no_room(bytes).empty()) return false;
@@ -91,12 +91,12 @@ bool MrCache::awaits(std::uint64_t key, void* data, std::size_t bytes, std::uint
 void MrCache::finish(std::uint64_t key, const fabric::Registration& registration, std::uint64_t now_ns) {
   ++finished_;
   const auto found = background_.find(key);
-  // acquire() was called meanwhile, and may have been followed by another try, or the device has gone.
+  // acquire() was called meanwhile and may have been followed by another attempt, or the device has gone.
   if (found == background_.end() || found->second.registration.get() != &registration) return;
   Background& background = found->second;
   background.since_ns = now_ns;
   auto region = std::exchange(background.registration, nullptr)->finish(nullptr);
-  // Another buffer may have the address of one that has gone.
+  // A freed buffer's address may have been reused.
   const bool present = background.presence == nullptr || background.presence->present();
   if (region == nullptr || !present || holds(key) || !make_room(background.bytes, nullptr)) return;
   region->set_presence(std::exchange(background.presence, nullptr));
@@ -104,7 +104,7 @@ void MrCache::finish(std::uint64_t key, const fabric::Registration& registration
   add(idle_, {key, background.data, background.bytes, std::move(region), 0, now_ns});
 }
 
-/// Empty: one more of that size fits when idle entries leave.
+/// Returns "" when one more region of that size fits after idle entries are evicted.
 std::string MrCache::why_no_room(std::size_t bytes) const {
   const std::string limit = "mrCacheBytes (" + std::to_string(options_.max_bytes) + ")";
   if (bytes > options_.max_bytes) {
@@ -122,7 +122,7 @@ std::string MrCache::why_no_room(std::size_t bytes) const {
   return {};
 }
 
-/// Evicts idle entries until one more of that size fits; nothing is evicted when that cannot be enough.
+/// Evicts idle entries until one more region of that size fits; evicts nothing when that cannot suffice.
 bool MrCache::make_room(std::size_t bytes, std::string* error) {
   if (std::string why = why_no_room(bytes); !why.empty()) {
     refuse(error, std::move(why));
@@ -183,7 +183,7 @@ void MrCache::evict_oldest() {
   remove(idle_, std::prev(idle_.end()), true);
 }
 
-// The callback comes last: it finds the cache as it will be afterwards.
+// Calls the callback last, so that it finds the cache in its final state.
 void MrCache::remove(Entries& from, Entries::iterator entry, bool tell) {
   const std::uint64_t key = entry->key;
   --counters_.entries;

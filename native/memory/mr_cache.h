@@ -1,5 +1,5 @@
 // The registration cache: memory regions of application buffers, kept between calls. The key is the identity
-// of an ArrayBuffer (a number that the binding gives each one), not its address: V8 reuses addresses after
+// of an ArrayBuffer (a number that the binding assigns), not its address: V8 reuses addresses after
 // collection, and an address-keyed cache needs hooks in malloc, which crash or corrupt. Called by the session
 // (acquire, unpin) and the binding (expire), on the context's thread only.
 #pragma once
@@ -17,13 +17,13 @@
 namespace rdma_rpc::memory {
 
 struct MrCacheOptions {
-  std::size_t max_bytes = std::size_t{256} << 20;  ///< registered at once, pinned entries included
+  std::size_t max_bytes = std::size_t{256} << 20;  ///< limit of registered bytes, pinned entries included
   std::size_t max_entries = 1024;
-  std::uint64_t idle_ns = 10'000'000'000;  ///< an entry unused for so long leaves
-  std::uint32_t remote_access = 0;         ///< of the peer, without windows; 0: none
-  bool on_demand = false;                  ///< pages come in when used, where the device can do that
-  /// A buffer of so many bytes is registered in the background, where there is one: by arithmetic, the
-  /// kernel pins its 1,024 pages in a quarter of a millisecond or more.
+  std::uint64_t idle_ns = 10'000'000'000;  ///< an entry unused for this time is evicted
+  std::uint32_t remote_access = 0;         ///< rights of the peer when the device has no windows; 0 for none
+  bool on_demand = false;                  ///< pages are loaded when accessed, where the device can do that
+  /// Buffers of at least this size are registered in the background, if set_background() was called.
+  /// Computed: the kernel needs a quarter of a millisecond or more to pin their 1,024 pages.
   std::size_t background_bytes = std::size_t{4} << 20;
 };
 
@@ -37,34 +37,35 @@ class MrCache {
   MrCache(fabric::Device& device, MrCacheOptions options);
   ~MrCache();
 
-  /// The region of buffer `key`, registered now if it was not, pinned until unpin(). Null: refused (`error`
-  /// says why, naming the limit). A changed address or length for a known key replaces the entry (or is
-  /// refused while that is pinned). The region is registered local_write, and mw_bind where the device has
-  /// windows.
-  /// `presence` goes to a region that is registered now.
+  /// Returns the region of buffer `key`, pinned until unpin(), and registers it if necessary. Returns null
+  /// when refused (`error` says why, naming the limit). A changed address or length for a known key replaces
+  /// the entry (or is refused while the entry is pinned). The region is registered with local_write, and with
+  /// mw_bind where the device has windows. `presence` is attached to a region that is registered now.
   const fabric::MemoryRegion* acquire(std::uint64_t key, void* data, std::size_t bytes, std::uint64_t now_ns,
                                       std::string* error,
                                       std::shared_ptr<const fabric::Presence> presence = nullptr);
-  /// Where registrations of large buffers go on: `start` has pin() run on another thread, and sees to it that
-  /// finish() is called on this one afterwards. False: it cannot, and the buffer is registered here.
+  /// Sets how large buffers are registered in the background: `start` has pin() run on another thread, and
+  /// makes sure that finish() is called on this thread afterwards. If it returns false, the buffer is
+  /// registered on this thread.
   using Start = std::function<bool(std::uint64_t key, std::shared_ptr<fabric::Registration>)>;
   void set_background(Start start) { start_ = std::move(start); }
-  /// True: the buffer is being registered in the background, since now or before; ask again when finished()
-  /// has grown. False: acquire() does not take long, or it has been tried.
+  /// Returns true while the buffer is being registered in the background, starting that if necessary; ask
+  /// again when finished() has grown. Returns false when acquire() is fast, or the background registration
+  /// has been tried.
   bool awaits(std::uint64_t key, void* data, std::size_t bytes, std::uint64_t now_ns,
               std::shared_ptr<const fabric::Presence> presence);
   void finish(std::uint64_t key, const fabric::Registration& registration, std::uint64_t now_ns);
-  /// Registrations in the background that are over, counting on.
+  /// Running total of completed background registrations.
   std::uint64_t finished() const { return finished_; }
   bool holds(std::uint64_t key) const { return by_key_.contains(key); }
   void unpin(std::uint64_t key, std::uint64_t now_ns);
-  /// Evicts what has been idle too long. Call it about once a second.
+  /// Evicts entries that have been idle too long. Call it about once a second.
   void expire(std::uint64_t now_ns);
-  /// Called after an entry has left (evicted or expired): the owner no longer has to keep that
+  /// `callback` is called after an entry has been evicted or expired: the owner no longer has to keep that
   /// buffer alive. Not called when an entry is replaced under its key, nor by the destructor.
   void on_evict(std::function<void(std::uint64_t)> callback) { on_evict_ = std::move(callback); }
   MrCacheCounters counters() const;
-  /// Lets everything go, pinned or not: nobody uses it any more. on_evict() is called for each.
+  /// Drops all entries, pinned or not; none may be in use. on_evict() is called for each.
   void clear();
 
  private:
@@ -78,12 +79,12 @@ class MrCache {
   };
   using Entries = std::list<Entry>;
 
-  /// A registration in the background, or what became of it until somebody asks.
+  /// A background registration, or its result until it is asked for.
   struct Background {
     void* data;
     std::size_t bytes;
     std::shared_ptr<const fabric::Presence> presence;
-    std::shared_ptr<fabric::Registration> registration;  ///< null: it is over
+    std::shared_ptr<fabric::Registration> registration;  ///< null when it is completed
     std::uint64_t since_ns;
   };
 

@@ -1,4 +1,4 @@
-// Bandwidth: as many messages under way as the depth allows, as perftest's *_bw have it. See pair.h.
+// Bandwidth tests: as many messages in flight as the depth allows, as perftest's *_bw do. See pair.h.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -9,12 +9,12 @@
 namespace rdma_rpc::perf {
 namespace {
 
-/// Looking for the quickest span takes the square of it.
+/// Limit, because the search for the fastest span is quadratic.
 constexpr std::size_t kPeakMessages = 5'000;
-/// Looks at the clock, where that only tells whether the time is over.
-constexpr std::uint32_t kTurnsPerClock = 16;
+/// Number of polls per reading of the clock, when the clock is only needed to detect the end of the time.
+constexpr std::uint32_t kIterationsPerClock = 16;
 
-/// Ticks for each message of the quickest span from a post to a completion.
+/// Ticks per message of the fastest span from a post to a completion.
 double quickest(const std::vector<std::uint64_t>& posted, const std::vector<std::uint64_t>& done) {
   double best = 0;
   for (std::size_t i = 0; i < posted.size(); ++i) {
@@ -29,7 +29,7 @@ double quickest(const std::vector<std::uint64_t>& posted, const std::vector<std:
 
 }  // namespace
 
-/// How many messages may be posted now.
+/// Number of messages that may be posted now.
 std::uint64_t Pair::room(const Step& step, std::uint32_t queue_pair, std::uint64_t until) {
   const Queue& queue = queues_[queue_pair];
   std::uint64_t count = std::min(until - queue.posted, options_.depth - (queue.posted - queue.completed));
@@ -59,8 +59,8 @@ Outcome Pair::measure_bandwidth(const Step& step) {
   const TickScale scale;
   const std::uint64_t begun = scale.begun_ns();
   bool over = false;
-  for (std::uint32_t turn = 1; error_.empty(); ++turn) {
-    if (step.duration_ns != 0 && turn % kTurnsPerClock == 0 && now_ns() - begun >= step.duration_ns)
+  for (std::uint32_t iteration = 1; error_.empty(); ++iteration) {
+    if (step.duration_ns != 0 && iteration % kIterationsPerClock == 0 && now_ns() - begun >= step.duration_ns)
       over = true;
     bool posted = false, done = true;
     for (std::uint32_t i = 0; i < options_.queue_pairs && error_.empty(); ++i) {
@@ -69,7 +69,7 @@ Outcome Pair::measure_bandwidth(const Step& step) {
       for (std::uint64_t count = room(step, i, until[i]); count != 0 && error_.empty();) {
         const std::uint64_t now = std::min<std::uint64_t>(count, step.post_list);
         if (wants_peak) posted_ticks.insert(posted_ticks.end(), now, ticks());
-        // The last of a burst tells, so that the queue never runs full of requests that do not.
+        // The last request of a batch is signaled, so that the queue never fills with unsignaled requests.
         if (!post_messages(step, i, now, count == now)) break;
         count -= now;
         posted = true;

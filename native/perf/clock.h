@@ -1,4 +1,4 @@
-// The time of the system, for limits and for what a whole step takes.
+// The system's clock, for time limits and the duration of a whole step.
 #pragma once
 
 #include <cstdint>

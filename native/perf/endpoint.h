@@ -1,6 +1,6 @@
-// What the loops of native/perf measure: queue pairs to one peer, on one completion queue, with one region of
-// memory at each side. Implemented on any fabric (fabric_endpoint.h) and on libibverbs alone (bare/). Made on
-// the JS thread; from connect() on one thread at a time uses it.
+// What the loops of native/perf measure: queue pairs to one peer, on one completion queue, with one memory
+// region on each side. Implemented on any fabric (fabric_endpoint.h) and on libibverbs alone (bare/). Made on
+// the JS thread; from connect() on, one thread at a time uses it.
 #pragma once
 
 #include <cstddef>
@@ -13,37 +13,37 @@ namespace rdma_rpc::perf {
 
 enum class Verb : std::uint8_t { send, write, read, fetch_add, compare_swap };
 
-/// What the device at this side can do, found by asking it.
+/// Capabilities of the device on this side.
 struct Limits {
-  std::string device;              ///< for people
+  std::string device;              ///< for display
   std::uint64_t message_max = 0;   ///< bytes of one message
   std::uint32_t inline_max = 0;    ///< bytes that a post copies
-  bool atomic = false;             ///< fetch_add and compare_swap
-  bool reliable = true;            ///< what is sent arrives, or an error tells
-  bool moves_in_poll = false;      ///< what the peer writes here arrives while this side polls
-  std::uint32_t header_bytes = 0;  ///< that come before a message in its receive (UD)
+  bool atomic = false;             ///< supports fetch_add and compare_swap
+  bool reliable = true;            ///< sent messages arrive, or an error is reported
+  bool moves_in_poll = false;      ///< WRITEs of the peer arrive only while this side polls
+  std::uint32_t header_bytes = 0;  ///< bytes in front of a message in its receive (UD)
 };
 
-/// Offsets are into the memory of the two sides.
+/// Offsets refer to the memory of the two sides.
 struct Request {
   std::uint64_t id = 0;
   Verb verb = Verb::send;
   bool signaled = false;
   std::uint32_t length = 0;
-  std::uint64_t from = 0;     ///< at this side; where the result goes of read and atomics
-  std::uint64_t to = 0;       ///< at the peer; not with send
-  std::uint64_t operand = 0;  ///< fetch_add: what is added; compare_swap: what is expected
+  std::uint64_t from = 0;     ///< on this side; for READs and atomics, the destination of the result
+  std::uint64_t to = 0;       ///< on the peer; unused by send
+  std::uint64_t operand = 0;  ///< fetch_add: the value added; compare_swap: the value expected
   std::uint64_t swap = 0;
 };
 
 struct Completion {
   std::uint64_t id = 0;
-  bool received = false;          ///< a receive; otherwise a request of this side
-  std::uint32_t bytes = 0;        ///< of a receive, without its header
-  const char* failure = nullptr;  ///< null: success; else the status in words
+  bool received = false;          ///< whether it is a receive; otherwise a request of this side
+  std::uint32_t bytes = 0;        ///< for a receive: its length without the header
+  const char* failure = nullptr;  ///< null on success; else the text of the status
 };
 
-/// What the peer's requests need to reach this memory.
+/// What the peer needs to access this memory.
 struct Memory {
   std::uint64_t addr = 0;
   std::uint64_t bytes = 0;
@@ -51,11 +51,11 @@ struct Memory {
 };
 
 struct EndpointOptions {
-  bool active = true;  ///< asks for the connections, and sends first
+  bool active = true;  ///< requests the connections, and sends first
   std::uint32_t queue_pairs = 1;
   std::uint32_t send_wr_max = 0;
   std::uint32_t recv_wr_max = 0;
-  std::uint32_t inline_max = 0;  ///< longer messages are not copied by the post
+  std::uint32_t inline_max = 0;  ///< longer messages are not sent inline
   std::size_t memory_bytes = 0;
 };
 
@@ -70,21 +70,21 @@ class Endpoint {
   virtual Memory memory() const = 0;
   virtual std::vector<std::byte> address(std::uint32_t queue_pair) const = 0;
 
-  /// Begins to connect; empty, or why that peer cannot be reached. The bytes are untrusted.
+  /// Starts to connect. Returns "", or why that peer cannot be reached. The bytes are untrusted.
   virtual std::string connect(std::uint32_t queue_pair, std::span<const std::byte> peer) = 0;
-  /// Once, after all are connected. Empty, or why the peer's memory cannot be reached.
+  /// Call once, after all are connected. Returns "", or why the peer's memory cannot be reached.
   virtual std::string reach(const Memory& peer) = 0;
-  /// Requests may be posted. Polls move it on.
+  /// Whether requests may be posted. Polling advances the connection.
   virtual bool is_connected(std::uint32_t queue_pair) const = 0;
-  /// Why it is of no more use; empty: it is.
+  /// Why the endpoint has failed; empty when it works.
   virtual std::string error(std::uint32_t queue_pair) const = 0;
 
-  /// How many were taken, in order.
+  /// Returns how many requests were taken, in order.
   virtual std::size_t post(std::uint32_t queue_pair, std::span<const Request> requests) = 0;
   virtual bool post_receive(std::uint32_t queue_pair, std::uint64_t id, std::uint64_t to,
                             std::uint32_t length) = 0;
   virtual std::size_t poll(std::span<Completion> out) = 0;
-  /// As of a completion queue (fabric.h).
+  /// As in CompletionQueue (fabric.h).
   virtual bool arm() = 0;
   virtual void acknowledge() = 0;
   virtual int fd() const = 0;

@@ -8,7 +8,7 @@
 namespace rdma_rpc::perf {
 namespace {
 
-/// Requests that one post hands down, and completions that one poll takes.
+/// Limit of requests per post and of completions per poll.
 constexpr std::size_t kBatch = 32;
 
 fabric::Opcode opcode_of(Verb verb) {
@@ -32,7 +32,7 @@ class FabricEndpoint final : public Endpoint {
     host_ = device_->alloc_memory(options.memory_bytes, "the messages of perf");
     if (host_ == nullptr) return device_->refusal();
     std::string error;
-    // The sinks of READs are among it: iWARP's must be writable by the peer.
+    // The memory includes the destinations of READs, which on iWARP must be writable by the peer.
     region_ = device_->reg_mr(
         host_->data(), host_->size(),
         fabric::access_local_write | fabric::access_remote_write | fabric::access_remote_read, &error);
@@ -84,13 +84,13 @@ class FabricEndpoint final : public Endpoint {
       const std::size_t count = std::min(kBatch, requests.size() - taken);
       for (std::size_t i = 0; i < count; ++i) {
         const Request& given = requests[taken + i];
-        pieces_[i] = {region_->addr() + given.from, given.length, region_->lkey()};
+        sges_[i] = {region_->addr() + given.from, given.length, region_->lkey()};
         fabric::SendWr& to = work_[i];
         to.wr_id = given.id;
         to.opcode = opcode_of(given.verb);
         to.signaled = given.signaled;
         to.inline_data = given.verb != Verb::read && given.length <= limits_.inline_max;
-        to.sges = {&pieces_[i], 1};
+        to.sges = {&sges_[i], 1};
         to.remote_addr = peer_.addr + given.to;
         to.rkey = peer_.rkey;
       }
@@ -125,7 +125,7 @@ class FabricEndpoint final : public Endpoint {
   int fd() const override { return cq_->fd(); }
 
  private:
-  // In the order in which they need each other: the last goes first.
+  // In the order of their dependencies: the last is destroyed first.
   std::shared_ptr<fabric::Device> device_;
   std::unique_ptr<fabric::HostMemory> host_;
   std::unique_ptr<fabric::MemoryRegion> region_;
@@ -133,8 +133,8 @@ class FabricEndpoint final : public Endpoint {
   std::vector<std::unique_ptr<fabric::QueuePair>> queue_pairs_;
   Limits limits_;
   Memory peer_;
-  // Kept, since to make them anew for each message takes longer than to send one.
-  std::array<fabric::Sge, kBatch> pieces_;
+  // Kept between posts, since building them anew for each message takes longer than sending one.
+  std::array<fabric::Sge, kBatch> sges_;
   std::array<fabric::SendWr, kBatch> work_;
   std::array<fabric::Wc, kBatch> found_;
 };

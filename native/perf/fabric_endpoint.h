@@ -1,4 +1,4 @@
-// An endpoint on any fabric: sends, writes and reads by the same device, queue pairs and completion queue
+// An endpoint on any fabric: sends, writes and reads with the same device, queue pairs and completion queue
 // that sessions use. Made by the binding and by tests; see endpoint.h for threads.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace rdma_rpc::perf {
 
-/// Null, and why.
+/// Returns null, with the reason in `error`, on failure.
 std::unique_ptr<Endpoint> make_fabric_endpoint(std::shared_ptr<fabric::Device> device,
                                                const EndpointOptions& options, std::string* error);
 

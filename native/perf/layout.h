@@ -1,5 +1,6 @@
-// Where messages lie in the memory of an endpoint: the same at both sides, since each writes to and reads
-// from the other's. Of each queue pair: slots that it sends from, slots that it receives in, and words.
+// Layout of the messages in the memory of an endpoint. It is the same on both sides, since each writes to and
+// reads from the other's memory. Each queue pair has slots to send from, slots to receive in, and single
+// words.
 #pragma once
 
 #include <algorithm>
@@ -17,26 +18,26 @@ class Layout {
         slots_(slots(options, stride_)),
         each_((2 * slots_ * stride_ + 4 * kLine + kPage - 1) / kPage * kPage) {}
 
-  /// Without validation a few slots on the same pages, which stay in the caches as perftest's do; with it
-  /// one for each message under way, as far as memory goes.
+  /// Without validation, a few slots on the same pages, which stay in the caches as perftest's do; with
+  /// validation, one for each message in flight, as far as memory allows.
   std::uint64_t slots() const { return slots_; }
   std::size_t bytes(std::uint32_t queue_pairs) const { return queue_pairs * each_; }
 
   std::uint64_t out(std::uint32_t queue_pair, std::uint64_t message) const {
-    // A division takes longer than all else here.
+    // A division would take longer than everything else here.
     return queue_pair * each_ + (message < slots_ ? message : message % slots_) * stride_;
   }
   std::uint64_t in(std::uint32_t queue_pair, std::uint64_t message) const {
     return out(queue_pair, message) + slots_ * stride_;
   }
-  /// How many messages the peer has taken: it writes that here.
+  /// Where the peer writes how many messages it has taken.
   std::uint64_t taken(std::uint32_t queue_pair) const { return queue_pair * each_ + 2 * slots_ * stride_; }
   /// Where that number is written from.
   std::uint64_t taken_here(std::uint32_t queue_pair) const { return taken(queue_pair) + kLine; }
-  /// What the peer's atomics work on.
+  /// The operand of the peer's atomic operations.
   std::uint64_t counter(std::uint32_t queue_pair) const { return taken(queue_pair) + 2 * kLine; }
-  /// What is sent when a connection is there.
-  std::uint64_t greeting(std::uint32_t queue_pair) const { return taken(queue_pair) + 3 * kLine; }
+  /// The first message of a new connection.
+  std::uint64_t connect_message(std::uint32_t queue_pair) const { return taken(queue_pair) + 3 * kLine; }
 
  private:
   static constexpr std::uint64_t kLine = 64, kPage = 4096;

@@ -1,4 +1,4 @@
-// What all steps have in common: connecting, receives, completions, waiting, looking at messages. See pair.h.
+// Everything that all steps share: connecting, receives, completions, waiting, checking messages. See pair.h.
 #include "perf/pair.h"
 
 #include <poll.h>
@@ -13,15 +13,15 @@
 namespace rdma_rpc::perf {
 namespace {
 
-/// Who waits for its peer gives up when nothing has come for so long.
+/// Time without any message from the peer after which this side stops waiting.
 constexpr std::uint64_t kSilenceNs = 30'000'000'000;
 constexpr int kLookMs = 200;
-/// A clock costs more than a poll that finds nothing.
-constexpr std::uint32_t kTurnsPerClock = 1024;
-constexpr std::uint32_t kGreetingBytes = 8;
+/// Number of unsuccessful polls per reading of the clock, which costs more than such a poll.
+constexpr std::uint32_t kIterationsPerClock = 1024;
+constexpr std::uint32_t kConnectMessageBytes = 8;
 
-/// What a completion is of, in the upper bits of its id; then the queue pair, then a number.
-enum class Kind : std::uint8_t { message, receive, credit, greeting };
+/// The id of a completion: its kind in the upper bits, then the queue pair, then a number.
+enum class Kind : std::uint8_t { message, receive, credit, connect_message };
 constexpr unsigned kKindShift = 62, kQueueShift = 46;
 constexpr std::uint64_t kNumberMask = (std::uint64_t{1} << kQueueShift) - 1;
 constexpr std::uint64_t kQueueMask = (std::uint64_t{1} << (kKindShift - kQueueShift)) - 1;
@@ -51,9 +51,9 @@ CpuTime cpu_time() {
 }
 
 EndpointOptions Pair::needs(const PairOptions& options) {
-  // Beside messages: what has been taken, and the greeting.
+  // Requests in addition to messages: the credits and the first message.
   constexpr std::uint32_t kOthers = 16;
-  // The device has not said yet what it puts before messages: nothing, or the GRH of a datagram.
+  // The device has not reported yet what it puts in front of messages: nothing, or the GRH of a datagram.
   constexpr std::uint32_t kGrhBytes = 40;
   return {.active = options.active,
           .queue_pairs = options.queue_pairs,
@@ -71,12 +71,12 @@ Pair::Pair(std::unique_ptr<Endpoint> endpoint, const PairOptions& options)
       reliable_(endpoint_->limits().reliable),
       moves_in_poll_(endpoint_->limits().moves_in_poll),
       data_(endpoint_->data()),
-      receive_bytes_(std::max<std::uint32_t>(options.bytes_max, kGreetingBytes) +
+      receive_bytes_(std::max<std::uint32_t>(options.bytes_max, kConnectMessageBytes) +
                      endpoint_->limits().header_bytes),
       queues_(options.queue_pairs),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!options_.validate) return;
-  // What is not on its way yet, or not looked at yet, keeps its slot.
+  // A message that is not sent, or not checked, yet keeps its slot.
   const auto slots = static_cast<std::uint32_t>(layout_.slots());
   options_.depth = std::min(options_.depth, slots);
   options_.receive_depth = std::min(options_.receive_depth, slots);
@@ -108,15 +108,15 @@ std::string Pair::connect(const PeerAddress& peer) {
   return {};
 }
 
-std::string Pair::greet() {
+std::string Pair::exchange_connect_messages() {
   const auto count = options_.queue_pairs;
-  // The side that asked greets first: some devices let it begin, and its greeting tells the other that all
-  // is connected.
-  std::vector<bool> greeted(count);
+  // The active side sends first: some devices require that, and its message tells the other side that all
+  // queue pairs are connected.
+  std::vector<bool> sent_to(count);
   const std::uint64_t until = now_ns() + kSilenceNs;
   std::uint32_t sent = 0;
   bool reached = false;
-  while (error_.empty() && (sent < count || greetings_ < count)) {
+  while (error_.empty() && (sent < count || connect_messages_ < count)) {
     bool quiet = poll(nullptr) == 0;
     bool all = true;
     for (std::uint32_t i = 0; i < count; ++i) {
@@ -128,14 +128,14 @@ std::string Pair::greet() {
       reached = true;
     }
     for (std::uint32_t i = 0; all && i < count; ++i) {
-      if (greeted[i] || (!options_.active && queues_[i].received == 0)) continue;
-      const Request hello{.id = id_of(Kind::greeting, i, 0),
-                          .verb = Verb::send,
-                          .signaled = true,
-                          .length = kGreetingBytes,
-                          .from = layout_.greeting(i)};
-      if (endpoint_->post(i, {&hello, 1}) != 1) return "a first message could not be sent";
-      greeted[i] = true;
+      if (sent_to[i] || (!options_.active && queues_[i].received == 0)) continue;
+      const Request request{.id = id_of(Kind::connect_message, i, 0),
+                            .verb = Verb::send,
+                            .signaled = true,
+                            .length = kConnectMessageBytes,
+                            .from = layout_.connect_message(i)};
+      if (endpoint_->post(i, {&request, 1}) != 1) return "a first message could not be sent";
+      sent_to[i] = true;
       ++sent;
       quiet = false;
     }
@@ -173,7 +173,7 @@ Outcome Pair::run(const Step& step, const std::function<void(std::uint64_t)>& me
   Outcome outcome;
   if (step.measures) {
     outcome = step.latency ? measure_latency(step) : measure_bandwidth(step);
-    // A message that was damaged has been counted by then.
+    // By then damaged messages have been counted.
     if (error_.empty() && !stopped_.load(std::memory_order_relaxed)) measured(outcome.messages);
   }
   if (!step.measures || error_.empty()) serve(step);
@@ -209,7 +209,7 @@ void Pair::fail(std::string why) {
 bool Pair::idle(bool limited, bool sleeps) {
   if (ended()) return false;
   if (!sleeps) {
-    if (++quiet_turns_ % kTurnsPerClock != 0) return true;
+    if (++quiet_iterations_ % kIterationsPerClock != 0) return true;
   } else if (endpoint_->arm()) {
     pollfd wakes[] = {{endpoint_->fd(), POLLIN, 0}, {wake_.get(), POLLIN, 0}};
     ::poll(wakes, 2, kLookMs);
@@ -226,7 +226,7 @@ std::size_t Pair::poll(const Step* step) {
   const std::size_t count = endpoint_->poll(found_);
   if (count != 0) {
     quiet_since_ns_ = 0;
-    quiet_turns_ = 0;
+    quiet_iterations_ = 0;
   }
   for (std::size_t i = 0; i < count; ++i) take(step, found_[i]);
   const bool tells = count != 0 && step != nullptr && step->verb == Verb::send && reliable_;
@@ -237,7 +237,7 @@ std::size_t Pair::poll(const Step* step) {
 std::size_t Pair::poll_one(const Step& step) {
   if (endpoint_->poll({found_.data(), 1}) != 0) {
     quiet_since_ns_ = 0;
-    quiet_turns_ = 0;
+    quiet_iterations_ = 0;
     take(&step, found_[0]);
     return 1;
   }
@@ -245,8 +245,8 @@ std::size_t Pair::poll_one(const Step& step) {
   return 0;
 }
 
-// What is seldom done is in functions of its own (here and in validation.cc), so that the code between a
-// message and its answer stays together: an emulated processor feels every page.
+// Rare work is in functions of its own (here and in validation.cc), so that the code between a message and
+// its answer stays together: on an emulated processor each page costs time.
 void Pair::take(const Step* step, const Completion& completion) {
   const auto kind = static_cast<Kind>(completion.id >> kKindShift);
   const auto queue_pair = static_cast<std::uint32_t>(completion.id >> kQueueShift & kQueueMask);
@@ -266,18 +266,18 @@ void Pair::take(const Step* step, const Completion& completion) {
   }
   if (kind != Kind::receive) return;
   if (step == nullptr) {
-    ++greetings_;
+    ++connect_messages_;
   } else if (options_.validate) {
     check_received(*step, queue_pair, layout_.in(queue_pair, number), completion.bytes);
   }
   ++queue.received;
   --queue.receives_open;
-  // In a latency test not between a message and its answer, but while nothing comes.
+  // In a latency test, receives are posted while nothing comes, not between a message and its answer.
   const bool later = step != nullptr && step->latency && queue.receives_open > options_.receive_depth / 2;
   if (!later) post_receive(queue_pair);
 }
 
-/// Of the request or receive with this id, for who has to find out why.
+/// Describes the request or receive with this id, for an error text.
 std::string Pair::what_failed(const Step* step, std::uint64_t id) const {
   static constexpr const char* kVerbs[] = {"SEND", "WRITE", "READ", "fetch_add", "compare_swap"};
   const auto kind = static_cast<Kind>(id >> kKindShift);
@@ -285,7 +285,7 @@ std::string Pair::what_failed(const Step* step, std::uint64_t id) const {
   const std::string at = " on queue pair " + std::to_string(id >> kQueueShift & kQueueMask) + ")";
   if (kind == Kind::receive) return " (receive " + number + at;
   if (kind == Kind::credit) return " (WRITE of how many have come" + at;
-  if (kind == Kind::greeting || step == nullptr) return " (greeting" + at;
+  if (kind == Kind::connect_message || step == nullptr) return " (connect message" + at;
   return std::string(" (") + kVerbs[static_cast<std::size_t>(step->verb)] + " " + number + ", " +
          std::to_string(step->bytes) + " bytes," + at;
 }
@@ -307,20 +307,20 @@ void Pair::post_receive(std::uint32_t queue_pair) {
   }
 }
 
-/// Seldom, so that it costs no message: a sender that knows of no receive waits, since on most fabrics a
-/// message without one ends the queue pair.
+/// Called seldom, so that no message is delayed. A sender that knows of no receive waits, since on most
+/// fabrics a message without a receive ends the queue pair.
 void Pair::tell_taken(std::uint32_t queue_pair) {
   Queue& queue = queues_[queue_pair];
-  if (queue.received - queue.told < std::max(1U, options_.receive_depth / 2)) return;
+  if (queue.received - queue.notified < std::max(1U, options_.receive_depth / 2)) return;
   std::memcpy(data_ + layout_.taken_here(queue_pair), &queue.received, sizeof queue.received);
-  const Request told{.id = id_of(Kind::credit, queue_pair, 0),
-                     .verb = Verb::write,
-                     .signaled = true,
-                     .length = sizeof queue.received,
-                     .from = layout_.taken_here(queue_pair),
-                     .to = layout_.taken(queue_pair)};
-  // A full queue: after the next poll that finds something, which takes an entry out of it.
-  if (endpoint_->post(queue_pair, {&told, 1}) == 1) queue.told = queue.received;
+  const Request credit{.id = id_of(Kind::credit, queue_pair, 0),
+                       .verb = Verb::write,
+                       .signaled = true,
+                       .length = sizeof queue.received,
+                       .from = layout_.taken_here(queue_pair),
+                       .to = layout_.taken(queue_pair)};
+  // If the queue is full, try again after the next successful poll, which frees an entry.
+  if (endpoint_->post(queue_pair, {&credit, 1}) == 1) queue.notified = queue.received;
 }
 
 void Pair::describe(const Step& step, std::uint32_t queue_pair, std::uint64_t number, Request* made) {
@@ -339,7 +339,7 @@ void Pair::describe(const Step& step, std::uint32_t queue_pair, std::uint64_t nu
   if (!options_.validate) return;
   std::byte* memory = data_ + made->from;
   if (fetches) {
-    // What is not written must not look as if it had been.
+    // Bytes that are never written must not look as if they had been.
     std::memset(memory, 0xa5, made->length);
   } else {
     pattern(queue_pair, false).fill({memory, step.bytes}, number);
@@ -349,7 +349,8 @@ void Pair::describe(const Step& step, std::uint32_t queue_pair, std::uint64_t nu
 bool Pair::post_messages(const Step& step, std::uint32_t queue_pair, std::uint64_t count, bool signal_last) {
   Queue& queue = queues_[queue_pair];
   count = std::min<std::uint64_t>(count, kBatch);
-  // The depth may have been cut to the slots that there are: without a completion it would stay full.
+  // The depth may have been reduced to the number of slots; without a signaled request the queue would stay
+  // full.
   const auto every = std::min(step.signal_every, options_.depth);
   for (std::uint64_t i = 0; i < count; ++i) {
     const std::uint64_t number = queue.posted + i;

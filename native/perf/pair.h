@@ -1,6 +1,6 @@
-// One side of a test: an endpoint, and the loops that send on it, answer on it and look at what came. Used by
-// the binding, which prepares on the JS thread and runs each step on a thread of its own, and by tests. One
-// thread at a time, but for stop().
+// One side of a test: an endpoint, and the loops that send on it, answer and check what arrives. Used by the
+// binding, which prepares on the JS thread and runs each step on a thread of its own, and by tests. Only one
+// thread at a time may use it, except for stop().
 #pragma once
 
 #include <array>
@@ -29,39 +29,40 @@ struct PeerAddress {
 
 class Pair {
  public:
-  /// Null, and why.
+  /// Returns null, with the reason in `error`, on failure.
   static std::unique_ptr<Pair> open(std::unique_ptr<Endpoint> endpoint, const PairOptions& options,
                                     std::string* error);
-  /// What an endpoint for these options must have room for.
+  /// The resources that an endpoint for these options needs.
   static EndpointOptions needs(const PairOptions& options);
 
   Endpoint& endpoint() { return *endpoint_; }
   const Layout& layout() const { return layout_; }
 
-  /// Begins to connect; empty, or why that peer cannot be reached. Before its peer greets a side must have
-  /// returned from here: what comes earlier is lost where nothing is sent again.
+  /// Starts to connect. Returns "", or why that peer cannot be reached. The peer may send its first message
+  /// only after this has returned here: on unreliable connections an earlier message is lost.
   std::string connect(const PeerAddress& peer);
-  /// Returns when each queue pair has carried a message both ways; empty, or why one has not.
-  std::string greet();
-  /// Makes memory ready for the step: before the peer begins it.
+  /// Returns when each queue pair has carried a message in both directions: "", or why one has not.
+  std::string exchange_connect_messages();
+  /// Fills the memory for the step; call it before the peer begins the step.
   void prepare(const Step& step);
-  /// The step. `measured` is called on this thread when this side has sent what it measures; then it goes on
-  /// to serve its peer until stop().
+  /// Runs the step. `measured` is called on this thread when this side has sent everything that it measures;
+  /// after that it goes on to serve its peer until stop().
   Outcome run(const Step& step, const std::function<void(std::uint64_t messages)>& measured);
-  /// From any thread: no more will come than so many messages in this step, all queue pairs together. What is
-  /// still under way is taken first. A step that has not begun ends when it does.
+  /// For any thread: says that no more than `expected` messages will come in this step, on all queue pairs
+  /// together. Messages in flight are taken first. If the step has not begun, it ends as soon as it begins.
   void stop(std::uint64_t expected = 0);
-  /// After a step of writes: looks at what the peer has written last, in a test that validates. The peer says
-  /// how many messages it has sent on each queue pair, in all steps so far.
+  /// After a step of writes, in a test that validates: checks the peer's last WRITEs. `peer_sent` is the
+  /// number of messages that the peer has sent on each queue pair, in all steps so far.
   void check_written(const Step& step, std::uint64_t peer_sent, Outcome* outcome);
 
  private:
-  /// Requests that one post hands down, and completions that one poll takes.
+  /// Limit of requests per post and of completions per poll.
   static constexpr std::size_t kBatch = 32;
-  /// Numbers go up over all steps.
+  /// Numbers increase over all steps.
   struct Queue {
     std::uint64_t posted = 0, completed = 0;
-    std::uint64_t received = 0, told = 0;  ///< messages that have come; of which the peer knows
+    std::uint64_t received = 0,
+                  notified = 0;  ///< messages received, and the part of them that the peer knows of
     std::uint64_t receives_posted = 0, receives_open = 0;
   };
 
@@ -81,15 +82,15 @@ class Pair {
   bool post_messages(const Step& step, std::uint32_t queue_pair, std::uint64_t count, bool signal_last);
   void describe(const Step& step, std::uint32_t queue_pair, std::uint64_t number, Request* made);
   bool hand_over(std::uint32_t queue_pair, std::uint64_t count);
-  /// Before the first post_next() of a step.
+  /// Call before the first post_next() of a step.
   void begin_latency(const Step& step);
-  /// One message of a latency test: the last request again, but for its number.
+  /// Posts one message of a latency test: the previous request with another number.
   bool post_next(const Step& step, bool signal);
   void post_receive(std::uint32_t queue_pair);
   void tell_taken(std::uint32_t queue_pair);
 
   std::size_t poll(const Step* step);
-  /// In latency tests: one message at a time is answered before the next is looked for.
+  /// For latency tests: each message is answered before the next is looked for.
   std::size_t poll_one(const Step& step);
   void take(const Step* step, const Completion& completion);
   void check(const Step& step, std::uint32_t queue_pair, std::uint64_t at, std::uint64_t number,
@@ -99,7 +100,7 @@ class Pair {
   void check_count(std::uint64_t found, std::uint32_t queue_pair, std::uint64_t number);
   void corrupt(std::string what);
   std::uint64_t received() const;
-  /// After a poll that found nothing. False: an error, or stopped.
+  /// Call after a poll that found nothing. Returns false after an error, or when stopped.
   bool idle(bool limited) { return idle(limited, options_.events); }
   bool idle(bool limited, bool sleeps);
   bool ended() const { return !error_.empty() || stopped_.load(std::memory_order_relaxed); }
@@ -120,19 +121,19 @@ class Pair {
   std::vector<Queue> queues_;
   fabric::UniqueFd wake_;
   std::atomic<bool> stopped_ = false;
-  std::atomic<std::uint64_t> expected_ = 0;  ///< with `stopped_`
-  std::uint64_t received_before_ = 0;        ///< this step
+  std::atomic<std::uint64_t> expected_ = 0;  ///< valid with `stopped_`
+  std::uint64_t received_before_ = 0;        ///< messages received before this step
   std::string error_;
-  std::uint64_t quiet_since_ns_ = 0;  ///< 0: something came with the last poll
-  std::uint32_t quiet_turns_ = 0;
+  std::uint64_t quiet_since_ns_ = 0;  ///< 0 when the last poll found something
+  std::uint32_t quiet_iterations_ = 0;
   std::uint64_t corrupt_ = 0;
   std::string first_corrupt_;
-  std::uint32_t greetings_ = 0;
+  std::uint32_t connect_messages_ = 0;
   Memory peer_;
-  // Kept, since to make them anew for each message takes longer than to send one.
+  // Kept between posts, since building them anew for each message takes longer than sending one.
   std::array<Request, kBatch> requests_;
   std::array<Completion, kBatch> found_;
-  /// Of measure_bandwidth(), by order: null where nobody wants to know.
+  /// Completion times of measure_bandwidth(), in order; null when they are not needed.
   std::vector<std::uint64_t>* done_ticks_ = nullptr;
 };
 

@@ -1,6 +1,6 @@
-// What messages contain when they are checked: bytes that follow from a seed and the message's number, so
-// that one that is lost, late, doubled or in another's place differs as well as one that is damaged. Used by
-// the loops of both sides.
+// The content of messages in tests that validate: bytes derived from a seed and the message's number. They
+// detect not only damage but also messages that are lost, late, duplicated or in a wrong place. Used by the
+// loops of both sides.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace rdma_rpc::perf {
 
 class Pattern {
  public:
-  /// `stream` tells queue pairs and directions apart.
+  /// `stream` distinguishes queue pairs and directions.
   Pattern(std::uint64_t seed, std::uint64_t stream) : base_(mix(seed ^ mix(stream + 1))) {}
 
   void fill(std::span<std::byte> bytes, std::uint64_t message) const {
@@ -23,7 +23,7 @@ class Pattern {
     });
   }
 
-  /// The first byte that differs.
+  /// Returns the index of the first byte that differs.
   std::optional<std::size_t> difference(std::span<const std::byte> bytes, std::uint64_t message) const {
     std::optional<std::size_t> found;
     each(bytes.size(), message, [&](std::size_t at, std::uint64_t word, std::size_t length) {

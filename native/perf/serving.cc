@@ -1,13 +1,13 @@
-// The side that measures nothing, or has measured: answers, takes completions, and looks at what comes until
-// its peer says that it is through. See pair.h.
+// The side that does not measure, or has finished measuring: it answers, takes completions and checks
+// messages until its peer reports the end. See pair.h.
 #include "perf/pair.h"
 
 namespace rdma_rpc::perf {
 namespace {
 
-/// How long a message that the peer has sent, and a reliable device has delivered, may stay unseen.
+/// How long a message that a reliable device has delivered may stay unseen.
 constexpr std::uint64_t kLateNs = 5'000'000'000;
-/// How long one that may be lost is waited for.
+/// How long to wait for a message that may be lost.
 constexpr std::uint64_t kLostNs = 20'000'000;
 
 }  // namespace
@@ -21,8 +21,8 @@ bool Pair::has_all(const Step& step) {
 void Pair::serve(const Step& step) {
   const bool answers =
       step.latency && !step.measures && (step.verb == Verb::send || step.verb == Verb::write);
-  // What the device does by itself leaves nothing to look for, and the processor to others: perftest's
-  // passive side sleeps, too.
+  // Where the device does everything by itself, this side has nothing to look for and leaves the processor to
+  // others: perftest's passive side sleeps, too.
   const bool sleeps = options_.events || (!answers && step.verb != Verb::send && !moves_in_poll_);
   const Queue& queue = queues_[0];
   std::uint64_t next = queue.received;

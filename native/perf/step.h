@@ -1,4 +1,4 @@
-// What one step of a test is, and what came of it. Written by the binding from what JS says, read by the
+// The parameters of one step of a test, and its result. Written by the binding from values of JS, read by the
 // loops.
 #pragma once
 
@@ -10,30 +10,31 @@
 
 namespace rdma_rpc::perf {
 
-/// Of all steps of a test. Both sides have the same, but for `active`.
+/// Options that hold for all steps of a test. Both sides have the same, except for `active`.
 struct PairOptions {
   bool active = true;
   std::uint32_t queue_pairs = 1;
   std::uint32_t depth = 128;          ///< requests in flight on a queue pair
-  std::uint32_t receive_depth = 512;  ///< receives posted on one
-  std::uint32_t bytes_max = 65536;    ///< of a message, in any step
+  std::uint32_t receive_depth = 512;  ///< receives posted on a queue pair
+  std::uint32_t bytes_max = 65536;    ///< limit of a message's size, in any step
   std::uint32_t inline_max = 0;
-  bool validate = false;  ///< each message is filled before it is sent, and looked at when it has come
-  bool events = false;    ///< sleeps while nothing comes, instead of looking again at once
+  bool validate = false;  ///< each message is filled before it is sent, and checked when it has arrived
+  bool events = false;    ///< sleeps while nothing arrives, instead of polling
   std::uint64_t seed = 1;
 };
 
 struct Step {
   Verb verb = Verb::send;
-  bool latency = true;  ///< one message at a time; else bandwidth
-  /// This side sends, and measures. In latency tests the passive side answers, or is read and written.
+  bool latency = true;  ///< one message at a time; otherwise a bandwidth test
+  /// This side sends and measures. In latency tests the passive side answers, or its memory is read and
+  /// written.
   bool measures = true;
-  bool receives = true;  ///< the peer sends to this side, too
+  bool receives = true;  ///< the peer also sends to this side
   std::uint32_t bytes = 2;
-  std::uint64_t messages = 1000;  ///< on each queue pair; with `duration_ns` no more than that
-  std::uint64_t duration_ns = 0;  ///< 0: until all messages are through
+  std::uint64_t messages = 1000;  ///< on each queue pair; with `duration_ns` an upper limit
+  std::uint64_t duration_ns = 0;  ///< 0 when the step ends with its last message
   std::uint32_t signal_every = 1;
-  std::uint32_t post_list = 1;  ///< requests with one doorbell
+  std::uint32_t post_list = 1;  ///< requests per doorbell
 };
 
 struct CpuTime {
@@ -41,16 +42,16 @@ struct CpuTime {
 };
 
 struct Outcome {
-  std::string error;  ///< empty: it went through
+  std::string error;  ///< empty on success
   std::uint64_t messages = 0, received = 0, elapsed_ns = 0;
-  CpuTime cpu;  ///< of the whole process, kernel included, while it was measured
-  /// Latency without a duration: of each message, half of a round trip where the peer answers.
+  CpuTime cpu;  ///< of the whole process, kernel included, during the measurement
+  /// For latency tests without a duration: the latency of each message, half of a round trip where the peer
+  /// answers.
   std::vector<std::uint32_t> latency_ns;
-  /// The quickest span of messages, as perftest looks for it: nanoseconds for each message. 0: not looked
-  /// for.
+  /// Nanoseconds per message in the fastest span, found as perftest does; 0 when not measured.
   double peak_ns = 0;
-  std::uint64_t corrupt = 0;  ///< messages that were not what was sent
-  std::string first_corrupt;  ///< which, where
+  std::uint64_t corrupt = 0;  ///< messages whose content is wrong
+  std::string first_corrupt;  ///< which message, and where
 };
 
 }  // namespace rdma_rpc::perf

@@ -1,5 +1,6 @@
-// The processor's own counter, as perftest reads it: a tenth of what the system's clock costs, which is read
-// once or twice a message. What a tick is worth is found by reading both at the ends of what is measured.
+// The processor's own counter, as perftest uses it: reading it costs a tenth of the system's clock, and it is
+// read once or twice per message. The length of a tick is found by reading both clocks at the ends of the
+// measurement.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +21,10 @@ inline std::uint64_t ticks() {
 #endif
 }
 
-/// From its making to `each()`.
+/// Measures from its construction to `each()`.
 class TickScale {
  public:
-  /// Nanoseconds of a tick; of counters that have not moved, none.
+  /// Nanoseconds per tick; 0 when the counter has not moved.
   double each() const {
     const std::uint64_t counted = ticks() - ticks_;
     return counted == 0 ? 0 : static_cast<double>(now_ns() - ns_) / static_cast<double>(counted);

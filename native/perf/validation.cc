@@ -1,4 +1,4 @@
-// Looking at what has come, in tests that validate. See pair.h.
+// Checks received content, in tests that validate. See pair.h.
 #include <cstdio>
 #include <cstring>
 
@@ -22,7 +22,7 @@ void Pair::check(const Step& step, std::uint32_t queue_pair, std::uint64_t at, s
           value + ")");
 }
 
-/// What READs and atomic operations up to this one have brought.
+/// Checks the results of READs and atomic operations up to this one.
 void Pair::check_fetched(const Step& step, std::uint32_t queue_pair, std::uint64_t last) {
   for (std::uint64_t number = queues_[queue_pair].completed; number <= last; ++number) {
     const std::uint64_t at = layout_.in(queue_pair, number);

@@ -24,7 +24,7 @@ struct Library {
   int (*control)(Context*, int what, int number, void* with);
 };
 
-// Of openssl/evp.h, since OpenSSL 1.1.
+// Constants of openssl/evp.h, since OpenSSL 1.1.
 constexpr int kGetTag = 0x10, kSetTag = 0x11;
 
 constexpr const char* kSystem = "libcrypto.so.3";
@@ -44,7 +44,7 @@ bool take_all(void* from, Library& library) {
          take(from, "EVP_CIPHER_CTX_ctrl", library.control);
 }
 
-/// Null: there is none. Found once; it stays loaded.
+/// The library, or null when none exists. Searched once; it stays loaded.
 const Library* library() {
   static const struct Found {
     Library library{};
@@ -114,8 +114,8 @@ std::vector<Cipher> ciphers() {
 
 std::string why_no_cipher() {
   if (library() != nullptr) return "";
-  return std::string("there is no libcrypto: this process exports none, and the system has no ") + kSystem +
-         " (Debian's package libssl3)";
+  return std::string("libcrypto is missing: this process does not export it, and the system has no ") +
+         kSystem + " (Debian's package libssl3)";
 }
 
 std::unique_ptr<Aead> open_aead(Cipher cipher, const Key& key, bool seals, std::string* error) {

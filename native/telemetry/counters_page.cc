@@ -1,5 +1,6 @@
 // See counters_page.h. Layout: 8 bytes of magic, a u32 version, a u32 with the length of the text, two u64 of
-// the thread (time of its last turn, awake), then at kTextAt a JSON text that describes the rest.
+// the thread (time of its last event-loop iteration, awake), then at kTextAt a JSON text that describes the
+// rest.
 #include "telemetry/counters_page.h"
 
 #include <fcntl.h>
@@ -27,12 +28,13 @@ constexpr std::size_t kSessionsAt = kCountersAt + kCountersMax * sizeof(std::uin
 constexpr std::size_t kMethodsAt = kSessionsAt + kSessionRows * sizeof(SessionRow);
 constexpr std::size_t kEventCountsAt = kMethodsAt + kMethodRows * sizeof(MethodRow);
 constexpr std::size_t kPageOfSystem = 4096;
-/// Rings begin with a page of the system, so that a session which does little has one.
+/// Each ring begins on a page of the system, so that a session with few events uses one page.
 constexpr std::size_t kEventsAt = (kEventCountsAt + kEventRings * sizeof(std::uint64_t) + kPageOfSystem - 1) /
                                   kPageOfSystem * kPageOfSystem;
 constexpr std::size_t kPageBytes = kEventsAt + std::size_t{kEventRings} * kEventRows * sizeof(EventRow);
 
-/// Null: there is none. `fd` stays open: it is what others find.
+/// Returns MAP_FAILED when the system refuses. `fd` stays open, since other processes find the memory through
+/// it.
 void* published_memory(int& fd) {
   fd = ::memfd_create("rdma-rpc-counters", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (fd < 0) return MAP_FAILED;
@@ -40,7 +42,7 @@ void* published_memory(int& fd) {
   if (::fchmod(fd, S_IRUSR | S_IWUSR) == 0 && ::ftruncate(fd, kPageBytes) == 0) {
     data = ::mmap(nullptr, kPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   }
-  // Nobody can cut it off under this process, nor write to it. (Kernels before 5.1 know no FUTURE_WRITE.)
+  // No process can shrink it under this one, nor write to it. (Kernels before 5.1 lack FUTURE_WRITE.)
   const int seals = F_SEAL_SHRINK | F_SEAL_GROW;
   if (data != MAP_FAILED && ::fcntl(fd, F_ADD_SEALS, seals | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) != 0) {
     static_cast<void>(::fcntl(fd, F_ADD_SEALS, seals | F_SEAL_SEAL));
@@ -91,7 +93,7 @@ void CountersPage::describe(std::span<const char* const> names, std::string_view
   json.key("events").open().number("at", kEventsAt).number("rings", kEventRings).number("rows", kEventRows);
   json.number("stride", sizeof(EventRow)).number("countsAt", kEventCountsAt).close().close();
   const std::string& text = json.all();
-  if (text.size() > kCountersAt - kTextAt) return;  // without a length it is no page yet
+  if (text.size() > kCountersAt - kTextAt) return;  // without a length it is not a valid page yet
   const auto bytes = static_cast<std::uint32_t>(text.size());
   std::memcpy(data_ + kTextAt, text.data(), text.size());
   std::memcpy(data_ + sizeof kMagic, &kVersion, sizeof kVersion);

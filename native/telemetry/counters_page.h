@@ -1,8 +1,9 @@
-// The counters page of a context: what other processes of the same user can read of it while it runs, and
-// after it has been stopped. Shared memory without a name that is found through /proc/PID/fd
-// (runtime/counters): the kernel lets nobody else of other users at it, and nothing is left when the process
-// dies. The page says itself what lies where, so that tools of other versions can read it.
-// Made and written by Context on its thread; nobody in this process reads it, so plain stores do.
+// The counters page of a context: the counters that other processes of the same user can read while the
+// context runs or is stopped. It is unnamed shared memory that is found through /proc/PID/fd
+// (runtime/counters): the kernel denies access to other users, and nothing remains when the process dies. The
+// page contains a description of its own layout, so that tools of other versions can read it.
+// Made and written by Context on its thread; no other thread of the process reads it, so plain stores
+// suffice.
 #pragma once
 
 #include <cstddef>
@@ -20,36 +21,38 @@ namespace rdma_rpc::telemetry {
 
 inline constexpr std::size_t kPeerNameBytes = 144;
 struct SessionRow {
-  /// `state`: 0 none, 1 connecting, 2 ready, 3 ending.
+  /// `state` is 0 none, 1 connecting, 2 ready, 3 ending.
   std::uint64_t state, number, client, in_flight, credits, credits_max, waiting;
   std::uint64_t frames_in, frames_out, bytes_in, bytes_out, stalls, stalled_ns;
-  /// What it promises: 1 nothing, 2 peer, 3 bound, 4 sealed; 0: nobody has said so.
+  /// The security that the session provides: 1 nothing, 2 peer, 3 bound, 4 sealed; 0 when unknown.
   std::uint64_t security;
   char peer[kPeerNameBytes];
 };
 static_assert(sizeof(SessionRow) == 256);
 
-/// Sessions that have a row; those beyond are counted only.
+/// Number of sessions that have an entry; further sessions are only counted.
 inline constexpr std::uint32_t kSessionRows = 256;
 inline constexpr std::size_t kCountersMax = 512;
 
 class CountersPage {
  public:
-  /// `published`: as a descriptor that others may find; else, and where the system has no memory for that,
-  /// this process alone has it. Null: there is no memory at all.
+  /// `published` asks for memory with a descriptor that other processes can find. Without it, or when the
+  /// system refuses that memory, the page is private to this process. Returns null when no memory is
+  /// available at all.
   static std::unique_ptr<CountersPage> open(bool published);
   ~CountersPage();
   CountersPage(const CountersPage&) = delete;
   CountersPage& operator=(const CountersPage&) = delete;
 
-  /// Before anything else can be read: the names of the counters, and of what the page belongs to.
+  /// Call first: makes the page readable, with the names of the counters and of the context that the page
+  /// belongs to.
   void describe(std::span<const char* const> names, std::string_view fabric, std::string_view device);
-  /// In the order of the names.
+  /// The counters in the order of the names.
   std::uint64_t* counters();
   SessionRow* sessions();
   Latencies& latencies() { return *latencies_; }
   EventRings events();
-  /// What the thread does: awake since its last turn, or asleep.
+  /// Notes the state of the thread: awake since its last event-loop iteration, or asleep.
   void turn(std::uint64_t now_ns, bool awake);
 
  private:

@@ -1,5 +1,5 @@
-// A JSON text that is put together: names and numbers, nothing that the counters page says of itself needs
-// more. Used by counters_page.cc, once for each context.
+// Builds a JSON text of names and numbers, which is all that the counters page needs to describe itself. Used
+// by counters_page.cc, once for each context.
 #pragma once
 
 #include <cstddef>

@@ -4,7 +4,7 @@
 namespace rdma_rpc::telemetry {
 namespace {
 
-/// With a zero behind it. What is cut off a name is cut at a character of UTF-8.
+/// Terminates the name with a zero, and cuts a long name at a character boundary of UTF-8.
 void put_name(MethodRow& row, std::string_view text) {
   std::size_t bytes = std::min(text.size(), kMethodNameBytes - 1);
   while (bytes < text.size() && bytes != 0 && (static_cast<unsigned char>(text[bytes]) & 0xc0) == 0x80) {
@@ -16,8 +16,8 @@ void put_name(MethodRow& row, std::string_view text) {
 
 }  // namespace
 
-/// What a client calls it asks for itself. What a server is asked for may be made up: there only the methods
-/// that it has named have rows of their own.
+/// A client calls methods of its own choice, so each gets an entry. Calls that a server receives may name
+/// invented methods, so only the methods that the server has named get entries.
 MethodRow& Latencies::find(std::uint32_t method, bool client, std::uint32_t key) {
   std::uint32_t at = 0;
   while (at < used_ && (rows_[at].id != method || rows_[at].client != (client ? 1 : 0))) ++at;
@@ -28,9 +28,9 @@ MethodRow& Latencies::find(std::uint32_t method, bool client, std::uint32_t key)
     ++used_;
     rows_[at].client = client ? 1 : 0;
     if (named) put_name(rows_[at], known->second);
-    rows_[at].id = method;  // last: a reader takes rows that have one
+    rows_[at].id = method;  // last, because a reader takes entries that have an id
   }
-  places_[key & (places_.size() - 1)] = static_cast<std::uint8_t>(at);
+  slots_[key & (slots_.size() - 1)] = static_cast<std::uint8_t>(at);
   return rows_[at];
 }
 

@@ -1,6 +1,7 @@
-// How long calls take, by method: rows of the counters page (counters_page.h), each with a histogram whose
-// buckets are an eighth of a power of two wide. The endpoint of a session notes a call when it ends; two
-// stores and a few additions, no clock of its own. On the context's thread; other processes only read.
+// Call durations by method: entries of the counters page (counters_page.h), each with a histogram whose
+// buckets are an eighth of a power of two wide. The client and server endpoints of a session note each call
+// when it ends, with two stores and a few additions and no clock of its own. On the context's thread; other
+// processes only read.
 #pragma once
 
 #include <algorithm>
@@ -15,17 +16,20 @@
 
 namespace rdma_rpc::telemetry {
 
-/// Times are kept in units of so many nanoseconds, as 32 bits: a call of up to 18 minutes has its own length.
+/// Times are kept in units of 2^kTimeShift nanoseconds, as 32 bits, which suffices for calls of up to 18
+/// minutes.
 inline constexpr std::uint32_t kTimeShift = 8;
 inline std::uint32_t time_of(std::uint64_t now_ns) {
   return static_cast<std::uint32_t>(now_ns >> kTimeShift);
 }
 
 inline constexpr std::uint32_t kBucketsPerOctave = 8, kOctaves = 27;
-/// The first is of calls below one unit of time, the last of all that took longer than the others have.
+/// The first bucket holds calls shorter than one unit, the last one all calls longer than the other buckets
+/// cover.
 inline constexpr std::uint32_t kLatencyBuckets = 1 + kBucketsPerOctave * kOctaves;
 
-/// Of a call that took so many units of time. Below 8 units some buckets stay empty: nothing is between.
+/// Bucket of a call that took this number of units. Below 8 units some buckets stay empty, since no integer
+/// falls into them.
 constexpr std::uint32_t latency_bucket(std::uint32_t units) {
   if (units == 0) return 0;
   const auto octave = static_cast<std::uint32_t>(std::bit_width(units)) - 1;
@@ -34,26 +38,26 @@ constexpr std::uint32_t latency_bucket(std::uint32_t units) {
 }
 
 inline constexpr std::size_t kMethodNameBytes = 128;
-/// As it lies in the page, which says so itself (counters_page.cc).
+/// Layout of an entry in the page, which describes it (counters_page.cc).
 struct MethodRow {
   std::uint64_t id, client, calls, failed, total_ns;
   std::uint64_t buckets[kLatencyBuckets];
   char name[kMethodNameBytes];
 };
 
-/// Of a context at most. The last two are shared, one on each side, by the calls that have no row of their
-/// own.
+/// Number of entries of a context. The last two, one for each side, are shared by calls without an entry of
+/// their own.
 inline constexpr std::uint32_t kMethodRows = 128;
-/// The id of those two: no method has it.
+/// The id of those two entries, which no method has.
 inline constexpr std::uint64_t kOtherMethods = std::uint64_t{1} << 32;
-/// Names that are kept for methods which have not been called.
+/// Limit of names kept for methods that have not been called.
 inline constexpr std::size_t kMethodNamesMax = 8192;
 
 class Latencies {
  public:
-  explicit Latencies(MethodRow* rows) : rows_(rows) { places_.fill(kNone); }
+  explicit Latencies(MethodRow* rows) : rows_(rows) { slots_.fill(kNone); }
 
-  /// A call of `method` has ended that began at `began`.
+  /// Notes that a call of `method` has ended which began at `began`.
   void note(std::uint32_t method, bool client, std::uint32_t began, std::uint64_t now_ns, bool good) {
     const std::uint32_t units = time_of(now_ns) - began;
     MethodRow& row = row_of(method, client);
@@ -63,7 +67,7 @@ class Latencies {
     ++row.buckets[latency_bucket(units)];
   }
 
-  /// What people call it. Longer names are cut.
+  /// Sets the display name of a method. Longer names are cut.
   void name(std::uint32_t method, std::string_view text);
 
  private:
@@ -72,9 +76,9 @@ class Latencies {
 
   MethodRow& row_of(std::uint32_t method, bool client) {
     const std::uint32_t key = method ^ (client ? 0x9e3779b9u : 0u);
-    const std::uint8_t place = places_[key & (places_.size() - 1)];
-    if (place != kNone && rows_[place].id == method && rows_[place].client == (client ? 1 : 0)) {
-      return rows_[place];
+    const std::uint8_t slot = slots_[key & (slots_.size() - 1)];
+    if (slot != kNone && rows_[slot].id == method && rows_[slot].client == (client ? 1 : 0)) {
+      return rows_[slot];
     }
     return find(method, client, key);
   }
@@ -83,8 +87,8 @@ class Latencies {
 
   MethodRow* rows_;
   std::uint32_t used_ = 0;
-  /// The row that was last used for such a key: a short cut, never the truth.
-  std::array<std::uint8_t, 256> places_;
+  /// The entry last used for each such key: a cache that may be stale.
+  std::array<std::uint8_t, 256> slots_;
   std::unordered_map<std::uint32_t, std::string> names_;
 };
 

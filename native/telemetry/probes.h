@@ -1,15 +1,15 @@
-// USDT probes, for bpftrace, perf and systemtap: an instruction that does nothing, and a note in the binary
-// that says where it is and where its arguments are then. While nobody is attached they cost the instruction.
-// The notes are those of sys/sdt.h (owner "stapsdt", type 3), written here without that header, so that no
-// build has one more thing to install. Called by recorder.h; docs/guides/trace.md says what the arguments
-// are.
+// USDT probes, for bpftrace, perf and systemtap. Each probe is a no-op instruction and a note in the binary
+// that says where it is and where its arguments are at that point. While no tracer is attached it costs the
+// instruction. The notes have the format of sys/sdt.h (owner "stapsdt", type 3) and are written here without
+// that header, which would be one more build dependency. Called by recorder.h; docs/guides/trace.md describes the
+// arguments.
 #pragma once
 
 #include <cstdint>
 
-// In a note: two lengths, type, owner; the addresses of the probe, of a section by whose place tools see how
-// far the binary was moved, and of a semaphore (none); provider, name, arguments as BYTES@PLACE. By the flag
-// "?" a note goes with the function that it is in.
+// Content of a note: two lengths, type, owner; the addresses of the probe, of a section from which tools
+// compute the load offset of the binary, and of a semaphore (none); provider, name, arguments as BYTES@PLACE.
+// The flag "?" makes the note follow the section group of its function.
 #define RDMA_RPC_NOTE(name, arguments, ...)                                   \
   __asm__ volatile(                                                           \
       "990: nop\n"                                                            \
@@ -35,7 +35,7 @@
       : __VA_ARGS__)
 
 #if defined(__x86_64__)
-// A constant, memory or a register: wherever the argument is already.
+// A constant, memory or a register, wherever the argument already is.
 #define RDMA_RPC_ARGUMENT(value) "nor"(value)
 #define RDMA_RPC_PLACE(number) "4@%k" #number
 #elif defined(__aarch64__)
@@ -55,12 +55,12 @@ namespace rdma_rpc::telemetry::probes {
 
 using Word = std::uint32_t;
 
-/// A batch was handed to the device: requests that it took, of so many.
+/// A batch was handed to the device: it took `taken` of `prepared` requests.
 inline void post(Word session, Word taken, Word prepared) {
   RDMA_RPC_NOTE("post", RDMA_RPC_PLACES3, RDMA_RPC_ARGUMENT(session), RDMA_RPC_ARGUMENT(taken),
                 RDMA_RPC_ARGUMENT(prepared));
 }
-/// Of a request to send, READ or WRITE, and of those before it. `status`: 0 is success.
+/// A request to send, READ or WRITE has completed, and all before it. `status` 0 is success.
 inline void completion(Word session, Word status, Word sequence) {
   RDMA_RPC_NOTE("completion", RDMA_RPC_PLACES3, RDMA_RPC_ARGUMENT(session), RDMA_RPC_ARGUMENT(status),
                 RDMA_RPC_ARGUMENT(sequence));
@@ -78,7 +78,7 @@ inline void grant(Word session, Word key, Word bytes) {
   RDMA_RPC_NOTE("grant", RDMA_RPC_PLACES3, RDMA_RPC_ARGUMENT(session), RDMA_RPC_ARGUMENT(key),
                 RDMA_RPC_ARGUMENT(bytes));
 }
-/// A call is over on this side. `time`: since its request, in units of 256 ns.
+/// A call has ended on this side. `time` since its request is in units of 256 ns.
 inline void settle(Word session, Word call, Word method, Word good, Word time) {
   RDMA_RPC_NOTE("settle", RDMA_RPC_PLACES5, RDMA_RPC_ARGUMENT(session), RDMA_RPC_ARGUMENT(call),
                 RDMA_RPC_ARGUMENT(method), RDMA_RPC_ARGUMENT(good), RDMA_RPC_ARGUMENT(time));

@@ -1,10 +1,11 @@
 // The flight recorder: the last protocol events of each session, in rings of the counters page, so that they
-// can be read while the process runs, hangs or is stopped (`rdma-rpc trace`), and when a session has failed.
-// The same events are USDT probes (probes.h). Called by sessions at each step, on the context's thread: a row
-// of 32 bytes by the time of the turn. Other processes only read.
+// can be read while the process runs, hangs or is stopped (`rdma-rpc trace`), and after a session has failed.
+// The same events are USDT probes (probes.h). Called by sessions at each protocol step, on the context's
+// thread; an event costs an entry of 32 bytes. Other processes only read.
 //
-// The time is that of the turn, not of the event: a clock would cost more than the row, and within a turn the
-// order says what there is to say. Always on: what went wrong is seldom expected.
+// An event has the time of its event-loop iteration: reading a clock would cost more than the entry, and
+// within an iteration the order is sufficient. The recorder is always on, because failures are seldom
+// expected.
 #pragma once
 
 #include <algorithm>
@@ -20,30 +21,32 @@
 
 namespace rdma_rpc::telemetry {
 
-/// Rows of a ring, a power of two: 128 KiB, of which only pages that have been written to are there.
+/// Entries of a ring, a power of two: 128 KiB, of which only written pages exist.
 inline constexpr std::uint32_t kEventRows = 4096;
-/// Of a context. Sessions take them by their place, and share them where there are more sessions.
+/// Rings of a context. A session uses the ring of its index; with more sessions than rings, several share
+/// one.
 inline constexpr std::uint32_t kEventRings = 32;
-/// Of what a session says when it ends.
+/// Limit of the reason that is recorded when a session ends.
 inline constexpr std::size_t kReasonBytesMax = 256;
 
-/// Of the page: rings one after another, and beside them how many rows have been written to each so far.
+/// The rings in the page, one behind the other, and for each the number of entries written so far.
 struct EventRings {
   EventRow* rows;
   std::uint64_t* counts;
 };
 
-/// What one session writes with.
+/// Writes the events of one session.
 class Recorder {
  public:
-  /// `place`: of the session among those of its context; `now_ns`: the time of the current turn.
-  Recorder(const EventRings& rings, const std::uint64_t& now_ns, std::uint32_t session, std::uint32_t place)
-      : rows_(rings.rows + std::size_t{place % kEventRings} * kEventRows),
-        count_(rings.counts + place % kEventRings),
+  /// `index` is the index of the session in its context; `now_ns` is the time of the current event-loop
+  /// iteration.
+  Recorder(const EventRings& rings, const std::uint64_t& now_ns, std::uint32_t session, std::uint32_t index)
+      : rows_(rings.rows + std::size_t{index % kEventRings} * kEventRows),
+        count_(rings.counts + index % kEventRings),
         now_ns_(now_ns),
         session_(session) {}
 
-  /// `header`: as wire::Header has it.
+  /// `header` has the fields of wire::Header.
   template <class Header>
   void frame_in(const Header& header, std::uint32_t bytes) const {
     probes::frame_in(session_, header.type, header.call, bytes);
@@ -69,7 +72,7 @@ class Recorder {
   }
   void read(std::uint32_t key, std::uint32_t bytes) const { add(EventKind::read, 0, 0, 0, 0, bytes, key); }
   void write(std::uint32_t key, std::uint32_t bytes) const { add(EventKind::write, 0, 0, 0, 0, bytes, key); }
-  /// `time`: in units of time_of().
+  /// `time` is in units of time_of().
   void settle(std::uint32_t call, std::uint32_t method, bool good, std::uint32_t time) const {
     probes::settle(session_, call, method, good ? 1 : 0, time);
     add(EventKind::settle, good ? 1 : 0, 0, call, method, 0, time);
@@ -85,10 +88,10 @@ class Recorder {
     }
   }
 
-  /// The row that will be written next.
+  /// The entry that will be written next.
   const EventRow* next() const { return &rows_[*count_ % kEventRows]; }
 
-  /// What the ring has of this session, the oldest first.
+  /// The ring's entries of this session, oldest first.
   std::vector<EventRow> rows() const {
     std::vector<EventRow> found;
     const std::uint64_t end = *count_;
@@ -102,10 +105,11 @@ class Recorder {
   void add(EventKind kind, std::uint8_t type, std::uint8_t flags, std::uint32_t call, std::uint32_t method,
            std::uint32_t bytes, std::uint32_t detail) const {
     const std::uint64_t at = *count_;
-    // The row before is counted before this one begins: a reader leaves out one row that may be half there.
+    // Orders the count of the previous entry before the writing of this one: a reader ignores one entry,
+    // which may be incomplete.
     std::atomic_thread_fence(std::memory_order_release);
     rows_[at % kEventRows] = {now_ns_, session_, kind, type, flags, 0, call, method, bytes, detail};
-    // A reader takes rows below the count.
+    // A reader takes entries below the count.
     std::atomic_ref(*count_).store(at + 1, std::memory_order_release);
   }
 

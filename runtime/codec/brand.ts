@@ -1,14 +1,14 @@
 /**
- * Classes that `instanceof` knows across two copies of this package, an ESM one and one inside of a bundle:
- * the prototype of each carries a mark that all copies have in common. Used by the error classes, whose
- * objects meet code of another copy wherever errors do.
+ * Makes `instanceof` work across two copies of this package, for example an ESM copy and one inside a bundle:
+ * the prototype of each marked class carries a symbol that all copies share. Used by the error classes, since
+ * errors often meet code of another copy.
  */
 const marked = new WeakMap<object, symbol>();
 
 /**
- * Marks objects of `type` and of what extends it as `name`, and has `instanceof` look for that. A subclass
- * inherits it, and has no mark of its own: only its own objects are of it. Called in the static block of
- * `type`.
+ * Marks objects of `type` and its subclasses as `name`, and makes `instanceof` look for that mark. A subclass
+ * inherits the mark but has none of its own, so `instanceof` a subclass recognises only its own objects. Call
+ * it in the static block of `type`.
  */
 export function brand(type: abstract new (...args: never[]) => object, name: string): void {
   const mark = Symbol.for(`rdma-rpc.${name}`);
@@ -27,6 +27,6 @@ function branded(type: object, value: unknown): boolean {
   try {
     return typeof value === 'object' && value !== null && mark in value;
   } catch {
-    return false; // a proxy that refuses
+    return false; // a proxy that refuses to be inspected
   }
 }

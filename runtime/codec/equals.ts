@@ -1,4 +1,4 @@
-/** Whether two messages say the same. For applications and tests, not used by calls. */
+/** Equality of messages. For applications and tests, not used by calls. */
 import { type Field, fieldsOf, fieldValue, zeroOf } from './fields.ts';
 import { bytesOf } from './typed-array.ts';
 import type { MessageType } from './types.ts';
@@ -7,9 +7,9 @@ import { unknownOf } from './unknown.ts';
 const nothing = new Uint8Array(0);
 
 /**
- * Whether `a` and `b` are the same message: `bytes` by content, maps in any order, an absent field without
- * presence like its default. NaN equals NaN, so that a message equals its own copy; 0 equals -0. Unknown
- * fields that were kept are compared as bytes.
+ * Returns whether `a` and `b` are equal messages: `bytes` by content, maps in any order, an absent field
+ * without presence like its default. NaN equals NaN, so that a message equals its own copy; 0 equals -0. Kept
+ * unknown fields are compared as bytes.
  */
 export function equals<T, Init>(type: MessageType<T, Init>, a: Init, b: Init): boolean {
   return sameMessage(type as MessageType<object>, a as object, b as object);

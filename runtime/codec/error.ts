@@ -1,6 +1,6 @@
 /**
- * The one error class of the codec: whatever a message or the bytes of a peer hold, nothing else comes out of
- * it. Thrown by the generated code and its primitives; the runtime turns it into a status.
+ * The one error class of the codec: it throws nothing else, whatever a message or a peer's bytes contain.
+ * Thrown by the generated code and its primitives; the runtime turns it into a status.
  */
 import { brand } from './brand.ts';
 import { disown } from './disown.ts';
@@ -8,7 +8,10 @@ import { disown } from './disown.ts';
 const textMax = 512;
 const wordMax = 80;
 
-/** Names in JSON and text format may be as long as a peer wants; an error says where they begin. */
+/**
+ * Shortens text that contains names. Names in JSON and text format may be as long as a peer likes; the error
+ * shows how they begin.
+ */
 function brief(text: string): string {
   if (text.length <= textMax) return text;
   const cut = (word: string) => (word.length <= wordMax ? word : `${word.slice(0, wordMax - 1)}…`);
@@ -24,11 +27,11 @@ function brief(text: string): string {
 /** A message that cannot be encoded, or bytes that are not a valid encoding. */
 export class CodecError extends Error {
   override readonly name = 'CodecError';
-  /** Decoding: where it went wrong, in bytes from the start of the message. Undefined when encoding. */
+  /** Decoding: the position of the error, in bytes from the start of the message. Undefined when encoding. */
   readonly offset: number | undefined;
   /**
    * Encoding: the full name of the field, for example `kv.v1.PutRequest.key`. Decoding: the full name of the
-   * message that was being read, or of a field whose type in TypeScript cannot hold what came.
+   * message being read, or of a field whose TypeScript type cannot hold the received value.
    */
   readonly path: string;
   /** What is wrong, without path and offset. */
@@ -48,7 +51,7 @@ export class CodecError extends Error {
   }
 }
 
-/** Names a wrong value in an error without printing more than a short piece of it. */
+/** Describes a wrong value for an error text, printing no more than a short part of it. */
 function describe(value: unknown): string {
   switch (typeof value) {
     case 'string':
@@ -69,7 +72,7 @@ function describe(value: unknown): string {
   }
 }
 
-/** Refuses a value while encoding. `field` is the full name of the field. */
+/** Throws for a value that cannot be encoded. `field` is the full name of the field. */
 export function mismatch(field: string, value: unknown, expected: string): never {
   disown(value);
   throw new CodecError(field, `expected ${expected}, got ${describe(value)}`);

@@ -1,6 +1,6 @@
 /**
- * Extensions: fields of a message that are declared outside of it. A message with extension ranges keeps what
- * it does not know as bytes; an extension reads its value out of them and writes it back. Made by generated
+ * Extensions: fields of a message that are declared outside of it. A message with extension ranges keeps
+ * unknown fields as bytes; an extension reads its value out of them and writes it back. Made by generated
  * code, used by applications.
  */
 
@@ -9,25 +9,25 @@ import { readTag, skipField } from './primitives/read.ts';
 import type { MessageType } from './types.ts';
 import { setUnknown, unknownOf } from './unknown.ts';
 
-/** A message of which fields are kept that it does not know. */
+/** A message that keeps its unknown fields. */
 export interface Extendable {
   $unknownFields?: Uint8Array | undefined;
 }
 
 /**
- * One extension. `Message` is what it extends. Its values live in the message's `$unknownFields`, so every
- * call decodes or encodes.
+ * An extension of messages of type `Message`. Its values are stored in the message's `$unknownFields`, so
+ * every call decodes or encodes.
  */
 export interface Extension<Message extends Extendable, Value, Init = Value> {
   /** Full name, for example `shop.v1.discount`. */
   readonly name: string;
-  /** Full name of the message that it extends. */
+  /** Full name of the extended message. */
   readonly extends: string;
   readonly number: number;
   has(message: Message): boolean;
   /**
-   * Undefined when it is not there; of a repeated one an empty list. Throws CodecError when its bytes are
-   * malformed.
+   * Returns the value, or undefined when it is absent; for a repeated extension an empty list. Throws
+   * CodecError when its bytes are malformed.
    */
   get(message: Message): Value;
   /** Replaces the value. Throws CodecError when it does not fit. */
@@ -41,12 +41,12 @@ export type AnyExtension = Extension<any, unknown, unknown>;
 /** The codec of a message with the extension as its only field, `value`. */
 type ExtensionCodec = MessageType<{ value?: unknown }, { readonly value?: unknown }>;
 
-/** For what works on extensions of any type: JSON, the text format. */
+/** Returns the codec of an extension, for code that handles extensions of any type: JSON, the text format. */
 export function codecOf(extension: AnyExtension): ExtensionCodec {
   return (extension as AnyExtension & { readonly codec: ExtensionCodec }).codec;
 }
 
-/** Tells an extension from whatever else a generated module exports. */
+/** Distinguishes an extension from other exports of a generated module. */
 export function isExtension(value: unknown): value is AnyExtension {
   return (
     typeof value === 'object' &&
@@ -59,8 +59,8 @@ export function isExtension(value: unknown): value is AnyExtension {
 const source = new Source();
 
 /**
- * The numbers of the fields in `bytes`, each once, in the order in which they come. Throws CodecError for
- * what is malformed.
+ * Returns the field numbers in `bytes`, each once, in the order in which they appear. Throws CodecError for
+ * malformed bytes.
  */
 export function fieldNumbers(bytes: Uint8Array): ReadonlySet<number> {
   const numbers = new Set<number>();
@@ -71,7 +71,7 @@ export function fieldNumbers(bytes: Uint8Array): ReadonlySet<number> {
   return numbers;
 }
 
-/** The fields of `bytes` for which `wanted` holds, or undefined when there are none. */
+/** Returns the fields of `bytes` for which `wanted` holds, or undefined when none does. */
 function select(bytes: Uint8Array, wanted: (number: number) => boolean): Uint8Array | undefined {
   source.reset(bytes);
   const parts: Uint8Array[] = [];
@@ -94,7 +94,9 @@ function join(parts: readonly Uint8Array[]): Uint8Array {
   return whole;
 }
 
-/** `codec` is that of a message whose only field is the extension, under the name `value`. */
+/**
+ * Makes an extension. `codec` belongs to a message whose only field is the extension, under the name `value`.
+ */
 export function extension<Message extends Extendable, Value, Init>(
   of: { readonly name: string; readonly extends: string; readonly number: number },
   codec: ExtensionCodec,

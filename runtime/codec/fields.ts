@@ -1,7 +1,7 @@
 /**
- * What the fields of a message are, for everything that works on messages of any type: JSON, equality, clone,
- * merge. Generated code lists them in a short form that costs nothing until it is asked for; here it becomes
- * the long one, once per type. Not used by calls.
+ * Descriptions of a message's fields, for code that handles messages of any type: JSON, equality, clone,
+ * merge. Generated code lists them in a short form that costs nothing until it is used; here it is expanded,
+ * once per type. Not used by calls.
  */
 import { type ArrayName, noArrays } from './typed-array.ts';
 import {
@@ -14,9 +14,10 @@ import {
 } from './types.ts';
 
 /**
- * The entries of a message. Generated code has them as one text, since a compiler reads a list of lists as
- * many things, and a text as one: an entry per word, its cells between colons. `*` stands for the next of
- * `more`, a type that is not a scalar; a fifth cell for what does not follow from the name.
+ * Parses the field entries of a message. Generated code contains them as one text, since a compiler parses a
+ * list of lists as many nodes, and a text as one. The text has one word per entry, with cells separated by
+ * colons. `*` stands for the next element of `more`, a type that is not a scalar; a fifth cell holds
+ * properties that do not follow from the name.
  */
 export function fieldEntries(text: string, more: readonly unknown[] = []): readonly FieldEntry[] {
   if (text === '') return [];
@@ -36,7 +37,7 @@ export function fieldEntries(text: string, more: readonly unknown[] = []): reado
 export interface Field {
   /** As in the .proto. */
   readonly name: string;
-  /** Property in TypeScript; of a field in a oneof, its `case`. */
+  /** Property name in TypeScript; for a field in a oneof, its `case`. */
   readonly key: string;
   readonly jsonName: string;
   readonly presence: Presence;
@@ -44,16 +45,16 @@ export interface Field {
   readonly scalar: Scalar | undefined;
   readonly enum: EnumObject | undefined;
   readonly message: MessageType<object> | undefined;
-  /** How 64-bit numbers are held. */
+  /** The TypeScript type of 64-bit numbers. */
   readonly jstype: 'bigint' | 'string' | 'number';
-  /** The typed array that a `bytes` field is declared as. */
+  /** The typed array class that a `bytes` field is declared as. */
   readonly array: ArrayName | undefined;
   readonly mapKey: Scalar | undefined;
-  /** An enum whose other numbers are no values, for text format. */
+  /** An enum that allows only its own numbers; matters for text format. */
   readonly closed: boolean;
-  /** In text format it goes by the name of its message. */
+  /** A group; in text format it is called by the name of its message. */
   readonly group: boolean;
-  /** Property of the oneof that the field is in. */
+  /** Property name of the oneof that contains the field. */
   readonly oneof: string | undefined;
 }
 
@@ -62,7 +63,7 @@ export function jsonNameOf(name: string): string {
   return name.replace(/_+([^_]?)/g, (_, next: string) => next.toUpperCase());
 }
 
-/** The same with a small first letter: the property in TypeScript, unless it is taken. */
+/** The same with a lower-case first letter: the property name in TypeScript, unless it is taken. */
 export function keyOf(name: string): string {
   const json = jsonNameOf(name);
   return json.charAt(0).toLowerCase() + json.slice(1);
@@ -91,7 +92,7 @@ function expand([name, type, presence, of, apart = {}]: FieldEntry): Field {
 // biome-ignore lint/suspicious/noExplicitAny: any type may be asked about
 const known = new WeakMap<MessageType<any, any>, readonly Field[]>();
 
-/** The fields of a message, by field number. */
+/** Returns the fields of a message, in the order of their numbers. */
 export function fieldsOf<T, Init>(type: MessageType<T, Init>): readonly Field[] {
   let fields = known.get(type);
   if (fields === undefined) {
@@ -101,7 +102,9 @@ export function fieldsOf<T, Init>(type: MessageType<T, Init>): readonly Field[] 
   return fields;
 }
 
-/** The value of a field, undefined when it is absent; of a field in a oneof, when another one is chosen. */
+/**
+ * Returns the value of a field, or undefined when it is absent, or when another field of its oneof is set.
+ */
 export function fieldValue(message: object, field: Field): unknown {
   const record = message as { readonly [key: string]: unknown };
   if (field.oneof === undefined) return record[field.key];
@@ -109,7 +112,7 @@ export function fieldValue(message: object, field: Field): unknown {
   return chosen?.case === field.key ? chosen.value : undefined;
 }
 
-/** The default of a singular field that is not a message. */
+/** Returns the default of a singular field that is not a message. */
 export function zeroOf(field: Field): unknown {
   if (field.enum !== undefined) return 0;
   switch (field.scalar) {
@@ -130,14 +133,14 @@ export function zeroOf(field: Field): unknown {
   }
 }
 
-/** Whether a value can be that of a map. */
+/** Whether a value can be a map field's value. */
 export function isMap(value: unknown): value is { readonly [key: string]: unknown } {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /**
- * Whether a field that is there has nothing to say and would not be sent: without presence at its default, an
- * empty list, an empty map.
+ * Whether the value of a field would not be encoded: a field without presence at its default, an empty list
+ * or map.
  */
 export function isUnset(field: Field, value: unknown): boolean {
   switch (field.presence) {

@@ -1,16 +1,16 @@
 /**
- * The descriptor that each generated file carries: what its .proto declares, in protobuf's own form, for
- * reflection and for tools that read schemas. Kept as text until somebody asks, and dropped by bundlers when
- * nobody does.
+ * The descriptor in each generated file: the declarations of its .proto in protobuf's own form, for
+ * reflection and for tools that read schemas. It is kept as text until it is first used, and bundlers drop it
+ * when it is unused.
  */
 import { checkRevision } from './generated/revision.ts';
 
 export interface FileDescriptor {
-  /** As imports name it: `kv/v1/kv.proto`. */
+  /** The name used in import statements: `kv/v1/kv.proto`. */
   readonly name: string;
   /** In the order of the import statements. */
   readonly dependencies: readonly FileDescriptor[];
-  /** The encoding of a google.protobuf.FileDescriptorProto, without comments. Not to be written to. */
+  /** The encoding of a google.protobuf.FileDescriptorProto, without comments. Do not write to it. */
   readonly bytes: Uint8Array;
 }
 
@@ -26,7 +26,7 @@ class LazyFileDescriptor implements FileDescriptor {
 
   get name(): string {
     const { bytes } = this;
-    // Field 1 comes first: 0x0a, the length as a varint, the text.
+    // Field 1 comes first: 0x0a, its length as a varint, then the text.
     let at = 1;
     let length = 0;
     for (let shift = 0; ; shift += 7) {
@@ -49,9 +49,9 @@ class LazyFileDescriptor implements FileDescriptor {
 }
 
 /**
- * Called once per generated file, before anything else of it. `dependencies` and `base64` are functions, so
- * that they cost nothing when the module is loaded; the text stands further down. `made` is the revision of
- * this runtime that the file was generated for. Throws when that is a later one.
+ * Called once per generated file, before anything else in it. `dependencies` and `base64` are functions, so
+ * that they cost nothing when the module is loaded; the text stands further down in the file. `made` is the
+ * runtime revision that the file was generated for. Throws when that is later than this runtime's revision.
  */
 export function fileDescriptor(
   dependencies: () => readonly FileDescriptor[],

@@ -1,24 +1,24 @@
 /**
- * The numbers that a `float` can hold, and how they are written in decimal. Called by encoders, JSON, text
- * format and messages in MessagePack.
+ * The range of `float`, and decimal texts of floats. Called by encoders, JSON, text format and messages in
+ * MessagePack.
  */
 import { mismatch } from './error.ts';
 
 const floatMax = 3.4028234663852886e38;
-/** Anything from here on rounds to infinity: half a step beyond the largest float. */
+/** Numbers from here on round to infinity: half a step beyond the largest float. */
 export const floatRoundsAway = 3.4028235677973366e38;
 
-/** Refuses a number that is too large for a float. Infinity and NaN are floats like any other. */
+/** Throws for a number that is too large for a float. Infinity and NaN are allowed. */
 export function checkFloat(value: number, field: string): void {
   if (Math.abs(value) >= floatRoundsAway && Number.isFinite(value))
     mismatch(field, value, `a number of at most ±${floatMax}`);
 }
 
-/** Digits that a float always keeps, and that it needs at most. */
+/** Number of decimal digits that a float always preserves, and the number that identifies any float. */
 const digitsKept = 6;
 const digitsMax = 9;
 
-/** The number with the fewest digits that is the same float: 0.1 for 0.10000000149011612. */
+/** Returns the number with the fewest digits that is the same float: 0.1 for 0.10000000149011612. */
 export function shortFloat(value: number): number {
   const float = Math.fround(value);
   for (let digits = digitsKept; digits < digitsMax; digits++) {

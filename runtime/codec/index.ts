@@ -1,7 +1,7 @@
 /**
- * `rdma-rpc/codec`: what applications do with messages, the well-known types, and the types that a generic
- * function over messages, extensions and services needs. Works without the native addon. What generated code
- * calls has an entry of its own, generated/v1.ts.
+ * `rdma-rpc/codec`: functions for applications that handle messages, the well-known types, and the types for
+ * generic functions over messages, extensions and services. Works without the native addon. Functions called
+ * by generated code have an entry point of their own, generated/v1.ts.
  */
 export { equals } from './equals.ts';
 export { CodecError } from './error.ts';

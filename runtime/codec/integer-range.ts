@@ -1,6 +1,6 @@
 /**
- * The ranges of the integer types, for what checks values by a field's description: JSON, messages in
- * MessagePack. Generated code has its own checks.
+ * The ranges of the integer types, for code that checks values by a field's description: JSON, messages in
+ * MessagePack. Generated code has checks of its own.
  */
 import { mismatch } from './error.ts';
 import type { Scalar } from './types.ts';
@@ -13,10 +13,10 @@ const ranges = {
   fixed32: [0, 2 ** 32 - 1],
 } as const;
 
-/** A type of at most 32 bits. */
+/** An integer type of at most 32 bits. */
 export type Narrow = keyof typeof ranges;
 
-/** `given` is what the error shows. */
+/** Checks the range. `given` is the value that an error shows. */
 export function whole(value: number, scalar: Narrow, path: string, given: unknown = value): number {
   const [min, max] = ranges[scalar];
   if (!(Number.isInteger(value) && value >= min && value <= max))
@@ -24,7 +24,7 @@ export function whole(value: number, scalar: Narrow, path: string, given: unknow
   return value + 0;
 }
 
-/** The same for the types of 64 bits. */
+/** The same for 64-bit types. */
 export function wide(value: bigint, scalar: Scalar, path: string, given: unknown = value): bigint {
   const unsigned = scalar === 'uint64' || scalar === 'fixed64';
   const fits = unsigned ? BigInt.asUintN(64, value) : BigInt.asIntN(64, value);

@@ -1,10 +1,13 @@
-/** Limits of the codec. Both directions keep them, so that what one side can encode the other can decode. */
+/**
+ * Limits of the codec. Encoders and decoders enforce the same limits, so that everything one side can encode
+ * the other can decode.
+ */
 
 /**
- * Messages inside messages; deeper input is refused before it can exhaust the stack. The figure that protobuf
- * implementations share.
+ * Nesting depth of messages; deeper input is refused before it can exhaust the stack. Other protobuf
+ * implementations use the same figure.
  */
 export const nestingMax = 100;
 
-/** A varint never has more bytes. */
+/** Maximum length of a varint. */
 export const varintBytesMax = 10;

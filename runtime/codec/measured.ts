@@ -1,14 +1,14 @@
 /**
- * The second half of encoding a message that has been measured first. Called by whoever has brought memory of
- * its bound, on the thread of the call.
+ * The second half of encoding a message whose `bound` is known. Called by code that has allocated memory of
+ * that size, on the thread of the call.
  */
 import { CodecError } from './error.ts';
 import type { Sink } from './memory/sink.ts';
 import type { MessageType } from './types.ts';
 
 /**
- * Writes at `at` and returns the end. Throws CodecError for a message with getters that gave more now than to
- * `bound`: part of it would be missing.
+ * Encodes at `at` and returns the end. Throws CodecError if getters of the message return more than they did
+ * for `bound`, since part of the message would be missing.
  */
 export function encodeMeasured<Init>(
   type: Pick<MessageType<unknown, Init>, 'typeName' | 'encodeTo'>,

@@ -1,4 +1,4 @@
-/** Copies of messages, and one message laid over another. For applications, not used by calls. */
+/** Copies and merges messages. For applications, not used by calls. */
 import { CodecError } from './error.ts';
 import { type Field, fieldsOf, fieldValue, isUnset } from './fields.ts';
 import { nestingMax } from './limits.ts';
@@ -9,15 +9,15 @@ import { setUnknown, unknownOf } from './unknown.ts';
 
 type Mutable = { [key: string]: unknown };
 
-/** A complete copy that shares nothing with `message`, its `bytes` included. */
+/** Returns a complete copy that shares nothing with `message`, including its `bytes`. */
 export function clone<T, Init>(type: MessageType<T, Init>, message: Init): T {
   return copied(type as MessageType<object>, message as object, 0) as T;
 }
 
 /**
- * Lays `source` over `target` and returns `target`, as decoding the encodings of both one after the other
- * would: what `source` has set replaces, lists are appended, maps and messages merged. Nothing of `source` is
- * shared afterwards.
+ * Merges `source` into `target` and returns `target`, with the result that decoding both encodings one after
+ * the other would have: set fields of `source` replace, lists are appended, maps and messages merged. Nothing
+ * of `source` is shared afterwards.
  */
 export function merge<T, Init>(type: MessageType<T, Init>, target: T, source: Init): T {
   mergeInto(type as MessageType<object>, target as object, source as object, 0);
@@ -43,7 +43,7 @@ function mergeInto(type: MessageType<object>, target: object, source: object, de
   }
 }
 
-/** A value of a field, an element or a map's value, that shares nothing with it. */
+/** Copies a value of a field, a list element or a map value; the copy shares nothing with it. */
 export function copyOf(field: Field, value: unknown, depth: number): unknown {
   if (field.message !== undefined) return copied(field.message, value as object, depth + 1);
   if (field.scalar !== 'bytes') return value;
@@ -53,7 +53,8 @@ export function copyOf(field: Field, value: unknown, depth: number): unknown {
 }
 
 /**
- * What `value` of a field does to a message: lists are appended, maps and messages merged, the rest replaced.
+ * Applies `value` to a field of a message: lists are appended, maps and messages merged, everything else
+ * replaced.
  */
 export function mergeField(field: Field, target: Mutable, value: unknown, depth: number): void {
   const before = fieldValue(target, field);

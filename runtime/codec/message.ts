@@ -1,6 +1,7 @@
 /**
- * Completes a generated message: the convenience forms `encode` and `decode`, which bring their own memory,
- * and small things that generated code shares. Called once per message when a generated module is loaded.
+ * Completes a generated message: the convenience methods `encode` and `decode`, which allocate their own
+ * memory, and small functions that generated code shares. Called once per message when a generated module is
+ * loaded.
  */
 import { disown } from './disown.ts';
 import { fieldEntries } from './fields.ts';
@@ -9,9 +10,9 @@ import { Sink } from './memory/sink.ts';
 import { Source } from './memory/source.ts';
 import type { MessageType } from './types.ts';
 
-/** Messages up to this bound are encoded in shared scratch memory and copied out at their real length. */
+/** Messages up to this bound are encoded in shared scratch memory and then copied at their real length. */
 const scratchBytes = 64 * 1024;
-/** Bytes of a larger one that may be left over behind its end. */
+/** Unused bytes that a larger encoding may leave behind its end. */
 const spareMax = 1024;
 
 const scratch = new Uint8Array(scratchBytes);
@@ -22,30 +23,30 @@ const nothing = new Uint8Array(0);
 /** The default of `bytes` fields. */
 export const noBytes: Uint8Array = nothing;
 
-/** What a oneof holds when its field `K` is set. */
+/** Value of a oneof whose field `K` is set. */
 export interface Case<K extends string, V> {
   readonly case: K;
   readonly value: V;
 }
 
-/** What a oneof holds when none of its fields is set. */
+/** Value of a oneof without a set field. */
 export interface Unset {
   readonly case: undefined;
   readonly value?: undefined;
 }
 export const unset: Unset = Object.freeze({ case: undefined, value: undefined });
 
-/** A oneof with that field set. */
+/** Returns the value of a oneof with that field set. */
 export function choice<K extends string, V>(key: K, value: V): Case<K, V> {
   return { case: key, value };
 }
 
-/** An empty map. It has no prototype: a key `__proto__` is a key like any other. */
+/** Returns an empty map. It has no prototype, so a key `__proto__` is a key like any other. */
 export function newMap<M extends object>(): M {
   return Object.create(null) as M;
 }
 
-/** Copies a map, each value passed through `convert`; of none an empty one. */
+/** Copies a map, each value passed through `convert`. Returns an empty map for undefined. */
 export function copyMap<V, C = V>(
   from: { readonly [key: string]: V } | undefined,
   convert?: (value: V) => C,
@@ -60,24 +61,26 @@ export function copyMap<V, C = V>(
   return copy as { [key: string]: C };
 }
 
-/** The same for a list of values that are taken over as they are. */
+/** Copies a list of values that need no conversion. */
 export function copyList<V>(from: readonly V[] | undefined): V[] {
   return from === undefined ? [] : [...from];
 }
 
 type Core<T, Init> = Omit<MessageType<T, Init>, 'encode' | 'decode'>;
 
-/** In memory of its own from the start; where little of it is left over, that is what the caller gets. */
+/**
+ * Encodes in memory of its own from the start; if little of it remains unused, the caller gets that memory.
+ */
 function encodeLarge<T, Init>(message: Init, core: Core<T, Init>): Uint8Array {
   sink.reset(nothing);
   const room = core.bound(message, sink);
-  // Not cleared, which would cost as much as writing it.
+  // Not cleared, since that would cost as much as writing it.
   const memory = new Uint8Array(Buffer.allocUnsafeSlow(room).buffer);
   sink.reset(memory);
   try {
     const end = encodeMeasured(core, message, sink, 0);
     if (room - end > spareMax) return memory.slice(0, end);
-    // It is the caller's to see, and held who knows what before.
+    // The caller sees all of this memory, which may contain data of other code.
     memory.fill(0, end);
     return memory.subarray(0, end);
   } finally {
@@ -91,11 +94,11 @@ const tagOf = Object.getOwnPropertyDescriptor(
 )?.get;
 
 /**
- * A Buffer would make the readers polymorphic, and its slices would be Buffers. Anything else would be read
- * as an empty message.
+ * Returns a plain Uint8Array: a Buffer would make the readers polymorphic, and its slices would be Buffers.
+ * Anything else would be read as an empty message.
  */
 function plainBytes(bytes: Uint8Array, typeName: string): Uint8Array {
-  // Not by instanceof: test runners have classes of their own in each file's realm.
+  // Not by instanceof, since test runners have separate classes in each file's realm.
   if (tagOf?.call(bytes) === 'Uint8Array')
     return new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   disown(bytes);
@@ -107,11 +110,11 @@ function plainBytes(bytes: Uint8Array, typeName: string): Uint8Array {
   throw new TypeError(`${typeName}: decode takes a Uint8Array, got ${name}${remedy}`);
 }
 
-/** The bytes of a transferred buffer are gone, which is not the same as an empty message. */
+/** Throws for a transferred buffer: its bytes are gone, which is not the same as an empty message. */
 function refuseDetached(bytes: Uint8Array, typeName: string): void {
   try {
-    // As every method of typed arrays it throws for a detached one, whose `buffer.detached` is not everywhere
-    // yet.
+    // Throws for a detached array, as every method of typed arrays does; `buffer.detached` does not exist on
+    // all Node versions.
     bytes.at(0);
   } catch {
     throw new TypeError(
@@ -147,10 +150,10 @@ export function messageType<T, Init>(core: Core<T, Init>): MessageType<T, Init> 
 }
 
 /**
- * The same for generated code, by position: names of properties are what a compiler would read once more for
- * every message. `fields` and `more` are the arguments of `fieldEntries`; the second is asked for when it is
- * needed, since it has messages that are declared later. Code that has not been generated anew gives a
- * function.
+ * The same for generated code, with positional arguments: property names would be more code to compile for
+ * every message. `fields` and `more` are the arguments of `fieldEntries`; `more` is a function that is called
+ * when it is needed, since it contains messages declared later. Code from older generators passes a function
+ * as `fields`.
  */
 export function generatedType<T, Init>(
   typeName: string,

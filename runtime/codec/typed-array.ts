@@ -1,7 +1,8 @@
 /**
- * Typed arrays over `bytes`, and back, without a copy: the elements are those of the host, which is
- * little-endian wherever this runs, as tensors on the wire are. The functions of `rdma-rpc/tensor`, and what
- * generated code calls for fields with the option rdma_rpc.typed_array, on the thread of the call.
+ * Typed arrays over `bytes`, and back, without a copy. Elements have the byte order of the host, which is
+ * little-endian on all supported systems, as are tensors on the wire. The functions of `rdma-rpc/tensor`, and
+ * the functions that generated code calls for fields with the option rdma_rpc.typed_array, on the thread of
+ * the call.
  */
 import { mismatch } from './error.ts';
 import { byteLengthOf, plainBytes } from './memory/intrinsic.ts';
@@ -9,7 +10,7 @@ import type { Source } from './memory/source.ts';
 import { lowIndex } from './primitives/int64.ts';
 import { readBytes } from './primitives/read.ts';
 
-/** The typed arrays that a field can be declared as. */
+/** The typed array classes that a field can be declared as. */
 export const arrays = {
   Int8: Int8Array,
   Int16: Int16Array,
@@ -30,7 +31,7 @@ export interface ArrayClass<A extends ArrayBufferView = ArrayBufferView> {
   new (buffer: ArrayBufferLike, byteOffset?: number, length?: number): A;
 }
 
-/** The default of fields that are declared so. */
+/** The defaults of such fields. */
 export const noArrays: { readonly [K in ArrayName]: InstanceType<(typeof arrays)[K]> } = {
   Int8: new Int8Array(0),
   Int16: new Int16Array(0),
@@ -43,10 +44,13 @@ export const noArrays: { readonly [K in ArrayName]: InstanceType<(typeof arrays)
   Float64: new Float64Array(0),
 };
 
-/** An array of that class over the same memory. Throws a RangeError where length or place do not allow it. */
+/**
+ * Returns an array of that class over the same memory. Throws a RangeError when length or alignment do not
+ * allow it.
+ */
 export function arrayOver<A extends ArrayBufferView>(of: ArrayClass<A>, bytes: Uint8Array): A {
   const size = of.BYTES_PER_ELEMENT;
-  // As the codec does, not by instanceof: test runners have classes of their own in each file's realm.
+  // Not by instanceof, since test runners have separate classes in each file's realm.
   if (!ArrayBuffer.isView(bytes) || bytes.BYTES_PER_ELEMENT !== 1)
     throw new TypeError(`${of.name}: takes the Uint8Array of a bytes field`);
   const { byteLength, byteOffset } = bytes;
@@ -67,34 +71,38 @@ export function arrayOver<A extends ArrayBufferView>(of: ArrayClass<A>, bytes: U
 }
 
 /**
- * The bytes of a typed array or DataView, over the same memory: what a `bytes` field takes. Throws a
- * TypeError for all else.
+ * Returns the bytes of a typed array or DataView, over the same memory, for a `bytes` field. Throws a
+ * TypeError for anything else.
  */
 export function bytesOf(array: ArrayBufferView): Uint8Array {
   if (array instanceof Uint8Array) return plainBytes(array);
-  // Of an ArrayBuffer or a plain array the line below would make an empty value, and its data would be lost.
+  // For an ArrayBuffer or a plain array the line below would create an empty value, and the data would be
+  // lost.
   if (!ArrayBuffer.isView(array))
     throw new TypeError(
-      'bytesOf: takes a typed array or a DataView; of an ArrayBuffer, give new Uint8Array(buffer)',
+      'bytesOf takes a typed array or a DataView; for an ArrayBuffer, pass new Uint8Array(buffer)',
     );
   return plainBytes(array);
 }
 
 const withArticle = (name: string): string => `${name.startsWith('I') ? 'an' : 'a'} ${name}`;
 
-/** Encoding: the bytes of a field's value, which is to be of that class. */
+/** Encoding: returns the bytes of a field's value, which must be of that class. */
 export function octets(array: ArrayBufferView, of: ArrayClass, field: string): Uint8Array {
   if (!(array instanceof of)) mismatch(field, array, withArticle(of.name));
   return bytesOf(array);
 }
 
-/** Whether such a field without presence is worth sending. */
+/** Whether such a field without presence must be sent. */
 export function hasArray(array: ArrayBufferView, of: ArrayClass, field: string): boolean {
   if (!(array instanceof of)) mismatch(field, array, withArticle(of.name));
   return byteLengthOf(array) !== 0;
 }
 
-/** Decoding: a view of the memory where `bytes` would be one. What begins where no element can is copied. */
+/**
+ * Decoding: returns a view of the memory where a `bytes` field would. A value at an unaligned position is
+ * copied.
+ */
 export function readArray<A extends ArrayBufferView>(
   source: Source,
   at: number,
@@ -108,7 +116,7 @@ export function readArray<A extends ArrayBufferView>(
   return arrayOver(of, bytes.byteOffset % size === 0 ? bytes : bytes.slice());
 }
 
-/** For JSON and MessagePack: such an array of bytes that somebody else has made. Throws CodecError. */
+/** For JSON and MessagePack: returns such an array over bytes from another source. Throws CodecError. */
 export function arrayFromBytes(name: ArrayName, bytes: Uint8Array, field: string): ArrayBufferView {
   const of: ArrayClass = arrays[name];
   const size = of.BYTES_PER_ELEMENT;

@@ -1,7 +1,7 @@
 /**
- * What generated code is made of: message types, service definitions and the two ends (sink, source) that
- * their codecs work on. Imported by generated files as types, and by runtime/boundary, which encodes into
- * send slots and decodes out of receive memory.
+ * The types of generated code: message types, service definitions, and the writer (sink) and reader (source)
+ * that their codecs use. Imported by generated files as types, and by runtime/boundary, which encodes into
+ * send slots and decodes from receive memory.
  */
 import type { FileDescriptor } from './file-descriptor.ts';
 import type { Sink } from './memory/sink.ts';
@@ -9,49 +9,49 @@ import type { Source } from './memory/source.ts';
 import type { ArrayName } from './typed-array.ts';
 
 /**
- * The codec of one message: a const of the message's own name in generated code. `T` is what decode gives
- * (all fields with their defaults present, optional ones possibly absent), `Init` what encode takes (every
- * key optional).
+ * The codec of one message: a const with the message's name in generated code. `T` is the result of decode
+ * (all fields with their defaults, optional ones possibly absent), `Init` the argument of encode (every key
+ * optional).
  */
 export interface MessageType<T, Init = T> {
   /** Full name without a leading dot, for example `kv.v1.GetRequest`. */
   readonly typeName: string;
-  /** A message with every field at its default, overlaid with `init`. */
+  /** Returns a message with every field at its default, overlaid with `init`. */
   create(init?: Init): T;
   /**
-   * An upper bound, in bytes, of what `encodeTo` will write into the sink's memory: what it has so much room
-   * for fits. `bytes` values of at least `sink.gatherBytes` are not part of it; their lengths are added to
-   * `sink.gathered` (at most `holesMax` of them, the rest counts as memory). Cheap: only long strings are
-   * measured, for others 3 × length stands in. Need not refuse what is no such message: the result then means
-   * nothing, and `encodeTo` is what throws. `sink.reset()` comes before it; `depth` is for generated code.
+   * Returns an upper bound, in bytes, of what `encodeTo` will write into the sink's memory: memory of this
+   * size is large enough. `bytes` values of at least `sink.gatherBytes` are not included; their lengths are
+   * added to `sink.gathered` (at most `holesMax` of them, the rest counts as memory). Cheap: only long
+   * strings are measured, for others 3 × length is assumed. It need not refuse invalid messages: the result
+   * is then meaningless, and `encodeTo` throws. Call `sink.reset()` before it; `depth` is for generated code.
    */
   bound(message: Init, sink: Sink, depth?: number): number;
   /**
-   * Writes the protobuf encoding at `at` and returns the end. Nothing is written at `limit` or behind it
-   * (default: the end of the sink's memory). When there may not be enough room, which is decided as `bound`
-   * does, `sink.full` is set and what has been written means nothing. `bytes` values of at least
-   * `sink.gatherBytes` are left out and recorded in `sink` (position and value), so that memory · value ·
-   * memory … is plain protobuf. Throws CodecError for values that do not fit their field, and for nesting
-   * over 100. `sink.reset()` comes before it; `depth` and `field` (for errors) are for generated code.
+   * Writes the protobuf encoding at `at` and returns the end. Writes nothing at or behind `limit` (default:
+   * the end of the sink's memory). If there may not be enough room, by the rules of `bound`, sets
+   * `sink.full`; everything written is then meaningless. `bytes` values of at least `sink.gatherBytes` are
+   * left out and recorded in `sink` (position and value), so that memory · value · memory … is plain
+   * protobuf. Throws CodecError for values that do not fit their field, and for nesting over 100. Call
+   * `sink.reset()` before it; `depth` and `field` (for errors) are for generated code.
    */
   encodeTo(message: Init, sink: Sink, at: number, limit?: number, depth?: number, field?: string): number;
   /**
-   * Reads source bytes [at, end), which lie in the memory. Throws CodecError for anything malformed. `depth`
+   * Decodes source bytes [at, end), which lie in the memory. Throws CodecError for malformed bytes. `depth`
    * and `into` (a message to merge into) are for generated code.
    */
   decodeFrom(source: Source, at: number, end: number, depth?: number, into?: T): T;
   /**
-   * The fields, in the short form of generated code. For JSON, equality and the like; `fieldsOf` gives them
-   * at length.
+   * Returns the fields in the short form of generated code, for JSON, equality and the like; `fieldsOf`
+   * returns them in full.
    */
   fields(): readonly FieldEntry[];
-  /** Names that the .proto reserves, with spaces between them: text format passes over them. */
+  /** Names that the .proto reserves, separated by spaces: text format skips such fields. */
   readonly reserved?: string | undefined;
-  /** The encoding in memory of its own. */
+  /** Returns the encoding in memory of its own. */
   encode(message: Init): Uint8Array;
   /**
-   * Decodes `bytes`; `bytes` fields are copies. Throws CodecError for anything malformed, and TypeError for
-   * what is no Uint8Array, such as an ArrayBuffer.
+   * Decodes `bytes`; `bytes` fields are copies. Throws CodecError for malformed bytes, and TypeError for
+   * anything but a Uint8Array, such as an ArrayBuffer.
    */
   decode(bytes: Uint8Array): T;
 }
@@ -79,13 +79,16 @@ export type EnumObject = { readonly [name: string]: number };
 // biome-ignore lint/suspicious/noExplicitAny: a table refers to messages of any type
 type AnyType = MessageType<any, any>;
 
-/** implicit: absent means the default. optional: absent and default differ. oneof: one of several. */
+/**
+ * implicit: an absent field equals its default. optional: absence differs from the default. oneof: one of
+ * several.
+ */
 export type Presence = 'implicit' | 'optional' | 'required' | 'repeated' | 'map' | 'oneof';
 
 /**
- * A field as generated code lists it: its name in the .proto, its type (for maps, of the values), its
- * presence unless implicit (of messages: optional), the key type of a map or the property of a oneof, and
- * what does not follow from the name.
+ * A field as generated code lists it: its name in the .proto, its type (for maps, that of the values), its
+ * presence unless implicit (for messages: optional), the key type of a map or the property of a oneof, and
+ * properties that do not follow from the name.
  */
 export type FieldEntry = readonly [
   name: string,
@@ -102,7 +105,7 @@ export type FieldEntry = readonly [
   },
 ];
 
-/** Tells a message type from whatever else a generated module exports. */
+/** Distinguishes a message type from other exports of a generated module. */
 export function isMessageType(value: unknown): value is MessageType<object> {
   return (
     typeof value === 'object' &&
@@ -114,9 +117,9 @@ export function isMessageType(value: unknown): value is MessageType<object> {
 export interface MethodOptions {
   readonly idempotencyLevel?: 'IDEMPOTENT' | 'NO_SIDE_EFFECTS';
   readonly deprecated?: boolean;
-  /** `option (rdma_rpc.one_way) = true`: the caller gets no answer. */
+  /** `option (rdma_rpc.one_way) = true`: the caller gets no response. */
   readonly oneWay?: boolean;
-  /** `option (rdma_rpc.expected_response_bytes)`: about how large responses are. */
+  /** `option (rdma_rpc.expected_response_bytes)`: the approximate size of responses. */
   readonly expectedResponseBytes?: number;
   /**
    * `option (rdma_rpc.preferred_codec)` of the method or `default_codec` of the service, when it is not
@@ -127,34 +130,34 @@ export interface MethodOptions {
   readonly custom?: CustomOptions;
 }
 
-/** How a method's messages travel, and the id that says so. */
+/** How a method's messages are encoded, and the id that identifies this encoding. */
 export interface MethodForm<Req = unknown, ReqInit = Req, Res = unknown, ResInit = Res> {
   /**
    * 32-bit FNV-1a, unsigned, at least 256: of `fullName` for protobuf, of `fullName` and `+msgpack` for
    * MessagePack.
    */
   readonly id: number;
-  /** Of requests. */
+  /** Type of requests. */
   readonly input: MessageType<Req, ReqInit>;
-  /** Of responses. */
+  /** Type of responses. */
   readonly output: MessageType<Res, ResInit>;
 }
 
 /**
- * What clients and servers need to know of a method. Those of generated services (`Method`) also have the
+ * What clients and servers need to know of a method. Methods of generated services (`Method`) also have the
  * forms of grpc-js and nice-grpc.
  */
 export interface MethodDefinition<Req = unknown, ReqInit = Req, Res = unknown, ResInit = Res>
   extends MethodForm<Req, ReqInit, Res, ResInit> {
-  /** As in the .proto: `GetUser`. */
+  /** The name in the .proto: `GetUser`. */
   readonly name: string;
   /** `pkg.Service/GetUser` */
   readonly fullName: string;
   readonly requestStream: boolean;
   readonly responseStream: boolean;
   /**
-   * The form that clients of this package call it in, where that is another one (`options.preferredCodec`).
-   * Servers take both.
+   * The encoding that clients of this package use, when it differs from the method's own
+   * (`options.preferredCodec`). Servers accept both.
    */
   readonly preferred?: MethodForm<Req, ReqInit, Res, ResInit> | undefined;
   readonly options: MethodOptions;
@@ -169,7 +172,7 @@ export interface CustomOptions {
 export interface ServiceDefinition {
   readonly name: string;
   readonly fullName: string;
-  /** The file that declares it: what reflection hands out. Definitions made by hand have none. */
+  /** The file that declares the service, for reflection. Absent in hand-written definitions. */
   readonly file?: FileDescriptor;
   /** Custom options of the service. */
   readonly custom?: CustomOptions;

@@ -1,6 +1,6 @@
 /**
- * Unknown fields kept on request: fields that a newer peer has sent and this version does not know, as the
- * bytes they came in. Generated code calls this only where the generator was asked to keep them.
+ * Keeps unknown fields on request: fields that a newer peer has sent and this version does not know, as the
+ * received bytes. Generated code calls this only if the generator was asked to keep them.
  */
 import { lengthOf } from './memory/intrinsic.ts';
 import { noRoom, type Sink } from './memory/sink.ts';
@@ -8,8 +8,8 @@ import type { Source } from './memory/source.ts';
 import { checkBytes } from './primitives/check.ts';
 
 /**
- * Part of a generated message that keeps them: tags and values, one field after the other, exactly as they
- * came.
+ * Part of a generated message that keeps them: tags and values, one field after the other, exactly as
+ * received.
  */
 export interface UnknownFields {
   $unknownFields?: Uint8Array | undefined;
@@ -48,7 +48,7 @@ export function boundUnknown(message: UnknownFields): number {
   return kept === undefined ? 0 : lengthOf(kept);
 }
 
-/** Behind all other fields. */
+/** Writes them behind all other fields. */
 export function writeUnknown(sink: Sink, at: number, message: UnknownFields, limit: number): number {
   const kept = message.$unknownFields;
   if (kept === undefined) return at;

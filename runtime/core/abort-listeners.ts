@@ -1,16 +1,16 @@
 /**
- * What an AbortSignal gives up: calls, and those who wait for a connection. It has one listener for all of
- * them, since an application may pass one signal of its own to a thousand calls, and Node takes more than ten
- * listeners for a leak and warns.
+ * Connects AbortSignals to what they cancel: calls, and waits for a connection. Each signal gets one listener
+ * for all of them, since an application may pass one signal to a thousand calls, and Node warns of a leak
+ * above ten listeners.
  */
 
-/** Told once when the signal fires. Must not throw: the others are told after it. */
+/** Called once when the signal fires. Must not throw, because others are called after it. */
 export interface Abortable {
   onAbort(): void;
 }
 
 class AbortListener {
-  /** Most signals are of one call and need no set. */
+  /** Most signals belong to one call and need no set. */
   #one: Abortable | undefined;
   #others: Set<Abortable> | undefined;
 
@@ -32,37 +32,38 @@ class AbortListener {
   }
 
   handleEvent(): void {
-    // A copy: each leaves when it is told, may take others along, and what comes meanwhile is not told.
+    // A copy, because each entry leaves when it is called and may remove others; entries added meanwhile are
+    // not called.
     for (const one of [this.#one, ...(this.#others ?? [])])
       if (one !== undefined && (one === this.#one || this.#others?.has(one))) one.onAbort();
   }
 }
 
 /**
- * Of the signals that something listens to just now: an entry that waits for the collector costs it more than
- * all the rest.
+ * Contains only signals that are being listened to: a stale entry would cost the garbage collector more than
+ * everything else.
  */
 const listeners = new WeakMap<AbortSignal, AbortListener>();
 
-/** From now on `one` hears of `signal`. */
+/** Makes `signal` cancel `one`. */
 export function listen(signal: AbortSignal, one: Abortable): void {
   let listener = listeners.get(signal);
   if (listener === undefined) {
     listener = new AbortListener();
-    // It may be another library's, and throw.
+    // The signal may come from another library, and throw.
     signal.addEventListener('abort', listener);
     listeners.set(signal, listener);
   }
   listener.add(one);
 }
 
-/** It does not any more. As often as `listen`. */
+/** Undoes `listen`. Call it as often as `listen`. */
 export function unlisten(signal: AbortSignal, one: Abortable): void {
   const listener = listeners.get(signal);
   if (listener === undefined) return;
   listener.delete(one);
   if (!listener.empty) return;
   listeners.delete(signal);
-  // Node keeps a signal of AbortSignal.timeout() or any() alive as long as somebody listens to it.
+  // Node keeps a signal of AbortSignal.timeout() or any() alive as long as it has a listener.
   signal.removeEventListener('abort', listener);
 }

@@ -1,30 +1,30 @@
 /**
- * Typed values that interceptors, handlers and callers of one call give each other in the same process, such
- * as who the caller is. Nothing of it travels. Made only when somebody asks for it.
+ * Typed values that the interceptors, handler and caller of a call share within a process, such as the
+ * caller's identity. They are never sent. Created on first use.
  */
 
-/** Names a value. Two keys are never the same, whatever their descriptions. */
+/** The name of a value. Two keys are always different, whatever their descriptions are. */
 export interface ContextKey<T> {
   readonly id: symbol;
   readonly defaultValue: T;
 }
 
-/** `description` is for people who debug. */
+/** `description` is shown when debugging. */
 export function createContextKey<T>(defaultValue: T, description = ''): ContextKey<T> {
   return { id: Symbol(description), defaultValue };
 }
 
 export class ContextValues {
-  /** Made for the first value: most calls within interceptors have none. */
+  /** Created for the first value, since most calls with interceptors have none. */
   #values: Map<symbol, unknown> | undefined;
   readonly #outer: ContextValues | undefined;
 
-  /** @param outer where values come from that this one does not have: the handler's that makes the call */
+  /** @param outer supplies the values that are not set here: those of the handler that makes the call */
   constructor(outer?: ContextValues) {
     this.#outer = outer;
   }
 
-  /** The value, or the default of its key. */
+  /** Returns the value, or the default of its key. */
   get<T>(key: ContextKey<T>): T {
     if (this.#values?.has(key.id)) return this.#values.get(key.id) as T;
     return this.#outer === undefined ? key.defaultValue : this.#outer.get(key);

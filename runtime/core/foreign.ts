@@ -1,7 +1,7 @@
 /**
- * Values and functions of the application, which may do anything when they are looked at or called: getters
- * that throw, proxies, thenables, functions that reject. What goes wrong in them must stay with the call that
- * they belong to, or with nothing at all. Used wherever user code is called.
+ * Handles values and functions of the application, which may do anything when they are inspected or called:
+ * getters that throw, proxies, thenables, functions that reject. Their failures may affect only the call that
+ * they belong to. Used wherever user code is called.
  */
 
 import { inspect } from 'node:util';
@@ -11,7 +11,7 @@ import { inRoot } from './scopes.ts';
 
 export { disown } from '../codec/disown.ts';
 
-/** What was thrown, for people. */
+/** Returns the text of a thrown value. */
 export function textOf(thrown: unknown): string {
   try {
     return thrown instanceof Error ? String(thrown.message) : String(thrown);
@@ -21,19 +21,22 @@ export function textOf(thrown: unknown): string {
 }
 
 /**
- * A promise of what a thenable becomes, undefined for any other value. `then` is asked for once. Throws what
- * a getter or a proxy throws.
+ * Returns a promise for a thenable, undefined for any other value. Reads `then` once. Throws what a getter or
+ * a proxy throws.
  */
 export function promiseOf(value: unknown): Promise<unknown> | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
-  // Its own `then` may be another than that of promises, but nobody looks at it.
+  // A promise may have a `then` of its own, which is ignored.
   if (value instanceof Promise) return value;
   const { then } = value as { then?: unknown };
   if (typeof then !== 'function') return undefined;
   return new Promise((resolve, reject) => then.call(value, resolve, reject));
 }
 
-/** Calls what nobody waits for. What it throws or rejects with is shown, and no more. `what`: for people. */
+/**
+ * Calls a function whose result is not used. If it throws or rejects, a warning is shown. `what` names the
+ * function in the warning.
+ */
 export function guarded(what: string, call: () => unknown): void {
   try {
     promiseOf(call())?.catch((fault: unknown) => show(what, fault));
@@ -42,24 +45,30 @@ export function guarded(what: string, call: () => unknown): void {
   }
 }
 
-/** The same for a function of a server, a channel or the process: it runs without the stores of any call. */
+/**
+ * The same for a function of a server, a channel or the process: it runs without the async context of any
+ * call.
+ */
 export function guardedInRoot(what: string, call: () => unknown): void {
   guarded(what, () => inRoot(call));
 }
 
 /**
- * The same for what a call has to do with: what it throws comes out, and only a rejection, which comes too
- * late for that, is shown.
+ * The same for a function that belongs to a call: an exception is passed on, and only a rejection, which
+ * comes too late for that, is shown as a warning.
  */
 export function heard(what: string, result: unknown): void {
   guarded(what, () => result);
 }
 
-/** How often each function has failed in this second. */
+/** Number of failures of each function in this second. */
 const failed = new Map<string, number>();
 let second = 0;
 
-/** Peers can make functions fail as often as they like, so only so many a second are shown of each. */
+/**
+ * Peers can make functions fail as often as they like, so the number of warnings per second is limited for
+ * each function.
+ */
 function show(what: string, fault: unknown): void {
   const now = Math.floor(clockMs() / 1000);
   if (now !== second) failed.clear();

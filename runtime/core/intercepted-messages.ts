@@ -1,7 +1,7 @@
 /**
- * Messages as interceptors see them: iterables of what a caller, a handler or the network gives. `next` may
- * be called several times with the same request, so one that can be read again is, and one that cannot says
- * so instead of being empty the second time. Used on both sides.
+ * Messages as interceptors see them: iterables from a caller, a handler or the network. `next` may be called
+ * several times with the same request, so requests that can be read again are, and others throw instead of
+ * being empty the second time. Used on both sides.
  */
 
 type Iterables = AsyncIterable<unknown> | Iterable<unknown>;
@@ -14,7 +14,9 @@ function isIterable(messages: unknown): messages is Iterables {
   );
 }
 
-/** Any iterable as an asynchronous one. Throws a TypeError that begins with `what` for anything else. */
+/**
+ * Converts any iterable to an asynchronous one. Throws a TypeError that begins with `what` for anything else.
+ */
 export function asyncIterable(messages: unknown, what: string): AsyncIterable<unknown> {
   if (!isIterable(messages)) throw new TypeError(`${what} is not iterable`);
   return Symbol.asyncIterator in messages ? messages : each(messages);
@@ -24,9 +26,9 @@ async function* each(messages: Iterable<unknown>): AsyncGenerator<unknown> {
   yield* messages;
 }
 
-/** A message, or the promise of one, as an iterable, which may be read any number of times. */
+/** Returns a message, or the promise of one, as an iterable that may be read any number of times. */
 export function iterableOfOne(message: unknown): AsyncIterable<unknown> {
-  // An interceptor may drop the iterable; nobody then hears of a rejection.
+  // An interceptor may drop the iterable; a rejection would then be unhandled.
   Promise.resolve(message).catch(() => undefined);
   return { [Symbol.asyncIterator]: () => one(message) };
 }
@@ -36,8 +38,8 @@ async function* one(message: unknown): AsyncGenerator<unknown> {
 }
 
 /**
- * The single message of a stream, which is read to its end, so that everybody on the way sees it. Throws what
- * `none` makes when there is none.
+ * Returns the single message of a stream. The stream is read to its end, so that all interceptors see the
+ * end. Throws the error made by `none` when the stream is empty.
  */
 export async function onlyMessage(messages: AsyncIterable<unknown>, none: () => Error): Promise<unknown> {
   let only: unknown = none;
@@ -47,8 +49,8 @@ export async function onlyMessage(messages: AsyncIterable<unknown>, none: () => 
 }
 
 /**
- * The requests of a call. An array, a set and the like can be read again. An asynchronous iterable is taken
- * not to be: some of those (Node's streams) give nothing the second time, without a word.
+ * The requests of a call. An array, a set and the like can be read again. An asynchronous iterable is assumed
+ * not to be, because some (Node's streams) are silently empty the second time.
  */
 export class RequestMessages implements AsyncIterable<unknown> {
   readonly #path: string;
@@ -61,7 +63,7 @@ export class RequestMessages implements AsyncIterable<unknown> {
     this.#given = given;
   }
 
-  /** Throws a TypeError when they have been read and cannot be once more. */
+  /** Throws a TypeError when they have been read and cannot be read again. */
   check(): void {
     if (this.#begun)
       throw new TypeError(

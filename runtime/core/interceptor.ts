@@ -1,7 +1,7 @@
 /**
- * Interceptors: functions around calls, of one shape for clients and servers. The types that people write
- * them with, and how several become one function. Composed when a client is made or a service added; calls
- * without interceptors know nothing of them.
+ * Interceptors: functions around calls, with the same form for clients and servers. This file has their
+ * types, and combines several into one function. Combined when a client is made or a service added; calls
+ * without interceptors never come here.
  */
 import type { MethodDefinition, ServiceDefinition } from '../codec/types.ts';
 import type { ContextValues } from './context-values.ts';
@@ -13,40 +13,45 @@ interface AnyRequest {
   readonly side: 'client' | 'server';
   readonly service: ServiceDefinition;
   readonly method: MethodDefinition;
-  /** Who is at the other end: on a client the channel's address, on a server that of the context. */
+  /** The other side of the connection: on a client the channel's address, on a server that of the context. */
   readonly peer: string;
   /** Metadata of the request. May be changed in place; on a client until `next` is called. */
   readonly metadata: Metadata;
-  /** Gives the call up. On a client undefined when the caller gave none. */
+  /** Cancels the call. On a client undefined when the caller gave none. */
   readonly signal: AbortSignal | undefined;
   /**
-   * Client: time limit of the whole call in ms, from its start, further attempts included. Server: time left;
-   * a change has no effect. Undefined: none.
+   * Client: time limit of the whole call in ms, from its start, including repeated attempts. Server: time
+   * left; changing it has no effect. Undefined for no limit.
    */
   readonly timeoutMs: number | undefined;
   readonly values: ContextValues;
-  /** Server: what the handler gets. Client: that of the handler that makes the call, if it was passed on. */
+  /**
+   * Server: the handler's context. Client: the context of the handler that makes the call, if it was passed
+   * on.
+   */
   readonly context: HandlerContext | undefined;
-  /** What else the caller of a client has given; passed on as it is. */
+  /** Other options that the caller of a client has given; passed on unchanged. */
   readonly options: object | undefined;
 }
 
 interface AnyResponse {
   readonly service: ServiceDefinition;
   readonly method: MethodDefinition;
-  /** Of a stream: complete with its first message. May be changed in place before it has been sent on. */
+  /**
+   * For a stream: complete when its first message arrives. May be changed in place before it has been sent.
+   */
   readonly header: Metadata;
-  /** Of a stream: complete behind its last message. */
+  /** For a stream: complete behind its last message. */
   readonly trailer: Metadata;
 }
 
-/** One message. */
+/** A unary request or response. */
 interface One {
   readonly stream: false;
   readonly message: unknown;
 }
 
-/** The method has a stream on at least one side; a single message on the other is an iterable of one. */
+/** A method with a stream on at least one side; a single message on the other side is an iterable of one. */
 interface Several {
   readonly stream: true;
   readonly message: AsyncIterable<unknown>;
@@ -63,28 +68,29 @@ export type Next = (request: RpcRequest) => Promise<RpcResponse>;
 
 /**
  * `next` carries out the call: inner interceptors, then the network on a client or the handler on a server.
- * Called once per method; what it returns is called for each call. It may answer without `next`, call it
- * several times, or give it a changed copy of the request: `next({ ...request, message })`.
+ * The interceptor is called once per method; the function that it returns is called for each call. It may
+ * answer without `next`, call it several times, or pass it a changed copy of the request: `next({ ...request,
+ * message })`.
  */
 export type Interceptor = (next: Next) => Next;
 
-/**
- * What the interceptors of one call have in common. It rides along in all copies of the request, under this
- * symbol.
- */
+/** State shared by the interceptors of one call. All copies of the request carry it, under this symbol. */
 export const chained: unique symbol = Symbol('call within interceptors');
 
 export interface ChainedCall {
   /**
-   * What the last `next` of this call has returned. An interceptor that returns this same promise has added
-   * nothing to it.
+   * The last result of `next` in this call. An interceptor that returns this same promise has added nothing
+   * to it.
    */
   given: Promise<RpcResponse> | undefined;
-  /** The same for the innermost one, which carries out the call. */
+  /** The same for the innermost function, which carries out the call. */
   carried: Promise<RpcResponse> | undefined;
 }
 
-/** A request, or what an interceptor has made of it: without the call when that is none of its copies. */
+/**
+ * A request, or a value that an interceptor has passed instead; the state is missing when that is not a copy
+ * of the request.
+ */
 export type ChainedRequest<Call extends ChainedCall = ChainedCall> = RpcRequest & {
   readonly [chained]?: Call;
 };
@@ -101,28 +107,28 @@ export type Innermost<Call extends ChainedCall> = (
 const ignore = (): void => undefined;
 
 /**
- * An interceptor may call `next` and drop the promise, which must then not end the process as a rejection
- * that nobody has handled. The listener that sees to it is added only when the call has failed: V8 follows a
- * promise of one listener to the function that awaits it, for the stacks of errors. Called by the function
- * whose promise it is, so it waits for the end of the current turn of that, which comes before Node looks for
- * rejections that nobody handles.
+ * An interceptor may call `next` and drop the promise, whose rejection must not end the process as unhandled.
+ * A listener for that is added only when the call has failed: V8 follows a promise with a single listener to
+ * the function that awaits it, for the stacks of errors. It is called by the function whose promise it is, so
+ * it waits for the end of that function's current microtask, which comes before Node looks for unhandled
+ * rejections.
  */
 function handleLater(responseOf: () => Promise<RpcResponse>): void {
   queueMicrotask(() => responseOf().catch(ignore));
 }
 
-/** What the innermost interceptor gets as `next`. */
+/** Returns the `next` of the innermost interceptor. */
 function carrying<Call extends ChainedCall>(innermost: Innermost<Call>): Next {
   return (request: ChainedRequest<Call>) => {
     const response = innermost(request, () => handleLater(() => response));
-    // Anything may be given to `next`; `innermost` refuses what is no request.
+    // Any value may be passed to `next`; `innermost` refuses one that is not a request.
     const call = request?.[chained];
     if (call !== undefined) call.given = call.carried = response;
     return response;
   };
 }
 
-/** What an interceptor gets as `next` that stands around another one, whose function is `inner`. */
+/** Returns the `next` of an interceptor around another one, whose function is `inner`. */
 function around(inner: Next): Next {
   return (request: ChainedRequest) => {
     let result: Promise<RpcResponse>;
@@ -134,7 +140,7 @@ function around(inner: Next): Next {
       return failed;
     }
     const call = request?.[chained];
-    // Most interceptors return what their own `next` has given: no promise of its own is needed for them.
+    // Most interceptors return the result of their own `next`; they need no further promise.
     if (call !== undefined && result === call.given) return result;
     const response = settled(result, () => handleLater(() => response));
     if (call !== undefined) call.given = response;
@@ -151,7 +157,10 @@ async function settled(result: Promise<RpcResponse>, onFailure: () => void): Pro
   }
 }
 
-/** The first interceptor is the outermost. Throws a TypeError for one that makes no function of `next`. */
+/**
+ * Combines interceptors; the first is the outermost. Throws a TypeError for one that does not return a
+ * function.
+ */
 export function compose<Call extends ChainedCall>(
   path: string,
   interceptors: readonly Interceptor[],
@@ -176,7 +185,7 @@ function notMade(path: string, interceptors: readonly Interceptor[], i: number, 
   );
 }
 
-/** Throws a TypeError for what is no list of functions. */
+/** Throws a TypeError unless it is a list of functions. */
 export function checkedInterceptors(where: string, given: unknown): readonly Interceptor[] {
   if (given === undefined) return [];
   if (!Array.isArray(given) || given.some((each) => typeof each !== 'function')) {
@@ -185,7 +194,7 @@ export function checkedInterceptors(where: string, given: unknown): readonly Int
   return [...given];
 }
 
-/** Refuses what an interceptor has called `next` with when that is no request of the method. */
+/** Throws when an interceptor has passed `next` a value that is not a request of the method. */
 export function checkedRequest(method: MethodDefinition, request: RpcRequest): void {
   const stream = method.requestStream || method.responseStream;
   if (typeof request !== 'object' || request === null || request.stream !== stream)
@@ -196,7 +205,7 @@ export function checkedRequest(method: MethodDefinition, request: RpcRequest): v
   if (request.message instanceof RequestMessages) request.message.check();
 }
 
-/** Refuses what an interceptor has resolved with when that is no response of the method. */
+/** Throws when an interceptor has resolved with a value that is not a response of the method. */
 export function checkedResponse(method: MethodDefinition, response: RpcResponse): RpcResponse {
   const stream = method.requestStream || method.responseStream;
   if (typeof response !== 'object' || response === null || response.stream !== stream)

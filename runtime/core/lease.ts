@@ -2,8 +2,7 @@
  * Leases: registered memory that the application holds. It comes from `allocBuffer`, or with a large message
  * whose `bytes` fields are views of it. Used on the JS thread of its context.
  *
- * The rule: memory that was given back belongs to someone else, and no view of it is left: its ArrayBuffer is
- * detached.
+ * The rule: released memory belongs to other code, so no view of it remains: its ArrayBuffer is detached.
  */
 import { imagePlace } from '../codec/memory/image.ts';
 import { Itself } from '../codec/memory/itself.ts';
@@ -15,7 +14,7 @@ import { Status } from './errors/status.ts';
 
 export interface Lease {
   /**
-   * The memory. Empty once it was released or lost: its ArrayBuffer is detached then, with all views of it.
+   * The memory. Empty after it was released or lost: its ArrayBuffer is then detached, with all views of it.
    */
   readonly bytes: Uint8Array;
   /**
@@ -24,8 +23,8 @@ export interface Lease {
    */
   readonly released: boolean;
   /**
-   * Gives the memory back. Calls after the first do nothing. What is never released returns when it is
-   * collected.
+   * Releases the memory. Further calls do nothing. Without a release, the memory is released when the lease
+   * is garbage-collected.
    */
   release(): void;
   [Symbol.dispose](): void;
@@ -39,9 +38,9 @@ export class BlockLease implements Lease {
   readonly #length: number;
   #bytes: Uint8Array | undefined;
   #released = false;
-  /** Of a request: the application wants it beyond its call. */
+  /** For a request: the application keeps it beyond its call. */
   kept = false;
-  /** A call brings its response here. */
+  /** A call writes its response here. */
   #lent = false;
   #used = 0;
 
@@ -62,11 +61,14 @@ export class BlockLease implements Lease {
     return this.#released;
   }
 
-  /** To a call, until it settles. False: another has it, and both would write to it. */
+  /**
+   * Lends the memory to a call until it settles. Returns false when another call has it; both would write to
+   * it.
+   */
   lend(call: Promise<unknown>): boolean {
     if (this.#lent) return false;
     this.#lent = true;
-    // The first to hear of it: whoever awaits the call may use the lease again.
+    // Runs before other listeners, so that code awaiting the call may use the lease again.
     const settled = (): void => {
       this.#lent = false;
     };
@@ -75,8 +77,8 @@ export class BlockLease implements Lease {
   }
 
   /**
-   * For a response that came small: its `bytes` values are copied into this memory, one behind the other,
-   * each on 64 bytes.
+   * Returns an allocator for the `bytes` values of a short response: they are copied into this memory, one
+   * behind the other, each at a multiple of 64 bytes.
    */
   fill(): CopyOut {
     this.#used = 0;
@@ -90,17 +92,17 @@ export class BlockLease implements Lease {
     };
   }
 
-  /** Whether that has put anything into it. */
+  /** Whether that allocator has been used. */
   get filled(): boolean {
     return this.#used !== 0;
   }
 
-  /** A handler of this method has it until its call is over. */
+  /** Notes that a handler of this method has the memory until its call ends. */
   lendTo(method: string): void {
     markLent(this.#buffer, this, method);
   }
 
-  /** What it can take in all. */
+  /** Size of the memory. */
   get capacity(): number {
     return this.#buffer.byteLength;
   }
@@ -108,9 +110,9 @@ export class BlockLease implements Lease {
   release(): void {
     if (this.#released) return;
     this.#released = true;
-    // All views of it are empty from now on, so none of them shows what the memory holds next.
+    // All views become empty here, so that none shows the later content of the memory.
     this.native.takeBlock(this.block);
-    // No view can be made of what native code has detached. One that was made before is empty now.
+    // No view can be created of a detached buffer. One that was created before is empty now.
     this.#bytes ??= new Uint8Array();
   }
 
@@ -119,7 +121,7 @@ export class BlockLease implements Lease {
   }
 }
 
-/** Where a message keeps its lease: a private field. */
+/** The private field in which a message keeps its lease. */
 class Leased extends Itself {
   #lease: BlockLease;
 
@@ -138,7 +140,7 @@ class Leased extends Itself {
   }
 }
 
-/** How deep `keep()` looks for views of lent memory in what an interceptor has made of a request. */
+/** How deep `keep()` searches for views of lent memory in a request that an interceptor has changed. */
 const keepDepth = 4;
 
 function leaseIn(value: unknown, depth = 0): BlockLease | undefined {
@@ -158,10 +160,10 @@ function leaseIn(value: unknown, depth = 0): BlockLease | undefined {
 
 /**
  * Keeps the memory of a request beyond its call, and returns the request. Without it the large `bytes` values
- * of a request are empty once its handler is done and the call has been answered. The memory then comes back
- * when `leaseOf(request)` is released, or when nobody has the values any more and they are collected. Takes a
- * value of the request, too. A request that owns all its bytes, as small ones do, needs nothing, and is
- * returned as it is. Throws FAILED_PRECONDITION when the call is over.
+ * of a request are empty once its handler is done and the call has been answered. The memory is then released
+ * by `leaseOf(request).release()`, or when the values are garbage-collected. Also accepts a value of the
+ * request. A request that owns all its bytes, as small ones do, is returned unchanged. Throws
+ * FAILED_PRECONDITION when the call has ended.
  */
 export function keep<T extends object>(request: T): T {
   const lease = leaseIn(request);
@@ -179,16 +181,16 @@ export function setLease(message: object, lease: BlockLease): void {
   Leased.set(message, lease);
 }
 
-/** `leaseOf`, of a message of ours. */
+/** `leaseOf` for messages received by this library. */
 export function blockLeaseOf(message: unknown): BlockLease | undefined {
   return typeof message === 'object' && message !== null ? Leased.get(message) : undefined;
 }
 
 /**
- * The lease of the memory that a received message's large `bytes` fields are views of; undefined when it has
- * none (the message was small, and owns all its bytes).
+ * Returns the lease of the memory that a received message's large `bytes` fields are views of, or undefined
+ * when it has none (a small message owns all its bytes).
  */
 export function leaseOf(message: object): Lease | undefined {
-  // Callers without types may ask for what no message is.
+  // Untyped callers may pass a value that is not an object.
   return Object(message) === message ? Leased.get(message) : undefined;
 }

@@ -1,9 +1,9 @@
 /**
- * The lengths of the `bytes` values of a message that is encoded later, because its call waits: a resizable
- * ArrayBuffer may have another length by then, and what goes out would be no message that the application
- * ever meant. Kept by whatever makes a message wait, on its JS thread; calls that are sent at once never come
- * here. Nothing of the application runs: getters and proxies are passed over, they say what they have when
- * they are asked.
+ * Records the lengths of the `bytes` values of a message that is encoded later because its call waits. A
+ * resizable ArrayBuffer may have another length by then, and the sent message would be one that the
+ * application never meant. Used when a message has to wait, on its JS thread; calls that are sent at once
+ * never come here. No code of the application runs: getters and proxies are skipped, since they return their
+ * value only when they are called.
  */
 import { isProxy } from 'node:util/types';
 import { CodecError } from '../codec/error.ts';
@@ -15,8 +15,8 @@ import type { MessageType } from '../codec/types.ts';
 type AnyType = MessageType<any, any>;
 
 /**
- * A value and its length at the time of the call, and those of the values before it. A chain and no array:
- * mostly there is one value, and there is a record for every call that waits.
+ * A value and its length at the time of the call, linked to those of earlier values. It is a chain rather
+ * than an array, since there is usually one value and a record for every waiting call.
  */
 export class Lengths {
   readonly #typeName: string;
@@ -24,7 +24,7 @@ export class Lengths {
   readonly #bytes: number;
   readonly #before: Lengths | undefined;
 
-  /** `typeName`: of the message. */
+  /** `typeName` is the type of the message. */
   constructor(typeName: string, value: ArrayBufferView, before: Lengths | undefined) {
     this.#typeName = typeName;
     this.#value = value;
@@ -32,7 +32,7 @@ export class Lengths {
     this.#before = before;
   }
 
-  /** Throws CodecError when one is not what it was. */
+  /** Throws CodecError when a length has changed. */
   check(): void {
     for (let each: Lengths | undefined = this; each !== undefined; each = each.#before) {
       if (each.#value.byteLength === each.#bytes) continue;
@@ -53,7 +53,7 @@ export class Lengths {
   }
 }
 
-/** Of `message`, as it is now; undefined for one without `bytes`. */
+/** Returns the lengths of `message` as it is now, or undefined when it has no `bytes`. */
 export function lengthsOf(type: AnyType, message: unknown): Lengths | undefined {
   const fields = bytesFields(type);
   if (fields?.length === 0) return undefined;
@@ -62,14 +62,14 @@ export function lengthsOf(type: AnyType, message: unknown): Lengths | undefined 
     if (fields === undefined) return withAny(typeName, message, undefined, 0);
     return withFields(typeName, fields, message, undefined, 0);
   } catch {
-    // Its encoder refuses it, too, and says why.
+    // The encoder refuses the message, too, and says why.
     return undefined;
   }
 }
 
 const known = new WeakMap<AnyType, readonly Field[] | null>();
 
-/** The fields of a type that are or hold `bytes`, undefined for a type without a schema. */
+/** Returns the fields of a type that are or contain `bytes`, or undefined for a type without a schema. */
 function bytesFields(type: AnyType): readonly Field[] | undefined {
   let fields = known.get(type);
   if (fields === undefined) {
@@ -95,7 +95,7 @@ function holdsBytes(field: Field, seen: Set<AnyType>): boolean {
   return fieldsOf(message).some((each) => holdsBytes(each, seen));
 }
 
-/** What is there without asking anybody. */
+/** Reads an own property without running code of the application. */
 function own(holder: unknown, key: string | number): unknown {
   if (typeof holder !== 'object' || holder === null || isProxy(holder)) return undefined;
   return Object.getOwnPropertyDescriptor(holder, key)?.value;
@@ -108,12 +108,12 @@ function valuesOf(holder: unknown): unknown[] {
   return Object.keys(holder).map((key) => own(holder, key));
 }
 
-/** A cycle: by several ways at once it would take for ever. */
+/** Throws for a cycle, which could take for ever to walk in several ways at once. */
 function checkDepth(depth: number): void {
   if (depth > nestingMax) throw new RangeError('nested too deeply');
 }
 
-/** The chain with what `message` has in those fields. */
+/** Adds the values that `message` has in those fields to the chain. */
 function withFields(
   typeName: string,
   fields: readonly Field[],
@@ -147,7 +147,7 @@ function withValue(
   return withFields(typeName, bytesFields(message) ?? [], value, before, depth + 1);
 }
 
-/** Without a schema: plain data of any form. */
+/** The same without a schema, for plain data of any form. */
 function withAny(
   typeName: string,
   value: unknown,

@@ -1,6 +1,6 @@
 /**
- * Where the runtime's few log lines go. Without a `log` option, what deserves attention is a warning of
- * Node's; the rest is for NODE_DEBUG=rdma-rpc. None is written per call.
+ * Where the runtime's few log lines go. Without a `log` option, important lines become warnings of Node; the
+ * others are shown with NODE_DEBUG=rdma-rpc. No line is written per call.
  */
 import { debuglog } from 'node:util';
 import { clockMs } from '../clock.ts';
@@ -10,7 +10,7 @@ import type { Warn } from './warnings.ts';
 
 export type Log = (line: string) => void;
 
-/** Text of a stranger in a line of the log: in quotes, on one line, with nothing but ASCII. */
+/** Quotes a text from an unauthenticated peer for a log line: on one line, ASCII only. */
 export function quoted(text: string): string {
   const short = text.length <= quotedMax ? text : `${text.slice(0, quotedMax)}…`;
   return JSON.stringify(short).replace(
@@ -22,22 +22,21 @@ export function quoted(text: string): string {
 const quotedMax = 200;
 
 /**
- * Characters that begin a line, turn it around, or are a command to a terminal, with the space beside them.
+ * Characters that start a new line, change the text direction or control a terminal, with the space beside
+ * them.
  */
 const unseen = /\s*[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_C}]\s*/gu;
 
-/** Names of peers have none of these. */
+/** Names of peers must not contain control characters. */
 export const hasControl = /\p{Cc}/u;
 
 /**
- * What a peer, a library or the application has said, in a line of the log: nobody can write another one into
- * it.
+ * Makes a text of a peer, a library or the application fit into a log line, so that it cannot forge another
+ * line.
  */
 export const oneLine = (text: string): string => text.trim().replace(unseen, ' ');
 
-/**
- * Peers can cause these lines, and say some of what is in them, so there are only so many a second for each.
- */
+/** Writes lines that peers can cause and influence, limited to a number per second for each kind. */
 export class LimitedLog {
   readonly #log: Log;
   #second = 0;
@@ -47,7 +46,7 @@ export class LimitedLog {
     this.#log = log;
   }
 
-  /** `peer`: whom the line is about, such as its address. */
+  /** `peer` is the peer that the line is about, such as its address. */
   write(line: string, peer: string): void {
     const now = Math.floor(clockMs() / 1000);
     if (now !== this.#second) {
@@ -70,11 +69,11 @@ export const warn: Log = (line) => warnings.write(line, '');
 const debug = debuglog('rdma-rpc');
 
 /**
- * For the line that tells which fabric was chosen; `skipped`: another one should have connected, and did not.
- * It is made only where somebody reads it.
+ * Returns a function for the line that reports the chosen fabric; `skipped` says that a preferred fabric
+ * should have connected and did not. The line is composed only when it is written.
  */
 export function fabricLog(log: Log | undefined): (line: () => string, skipped: boolean) => void {
-  // The other side has said some of it.
+  // It contains text from the other side.
   if (log !== undefined) return (line) => guardedInRoot('the function `log`', () => log(oneLine(line())));
   return (line, skipped) => {
     if (skipped) warn(line());
@@ -83,8 +82,8 @@ export function fabricLog(log: Log | undefined): (line: () => string, skipped: b
 }
 
 /**
- * Warnings about handlers, for an application that has a log. One that throws ends neither the call nor the
- * process.
+ * Returns a function that writes warnings about handlers to the application's log. If the log throws, neither
+ * the call nor the process ends.
  */
 export function logged(log: Log): Warn {
   return (text, detail) =>

@@ -1,8 +1,8 @@
 /**
- * Looks at the first messages that the application sends by a method, a server's responses or a client's
- * requests, for what would be dropped without a word: properties that are no field, and values that only look
- * like a message. A slip like that is in the first messages or in none, so later ones cost a comparison. Made
- * by HandlerTable and for each method of a client.
+ * Checks the first messages that the application sends for each method (a server's responses, a client's
+ * requests) for values that would be silently dropped: properties that are not fields, and values that only
+ * resemble a message. Such a mistake shows in the first messages or never, so later ones cost a comparison.
+ * Made by HandlerTable and for each method of a client.
  */
 import { type Field, fieldsOf, fieldValue } from '../codec/fields.ts';
 import type { MessageType } from '../codec/types.ts';
@@ -13,7 +13,7 @@ import type { Warn } from './warnings.ts';
 type Plain = { readonly [key: string]: unknown };
 
 const depthMax = 8;
-/** Of a list or map. */
+/** Limit of checked elements of a list or map. */
 const elementsMax = 4;
 
 function kindOf(value: object): string | undefined {
@@ -22,7 +22,7 @@ function kindOf(value: object): string | undefined {
   return value instanceof Set ? 'a Set' : undefined;
 }
 
-/** What a property that is no field may have been meant to be. */
+/** Suggests the field that an unknown property may stand for. */
 function advice(key: string, fields: readonly Field[]): string {
   const inOneof = fields.find((field) => field.oneof !== undefined && field.key === key);
   if (inOneof !== undefined)
@@ -35,7 +35,7 @@ function advice(key: string, fields: readonly Field[]): string {
 }
 
 function inElements(field: Field, value: unknown, depth: number): string | undefined {
-  // Its keys are none of its properties: it would be an empty map.
+  // A Map's entries are not properties, so it would be sent as an empty map.
   if (field.presence === 'map' && value instanceof Map) return `\`${field.key}\` is a Map: give an object`;
   if (field.message === undefined || typeof value !== 'object' || value === null) return undefined;
   const all =
@@ -49,7 +49,7 @@ function inElements(field: Field, value: unknown, depth: number): string | undef
   return undefined;
 }
 
-/** The first thing in a message that would not be sent. */
+/** Returns a description of the first part of a message that would not be sent. */
 function mistakeIn(type: MessageType<object>, value: unknown, depth = 0): string | undefined {
   if (typeof value !== 'object' || value === null || Array.isArray(value) || depth > depthMax)
     return undefined;
@@ -59,7 +59,8 @@ function mistakeIn(type: MessageType<object>, value: unknown, depth = 0): string
   const message = value as Plain;
   for (const key of Object.keys(message)) {
     const given = message[key];
-    // Methods of a class, and what other libraries keep in their messages, are not meant to be sent.
+    // Methods of a class, and properties that other libraries keep in their messages, are not meant to be
+    // sent.
     if (given === undefined || typeof given === 'function' || key.startsWith('$')) continue;
     if (fields.some((field) => (field.oneof ?? field.key) === key)) continue;
     return `\`${key}\` is no field of ${type.typeName}, and is not sent${advice(key, fields)}`;
@@ -71,37 +72,37 @@ function mistakeIn(type: MessageType<object>, value: unknown, depth = 0): string
   return undefined;
 }
 
-/** Of a server's method. */
+/** For a server's method. */
 export const responseCheck = (path: string, type: MessageType<unknown, unknown>, warn: Warn): MessageCheck =>
   new MessageCheck(`${path}: in the handler's response`, type, warn);
 
-/** Of a client's. */
+/** For a client's method. */
 export const requestCheck = (path: string, type: MessageType<unknown, unknown>, warn: Warn): MessageCheck =>
   new MessageCheck(`${path}: in the request`, type, warn);
 
 export class MessageCheck {
-  /** Messages still to be looked at. */
+  /** Number of messages still to be checked. */
   left: number = checkedMessages;
   readonly #where: string;
   readonly #type: MessageType<object>;
   readonly #warn: Warn;
 
-  /** `where`: of which method, and which side's. */
+  /** `where` names the method and the side. */
   constructor(where: string, type: MessageType<unknown, unknown>, warn: Warn) {
     this.#where = where;
     this.#type = type as MessageType<object>;
     this.#warn = warn;
   }
 
-  /** Warns of the first mistake of the method, and looks no more. Never throws. */
+  /** Warns of the first mistake of the method, and then stops checking. Never throws. */
   look(message: unknown): void {
     --this.left;
     let found: string | undefined;
     try {
       found = mistakeIn(this.#type, message);
     } catch {
-      // A message without a schema, or one that cannot be looked at: what is wrong with it is found when it
-      // is encoded.
+      // A message without a schema, or one that cannot be inspected: the encoder will find what is wrong with
+      // it.
       this.left = 0;
       return;
     }

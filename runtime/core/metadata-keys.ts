@@ -1,7 +1,7 @@
 /**
- * Keys of metadata. A program uses a few of them again and again, so those that were seen lately are kept
- * with all that is known of them: an entry then costs neither a pattern, nor a string in lower case, nor a
- * string made of bytes. Used by Metadata and its wire form, on every JS thread.
+ * Keys of metadata. A program uses a few of them again and again, so recently used keys are cached with
+ * everything known about them: an entry then needs no pattern match, no lower-casing and no string made of
+ * bytes. Used by Metadata and its wire form, on every JS thread.
  */
 
 export interface MetadataKey {
@@ -9,24 +9,22 @@ export interface MetadataKey {
   readonly name: string;
   /** The characters of `name`. */
   readonly bytes: Uint8Array;
-  /** Its values are bytes and not text. */
+  /** Whether its values are bytes rather than text. */
   readonly binary: boolean;
-  /** Of `bytes`: keys with different ones are different. */
+  /** Hash of `bytes`: keys with different hashes are different. */
   readonly hash: number;
 }
 
 const pattern = /^[0-9a-z_.-]{1,255}$/;
 const ending = '-bin';
 
-/**
- * Peers choose keys, too, so there is a limit to how many are kept, and how long they are. A power of two.
- */
+/** Peers choose keys, too, so the number of cached keys and their length are limited. A power of two. */
 const keptMax = 256;
 const keptCharsMax = 64;
 
-/** By what an application has written. */
+/** By the text that the application has written. */
 const byText = new Map<string, MetadataKey>();
-/** By a hash of the bytes; a key takes the place of another one with the same. */
+/** By a hash of the bytes; a key replaces another one with the same hash. */
 const byBytes: (MetadataKey | undefined)[] = new Array<undefined>(keptMax).fill(undefined);
 
 function newKey(name: string): MetadataKey {
@@ -41,7 +39,7 @@ function hashOf(bytes: Uint8Array, at: number, end: number): number {
 }
 
 /**
- * There may be several objects for one key. The hashes spare a comparison of texts with each key of the same
+ * A key may have several objects. Comparing the hashes avoids comparing the texts of all keys with the same
  * length.
  */
 export function isSameKey(one: MetadataKey, other: MetadataKey): boolean {
@@ -52,13 +50,13 @@ export function isKey(name: string): boolean {
   return pattern.test(name);
 }
 
-/** The key that an application means. Throws a TypeError when it is none. */
+/** Returns the key for a text of the application. Throws a TypeError when it is invalid. */
 export function keyOf(given: string): MetadataKey {
   return byText.get(given) ?? newKeyOf(given);
 }
 
 function newKeyOf(given: string): MetadataKey {
-  // Anything else than a string may be given in JavaScript, and is never found by its text.
+  // Untyped callers may pass a value that is not a string; it is never found in the cache.
   const text = String(given);
   const name = text.toLowerCase();
   if (!isKey(name)) {
@@ -77,14 +75,14 @@ function keep(text: string, key: MetadataKey): void {
   byText.set(text, key);
 }
 
-/** The key in bytes [at, end), which are known to be those of one. */
+/** Returns the key in bytes [at, end), which are known to be valid. */
 export function keyAt(bytes: Uint8Array, at: number, end: number): MetadataKey {
   const length = end - at;
   const place = hashOf(bytes, at, end) & (keptMax - 1);
   const kept = byBytes[place];
   if (kept !== undefined && kept.bytes.length === length && isAt(kept.bytes, bytes, at)) return kept;
   const name = Buffer.from(bytes.buffer, bytes.byteOffset + at, length).toString('latin1');
-  // The one that an application has written, so that both are mostly one object.
+  // Prefers the object for the application's text, so that both are usually the same object.
   const key = byText.get(name) ?? newKey(name);
   if (length <= keptCharsMax) byBytes[place] = key;
   return key;

@@ -1,8 +1,8 @@
 /**
  * The wire form of Metadata: [u8 key length][key][u16 LE value length][value], repeated
- * (docs/wire/frames.md). Written by the submission path, read on arrival; what arrives is checked as a whole
- * before any of it is used. A response has two kinds of entries: those of the header have a colon in front of
- * their keys, the others belong to the trailer.
+ * (docs/wire/frames.md). Written by the submission path, read from received frames; received metadata is
+ * checked as a whole before any of it is used. A response has two kinds of entries: keys of the header have a
+ * colon in front, all others belong to the trailer.
  */
 import { Buffer } from 'node:buffer';
 import { isUint8Array } from 'node:util/types';
@@ -20,41 +20,42 @@ import { keyAt, type MetadataKey } from './metadata-keys.ts';
 
 const colon = 0x3a;
 
-/** What a response brings beside its message; undefined for what has no entry. */
+/** The metadata of a response; each is undefined when it has no entry. */
 export interface ResponseMetadata {
   readonly header: Metadata | undefined;
   readonly trailer: Metadata | undefined;
 }
 
-/** What an entry takes beside its key and its value. */
+/** Bytes of an entry in addition to its key and its value. */
 export const entryBytes = 3;
 
-/** What the length of a key has place for. */
+/** Maximum of the length byte of a key. */
 const keyBytesMax = 255;
 
 /**
- * Several wire forms share a room, since memory of its own costs each of them more than all of its entries.
+ * Several wire forms share one buffer, since separate memory would cost each of them more than all of its
+ * entries.
  */
 const roomBytes = 4 * metadataBytes;
 let room = new Uint8Array(0);
-/** Bytes of the room that are in use: there is none before the first wire form. */
+/** Bytes of the buffer that are in use; initially full, so that the first wire form allocates one. */
 let used = roomBytes;
 
-/** Memory in which the longest wire form has place. */
+/** Makes sure that the longest wire form fits. */
 function openRoom(): void {
   if (roomBytes - used >= metadataBytes) return;
   room = Buffer.allocUnsafeSlow(roomBytes);
   used = 0;
 }
 
-/** The part of the room from `used` to `end`, which is not used for anything else. */
+/** Returns the part of the buffer from `used` to `end`, which is not reused. */
 function closeRoom(end: number): Uint8Array {
   const taken = new Uint8Array(room.buffer, used, end - used);
   used = end;
   return taken;
 }
 
-/** Up to here a loop copies in less time than a call into V8 takes. */
+/** Up to this length a loop copies faster than a call into V8. */
 const shortBytes = 64;
 
 function lengthFault(length: number): string {
@@ -62,8 +63,8 @@ function lengthFault(length: number): string {
 }
 
 /**
- * A copy of bytes [at, end), or a text for why there are too many. Nobody else can change it, so it is what
- * is to be checked.
+ * Returns a copy of bytes [at, end), or a text that says why there are too many. No other process can change
+ * the copy, so it is the copy that must be checked.
  */
 export function copyMetadata(bytes: Uint8Array, at: number, end: number): Uint8Array | string {
   const length = end - at;
@@ -80,8 +81,8 @@ function tooLarge(): RangeError {
 }
 
 /**
- * Writes entries behind `at`, none of them beyond `limit`, and returns their end. `mark` stands in front of
- * each key.
+ * Writes entries at `at`, none of them beyond `limit`, and returns their end. Each key gets the prefix
+ * `mark`.
  */
 function write({ keys, values }: MetadataEntries, mark: string, at: number, limit: number): number {
   for (let i = 0; i < keys.length; ++i) {
@@ -93,7 +94,7 @@ function write({ keys, values }: MetadataEntries, mark: string, at: number, limi
         `metadata key ${name}: a header's has at most ${keyBytesMax - mark.length} characters`,
       );
     const valueAt = at + entryBytes + keyLength;
-    // Short texts are written and then measured, since to measure one costs as much as to write it.
+    // Short texts are written first and measured then, since measuring costs as much as writing.
     const most = typeof value === 'string' ? value.length * 3 : value.length;
     const bytes = valueAt + most <= limit ? -1 : typeof value === 'string' ? Buffer.byteLength(value) : most;
     if (bytes >= 0 && valueAt + bytes > limit) throw tooLarge();
@@ -114,8 +115,8 @@ function write({ keys, values }: MetadataEntries, mark: string, at: number, limi
 }
 
 /**
- * The same entries with arrays on which nothing is overridden. A `length` of an application's own may do
- * anything, make a call with metadata among it, which must not happen while the room is being written.
+ * Returns the same entries with arrays without overridden properties. An application's own `length` getter
+ * may do anything, including a call with metadata, which must not happen while the buffer is being written.
  */
 function withPlainBytes(entries: MetadataEntries): MetadataEntries {
   const { keys, values } = entries;
@@ -126,7 +127,7 @@ function withPlainBytes(entries: MetadataEntries): MetadataEntries {
 
 function plainValue({ name, binary }: MetadataKey, value: MetadataValue): MetadataValue {
   if (!binary) return value;
-  // A proxy passes for one, until it is asked for its bytes.
+  // A proxy looks like one until its bytes are read.
   if (!isUint8Array(value)) throw new TypeError(`metadata ${name}: a -bin key takes a Uint8Array`);
   return plainBytes(value);
 }
@@ -144,16 +145,16 @@ function encode(given: MetadataEntries, behind: MetadataEntries): Uint8Array {
 const nothing: MetadataEntries = { keys: [], values: [] };
 
 /**
- * The wire form in memory of its own. Throws a RangeError that names the limit when it is larger than 8 KiB,
- * or more than 64 entries.
+ * Returns the wire form in memory of its own. Throws a RangeError that names the limit when it is larger than
+ * 8 KiB, or has more than 64 entries.
  */
 export function encodeMetadata(metadata: Iterable<readonly [string, MetadataValue]>): Uint8Array {
   return encode(nothing, entriesNow(metadata));
 }
 
 /**
- * Header and trailer of a response in one, undefined when there is no entry. Throws as `encodeMetadata` does:
- * they share the limits.
+ * Returns header and trailer of a response in one wire form, or undefined when both are empty. Throws as
+ * `encodeMetadata` does: they share the limits.
  */
 export function encodeResponseMetadata(
   header: Metadata | undefined,
@@ -165,13 +166,13 @@ export function encodeResponseMetadata(
   return encode(hasHeader ? entriesNow(header) : nothing, hasTrailer ? entriesNow(trailer) : nothing);
 }
 
-/** 1 for each byte that a key may have. */
+/** 1 for each byte that a key may contain. */
 const keyByte = new Uint8Array(256);
 for (const char of '0123456789abcdefghijklmnopqrstuvwxyz-_.') keyByte[char.charCodeAt(0)] = 1;
 
 /**
- * Why bytes [at, end) are no valid metadata, or an empty string. Only a response may have entries of a
- * header.
+ * Returns why bytes [at, end) are not valid metadata, or an empty string. Only a response may have entries of
+ * a header.
  */
 export function metadataFault(bytes: Uint8Array, at: number, end: number, response = false): string {
   const why = lengthFault(end - at);
@@ -195,8 +196,8 @@ export function metadataFault(bytes: Uint8Array, at: number, end: number, respon
 }
 
 /**
- * Metadata out of bytes that `metadataFault` has passed. Values are copies; text that is no UTF-8 gets
- * replacement characters.
+ * Decodes metadata from bytes that `metadataFault` has accepted. Values are copies; text that is not valid
+ * UTF-8 gets replacement characters.
  */
 export function decodeMetadata(bytes: Uint8Array, at: number, end: number): Metadata {
   const keys: MetadataKey[] = [];
@@ -211,7 +212,7 @@ export function decodeMetadata(bytes: Uint8Array, at: number, end: number): Meta
   return metadataOf({ keys, values });
 }
 
-/** Header and trailer of a response, out of bytes that `metadataFault` has passed. */
+/** Decodes header and trailer of a response from bytes that `metadataFault` has accepted. */
 export function decodeResponseMetadata(bytes: Uint8Array, at: number, end: number): ResponseMetadata {
   const header = { keys: [] as MetadataKey[], values: [] as MetadataValue[] };
   const trailer = { keys: [] as MetadataKey[], values: [] as MetadataValue[] };
@@ -230,7 +231,7 @@ export function decodeResponseMetadata(bytes: Uint8Array, at: number, end: numbe
   };
 }
 
-/** Where the value ends whose length is at `at`. */
+/** Returns the end of the value whose length is at `at`. */
 function valueEnd(bytes: Uint8Array, at: number): number {
   return at + 2 + (bytes[at]! | (bytes[at + 1]! << 8));
 }

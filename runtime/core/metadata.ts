@@ -1,6 +1,6 @@
 /**
- * Metadata of a request or response: a few named values beside the message, as headers are to HTTP. Made only
- * when somebody asks for it. metadata-wire.ts has its wire form.
+ * Metadata of a request or response: a few named values beside the message, as headers are in HTTP. Created
+ * on first use. Its wire form is in metadata-wire.ts.
  */
 
 import { Buffer } from 'node:buffer';
@@ -9,14 +9,14 @@ import { disown } from '../codec/disown.ts';
 import { metadataEntries } from '../limits.ts';
 import { isKey, isSameKey, keyOf, type MetadataKey } from './metadata-keys.ts';
 
-/** Text under an ordinary key, bytes under one that ends in `-bin`. */
+/** Text under an ordinary key, bytes under a key that ends in `-bin`. */
 export type MetadataValue = string | Uint8Array;
 export type MetadataInit =
   | Metadata
   | Readonly<Record<string, MetadataValue | readonly MetadataValue[]>>
   | Iterable<readonly [string, MetadataValue]>;
 
-/** The list of those that have no entry. */
+/** The list of every Metadata without entries. */
 const none: never[] = [];
 
 /** Throws a TypeError for a value of the wrong kind. */
@@ -30,7 +30,7 @@ function checkValue({ name, binary }: MetadataKey, value: MetadataValue): void {
   }
 }
 
-/** Entries as Metadata keeps them: the key and the value at the same index. */
+/** Entries as Metadata stores them: key and value have the same index. */
 export interface MetadataEntries {
   readonly keys: readonly MetadataKey[];
   readonly values: readonly MetadataValue[];
@@ -44,7 +44,7 @@ let entriesOf: (metadata: Metadata) => MetadataEntries;
  * entries and 8 KiB.
  */
 export class Metadata implements Iterable<[string, MetadataValue]> {
-  /** Made for the first entry: many calls make Metadata that stay empty. */
+  /** Created for the first entry, since many Metadata objects stay empty. */
   #keys: MetadataKey[] = none;
   #values: MetadataValue[] = none;
 
@@ -60,11 +60,11 @@ export class Metadata implements Iterable<[string, MetadataValue]> {
 
   constructor(init?: MetadataInit) {
     if (init === undefined) return;
-    // Not by what JavaScript says of it: a token that stands here alone would be in that.
+    // The error does not show the value: a single token passed here would appear in it.
     if (typeof init !== 'object' || init === null)
       throw new TypeError('metadata is an object of names and values, or a list of such pairs');
     if (isPlain(init) && new.target === Metadata) {
-      // Checked when they were put there.
+      // They were checked when they were added.
       if (init.#keys.length === 0) return;
       this.#keys = init.#keys.slice();
       this.#values = init.#values.slice();
@@ -86,7 +86,7 @@ export class Metadata implements Iterable<[string, MetadataValue]> {
     return this.#keys.length;
   }
 
-  /** The first value of `key`. */
+  /** Returns the first value of `key`. */
   get(key: string): MetadataValue | undefined {
     const known = keyOf(key);
     const keys = this.#keys;
@@ -106,7 +106,7 @@ export class Metadata implements Iterable<[string, MetadataValue]> {
   }
 
   /**
-   * Replaces all values of `key`. Throws a TypeError for a bad key, a value of the wrong kind, or entry
+   * Replaces all values of `key`. Throws a TypeError for an invalid key, a value of the wrong kind, or entry
    * number 65.
    */
   set(key: string, value: MetadataValue): this {
@@ -137,7 +137,7 @@ export class Metadata implements Iterable<[string, MetadataValue]> {
     }
   }
 
-  /** True if there was one. */
+  /** Returns whether the key existed. */
   delete(key: string): boolean {
     const { name } = keyOf(key);
     const before = this.#keys.length;
@@ -149,9 +149,9 @@ export class Metadata implements Iterable<[string, MetadataValue]> {
     return this.#keys.length < before;
   }
 
-  /** For logs: lists of values by key, bytes in base64. */
+  /** The form used by JSON.stringify, for logs: lists of values by key, bytes in base64. */
   toJSON(): { [key: string]: string[] } {
-    // Without a prototype: `constructor` and `__proto__` are keys like any other.
+    // Without a prototype, so that `constructor` and `__proto__` are keys like any other.
     const json = Object.create(null) as { [key: string]: string[] };
     this.#values.forEach((value, i) => {
       const { name } = this.#keys[i]!;
@@ -161,7 +161,7 @@ export class Metadata implements Iterable<[string, MetadataValue]> {
     return json;
   }
 
-  /** What console.log shows, of an error with a trailer too. */
+  /** What console.log shows, also for the trailer of an error. */
   [inspect.custom](): object {
     return { ...this.toJSON() };
   }
@@ -176,17 +176,14 @@ export class Metadata implements Iterable<[string, MetadataValue]> {
 }
 
 /**
- * Whether `metadata` is one as this class makes it, which does nothing of its own while its entries are read.
- * A subclass may do anything.
+ * Whether `metadata` is exactly of this class, so that reading its entries runs no other code. A subclass may
+ * do anything.
  */
 function isPlain(metadata: object): metadata is Metadata {
   return Object.getPrototypeOf(metadata) === Metadata.prototype;
 }
 
-/**
- * The entries of `metadata`, which are not to be changed, as they are at this moment. Throws what a subclass
- * throws.
- */
+/** Returns the current entries of `metadata`, which must not be changed. Throws what a subclass throws. */
 export function entriesNow(metadata: Iterable<readonly [string, MetadataValue]>): MetadataEntries {
   if (isPlain(metadata)) return entriesOf(metadata);
   const keys: MetadataKey[] = [];
@@ -198,14 +195,15 @@ export function entriesNow(metadata: Iterable<readonly [string, MetadataValue]>)
   return { keys, values };
 }
 
-/** Metadata of entries that are known to be right, which are its own from now on. */
+/** Makes Metadata of valid entries, which it owns from then on. */
 export function metadataOf(entries: MetadataEntries): Metadata {
   return withEntries(entries);
 }
 
 /**
- * What a peer has sent that has other limits, such as one of gRPC: as many entries as there are, without
- * those that have no form here. What is sent on over a connection of ours has its limits again.
+ * Makes Metadata of entries from a peer with other limits, such as one of gRPC: any number of entries,
+ * without those that are invalid here. When they are sent over a connection of this library, its limits apply
+ * again.
  */
 export function receivedMetadata(entries: Iterable<readonly [string, MetadataValue]>): Metadata {
   const keys: MetadataKey[] = [];

@@ -1,6 +1,6 @@
-/** The word that somebody may have meant. For messages about names that do not exist: options, fields. */
+/** Finds the name that the user probably meant, for error texts about unknown options and fields. */
 
-/** Edits that turn one word into the other. Words are short. */
+/** Edit distance of two words. Words are short. */
 function distance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, j) => j);
   for (let i = 1; i <= a.length; ++i) {
@@ -21,36 +21,37 @@ function scored(word: string, known: readonly string[]): { name: string; score: 
     .sort((a, b) => a.score - b.score)[0];
 }
 
-/** `maxTimeoutMs` and `timeoutMaxMs` have the same. */
+/** `maxTimeoutMs` and `timeoutMaxMs` become equal. */
 const sortedWords = (name: string): string =>
   (name.match(/[A-Z]?[^A-Z_]+|[A-Z]/g) ?? [])
     .map((part) => part.toLowerCase())
     .sort()
     .join('');
 
-/** What options are called elsewhere, in gRPC and Connect. */
+/** Names of options in gRPC and Connect. */
 const elsewhere: ReadonlyMap<string, string> = new Map([
   ['deadline', 'timeoutMs'],
   ['headers', 'metadata'],
   ['contextValues', 'values'],
-  // Of errors.
+  // Of errors:
   ['metadata', 'trailer'],
   ['sent', 'processed'],
 ]);
 
-/** How many letters both begin with. */
+/** Length of the common prefix. */
 function beginning(a: string, b: string): number {
   let length = 0;
   while (length < a.length && a[length] === b[length]) ++length;
   return length;
 }
 
-/** Further edits than that are no slip. */
+/** More edits than this are not a typing error. */
 const editsMax = (word: string): number => (word.length < 4 ? 1 : Math.max(2, Math.floor(word.length / 3)));
 
 /**
- * The one that is called `word` elsewhere, else the one that is few edits away, in the words' order or
- * another, else the one that begins alike. Undefined: none is like it, and a guess would mislead.
+ * Returns the known name that is called `word` in other libraries, else one that is few edits away, with its
+ * words in this or another order, else one with a common prefix. Returns undefined when none is similar,
+ * since a guess would mislead.
  */
 export function nearest(word: string, known: readonly string[]): string | undefined {
   const meant = elsewhere.get(word);
@@ -68,17 +69,17 @@ export function nearest(word: string, known: readonly string[]): string | undefi
   return alike !== undefined && alike.same >= Math.max(3, Math.min(4, cut.length)) ? alike.name : undefined;
 }
 
-/** Lists that are longer help nobody. */
+/** Longer lists are not shown. */
 const listedMax = 12;
 
-/** What goes behind the word that is not known. */
+/** Returns the text to add behind an unknown word. */
 export function meantInstead(word: string, known: readonly string[]): string {
   const meant = nearest(word, known);
   if (meant !== undefined) return `; did you mean ${meant}?`;
   return known.length > 0 && known.length <= listedMax ? `; there are ${known.join(', ')}` : '';
 }
 
-/** The same if it is similar enough to be a slip, `user_id` for `userId` among them. */
+/** Returns the known name if `word` is probably a typing error of it, including `user_id` for `userId`. */
 export function slipOf(word: string, known: readonly string[]): string | undefined {
   const best = scored(word.replaceAll('_', ''), known);
   return best !== undefined && best.score <= editsMax(word) ? best.name : undefined;

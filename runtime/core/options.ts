@@ -1,6 +1,6 @@
 /**
- * Checks the options that users give: every name known, every value in range, defaults filled in. Used when a
- * server, channel or context is made.
+ * Checks options given by the user: every name must be known and every value in range; fills in defaults.
+ * Used when a server, channel or context is made.
  */
 
 import { disown } from '../codec/disown.ts';
@@ -8,7 +8,7 @@ import { callSlots, slotsPerStream } from '../limits.ts';
 import { meantInstead } from './nearest.ts';
 
 export interface Range {
-  /** Undefined: found out when it is needed. */
+  /** Undefined when the default is computed on use. */
   readonly default: number | undefined;
   readonly min: number;
   readonly max: number;
@@ -16,7 +16,7 @@ export interface Range {
 
 /** How each option is checked, by name. */
 export type OptionRule =
-  /** `hint`: how such a number is written, behind its range. */
+  /** `hint` is shown behind the range and says how to write such a number. */
   | { readonly kind: 'integer'; readonly range: Range; readonly hint?: string }
   /** Milliseconds, fractions allowed; -1 stands for "not given". */
   | { readonly kind: 'time' }
@@ -24,25 +24,25 @@ export type OptionRule =
   | { readonly kind: 'choice'; readonly values: readonly string[]; readonly default: string }
   /** One of `values` or `default`, or a list of values. */
   | { readonly kind: 'choices'; readonly values: readonly string[]; readonly default: string }
-  /** One integer or several: a list either way. */
+  /** One integer or several; the result is always a list. */
   | { readonly kind: 'integers'; readonly range: Range }
   /** The same for texts. */
   | { readonly kind: 'texts'; readonly maxBytes: number }
   | { readonly kind: 'boolean'; readonly default?: boolean }
-  /** PEM: a text or bytes. */
+  /** PEM, as a text or bytes. */
   | { readonly kind: 'pem' }
   /** One or a list. */
   | { readonly kind: 'pems' }
-  /** An object that is checked where it is used, or a function that gives one. */
+  /** An object that is checked where it is used, or a function that returns one. */
   | { readonly kind: 'source' }
   | { readonly kind: 'function' }
-  /** A list of functions; by default empty. */
+  /** A list of functions; empty by default. */
   | { readonly kind: 'functions' }
   /** An object with options of its own. */
   | { readonly kind: 'options'; readonly rules: OptionRules };
 export type OptionRules = Readonly<Record<string, OptionRule>>;
 
-/** Finite and not negative; 0 means that no time is left. */
+/** Checks a time: finite and not negative; 0 means that no time is left. */
 export function checkedTimeMs(where: string, value: unknown): number {
   if (typeof value !== 'number' || !Number.isFinite(value) || value < 0) {
     disown(value);
@@ -52,7 +52,8 @@ export function checkedTimeMs(where: string, value: unknown): number {
 }
 
 /**
- * The value, with defaults where it is an object. Throws a TypeError or RangeError that begins with `where`.
+ * Returns the checked value, with defaults if it is an object. Throws a TypeError or RangeError that begins
+ * with `where`.
  */
 export function checkedValue(where: string, rule: OptionRule, value: unknown): unknown {
   switch (rule.kind) {
@@ -61,7 +62,7 @@ export function checkedValue(where: string, rule: OptionRule, value: unknown): u
       if (!Number.isInteger(value) || (value as number) < min || (value as number) > max) {
         disown(value);
         const range = `an integer from ${min} to ${max}${rule.hint === undefined ? '' : ` ${rule.hint}`}`;
-        // `'4096'` looks like one that is within the range.
+        // `'4096'` looks like a number within the range.
         if (typeof value === 'string')
           throw new RangeError(`${where}: '${value}' is no number: give ${range}`);
         throw new RangeError(`${where}: ${String(value)} is not ${range}`);
@@ -98,7 +99,7 @@ export function checkedValue(where: string, rule: OptionRule, value: unknown): u
     case 'source':
       if ((typeof value !== 'object' || value === null) && typeof value !== 'function')
         throw new TypeError(`${where}: takes an object, or a function that returns one`);
-      // Lists and Maps would be taken for objects without the names that are meant.
+      // Lists and Maps would be treated as objects without the intended names.
       if (Symbol.iterator in value)
         throw new TypeError(
           `${where}: takes an object with names, such as { name: … }, or a function, and this is ${kindOf(value)}`,
@@ -145,10 +146,10 @@ function byDefault(rule: OptionRule): unknown {
   return rule.kind === 'time' ? -1 : undefined;
 }
 
-/** `Map`, `Array` or what else an object is called. */
+/** `Map`, `Array` or another class name. */
 const kindOf = (value: object): string => Object.prototype.toString.call(value).slice('[object '.length, -1);
 
-/** Lists and Maps have no names of options: what is in them would be nothing without a word. */
+/** Lists and Maps have no option names, so their content would be silently ignored. */
 function checkObject(what: string, given: unknown): asserts given is object {
   const isObject = typeof given === 'object' && given !== null;
   if (isObject && !(Symbol.iterator in given)) return;
@@ -157,25 +158,28 @@ function checkObject(what: string, given: unknown): asserts given is object {
   throw new TypeError(`${what}: takes an object with options, and this is ${shown}`);
 }
 
-/** Whose options are named where somebody gives one at the wrong place. */
+/** The options of each function, for errors about an option given to the wrong function. */
 const owners = new Map<string, OptionRules>();
 
-/** `rules` are the options of the function `owner`, which is to be found by them. */
+/** Registers `rules` as the options of the function `owner`. */
 export function ownedBy(owner: string, rules: OptionRules): OptionRules {
   owners.set(owner, rules);
   return rules;
 }
 
-/** Who has that option instead of `what`; empty where nobody has. */
+/** Names the functions other than `what` that have this option; empty when none has it. */
 function ownersOf(what: string, name: string): string {
   const having = [...owners].filter(([owner, rules]) => owner !== what && Object.hasOwn(rules, name));
   if (having.length === 0) return '';
-  // In the order of their names, whichever module came first.
+  // Ordered by name, so that the order does not depend on which module was loaded first.
   const functions = having.map(([owner]) => `${owner}()`).toSorted();
   return `; it is an option of ${functions.join(' and ')}`;
 }
 
-/** Refuses names that are not in `rules`, naming who has it, or the nearest that is. */
+/**
+ * Throws for names that are not in `rules`, naming the function that has the option, or the most similar
+ * name.
+ */
 export function checkNames(what: string, given: unknown, known: readonly string[]): void {
   checkObject(what, given);
   for (const name of Object.keys(given)) {
@@ -186,7 +190,7 @@ export function checkNames(what: string, given: unknown, known: readonly string[
   }
 }
 
-/** A call slot has 12 bits on the wire, and streams take theirs behind those of unary calls. */
+/** A call slot has 12 bits on the wire, and the slots of streams follow those of unary calls. */
 export function checkCallSlots(what: string, options: { inflightMax: number; streamsMax: number }): void {
   const { inflightMax, streamsMax } = options;
   if (inflightMax + slotsPerStream * streamsMax <= callSlots) return;
@@ -195,7 +199,7 @@ export function checkCallSlots(what: string, options: { inflightMax: number; str
   );
 }
 
-/** Refuses what is an option of an option, given beside that instead of in it. */
+/** Throws for an option of a nested object that was given beside that object instead of inside it. */
 function checkLevel(what: string, given: object, rules: OptionRules): void {
   for (const name of Object.keys(given)) {
     if (Object.hasOwn(rules, name)) continue;
@@ -205,7 +209,10 @@ function checkLevel(what: string, given: object, rules: OptionRules): void {
   }
 }
 
-/** `given` with defaults, as plain values by name. Throws a TypeError or RangeError that names the option. */
+/**
+ * Returns `given` with defaults, as plain values by name. Throws a TypeError or RangeError that names the
+ * option.
+ */
 export function checkedOptions<T>(what: string, given: object | undefined, rules: OptionRules): T {
   const options = given ?? {};
   checkObject(what, options);

@@ -1,45 +1,47 @@
 /**
- * Who is at the other end of a connection: what was verified, and apart from that what it says of itself.
- * Made once per session, and given to handlers as `context.peer`; adapters make one of what their server
- * knows.
+ * The other side of a connection: what was verified about it, and separately what it claims about itself.
+ * Created once per session, and passed to handlers as `context.peer`; adapters create one from the
+ * information of their server.
  */
 import { X509Certificate } from 'node:crypto';
 
 /**
- * The other end of a connection, the same object for all calls of it. As text: address and claims, for
- * people.
+ * The other side of a connection, the same object for all its calls. Its text form is address and claims, for
+ * display.
  */
 export interface PeerInfo {
-  /** Where its connection comes from: `host:port`, or the address of the unix socket that it came by. */
+  /**
+   * Where its connection comes from: `host:port`, or the address of the unix socket on which it connected.
+   */
   readonly address: string;
   /**
-   * Who it is, as far as that was verified: what `authenticate` of the server has said, else the URI of its
-   * certificate (such as a SPIFFE id), else `dns:NAME` or `subject:CN=…` or `ip:ADDRESS`; `uid:1000` on unix
-   * sockets. Undefined: nobody knows.
+   * Its verified identity: the result of the server's `authenticate`, else the URI of its certificate (such
+   * as a SPIFFE id), else `dns:NAME` or `subject:CN=…` or `ip:ADDRESS`; `uid:1000` on unix sockets. Undefined
+   * when nothing was verified.
    */
   readonly identity: string | undefined;
-  /** What it says of itself: unchecked. */
+  /** What it claims about itself, unchecked. */
   readonly claims: string;
   /**
    * Of the process at the other end of a unix socket, when it connected; undefined when the kernel cannot
-   * tell it here.
+   * report it.
    */
   readonly uid: number | undefined;
   readonly gid: number | undefined;
   readonly pid: number | undefined;
-  /** The certificate that it has proved to own, and that one of the trusted authorities has signed. */
+  /** The certificate whose private key it has proved to own, signed by a trusted authority. */
   readonly certificate: X509Certificate | undefined;
 }
 
-/** What was found out about a peer before it said anything. */
+/** What was verified about a peer before it sent anything. */
 export type Verified = Partial<Pick<PeerInfo, 'identity' | 'uid' | 'gid' | 'pid'>> & {
-  /** In DER, as it has come. */
+  /** As received, in DER. */
   readonly certificate?: Uint8Array;
   /** Why it may have no session, for the log. */
   readonly refused?: string;
-  /** That is not its fault: this side has nothing to check it with. */
+  /** The refusal is not the peer's fault: this side has nothing to check it with. */
   readonly unchecked?: boolean;
-  /** What nobody else reads or changes: how its sideband connection comes. Without: plain TCP. */
+  /** The kind of its sideband connection, when no third party can read or change it. Absent for plain TCP. */
   readonly transport?: 'tls' | 'unix' | 'process';
 };
 
@@ -63,14 +65,14 @@ export class KnownPeer implements PeerInfo {
     this.#verified = verified;
   }
 
-  /** Read when it is asked for: few want it, and it takes a while. */
+  /** Parsed on first use, since few applications need it and it takes a while. */
   get certificate(): X509Certificate | undefined {
     const { certificate } = this.#verified;
     if (certificate !== undefined) this.#certificate ??= new X509Certificate(certificate);
     return this.#certificate;
   }
 
-  /** Nobody but the two sides can read or change what the handshake says. */
+  /** Whether no third party can read or change the handshake. */
   get isPrivate(): boolean {
     return this.#verified.transport !== undefined;
   }
@@ -80,17 +82,17 @@ export class KnownPeer implements PeerInfo {
     return this.#verified.refused;
   }
 
-  /** That is not its fault: this side has nothing to check it with. */
+  /** Whether the refusal is not the peer's fault: this side has nothing to check it with. */
   get unchecked(): boolean {
     return this.#verified.unchecked === true;
   }
 
-  /** What is promised of who is there, as sessions tell. */
+  /** The protection of the peer's identity that its sessions report. */
   get security(): 'none' | 'peer' {
     return this.isPrivate && this.identity !== undefined ? 'peer' : 'none';
   }
 
-  /** The same, as somebody who was told so has said. */
+  /** Returns the same peer with the identity that the server's `authenticate` has returned. */
   known(identity: string): KnownPeer {
     return new KnownPeer(this.address, this.claims, { ...this.#verified, identity });
   }

@@ -1,26 +1,29 @@
 /**
- * Signals of `AbortSignal.timeout()`, which a program makes for one call each. To listen to a fresh one costs
- * as much as several calls, and most calls are over long before. Only a timer fires such a signal, so a call
- * begins to listen some ms later, if it is still under way. Used by the calls of a client, on their JS
- * thread.
+ * Signals of `AbortSignal.timeout()`, which a program usually makes for a single call. Listening to a new one
+ * costs as much as several calls, and most calls end long before the timeout. Only a timer fires such a
+ * signal, so a call starts to listen some ms later, if it is still in flight. Used by the calls of a client,
+ * on their JS thread.
  */
 import { inRoot } from './scopes.ts';
 
 /** A call with such a signal. */
 export interface LateListener {
-  /** Begins to listen, unless the call is over. Must not throw. */
+  /** Starts to listen, unless the call has ended. Must not throw. */
   listenNow(): void;
 }
 
-/** So much later than it has fired a signal may be heard of. */
+/** The delay in ms by which a fired signal may be noticed late. */
 const afterMs = 3;
 
-// That of this moment: tests put clocks of their own in place of the global one, and signals are fired by
-// Node's.
+// The function of this moment: tests replace the global one by clocks of their own, while Node's timers fire
+// the signals.
 const soon = setTimeout;
 let waiting: LateListener[] = [];
 
-/** The property by which Node knows its own; undefined where there is none, null until somebody asks. */
+/**
+ * The property by which Node marks such signals; undefined when Node has none, null until it has been looked
+ * up.
+ */
 let mark: symbol | undefined | null = null;
 
 function findMark(): symbol | undefined {
@@ -33,7 +36,7 @@ function findMark(): symbol | undefined {
   }
 }
 
-/** Whether only a timer fires the signal. False for one of which that is not known. */
+/** Whether only a timer fires the signal. Returns false when that is unknown. */
 export function isTimeoutSignal(signal: AbortSignal): boolean {
   if (mark === null) mark = findMark();
   return mark !== undefined && Reflect.get(signal, mark) === true;
@@ -45,7 +48,7 @@ function listenAll(): void {
   for (const each of due) each.listenNow();
 }
 
-/** `one` listens in some ms. */
+/** Makes `one` listen in some ms. */
 export function listenLater(one: LateListener): void {
   if (waiting.length === 0) inRoot(() => soon(listenAll, afterMs)).unref();
   waiting.push(one);

@@ -8,58 +8,58 @@ import type { Lease } from './lease.ts';
 import type { Metadata, MetadataInit } from './metadata.ts';
 import type { HedgingOptions, RetryOptions } from './repeat-options.ts';
 
-/** What a call may be given besides its request. */
+/** Options of a call. */
 export interface CallOptions {
   /**
-   * Time limit in ms from now, connecting and waiting included; finite, at least 0. Default: that of the
+   * Time limit in ms from now, including connecting and waiting; finite, at least 0. Default: that of the
    * client or channel, else none.
    */
   timeoutMs?: number | undefined;
-  /** Gives the call up; it then rejects with CANCELLED and the signal's reason as `cause`. */
+  /** Cancels the call, which then rejects with CANCELLED and the signal's reason as `cause`. */
   signal?: AbortSignal | undefined;
   metadata?: MetadataInit | undefined;
-  /** Called with what the server sent ahead of its answer, if anything, before the call settles. */
+  /** Called with the metadata that the server sent before its response, if any, before the call settles. */
   onHeader?: ((header: Metadata) => void) | undefined;
-  /** Called with what the server sent behind its answer, if anything, before the call settles. */
+  /** Called with the metadata that the server sent after its response, if any, before the call settles. */
   onTrailer?: ((trailer: Metadata) => void) | undefined;
   /**
-   * Of the handler that makes this call: it then has no more time than is left there, and is given up when
-   * the handler's caller gives up or is gone.
+   * The context of the handler that makes this call: the call then ends with the handler's deadline, and is
+   * cancelled when the handler's caller cancels or disconnects.
    */
   context?: HandlerContext | undefined;
   /**
-   * Waits for a connection until the time limit, through attempts that fail. Default false: without a
-   * connection the call fails with the first attempt that does.
+   * Waits for a connection until the time limit, even if connection attempts fail. Default false: without a
+   * connection the call fails with the first failed attempt.
    */
   waitForReady?: boolean | undefined;
   /** For the interceptors of the client: typed values that stay in this process. */
   values?: ContextValues | undefined;
   /**
-   * Makes the call again after it failed; for methods with an idempotency level, or for which the client says
-   * `idempotent`: with `false` only when no handler can have run. `false`: not, whatever the client's default
-   * is.
+   * Repeats the call after a failure. Allowed for methods with an idempotency level, or when the client sets
+   * `idempotent`; with `idempotent: false` the call is repeated only when no handler can have run. `false`
+   * disables the client's default.
    */
   retry?: RetryOptions | false | undefined;
-  /** Makes the call several times and takes the first answer; for methods with an idempotency level. */
+  /** Makes the call several times and takes the first response; for methods with an idempotency level. */
   hedging?: HedgingOptions | false | undefined;
   /**
-   * Memory for the response: its `bytes` fields are then views of this lease, on 64 bytes each, however large
-   * they are. When the call is given up and the server does not let go of the memory, the lease is lost:
-   * `released` is true.
+   * Memory for the response: its `bytes` fields become views of this lease, each at a multiple of 64 bytes,
+   * whatever their size. If the call is cancelled and the server does not release the memory, the lease is
+   * lost: `released` is true.
    */
   into?: Lease | undefined;
   /**
-   * What becomes of a response that does not fit `into`. `error` (default): the call fails with
-   * RESOURCE_EXHAUSTED, which says how much memory it takes; its handler has run. `lease`: the response comes
-   * with a lease of its own, and `leaseOf(response)` is another one than `into`.
+   * What to do with a response that does not fit `into`. `error` (default): the call fails with
+   * RESOURCE_EXHAUSTED, which says how much memory it needs; its handler has run. `lease`: the response comes
+   * with a lease of its own, and `leaseOf(response)` differs from `into`.
    */
   intoOverflow?: 'error' | 'lease' | undefined;
 }
 
-/** What a stream may be given: as for calls, but no memory for the response; and it is made once. */
+/** Options of a stream: as for calls, but without memory for the response; and it is made only once. */
 export type StreamOptions = Omit<CallOptions, 'into' | 'intoOverflow' | 'retry' | 'hedging'>;
 
-/** What streaming methods take: generators and arrays, for example. */
+/** The argument of streaming methods: generators and arrays, for example. */
 export type Messages<T> = AsyncIterable<T> | Iterable<T>;
 
 interface Kind<RequestStream extends boolean, ResponseStream extends boolean> {
@@ -96,14 +96,14 @@ type HandlerFunction<M> =
     : never;
 
 /**
- * The client of a service: a function per method. A single response comes as a promise, a stream of them as
- * an async iterable that can be read once and starts when it is first read.
+ * The client of a service: a function per method. It returns a single response as a promise, and a stream of
+ * responses as an async iterable that can be read once and starts when it is first read.
  */
 export type Client<D extends ServiceDefinition> = {
   readonly [K in keyof D['methods']]: ClientFunction<D['methods'][K]>;
 };
 
-/** What the calls of every client understand. */
+/** Options that the calls of every kind of client understand. */
 export interface PortableOptions {
   signal?: AbortSignal;
 }
@@ -120,31 +120,32 @@ type PortableFunction<M> =
     : never;
 
 /**
- * A client of the service, whoever has made it: those of this package, of nice-grpc and of connect-es can be
- * assigned to it. For code that runs over any of them; what it may use is what all of them have.
+ * A client of the service from any library: clients of this package, of nice-grpc and of connect-es can be
+ * assigned to it. For code that works with any of them; it is limited to what all of them have.
  */
 export type PortableClient<D extends ServiceDefinition> = {
   readonly [K in keyof D['methods']]: PortableFunction<D['methods'][K]>;
 };
 
 /**
- * The handlers of a service: a function per method that returns the response or a promise of it, or, for a
+ * The handlers of a service: a function per method that returns the response or a promise of it or, for a
  * stream of responses, an iterable (a generator).
  */
 export type Handlers<D extends ServiceDefinition> = {
   [K in keyof D['methods']]: HandlerFunction<D['methods'][K]>;
 };
 
-/** Options that a client can have for its calls. */
+/** Default options of a client's calls. */
 export interface MethodDefaults
   extends Omit<CallOptions, 'signal' | 'context' | 'into' | 'intoOverflow' | 'values'> {
   /**
-   * Whether calling it twice does no harm, so that hedging is allowed and every retry. Default: what
-   * `idempotency_level` in the .proto says. `false` with `retry`: only what has not run is made again.
+   * Whether repeating the call does no harm, so that hedging and every retry is allowed. Default:
+   * `idempotency_level` of the .proto. `false` with `retry` repeats only calls that have not run.
    */
   readonly idempotent?: boolean | undefined;
   /**
-   * Around each call, the first outermost: those of the channel, then those of `*`, then those of the method.
+   * Interceptors around each call, outermost first: those of the channel, then those of `*`, then those of
+   * the method.
    */
   readonly interceptors?: readonly Interceptor[] | undefined;
 }

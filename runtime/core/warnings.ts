@@ -1,5 +1,5 @@
 /**
- * What an application is told of its handlers when it has not asked to be told: a warning of Node's, on
+ * Warnings about handlers for an application that has not asked for them otherwise: Node's warnings, on
  * standard error. Used by everything that runs handlers: servers, reverse calls, the adapters for gRPC.
  */
 
@@ -7,26 +7,26 @@ import { inspect } from 'node:util';
 import { handlerErrorKinds, handlerErrorSumMs, handlerErrorText } from '../limits.ts';
 import { guardedInRoot, textOf } from './foreign.ts';
 
-/** `detail`: further lines, such as a stack. */
+/** `detail` has further lines, such as a stack. */
 export type Warn = (text: string, detail?: string) => void;
 
 export const processWarning: Warn = (text, detail) =>
   process.emitWarning(text, { type: 'RdmaRpcWarning', ...(detail === undefined ? {} : { detail }) });
 
-/** Reports a fault of this library, where others have to go on whatever one of them has failed with. */
+/** Reports a fault of this library, where other work has to go on after it. */
 export function warnOfFault(error: unknown): void {
   process.emitWarning(error instanceof Error ? error : String(error), 'RdmaRpcInternalError');
 }
 
 /**
- * Told about a handler's error that is no RpcError, or a response that cannot be encoded. The caller only
- * learns INTERNAL.
+ * Called with a handler's error that is not an RpcError, or when a response cannot be encoded. The caller
+ * only sees INTERNAL.
  */
 export type OnHandlerError = (error: unknown, method: string) => void;
 
 /**
- * What the function given as `authorize` has failed with: not the handler, which has not run.
- * `onHandlerError` hears of it, too.
+ * The failure of the function given as `authorize`: the handler has not run. `onHandlerError` is called with
+ * it, too.
  */
 export class AuthorizeFailed extends Error {
   readonly #own = true;
@@ -35,15 +35,15 @@ export class AuthorizeFailed extends Error {
     super(`authorize has failed: ${textOf(cause)}`, { cause });
   }
 
-  /** Asked of whatever a handler throws, and `instanceof` would run the traps of a proxy. */
+  /** Used on whatever a handler throws; `instanceof` would run the traps of a proxy. */
   static is(error: unknown): boolean {
     return typeof error === 'object' && error !== null && #own in error;
   }
 }
 
 /**
- * What has not gone to the caller with an error, and why: nothing has failed in the handler. `onHandlerError`
- * hears of it, too.
+ * Parts of an error that were not sent to the caller, and why: the handler itself has not failed.
+ * `onHandlerError` is called with it, too.
  */
 export class AnswerCut extends Error {
   readonly #own = true;
@@ -53,7 +53,7 @@ export class AnswerCut extends Error {
   }
 }
 
-/** With stack and causes, whatever it is. */
+/** Describes any thrown value, with stack and causes. */
 function described(error: unknown): string {
   let text: string;
   try {
@@ -72,7 +72,7 @@ function summary(error: unknown): string {
   return `${what} caller learns no more than that`;
 }
 
-/** Errors with the same are one kind. */
+/** Errors with the same result are counted as one kind. */
 function kindOf(error: unknown): string {
   try {
     return error instanceof Error ? `${error.name}: ${error.message.slice(0, 200)}` : typeof error;
@@ -81,11 +81,11 @@ function kindOf(error: unknown): string {
   }
 }
 
-/** Those of one method since the last sum. */
+/** Errors of one method since the last summary. */
 class Errors {
-  /** How often each kind has come since it was shown. */
+  /** How often each kind has occurred since it was shown. */
   readonly again = new Map<string, number>();
-  /** Kinds for which there was no room. */
+  /** Number of errors of kinds for which there was no room. */
   others = 0;
 }
 
@@ -95,20 +95,20 @@ export class HandlerErrors {
   readonly #methods = new Map<string, Errors>();
   #timer: NodeJS.Timeout | undefined;
 
-  /** `listener`: whom the application has asked to be told; without one `warn` is. */
+  /** `listener` is the function given by the application; without one, `warn` is called. */
   constructor(listener: OnHandlerError | undefined, warn: Warn = processWarning) {
     this.#listener = listener;
     this.#warn = warn;
   }
 
-  /** Never throws: what a listener throws is shown, and no more. */
+  /** Never throws: an exception of the listener is shown as a warning. */
   report(error: unknown, method: string): void {
     guardedInRoot(`${method}: onHandlerError`, () =>
       this.#listener === undefined ? this.#show(error, method) : this.#listener(error, method),
     );
   }
 
-  /** Shows what has only been counted. */
+  /** Shows the errors that were only counted. */
   sum(): void {
     for (const [method, errors] of this.#methods) {
       for (const [kind, times] of errors.again) {
@@ -130,7 +130,7 @@ export class HandlerErrors {
   }
 
   /**
-   * The same kind of error is shown once, with its stack, and then counted: a handler may fail a million
+   * Each kind of error is shown once, with its stack, and then counted, since a handler may fail a million
    * times a second.
    */
   #show(error: unknown, method: string): void {

@@ -1,7 +1,7 @@
 /**
- * The flight recorders of a process (native/telemetry/recorder.h), read out of its counters pages: the last
- * events of each session. What is read is being written meanwhile, or may be forged: rows that may be torn
- * are left out, and places are checked. Used by `rdma-rpc trace`.
+ * The flight recorders of a process (native/telemetry/recorder.h), read from its counters pages: the last
+ * events of each session. The pages may change while they are read, or may be forged: entries that may be
+ * incomplete are omitted, and positions are checked. Used by `rdma-rpc trace`.
  */
 import { eventRowBytes } from '../native/event-row.ts';
 import { type EventLayout, type EventsOf, eventsOf, frontBytesMax, isWhole } from './page.ts';
@@ -9,15 +9,15 @@ import { type OpenPage, orNone, pagesAndCommand, whyNoPage, withPage } from './p
 
 const u64Bytes = 8;
 
-/** Events of one context, and who they are of. */
+/** Events of one context, and the context that they belong to. */
 export interface RecordedContext extends Omit<EventsOf, 'layout'> {
-  /** Rows of `eventRowBytes` each; those of one session the oldest first. */
+  /** Entries of `eventRowBytes` each; those of one session are ordered oldest first. */
   readonly rows: Uint8Array;
 }
 
 export interface RecordedProcess {
   readonly pid: number;
-  /** The command line, for people. */
+  /** The command line, for display. */
   readonly command: string;
   readonly contexts: readonly RecordedContext[];
 }
@@ -34,8 +34,9 @@ function isEventLayout({ at, rings, rows, stride, countsAt }: EventLayout, pageB
 }
 
 /**
- * Of one ring: `before` and `after` are how many rows had been written when its reading began and ended. What
- * was written meanwhile is where the oldest ones were, and so is the row that is just being written.
+ * Returns the entries of one ring. `before` and `after` are the numbers of entries written when the reading
+ * began and ended. Entries written meanwhile replaced the oldest ones, and so does the entry that is just
+ * being written.
  */
 export function rowsOfRing(ring: Uint8Array, before: number, after: number): Uint8Array {
   const rows = ring.length / eventRowBytes;
@@ -71,7 +72,7 @@ function recordedIn(page: OpenPage): RecordedContext | undefined {
 }
 
 /**
- * Throws an Error with a sentence: there is no such process, it cannot be read, or it has no flight recorder.
+ * Throws an Error with an explanation: the process does not exist, cannot be read, or has no flight recorder.
  */
 export function readEvents(pid: number): RecordedProcess {
   const { pages, command } = pagesAndCommand(pid);

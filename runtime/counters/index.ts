@@ -1,6 +1,6 @@
 /**
- * `rdma-rpc/counters`: the counters of processes of this machine that use rdma-rpc, this one included, read
- * while they run. Needs no addon.
+ * `rdma-rpc/counters`: the counters of processes on this machine that use rdma-rpc, including this one, read
+ * while they run. Works without the addon.
  */
 export type { Stats } from '../native/stats.ts';
 export type { ContextCounters, MethodCounters, SessionCounters } from './page.ts';

@@ -1,20 +1,20 @@
 /**
- * What lies in a counters page (native/telemetry/counters_page.h): bytes in, numbers and names out. The page
- * says itself where what is, so this reads pages of other versions, too. Read from another process, it may be
- * cut, old or not of this kind: nothing of it is trusted. Used by processes.ts.
+ * Parses a counters page (native/telemetry/counters_page.h) into numbers and names. The page describes its
+ * own layout, so pages of other versions can be read, too. A page read from another process may be truncated,
+ * old or of another kind, so nothing in it is trusted. Used by processes.ts.
  */
 import type { Stats } from '../native/stats.ts';
 import { type SecurityLevel, securityLevels } from '../security-levels.ts';
 
-/** A method as calls of it were counted on one side. Times are of the call as this side sees it. */
+/** The calls of a method, counted on one side. Times are those seen by this side. */
 export interface MethodCounters {
-  /** `package.Service/Method`; where nobody has named it, its id. */
+  /** `package.Service/Method`, or its id when the page has no name for it. */
   readonly name: string;
   readonly side: 'client' | 'server';
   readonly calls: number;
   readonly failed: number;
   readonly totalNs: number;
-  /** Calls by how long they took; `bucketNs` has the bounds. */
+  /** Calls by duration; `bucketNs` has the bounds. */
   readonly buckets: readonly number[];
 }
 
@@ -22,11 +22,11 @@ export interface SessionCounters {
   readonly state: 'connecting' | 'ready' | 'ending';
   readonly side: 'client' | 'server';
   readonly number: number;
-  /** Who the other side is, for people; it has said some of that itself. */
+  /** Describes the other side, for display; part of it is what the peer says about itself. */
   readonly peer: string;
   /**
-   * What is promised, as `session.security` of a channel; undefined until the handshake is over, and in pages
-   * of older versions.
+   * The session's security, as `session.security` of a channel; undefined until the handshake is complete,
+   * and in pages of older versions.
    */
   readonly security: SecurityLevel | undefined;
   readonly callsInFlight: number;
@@ -44,21 +44,21 @@ export interface SessionCounters {
 
 /** One context: a thread's use of one fabric. */
 export interface ContextCounters {
-  /** The same in each reading for as long as the context is open; of a process, no two have the same. */
+  /** Stays the same as long as the context is open, and is unique within a process. */
   readonly id: number;
   readonly fabric: string;
   readonly device: string;
   /**
-   * Of the thread: when its last turn was, on the clock of `process.hrtime`; awake it looks for completions
-   * all the time.
+   * State of the thread: the time of its last event-loop iteration, on the clock of `process.hrtime`; while
+   * awake it polls for completions.
    */
   readonly turnNs: number;
   readonly awake: boolean;
-  /** As `stats()` has them; older or newer versions may have others. */
+  /** The counters of `stats()`; older or newer versions may have others. */
   readonly counters: Readonly<Partial<Stats>>;
   readonly sessions: readonly SessionCounters[];
   readonly methods: readonly MethodCounters[];
-  /** Upper bounds of the buckets of `methods`, in nanoseconds; the last one takes all that is longer. */
+  /** Upper bounds of the buckets of `methods`, in nanoseconds; the last bucket takes all longer calls. */
   readonly bucketNs: readonly number[];
 }
 
@@ -66,11 +66,11 @@ const magic = 'rdmacntr';
 const version = 1;
 const threadAt = 16;
 const textAt = 64;
-/** A page that claims to be larger is none. */
+/** A page that claims to be larger is invalid. */
 export const pageBytesMax = 16 * 1024 * 1024;
-/** Counters, sessions and methods lie within so many bytes of its beginning. */
+/** Counters, sessions and methods lie within this number of bytes from its beginning. */
 export const frontBytesMax = 1024 * 1024;
-/** What describes a page is no longer: names of counters and fields. */
+/** Limit of the text that describes a page: names of counters and fields. */
 const textBytesMax = 64 * 1024;
 const rowsMax = 4096;
 const bucketsMax = 4096;
@@ -93,8 +93,8 @@ interface MethodTable extends Table {
   readonly unitNs: number;
 }
 /**
- * Rings of the flight recorder: behind what is read of a page for its counters, and in newer pages only.
- * Checked in events.ts.
+ * Rings of the flight recorder: they lie behind the part that is read for the counters, and exist in newer
+ * pages only. Checked in events.ts.
  */
 export interface EventLayout {
   readonly at: number;
@@ -112,7 +112,7 @@ interface Layout {
   readonly events?: EventLayout;
 }
 
-/** Throws a RangeError for what lies outside of the bytes, as DataView does. */
+/** Reads numbers and texts. Throws a RangeError for positions outside the bytes, as DataView does. */
 class Words {
   readonly #view: DataView;
   readonly #bytes: Uint8Array;
@@ -136,7 +136,7 @@ class Words {
     return new TextDecoder().decode(end === -1 ? all : all.subarray(0, end));
   }
 
-  /** The rows of a table whose first field is not 0. */
+  /** Iterates over the entries of a table whose first field is not 0. */
   *rows(table: Table): Generator<{ readonly at: number; readonly text: string; of(field: string): number }> {
     for (let row = 0; row < table.rows; ++row) {
       const at = table.at + row * table.stride;
@@ -158,10 +158,7 @@ export const isWhole = (value: unknown): value is number =>
 const isNames = (value: unknown): value is readonly string[] =>
   Array.isArray(value) && value.every((name) => typeof name === 'string' && /^[a-z]\w*$/i.test(name));
 
-/**
- * Rows follow each other inside of the page, and what a row has lies inside of it: so all of them are no more
- * than the page.
- */
+/** Checks that all entries lie inside the page, and the fields of an entry inside the entry. */
 function isTable(table: Table, pageBytes: number): boolean {
   const { at, rows, stride, textAt, textBytes, fields } = table;
   return (
@@ -201,9 +198,9 @@ function isLayout({ fabric, device, counters, sessions, methods }: Layout, pageB
 }
 
 /**
- * Upper bounds: the first is of calls below one unit of time, then so many per power of two. None is narrower
- * than a unit: of the buckets below `perOctave` units some are of the same times as the one before, and stay
- * empty.
+ * Upper bounds: the first bucket holds calls shorter than one unit, then follow `perOctave` buckets per power
+ * of two. No bucket is narrower than a unit: below `perOctave` units some buckets cover the same times as the
+ * one before, and stay empty.
  */
 function bounds({ buckets, perOctave, unitNs }: MethodTable): number[] {
   return Array.from({ length: buckets }, (_, bucket) => {
@@ -251,8 +248,8 @@ function methodsIn(words: Words, table: MethodTable): MethodCounters[] {
 }
 
 /**
- * What a page says of itself. Undefined, or throws: these bytes are no counters page, or one that is not
- * ready.
+ * Reads the description of a page. Returns undefined, or throws, when the bytes are not a counters page, or
+ * one that is not ready.
  */
 function pageIn(bytes: Uint8Array): { readonly words: Words; readonly layout: Layout } | undefined {
   const words = new Words(bytes);
@@ -263,7 +260,10 @@ function pageIn(bytes: Uint8Array): { readonly words: Words; readonly layout: La
   return isLayout(layout, bytes.length) ? { words, layout } : undefined;
 }
 
-/** Undefined: these bytes are no counters page, or one that is not ready. `bytes`: its front is enough. */
+/**
+ * Returns undefined when the bytes are not a counters page, or one that is not ready. The front part of a
+ * page is sufficient.
+ */
 export function contextIn(bytes: Uint8Array, id: number): ContextCounters | undefined {
   try {
     const page = pageIn(bytes);
@@ -288,7 +288,7 @@ export function contextIn(bytes: Uint8Array, id: number): ContextCounters | unde
   }
 }
 
-/** Who the events of a page are of, and where they are. */
+/** The context that the events of a page belong to, and where the events are. */
 export interface EventsOf {
   readonly fabric: string;
   readonly device: string;
@@ -297,7 +297,7 @@ export interface EventsOf {
   readonly layout: EventLayout;
 }
 
-/** Undefined: these bytes are no counters page, or one without a flight recorder. */
+/** Returns undefined when the bytes are not a counters page, or one without a flight recorder. */
 export function eventsOf(bytes: Uint8Array): EventsOf | undefined {
   try {
     const page = pageIn(bytes);

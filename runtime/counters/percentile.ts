@@ -1,18 +1,16 @@
 /**
- * Percentiles of a histogram of the counters page, also of what came between two readings of it. Used by
- * `rdma-rpc top`, and for own tools.
+ * Percentiles of a histogram in the counters page, also of the difference between two readings. Used by
+ * `rdma-rpc top`, and for tools of your own.
  */
 
-/**
- * What has been added to buckets since they were `before`. A process that has begun anew counts from zero.
- */
+/** Returns the increase of the buckets since `before`. A restarted process counts from zero again. */
 export function bucketsSince(now: readonly number[], before: readonly number[] | undefined): number[] {
   return now.map((count, bucket) => Math.max(0, count - (before?.[bucket] ?? 0)));
 }
 
 /**
- * Nanoseconds, `share` from 0 to 1; undefined: nothing is in the buckets. Within a bucket values are taken as
- * spread evenly.
+ * Returns nanoseconds for `share` from 0 to 1, or undefined when the buckets are empty. Values are assumed to
+ * be evenly distributed within a bucket.
  */
 export function percentile(
   buckets: readonly number[],

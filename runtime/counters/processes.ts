@@ -1,7 +1,7 @@
 /**
- * Which processes have counters pages, and reading them: open descriptors under /proc/PID/fd. The kernel lets
- * this user at its own processes only (root at all), and what a process has left is gone with it. Costs the
- * process that is read nothing: it may even be stopped. Used by `rdma-rpc top`.
+ * Finds the processes that have counters pages, and reads the pages: open descriptors under /proc/PID/fd. The
+ * kernel gives this user access to its own processes only (root to all), and the pages of a dead process are
+ * gone with it. Reading costs the process nothing; it may even be stopped. Used by `rdma-rpc top`.
  */
 import {
   closeSync,
@@ -18,20 +18,17 @@ import { type ContextCounters, contextIn, frontBytesMax, pageBytesMax } from './
 
 export interface ProcessCounters {
   readonly pid: number;
-  /** The command line, for people. */
+  /** The command line, for display. */
   readonly command: string;
-  /** As the kernel has it: R, S, D, T (stopped), Z … */
+  /** The kernel's letter: R, S, D, T (stopped), Z … */
   readonly state: string;
-  /**
-   * When it began, in clock ticks since the machine did: another process that has got the number has another
-   * time.
-   */
+  /** Start time in clock ticks since boot: a later process with the same pid has another one. */
   readonly startTicks: number;
-  /** Of all its threads, since it began. */
+  /** CPU time of all its threads since its start. */
   readonly cpuMs: number;
   /** Resident memory. */
   readonly rssBytes: number;
-  /** When this was read, on the clock of `process.hrtime`. */
+  /** Time of this reading, on the clock of `process.hrtime`. */
   readonly atNs: number;
   /** One for each fabric that a thread uses. */
   readonly contexts: readonly ContextCounters[];
@@ -40,17 +37,17 @@ export interface ProcessCounters {
 const linkName = /^\/memfd:rdma-rpc-counters( \(deleted\))?$/;
 const clockTicksMs = 10;
 
-/** A page that is open to be read. */
+/** A page that is open for reading. */
 export interface OpenPage {
   readonly size: number;
   readonly ino: number;
-  /** Throws an Error where the file has no such bytes, or no more. */
+  /** Throws an Error when the file has no such bytes. */
   read(at: number, bytes: number): Uint8Array;
 }
 
 /**
- * A link may change between its reading and this: what is opened is looked at again. Undefined: it cannot be
- * a page.
+ * Opens a page. The link may have changed since it was read, so the opened file is checked again. Returns
+ * undefined when it cannot be a page.
  */
 export function withPage<T>(path: string, action: (page: OpenPage) => T): T | undefined {
   const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
@@ -79,7 +76,7 @@ function readPage(path: string): ContextCounters | undefined {
   return withPage(path, ({ size, ino, read }) => contextIn(read(0, Math.min(size, frontBytesMax)), ino));
 }
 
-/** What is not there any more, or is another user's, counts for nothing. */
+/** Returns undefined for an entry that no longer exists, or belongs to another user. */
 export function orNone<T>(action: () => T): T | undefined {
   try {
     return action();
@@ -88,7 +85,9 @@ export function orNone<T>(action: () => T): T | undefined {
   }
 }
 
-/** Paths of the pages of a process. Throws what the system says when its descriptors cannot be listed. */
+/**
+ * Returns the paths of a process's pages. Throws the system's error when its descriptors cannot be listed.
+ */
 function pagesOf(pid: number): string[] {
   const folder = `/proc/${pid}/fd`;
   return readdirSync(folder)
@@ -96,7 +95,7 @@ function pagesOf(pid: number): string[] {
     .filter((path) => linkName.test(orNone(() => readlinkSync(path)) ?? ''));
 }
 
-/** Pids of the processes that this user may read, and that have pages; in order. */
+/** Returns the pids of the processes that this user may read and that have pages, in order. */
 export function processesWithCounters(): number[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
@@ -106,8 +105,8 @@ export function processesWithCounters(): number[] {
 }
 
 /**
- * Paths of the pages of a process, and what the kernel says of it. Throws an Error with a sentence: there is
- * no such process, or it cannot be read.
+ * Returns the paths of a process's pages, and its command line. Throws an Error with an explanation: the
+ * process does not exist or cannot be read.
  */
 export function pagesAndCommand(pid: number): { readonly pages: string[]; readonly command: string } {
   try {
@@ -118,7 +117,7 @@ export function pagesAndCommand(pid: number): { readonly pages: string[]; readon
     throw new Error(
       code === 'EACCES' || code === 'EPERM'
         ? `process ${pid} cannot be read: it is of another user, or has rights that this one has not; run this as that user, or as root`
-        : `there is no process ${pid}`,
+        : `process ${pid} does not exist`,
       { cause },
     );
   }
@@ -128,16 +127,16 @@ export function whyNoPage(pid: number): string {
   return `process ${pid} has no counters of rdma-rpc: it has no connection and no server now, hides them (countersPage), or is another program`;
 }
 
-/** Throws an Error with a sentence: there is no such process, it cannot be read, or it has no counters. */
+/** Throws an Error with an explanation: the process does not exist, cannot be read, or has no counters. */
 export function readCounters(pid: number): ProcessCounters {
   const { pages, command } = pagesAndCommand(pid);
   const contexts = pages
     .map((path) => orNone(() => readPage(path)))
     .filter((context) => context !== undefined);
   const stat = orNone(() => readFileSync(`/proc/${pid}/stat`, 'utf8'));
-  if (stat === undefined) throw new Error(`there is no process ${pid}`);
+  if (stat === undefined) throw new Error(`process ${pid} does not exist`);
   if (contexts.length === 0) throw new Error(whyNoPage(pid));
-  // The name in parentheses may have anything in it.
+  // The name in parentheses may contain anything.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   const status = orNone(() => readFileSync(`/proc/${pid}/status`, 'utf8')) ?? '';
   return {

@@ -1,6 +1,6 @@
 /**
- * `rdma-rpc/details`: the messages that google.rpc has for the details of errors. Generated from
- * proto/google/rpc. Given to `new RpcError(..., { details })`, found again by `error.findDetails(type)`.
+ * `rdma-rpc/details`: the messages of google.rpc for the details of errors, generated from proto/google/rpc.
+ * Pass them to `new RpcError(..., { details })`; `error.findDetails(type)` finds them again.
  */
 import type { MessageType } from '../codec/types.ts';
 
@@ -10,7 +10,7 @@ export {
   type StatusInit as StatusMessageInit,
 } from './gen/google/rpc/status.rdma.ts';
 
-/** A detail whose value is checked against its type by the compiler. */
+/** Makes a detail; the compiler checks its value against its type. */
 export function detail<Init extends object>(
   type: MessageType<unknown, Init>,
   value: Init,

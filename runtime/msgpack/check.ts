@@ -1,7 +1,7 @@
 /**
- * Looks through MessagePack bytes of a peer before anything is made of them: lengths, depth, kinds, texts,
- * and what they will cost. The decoder behind it allocates what a length says before it has seen the
- * elements, and knows kinds of values that are not for peers. Used by msgpack-type.ts.
+ * Checks MessagePack bytes of a peer before they are decoded: lengths, depth, kinds, texts, and the memory
+ * that decoding will need. The decoder itself allocates whatever a length says before it has seen the
+ * elements, and supports kinds of values that peers must not send. Used by msgpack-type.ts.
  */
 import { isUtf8 } from 'node:buffer';
 import { CodecError } from '../codec/error.ts';
@@ -9,21 +9,21 @@ import { nestingMax } from '../codec/limits.ts';
 import { decodedBytesMax } from '../limits.ts';
 import { Cost, DecodingCost } from './decoding-cost.ts';
 
-/** `undefined`, and points in time: the only extensions. */
+/** The only allowed extensions: `undefined`, and points in time. */
 const undefinedType = 0;
 const timestampType = 0xff;
 const timestampBytes: readonly number[] = [4, 8, 12];
 const nanosMax = 999_999_999;
-/** Of a Date, from 1970 on both ways. */
+/** Range of a Date, in both directions from 1970. */
 const dateMsMax = 8.64e15;
-/** Longer texts are left to a native call. */
+/** Longer texts are checked by a native call. */
 const loopBytesMax = 64;
 const proto = Buffer.from('__proto__');
 
-/** One after the other, each in one go. */
+/** Shared, since messages are checked one at a time. */
 const cost = new DecodingCost();
 
-/** Throws CodecError unless `bytes` is one value of the kinds that can be sent. */
+/** Throws CodecError unless `bytes` is a single value of the allowed kinds. */
 export class Check {
   readonly #typeName: string;
   readonly #bytes: Uint8Array;
@@ -51,7 +51,7 @@ export class Check {
     this.#at += bytes;
   }
 
-  /** A length of 1, 2 or 4 bytes. */
+  /** Reads a length of 1, 2 or 4 bytes. */
   #length(bytes: number): number {
     const at = this.#at;
     this.#skip(bytes);
@@ -79,7 +79,7 @@ export class Check {
     else this.#refuse(`byte 0x${token.toString(16)} begins no value`);
   }
 
-  /** What decoding takes so far; a little may become much. */
+  /** Adds to the memory needed for decoding; few bytes may need much memory. */
   #count(bytes: number): void {
     if (cost.add(bytes)) return;
     this.#refuse(

@@ -1,7 +1,6 @@
 /**
- * Values against the fields of a generated message: what of a value belongs to the message, checked, as a
- * plain object. For messages of a schema that travel as MessagePack; used by msgpack-form.ts on their way out
- * and in.
+ * Checks values against the fields of a generated message and returns the fields as a plain object. For
+ * messages with a schema that are encoded as MessagePack; used by msgpack-form.ts in both directions.
  */
 
 import { CodecError, mismatch } from '../codec/error.ts';
@@ -27,7 +26,7 @@ import { setUnknown, unknownOf } from '../codec/unknown.ts';
 
 type Plain = { [key: string]: unknown };
 
-/** Whose value it is. A peer may be newer: what it has that the message does not know is passed over. */
+/** The origin of a value. A peer may be newer, so unknown fields of its values are ignored. */
 export type Origin = 'own' | 'peer';
 
 function scalar(field: Field, value: unknown, origin: Origin, path: string): unknown {
@@ -75,7 +74,7 @@ function single(field: Field, value: unknown, origin: Origin, path: string, dept
 }
 
 function checkKey({ mapKey }: Field, key: string, path: string): void {
-  // The decoder of MessagePack gives that one another name.
+  // The MessagePack decoder renames that key.
   if (key === '__proto__') throw new CodecError(path, 'a key __proto__ cannot travel as MessagePack');
   switch (mapKey) {
     case 'string':
@@ -110,9 +109,9 @@ function whatFits(field: Field, value: unknown, origin: Origin, path: string, de
 }
 
 /**
- * The fields that `value` has, without those at their default that have no presence. Nothing of `value` is
- * changed. Throws CodecError for what does not fit its field or is missing, with the field's full name;
- * `name` is that of the field that the message is in.
+ * Returns the fields of `value`, omitting fields without presence that are at their default. Does not change
+ * `value`. Throws CodecError, with the field's full name, for a value that does not fit its field or is
+ * missing; `name` is the field that contains the message.
  */
 export function conform(
   type: MessageType<object>,

@@ -1,17 +1,17 @@
 /**
- * What a message takes in the heap of who decodes it: an empty object is one byte on the wire and 64 in V8.
- * Counted before anything is decoded, by check.ts; one for the thread, as messages are looked at one after
- * the other.
+ * The heap memory that decoding a message needs: an empty object is one byte on the wire and 64 in V8.
+ * Counted by check.ts before anything is decoded; one object per thread, as messages are checked one at a
+ * time.
  */
 import { decodedBytesMax } from '../limits.ts';
 
-/** Bytes in V8's heap, measured; what is not here has none of its own. */
+/** Bytes in V8's heap, measured; kinds not listed here need none. */
 export const Cost = {
   object: 64,
   array: 48,
   element: 8,
   text: 32,
-  /** A Uint8Array with memory of its own. */
+  /** A Uint8Array with its own memory. */
   binary: 208,
   bigint: 32,
   date: 120,
@@ -22,18 +22,18 @@ const field = 16;
 const tableFrom = 64;
 const tableField = 48;
 /**
- * A key that no smaller object of the message has had: V8 makes a description of such objects for each. That
- * is slow rather than large, 10 us where many are different, so it counts for more than its memory.
+ * A key that no smaller object of the message has had: V8 creates a description of such objects for each.
+ * That is slow rather than large (10 us when many are different), so it counts for more than its memory.
  */
 const newKey = 1024;
 const keyBytesMax = 64;
 const filterBits = 1 << 16;
-/** With more the filter would find all keys known. */
+/** With more keys the filter would consider all keys known. */
 const knownMax = filterBits / 4;
 
 export class DecodingCost {
   #bytes = 0;
-  /** Keys by their hash. */
+  /** Filter of known keys by their hash. */
   readonly #known = new Uint8Array(filterBits / 8);
   #knownCount = 0;
 
@@ -42,7 +42,7 @@ export class DecodingCost {
     this.#forget();
   }
 
-  /** False: it is more than a message may take. */
+  /** Returns false when the total exceeds the limit of a message. */
   add(bytes: number): boolean {
     this.#bytes += bytes;
     return this.#bytes <= decodedBytesMax;
@@ -52,7 +52,7 @@ export class DecodingCost {
     return count * (count > tableFrom ? tableField : field);
   }
 
-  /** Of the key in [from, end), of an object with so many fields. */
+  /** Cost of the key in [from, end), in an object with this number of fields. */
   ofKey(bytes: Uint8Array, from: number, end: number, fields: number): number {
     if (fields > tableFrom) return Cost.text + end - from;
     // FNV-1a

@@ -1,6 +1,6 @@
 /**
- * Values on their way out: what they may be, how much room they need at most, and which of their
- * `Uint8Array`s are large enough to be sent from where they are. Used by msgpack-type.ts.
+ * Checks values before they are encoded: their kinds, the room they need at most, and which `Uint8Array`s are
+ * large enough to be sent from where they are. Used by msgpack-type.ts.
  */
 import { CodecError } from '../codec/error.ts';
 import { nestingMax } from '../codec/limits.ts';
@@ -8,23 +8,23 @@ import { lengthOf, plainBytes } from '../codec/memory/intrinsic.ts';
 import { isDetached, whyDetached } from '../codec/memory/lent.ts';
 import { holesMax, type Sink } from '../codec/memory/sink.ts';
 
-/** Where in a value something is: keys of objects, positions in arrays. */
+/** A position in a value: keys of objects, indices of arrays. */
 export type Path = readonly (string | number)[];
 
-/** A large value that travels behind the rest. */
+/** A large value that is sent behind the rest. */
 export interface Lifted {
   readonly path: Path;
   readonly value: Uint8Array;
 }
 
-/** The most that a head takes: of a string, an array, an object or a binary. */
+/** Maximum size of the head of a string, an array, an object or a binary. */
 const headBytes = 5;
-/** Shorter strings are not measured: 3 bytes per UTF-16 unit stand in. */
+/** Shorter strings are not measured: 3 bytes per UTF-16 unit are assumed. */
 const measuredFrom = 1024;
 const int64Min = -(2n ** 63n);
 const uint64Max = 2n ** 64n - 1n;
 
-/** Every Node that this runs on has it; TypeScript's library for ES2023 does not know of it. */
+/** Every supported Node has it; TypeScript's library for ES2023 does not declare it. */
 function isWellFormed(text: string): boolean {
   return (text as string & { isWellFormed(): boolean }).isWellFormed();
 }
@@ -33,13 +33,13 @@ function stringBytes(text: string): number {
   return headBytes + (text.length < measuredFrom ? text.length * 3 : Buffer.byteLength(text));
 }
 
-/** Of one message: a getter of it may make a call, whose message is measured meanwhile. */
+/** Measures one message at a time: a getter may make a call, whose message is measured by another object. */
 export class Measure {
   readonly #typeName: string;
   #path: (string | number)[] = [];
   #sink: Sink | undefined;
   #odd = false;
-  /** Room for the list of what is lifted. */
+  /** Room for the list of lifted values. */
   #listBytes = 0;
 
   constructor(typeName: string) {
@@ -47,8 +47,8 @@ export class Measure {
   }
 
   /**
-   * Most bytes that the value takes in memory; plans holes in the sink. Throws CodecError for what cannot be
-   * sent.
+   * Returns the maximum size of the value in memory, and plans holes in the sink. Throws CodecError for
+   * values that cannot be sent.
    */
   of(value: unknown, sink: Sink): number {
     this.#path = [];
@@ -58,7 +58,7 @@ export class Measure {
     return this.#bound(value) + this.#listBytes;
   }
 
-  /** The value that was measured last has bytes that say something of themselves. */
+  /** Whether the value measured last contains bytes with overridden properties. */
   get odd(): boolean {
     return this.#odd;
   }
@@ -109,7 +109,7 @@ export class Measure {
     let bytes = headBytes;
     for (const [key, field] of Object.entries(value)) {
       if (!isWellFormed(key)) this.#refuse('a key with half of a surrogate pair cannot be sent');
-      // Decoders give it another name, for fear of prototypes.
+      // Decoders rename that key, because of prototypes.
       if (key === '__proto__') this.#refuse('a key __proto__ cannot travel as MessagePack');
       bytes += stringBytes(key) + this.#at(key, field);
     }
@@ -127,7 +127,7 @@ export class Measure {
     const sink = this.#sink!;
     const length = lengthOf(value);
     if (length === 0 && isDetached(value)) this.#refuse(whyDetached(value.buffer));
-    // What packs it would believe what it says of itself.
+    // The packing code would use the overridden properties.
     if (plainBytes(value) !== value) this.#odd = true;
     if (length < sink.gatherBytes || sink.planned >= holesMax) return headBytes + length;
     ++sink.planned;
@@ -140,8 +140,8 @@ export class Measure {
 }
 
 /**
- * The value with null in the place of its large `Uint8Array`s, which go to `lifted`, and with plain ones in
- * the place of those that override something. Nothing of the original is changed.
+ * Returns the value with null in place of its large `Uint8Array`s, which go to `lifted`, and with plain
+ * arrays in place of those that override properties. Does not change the original.
  */
 export function lift(value: unknown, atLeastBytes: number, lifted: Lifted[], path: Path = []): unknown {
   if (value instanceof Uint8Array) {

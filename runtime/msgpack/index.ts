@@ -1,7 +1,6 @@
 /**
- * `rdma-rpc/msgpack`: services that are defined in TypeScript, without a `.proto`. Clients, handlers,
- * streams, large buffers and errors are the same; what is missing is a schema, so both sides trust each
- * other's types.
+ * `rdma-rpc/msgpack`: services defined in TypeScript, without a `.proto`. Clients, handlers, streams, large
+ * buffers and errors work as usual; without a schema, both sides must trust each other's types.
  */
 
 import { Method } from '../codec/service/method.ts';
@@ -16,12 +15,12 @@ export type MethodSpecOptions = Pick<MethodDefinition['options'], 'idempotencyLe
 
 declare const messages: unique symbol;
 
-/** A method before it has a name. */
+/** A method without its name. */
 export interface MethodSpec<Req, Res, RequestStream extends boolean, ResponseStream extends boolean> {
   readonly requestStream: RequestStream;
   readonly responseStream: ResponseStream;
   readonly options: MethodSpecOptions;
-  /** Only there for the compiler. */
+  /** For the compiler only. */
   readonly [messages]?: (request: Req) => Res;
 }
 
@@ -32,7 +31,7 @@ type Defined<S> =
     ? Method<Req, Req, Res, Res, RequestStream, ResponseStream, MethodSpecOptions>
     : never;
 
-/** What defineService makes: to be given to `createClient` and `server.add`. */
+/** The result of defineService, for `createClient` and `server.add`. */
 export interface DefinedService<S extends Specs> extends ServiceDefinition {
   readonly methods: { readonly [K in keyof S]: Defined<S[K]> };
 }
@@ -42,17 +41,17 @@ export function method<Req, Res>(options: MethodSpecOptions = {}): MethodSpec<Re
   return { requestStream: false, responseStream: false, options };
 }
 
-/** One request, a stream of responses. */
+/** A method with one request and a stream of responses. */
 export function serverStream<Req, Res>(options: MethodSpecOptions = {}): MethodSpec<Req, Res, false, true> {
   return { requestStream: false, responseStream: true, options };
 }
 
-/** A stream of requests, one response. */
+/** A method with a stream of requests and one response. */
 export function clientStream<Req, Res>(options: MethodSpecOptions = {}): MethodSpec<Req, Res, true, false> {
   return { requestStream: true, responseStream: false, options };
 }
 
-/** Streams both ways. */
+/** A method with streams in both directions. */
 export function bidiStream<Req, Res>(options: MethodSpecOptions = {}): MethodSpec<Req, Res, true, true> {
   return { requestStream: true, responseStream: true, options };
 }
@@ -60,9 +59,9 @@ export function bidiStream<Req, Res>(options: MethodSpecOptions = {}): MethodSpe
 const namePattern = /^[A-Za-z_][\w.]{0,254}$/;
 
 /**
- * A service whose messages are plain values: null, undefined, booleans, numbers, bigints of 64 bits, strings,
- * `Uint8Array`, `Date`, arrays and plain objects of them. `name` is its full name, such as `chat.Room`;
- * methods have the names that clients and handlers use. Throws for a bad name.
+ * Defines a service whose messages are plain values: null, undefined, booleans, numbers, bigints of 64 bits,
+ * strings, `Uint8Array`, `Date`, arrays and plain objects of them. `name` is its full name, such as
+ * `chat.Room`; clients and handlers use the given method names. Throws for an invalid name.
  */
 export function defineService<const S extends Specs>({
   name: fullName,

@@ -1,7 +1,7 @@
 /**
- * Methods of a .proto whose messages travel as MessagePack (`option (rdma_rpc.preferred_codec) = MSGPACK`):
- * the same types, the bytes of a service without a schema. Called by generated code when its module is
- * loaded.
+ * Methods of a .proto whose messages are encoded as MessagePack (`option (rdma_rpc.preferred_codec) =
+ * MSGPACK`): they have the same types, and the encoding of a service without a schema. Called by generated
+ * code when its module is loaded.
  */
 import { messageType } from '../codec/message.ts';
 import type { MessageType, MethodForm } from '../codec/types.ts';
@@ -9,7 +9,7 @@ import { conform } from './conform.ts';
 import { msgpackType } from './msgpack-type.ts';
 
 /**
- * A generated message as MessagePack: what it is in TypeScript, by the names of its properties, without
+ * Returns a message type whose encoding is the TypeScript object in MessagePack, by property names, without
  * fields that are at their default.
  */
 function typed<T, Init>(type: MessageType<T, Init>): MessageType<T, Init> {
@@ -27,7 +27,7 @@ function typed<T, Init>(type: MessageType<T, Init>): MessageType<T, Init> {
   });
 }
 
-/** A method in MessagePack. `id` is that of its path and `+msgpack`. */
+/** Returns the MessagePack form of a method. `id` is that of its path and `+msgpack`. */
 export function msgpackForm<Req, ReqInit, Res, ResInit>(
   id: number,
   input: MessageType<Req, ReqInit>,

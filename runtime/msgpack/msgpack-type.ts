@@ -1,11 +1,11 @@
 /**
- * Messages without a schema: the codec that a service of defineService has for its requests and responses.
- * The work is msgpackr's; here is what makes it a MessageType, so that large `Uint8Array`s travel as `bytes`
- * fields of generated messages do, and nothing a peer sends goes unchecked.
+ * Messages without a schema: the codec for requests and responses of a service made by defineService.
+ * msgpackr does the encoding; this file makes it a MessageType, so that large `Uint8Array`s are sent like
+ * `bytes` fields of generated messages, and everything from a peer is checked.
  *
- * On the wire a message is one MessagePack value. One with large binaries is 0xc1 (which begins no value),
- * the length of what follows as u32 in little-endian, the value [message with nil in their places, [[path,
- * length], ...]], and then the binaries.
+ * On the wire a message is one MessagePack value. A message with large binaries is 0xc1 (which begins no
+ * value), the length of the following value as u32 in little-endian, the value [message with nil in their
+ * places, [[path, length], ...]], and then the binaries.
  */
 import { Packr, Unpackr } from '#msgpackr';
 import { CodecError } from '../codec/error.ts';
@@ -23,12 +23,12 @@ const plain = {
   moreTypes: false,
   mapsAsObjects: true,
   copyBuffers: true,
-  // Objects of more than 65,535 fields; smaller heads of small ones.
+  // Allows objects of more than 65,535 fields, and smaller heads of small ones.
   variableMapSize: true,
-  // A field of that name is one like others.
+  // A field called toJSON is treated like any other.
   useToJSON: false,
 } as const;
-// Both keep state between calls, none of it from message to message.
+// Both keep state between calls, but none of it from message to message.
 const packr = new Packr(plain);
 const unpackr = new Unpackr(plain);
 
@@ -40,7 +40,7 @@ function pack(typeName: string, value: unknown): Uint8Array {
   }
 }
 
-/** What is checked is what is decoded: of memory that a peer can write to, that is a copy. */
+/** Decodes the same bytes that were checked: if a peer can write to the memory, a copy of it. */
 function unpack(typeName: string, source: Source, start: number, end: number): unknown {
   const bytes = source.shared ? source.bytes.slice(start, end) : source.bytes.subarray(start, end);
   new Check(typeName, bytes).run();
@@ -51,7 +51,7 @@ function unpack(typeName: string, source: Source, start: number, end: number): u
   }
 }
 
-/** Puts `value` in the place that a path names. Only where the peer has left nil may something come. */
+/** Puts `value` at the position that a path names. Only a nil of the peer may be replaced. */
 function putBack(typeName: string, root: unknown, path: unknown, value: Uint8Array): unknown {
   const refuse = (): never => {
     throw new CodecError(typeName, 'a path that leads nowhere', 0);
@@ -97,8 +97,8 @@ function decodeLifted(typeName: string, source: Source, at: number, end: number)
 }
 
 /**
- * The codec of values of type `T`. `typeName` is for errors. What a peer sends is checked for its form, not
- * for being a `T`.
+ * Returns the codec for values of type `T`. `typeName` is for errors. Values of a peer are checked for their
+ * form, not for being a `T`.
  */
 export function msgpackType<T>(typeName: string): MessageType<T, T> {
   return messageType<T, T>({
@@ -111,14 +111,14 @@ export function msgpackType<T>(typeName: string): MessageType<T, T> {
     encodeTo: (message: T, sink: Sink, at: number, limit: number = sink.bytes.length): number => {
       const lifted: Lifted[] = [];
       const apart = sink.gatherBytes !== Number.POSITIVE_INFINITY;
-      // Measuring costs less than packing something large for nothing. With binaries apart, the bound has
-      // been asked for.
+      // Measuring costs less than packing a large message in vain. With out-of-line binaries, the bound has
+      // already been asked for.
       const measure = new Measure(typeName);
       if (!apart && at + measure.of(message, sink) > limit) return noRoom(sink, at);
       const rest = apart || measure.odd ? lift(message, sink.gatherBytes, lifted) : message;
       if (lifted.length === 0) {
         const packed = pack(typeName, rest);
-        // A getter may have given more now than when it was measured.
+        // A getter may return more now than when it was measured.
         if (packed.byteLength > limit - at) return noRoom(sink, at);
         sink.bytes.set(packed, at);
         return at + packed.byteLength;

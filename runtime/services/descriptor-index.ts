@@ -1,6 +1,6 @@
 /**
- * What reflection looks up: files by name, by the symbols that they declare, and extensions by the message
- * that they extend. Made of the files of services.
+ * The index for reflection: finds files by name and by the symbols that they declare, and extensions by the
+ * message that they extend. Built from the files of services.
  */
 import type { FileDescriptor } from '../codec/file-descriptor.ts';
 import { type EnumNames, type FieldName, FileNames, type MessageNames } from './gen/symbols.rdma.ts';
@@ -8,11 +8,11 @@ import { type EnumNames, type FieldName, FileNames, type MessageNames } from './
 export class DescriptorIndex {
   readonly #files = new Map<string, FileDescriptor>();
   readonly #symbols = new Map<string, FileDescriptor>();
-  /** By extended message, then number. */
+  /** By extended message, then by number. */
   readonly #extensions = new Map<string, Map<number, FileDescriptor>>();
 
   constructor(files: Iterable<FileDescriptor>) {
-    // A list of what is still to come: chains of imports may be longer than the stack is deep.
+    // An explicit list instead of recursion, since chains of imports may be longer than the stack is deep.
     for (const open = [...files]; open.length > 0; ) {
       const file = open.pop();
       if (file === undefined || this.#files.has(file.name)) continue;
@@ -26,8 +26,8 @@ export class DescriptorIndex {
   }
 
   /**
-   * The file that declares a service, method, message, field, oneof, enum, enum value or extension, by full
-   * name.
+   * Returns the file that declares a service, method, message, field, oneof, enum, enum value or extension,
+   * by full name.
    */
   declaring(symbol: string): FileDescriptor | undefined {
     return this.#symbols.get(symbol.startsWith('.') ? symbol.slice(1) : symbol);
@@ -37,7 +37,7 @@ export class DescriptorIndex {
     return this.#extensions.get(message)?.get(number);
   }
 
-  /** Numbers in use of a message; undefined when there is no such message. */
+  /** Returns the extension numbers in use for a message, or undefined when the message is unknown. */
   extensionNumbers(message: string): number[] | undefined {
     if (!this.#symbols.has(message)) return undefined;
     return [...(this.#extensions.get(message)?.keys() ?? [])].sort((a, b) => a - b);

@@ -1,6 +1,6 @@
 /**
- * Health over plain HTTP on a port of its own, for probes that speak nothing else (Kubernetes, load
- * balancers): `/healthz` tells that the process is alive, `/readyz` whether it wants calls.
+ * Health over plain HTTP on a port of its own, for probes that need it (Kubernetes, load balancers):
+ * `/healthz` reports that the process is alive, `/readyz` whether it accepts calls.
  */
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -13,14 +13,14 @@ import type { HealthSource, ServingStatus } from './health-source.ts';
 import { healthHttpConnections, healthHttpTimeoutMs, tcpPort } from './limits.ts';
 
 export interface HealthHttpOptions {
-  /** Default 0: any free one. */
+  /** Default 0, which picks a free port. */
   port?: number;
-  /** Address to listen on. Default `127.0.0.1`: give `0.0.0.0` for probes from elsewhere. */
+  /** Address to listen on. Default `127.0.0.1`; use `0.0.0.0` for probes from other hosts. */
   host?: string;
 }
 
 export interface HealthHttp {
-  /** `host:port` as bound. */
+  /** The bound `host:port`. */
   readonly address: string;
   close(): Promise<void>;
 }
@@ -33,21 +33,21 @@ const rules: OptionRules = {
 function answer(health: HealthSource, { method, url = '' }: IncomingMessage): [number, string] {
   if (method !== 'GET' && method !== 'HEAD') return [405, 'use GET'];
   const { pathname, searchParams } = new URL(url, 'http://probe');
-  // Alive is who answers. A server that drains must not be killed for it.
+  // A process that answers is alive. A draining server must not be killed.
   if (pathname === '/healthz') return [200, 'ok'];
-  if (pathname !== '/readyz') return [404, 'there are /healthz and /readyz?service=NAME'];
+  if (pathname !== '/readyz') return [404, 'the paths are /healthz and /readyz?service=NAME'];
   const status = statusOf(health, searchParams.get('service') ?? '');
-  if (status === undefined) return [404, 'there is no such service'];
+  if (status === undefined) return [404, 'unknown service'];
   return [status === 'SERVING' ? 200 : 503, status];
 }
 
-/** A source that cannot say is the application's mistake, and no reason to end its process. */
+/** An exception of the source is the application's mistake, and no reason to end its process. */
 function statusOf(health: HealthSource, service: string): ServingStatus | undefined {
   try {
     const status: unknown = disown(inRoot(() => health.statusOf(service)));
     if (status === undefined || status === 'SERVING' || status === 'NOT_SERVING') return status;
   } catch {
-    // It does not know.
+    // The source does not know.
   }
   return 'UNKNOWN';
 }
@@ -62,9 +62,9 @@ function respond(response: ServerResponse, [code, text]: [number, string]): void
 }
 
 /**
- * `GET /healthz`: 200. `GET /readyz` and `/readyz?service=NAME`: 200 when serving, 503 when not, 404 for a
- * service that is not there. Does not keep the process alive. It outlives `server.shutdown()`, so that probes
- * see the drain: close it afterwards. Rejects when the port is in use.
+ * Serves `GET /healthz`: 200. `GET /readyz` and `/readyz?service=NAME`: 200 when serving, 503 when not, 404
+ * for an unknown service. It does not keep the process alive. It keeps running during `server.shutdown()`, so
+ * that probes see the drain: close it afterwards. Rejects when the port is in use.
  */
 export async function serveHealthHttp(
   health: HealthSource,
@@ -76,8 +76,8 @@ export async function serveHealthHttp(
     requestTimeout: healthHttpTimeoutMs,
     connectionsCheckingInterval: healthHttpTimeoutMs / 4,
   };
-  // Not `maxConnections`, which turns away the newest: strangers who send nothing would keep the probes out,
-  // and whoever asks for them would take this process for dead.
+  // Not `maxConnections`, which rejects the newest connections: peers that send nothing could then keep the
+  // probes out, and the orchestrator would consider this process dead.
   const silent = new Silent<Socket>(healthHttpConnections, (socket) => socket.destroy());
   const http = createServer(limits, (request, response) => {
     silent.delete(request.socket);

@@ -1,6 +1,6 @@
 /**
- * The handlers of grpc.health.v1, and what the application has said of its services. Made by healthOf(), on
- * the server's JS thread.
+ * The handlers of grpc.health.v1, and the statuses that the application has set. Made by healthOf(), on the
+ * server's JS thread.
  */
 
 import { RpcError } from '../core/errors/rpc-error.ts';
@@ -54,7 +54,7 @@ export class HealthService implements Health {
 
   check({ service }: HealthCheckRequest): HealthCheckResponseInit {
     const status = this.statusOf(service);
-    if (status === undefined) throw new RpcError(Status.NOT_FOUND, `there is no service ${service}`);
+    if (status === undefined) throw new RpcError(Status.NOT_FOUND, `unknown service ${service}`);
     return { status: Code[status] };
   }
 
@@ -64,7 +64,7 @@ export class HealthService implements Health {
     return { statuses: Object.fromEntries(entries) };
   }
 
-  /** A watcher would hold up a shutdown for ever, so it is told and ended. */
+  /** An open watch would delay a shutdown for ever, so it gets the final status and ends. */
   async *watch(
     { service }: HealthCheckRequest,
     { signal }: HandlerContext,
@@ -87,7 +87,7 @@ export class HealthService implements Health {
     for (const wake of [...this.#waiting]) wake();
   }
 
-  /** The next change, or the end of the call. */
+  /** Waits for the next change, or the end of the call. */
   #change(signal: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
       const wake = (): void => {

@@ -1,25 +1,25 @@
 /**
- * Who knows how a server does: a Health, or anything else, such as the main thread of several workers. What
- * health-http.ts asks.
+ * The source of a server's status for health-http.ts: a Health, or any other object, such as one on the main
+ * thread of several workers.
  */
 
 export type ServingStatus = 'SERVING' | 'NOT_SERVING' | 'UNKNOWN';
 
 export interface HealthSource {
-  /** `service` is empty for the whole. Undefined: there is no such service. */
+  /** `service` is empty for the server as a whole. Returns undefined for an unknown service. */
   statusOf(service: string): ServingStatus | undefined;
 }
 
-/** What a server says of itself and its services: what healthOf() gives. */
+/** The status of a server and its services, as returned by healthOf(). */
 export interface Health extends HealthSource {
   /**
-   * What the service answers for `service` (full name; empty: the server as a whole, which says nothing about
-   * the others) from now on. Services of the server are SERVING until this says otherwise; any other name may
-   * be used too. Everything is NOT_SERVING once the server is shutting down.
+   * Sets the status that the service reports for `service` from now on (a full name; empty for the server as
+   * a whole, which does not affect the others). Services of the server are SERVING until this is called;
+   * other names are allowed, too. Everything is NOT_SERVING once the server is shutting down.
    */
   setStatus(service: string, status: ServingStatus): this;
-  /** Undefined for a service that the server does not have. */
+  /** Returns undefined for a service that the server does not have. */
   statusOf(service: string): ServingStatus | undefined;
-  /** Calls of Watch that are open now. */
+  /** Number of open Watch calls. */
   readonly watchers: number;
 }

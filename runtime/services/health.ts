@@ -1,6 +1,6 @@
 /**
- * `rdma-rpc/health`: the standard health service, grpc.health.v1. A server that is up serves; one that is
- * shutting down does not; the application says what it knows of its services.
+ * `rdma-rpc/health`: the standard health service, grpc.health.v1. A running server is SERVING, one that is
+ * shutting down is not; the application sets the status of its services.
  */
 
 import type { Server } from '../server/server-type.ts';

@@ -1,7 +1,7 @@
 /**
- * `rdma-rpc/reflection`: the standard reflection service, grpc.reflection.v1. Tools ask it what a server has;
- * it answers from the descriptors that generated code carries. Anybody who can connect can ask, so it is only
- * there when the application adds it.
+ * `rdma-rpc/reflection`: the standard reflection service, grpc.reflection.v1. Tools use it to list a server's
+ * services; it answers from the descriptors in generated code. Any client that can connect can query it, so
+ * it exists only when the application adds it.
  */
 import type { FileDescriptor } from '../codec/file-descriptor.ts';
 import type { ServiceDefinition } from '../codec/types.ts';
@@ -24,14 +24,14 @@ type Answer = NonNullable<ServerReflectionResponseInit['messageResponse']>;
 function notFound(what: string): Answer {
   return {
     case: 'errorResponse',
-    value: { errorCode: Status.NOT_FOUND, errorMessage: `there is no ${what}` },
+    value: { errorCode: Status.NOT_FOUND, errorMessage: `unknown ${what}` },
   };
 }
 
 class Reflection {
   readonly #services: () => readonly ServiceDefinition[];
   #index: DescriptorIndex | undefined;
-  /** Services that the index was made of. */
+  /** Number of services that the index was built from. */
   #indexed = 0;
 
   constructor(services: () => readonly ServiceDefinition[]) {
@@ -45,7 +45,10 @@ class Reflection {
     for await (const request of requests) yield this.answer(request, sent);
   }
 
-  /** `sent`: names of files that the client has had on this stream; it is not given their imports again. */
+  /**
+   * `sent` has the names of the files that the client has received on this stream; their imports are not sent
+   * again.
+   */
   answer(request: ServerReflectionRequest, sent: Set<string>): ServerReflectionResponseInit {
     return {
       validHost: request.host,
@@ -90,7 +93,7 @@ class Reflection {
     }
   }
 
-  /** The file, and of what it imports all that the client has not had. */
+  /** Returns the file, and those of its imports that the client has not received. */
   #files(file: FileDescriptor | undefined, what: string, sent: Set<string>): Answer {
     if (file === undefined) return notFound(what);
     const fileDescriptorProto = [file.bytes];
@@ -118,8 +121,8 @@ class Reflection {
 }
 
 /**
- * Adds the reflection service to a server: it tells of all services that the server has, those added later
- * too. Throws when it has been added already.
+ * Adds the reflection service to a server: it reports all services of the server, including those added
+ * later. Throws when it has been added already.
  */
 export function addReflection(server: Server): void {
   server.add(ServerReflectionDefinition, new Reflection(() => server.services) as object);

@@ -1,7 +1,7 @@
 /**
  * `rdma-rpc/tensor`: `bytes` fields as typed arrays, and typed arrays as `bytes`, over the same memory. Each
- * function throws a RangeError that says what to do where the length is no whole number of elements or the
- * value begins where none can. Elements are little-endian, as the host's are.
+ * function throws a RangeError that says what to do when the length is not a whole number of elements or the
+ * value is not aligned. Elements are little-endian, as on the host.
  */
 import { type ArrayClass, arrayOver, bytesOf } from '../codec/typed-array.ts';
 
@@ -18,13 +18,15 @@ export const bigUint64 = (bytes: Uint8Array): BigUint64Array => arrayOver(BigUin
 export const float32 = (bytes: Uint8Array): Float32Array => arrayOver(Float32Array, bytes);
 export const float64 = (bytes: Uint8Array): Float64Array => arrayOver(Float64Array, bytes);
 
-/** What TypeScript calls Float16Array where its library has one. */
+/** TypeScript's Float16Array if its library has it. */
 type Float16 = typeof globalThis extends { Float16Array: { prototype: infer A } } ? A : ArrayBufferView;
 
-/** Where Node has Float16Array (from 24 on); elsewhere it throws a TypeError. */
+/** Requires Float16Array (Node 24 or later); otherwise throws a TypeError. */
 export function float16(bytes: Uint8Array): Float16 {
   const of = (globalThis as { Float16Array?: ArrayClass }).Float16Array;
   if (of === undefined)
-    throw new TypeError('float16: this Node has no Float16Array (24 has); uint16(bytes) gives the bits');
+    throw new TypeError(
+      'float16: this Node has no Float16Array (Node 24 has it); use uint16(bytes) for the bits',
+    );
   return arrayOver(of, bytes) as Float16;
 }

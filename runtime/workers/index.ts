@@ -1,6 +1,6 @@
 /**
- * `rdma-rpc/workers`: a server on several threads behind one address. One entry for both halves: the main
- * thread's and the worker's.
+ * `rdma-rpc/workers`: a server on several threads behind one address. A single entry point for the main
+ * thread and the workers.
  */
 export { listenInWorker } from './listen-in-worker.ts';
 export { serveWorkers } from './worker-group.ts';

@@ -3,23 +3,23 @@
  * thread.
  */
 
-/** Threads of serveWorkers(); without: one for each CPU. */
+/** Number of threads of serveWorkers(); the default is one for each CPU. */
 export const workers = { default: undefined, min: 1, max: 256 } as const;
 /**
- * From starting a worker to its listening. Loading an application can take seconds; one that never listens
- * must not hang the start.
+ * Time from starting a worker until it listens. Loading an application can take seconds; a worker that never
+ * listens must not block the start.
  */
 export const workerStartTimeoutMs = 30_000;
 /** Pause before a worker that ended is started again: it doubles from one early end to the next. */
 export const workerRestartMs = { first: 100, max: 10_000 } as const;
 /**
- * A worker that has not said within this time that its thread is free is passed over for a new connection,
- * and asked last for the next ones. An idle thread answers within a millisecond.
+ * A worker that does not answer within this time is skipped for a new connection, and asked last for the next
+ * ones. An idle thread answers within a millisecond.
  */
 export const workerAnswerMs = 200;
 /**
- * How long a new connection waits for a worker that answers, and how many may. Less than `connectTimeoutMs`,
- * so that clients hear the reason.
+ * How long a new connection waits for a worker that answers, and how many connections may wait. Less than
+ * `connectTimeoutMs`, so that clients receive the reason.
  */
 export const workerWaitMs = 4_000;
 export const workerWaiting = 1_024;

@@ -1,4 +1,4 @@
-/** The worker's half of serveWorkers(): gives a server the connections that the main thread has accepted. */
+/** The worker's side of serveWorkers(): gives a server the connections that the main thread has accepted. */
 import { isMainThread, MessagePort, workerData } from 'node:worker_threads';
 import { rpcServer } from '../server/server.ts';
 import type { Server } from '../server/server-type.ts';
@@ -14,9 +14,9 @@ function controlPort(): MessagePort {
 }
 
 /**
- * Instead of `server.listen(address)` in a worker that serveWorkers() has started: connections come from
- * there, and so does the order to shut down. A worker that shuts its server down by itself is replaced.
- * Throws in any other thread, and when no fabric can be opened.
+ * Replaces `server.listen(address)` in a worker that serveWorkers() has started: the main thread hands over
+ * connections, and tells the worker when to shut down. A worker that shuts its server down by itself is
+ * replaced. Throws in any other thread, and when no fabric can be opened.
  */
 export function listenInWorker(given: Server): void {
   const port = controlPort();
@@ -32,10 +32,10 @@ export function listenInWorker(given: Server): void {
     else if (message.type === 'ask') port.postMessage({ type: 'here' } satisfies ToMain);
     else server.accept(new PortDuplex(message.port, message.from), message.peer);
   });
-  // Whoever has asked for it.
+  // Runs whichever side started the shutdown.
   server.onShutdown(() => {
     port.postMessage({ type: 'stopping' } satisfies ToMain);
-    // Without the port nothing of ours keeps this thread alive.
+    // Without the port, nothing of this library keeps the thread alive.
     void server.shutdown().finally(() => port.close());
   });
   port.postMessage({ type: 'ready' } satisfies ToMain);

@@ -1,5 +1,5 @@
 /**
- * What the main thread and a worker of serveWorkers() tell each other, over a port that the worker finds in
+ * The messages between the main thread and a worker of serveWorkers(), over a port that the worker finds in
  * its workerData.
  */
 import type { MessagePort } from 'node:worker_threads';
@@ -12,13 +12,13 @@ export type ToWorker =
       readonly from: SocketAddresses;
       readonly peer: string;
     }
-  /** Is the thread free? */
+  /** Asks whether the thread is free. */
   | { readonly type: 'ask' }
   | { readonly type: 'shutdown'; readonly graceMs: number };
 
 /**
- * `ready`: the worker takes connections; `here`: it has been asked; `stopping`: no more. When its server has
- * been shut down it closes the port.
+ * `ready`: the worker takes connections; `here`: it answers `ask`; `stopping`: it takes no more. When its
+ * server has been shut down, the worker closes the port.
  */
 export interface ToMain {
   readonly type: 'ready' | 'here' | 'stopping';

@@ -1,28 +1,28 @@
 /**
- * A byte stream over a MessagePort: what a worker gets instead of the sideband socket, which cannot leave the
- * main thread. Both threads hold one, the main thread's is piped to the socket. One chunk at a time is on its
- * way in each direction, so a peer that sends faster than the worker reads fills its own socket and nothing
- * else. Control frames only: no call passes here.
+ * A byte stream over a MessagePort: a worker gets it in place of the sideband socket, which cannot leave the
+ * main thread. Both threads have one; the main thread's is piped to the socket. Only one chunk at a time is
+ * in flight in each direction, so a peer that sends faster than the worker reads fills only its own socket.
+ * It carries control frames only: no call passes through it.
  */
 import { Duplex } from 'node:stream';
 import type { MessagePort } from 'node:worker_threads';
 import type { HandoffRefusals } from '../control/socket/handoff.ts';
 import type { Verified } from '../core/peer.ts';
 
-/** Of the socket, for limits, logs and the choice of device. */
+/** Addresses of the socket, for limits, logs and the choice of device. */
 export interface SocketAddresses {
   readonly remoteAddress?: string | undefined;
   readonly remotePort?: number | undefined;
   readonly localAddress?: string | undefined;
-  /** As handoff.ts has it: the main thread hands connections of sessions over. */
+  /** See handoff.ts: the main thread hands over connections of sessions. */
   readonly handoffRefusals?: HandoffRefusals | undefined;
-  /** Who is at the other end of it. */
+  /** The verified identity of the peer. */
   readonly verified?: Verified | undefined;
-  /** As binding.ts has it. */
+  /** See binding.ts. */
   readonly tlsSecret?: Uint8Array | undefined;
 }
 
-/** Bytes; or: the last ones have been taken; or: no more follow. */
+/** A chunk, or 'taken' (the last chunk has been taken), or 'end' (no more chunks follow). */
 type Message = Uint8Array | 'taken' | 'end';
 
 export class PortDuplex extends Duplex implements SocketAddresses {
@@ -33,7 +33,7 @@ export class PortDuplex extends Duplex implements SocketAddresses {
   readonly verified: Verified;
   readonly tlsSecret: Uint8Array | undefined;
   readonly #port: MessagePort;
-  /** Waits for `taken`. */
+  /** Called when `taken` arrives. */
   #written: (() => void) | undefined;
   #owesTaken = false;
   #ended = false;
@@ -49,7 +49,7 @@ export class PortDuplex extends Duplex implements SocketAddresses {
     this.tlsSecret = tlsSecret;
     this.#port = port;
     port.on('message', (message: Message) => this.#take(message));
-    // The other thread has destroyed its end, or is no more.
+    // The other thread has destroyed its end, or has ended.
     port.on('close', () => {
       if (!this.#ended || this.readableEnded) this.destroy();
       else this.once('end', () => this.destroy());
@@ -64,7 +64,7 @@ export class PortDuplex extends Duplex implements SocketAddresses {
 
   override _write(chunk: Buffer, _: BufferEncoding, callback: () => void): void {
     this.#written = callback;
-    // A copy: a chunk is often a view of a pool, which would travel as a whole.
+    // A copy, since a chunk is often a view of a pool, which would be transferred as a whole.
     this.#port.postMessage(new Uint8Array(chunk) satisfies Message);
   }
 

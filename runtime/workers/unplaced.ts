@@ -1,19 +1,19 @@
 /**
- * Connections that no worker has taken yet. Each is offered to the worker with the fewest, and given to
- * whichever of those that were asked answers first: a thread that is busy with something long answers
- * nothing, and must not collect connections meanwhile. Owned by a WorkerGroup, on the main thread.
+ * Connections that no worker has taken yet. Each is offered to the worker with the fewest connections, and
+ * goes to the first of the asked workers that answers: a thread that is busy does not answer, and must not
+ * collect connections meanwhile. Owned by a WorkerGroup, on the main thread.
  */
 import type { Socket } from 'node:net';
 import { Link } from '../control/link.ts';
 import { Status } from '../core/errors/status.ts';
 import { workerAnswerMs, workerWaiting, workerWaitMs } from './limits.ts';
 
-/** A worker, as far as it matters here. */
+/** The used part of a worker. */
 export interface Place {
-  /** Takes connections. */
+  /** Whether it takes connections. */
   readonly up: boolean;
   readonly connections: number;
-  /** Asks whether its thread is free; `Unplaced.here` follows when it is. */
+  /** Asks whether its thread is free; it answers by `Unplaced.here`. */
   ask(): void;
   take(socket: Socket, peer: string): void;
 }
@@ -23,7 +23,7 @@ interface Waiting {
   readonly peer: string;
   readonly asked: Set<Place>;
   readonly onClose: () => void;
-  /** Until the next worker is asked. */
+  /** Runs until the next worker is asked. */
   timer: NodeJS.Timeout | undefined;
   readonly end: NodeJS.Timeout;
 }
@@ -31,7 +31,7 @@ interface Waiting {
 /** A worker that has been asked and has not answered. */
 interface Asked {
   readonly waiting: Set<Waiting>;
-  /** Not for long: others are asked before it. */
+  /** It has not answered for a while: others are asked before it. */
   silent: boolean;
 }
 
@@ -45,13 +45,13 @@ export class Unplaced {
     this.#places = places;
   }
 
-  /** Connections that wait. */
+  /** Number of waiting connections. */
   get size(): number {
     return this.#waiting.size;
   }
 
   add(socket: Socket, peer: string): void {
-    // One that is lost while it waits is no error of the process.
+    // The loss of a waiting connection must not be an uncaught error.
     socket.on('error', () => undefined);
     if (!this.#places.some(({ up }) => up)) {
       refuse(socket, 'no worker of this server is up; try again soon');
@@ -77,8 +77,8 @@ export class Unplaced {
   }
 
   /**
-   * The worker has answered. It gets one connection at a time, so that those which wait are shared by all who
-   * answer.
+   * Call when the worker has answered. It gets one connection at a time, so that waiting connections are
+   * shared among all workers that answer.
    */
   here(place: Place): void {
     const asked = this.#asked.get(place);
@@ -94,7 +94,7 @@ export class Unplaced {
     place.ask();
   }
 
-  /** The worker takes connections from now on, or none any more. */
+  /** Call when the worker starts or stops to take connections. */
   changed(place: Place): void {
     const asked = this.#asked.get(place);
     this.#asked.delete(place);
@@ -105,14 +105,14 @@ export class Unplaced {
     }
   }
 
-  /** None of them gets a worker any more. */
+  /** Rejects all waiting connections. */
   refuseAll(why: string): void {
     for (const one of [...this.#waiting]) this.#refuse(one, why);
   }
 
   /**
-   * Asks the worker with the fewest connections, those that it has been asked for among them; if that one is
-   * silent, all.
+   * Asks the worker with the fewest connections, counting those that it has been asked for; if that one does
+   * not answer, asks all.
    */
   #askNext(one: Waiting): void {
     clearTimeout(one.timer);
@@ -134,7 +134,7 @@ export class Unplaced {
   #best(one: Waiting): Place | undefined {
     let best: Place | undefined;
     let bestLoad = Number.POSITIVE_INFINITY;
-    // Among equals, in turn.
+    // Workers with equal numbers take turns.
     for (let i = 0; i < this.#places.length; ++i) {
       const place = this.#places[(this.#next + i) % this.#places.length]!;
       if (!place.up || one.asked.has(place)) continue;

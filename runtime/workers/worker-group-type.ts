@@ -1,7 +1,4 @@
-/**
- * Worker threads behind one address as applications see them: what serveWorkers() takes and gives. The class
- * behind them is in worker-group.ts.
- */
+/** The types of serveWorkers(): its options and its result. The class is in worker-group.ts. */
 
 import type { SocketFile } from '../control/socket/unix-path.ts';
 import type { ServerTls, TlsSource } from '../control/tls/tls-options.ts';
@@ -9,41 +6,43 @@ import type { ServerTls, TlsSource } from '../control/tls/tls-options.ts';
 export interface WorkersOptions {
   /** As for `server.listen`: `host:port`, `[ipv6]:port` or `unix:/path`. */
   address: string;
-  /** Threads. Default: one for each CPU that this process may use. */
+  /** Number of threads. Default: one for each CPU that this process may use. */
   workers?: number;
-  /** As for `createServer`; the workers' servers have none of their own. */
+  /** As for `createServer`; the workers' servers have no such option. */
   tls?: TlsSource<ServerTls>;
   /**
-   * Gets a line of each connection that ends before a worker has it, as the log of a server does, and those
-   * about files of `tls`. Default: nothing, and process warnings for the files.
+   * Gets a line for each connection that TLS ends before a worker has it, as a server's log does, and for
+   * problems with the files of `tls`. Default: no lines, and process warnings for the files.
    */
   log?: (line: string) => void;
   /** As for `createServer`: the file of a unix socket. */
   socket?: SocketFile;
-  /** Values for the workers, which find them in `workerData` of `node:worker_threads`. */
+  /** Values for the workers, available in `workerData` of `node:worker_threads`. */
   workerData?: object;
-  /** Told why a worker has ended that was not told to; it is started again. Default: a process warning. */
+  /**
+   * Called with the reason when a worker ends unexpectedly; it is started again. Default: a process warning.
+   */
   onWorkerError?: (error: Error) => void;
 }
 
 export interface WorkerSummary {
   /** -1 while it is being restarted. */
   readonly threadId: number;
-  /** Takes connections. */
+  /** Whether it takes connections. */
   readonly up: boolean;
   readonly connections: number;
   readonly restarts: number;
 }
 
-/** Threads that run servers, and the address where they are reached. */
+/** Threads that run servers, and their common address. */
 export interface WorkerGroup extends AsyncDisposable {
-  /** Where clients connect to, with the port that was bound. */
+  /** The address for clients, with the bound port. */
   readonly address: string;
-  /** The workers, each with the connections that it has now. */
+  /** The workers with their current connections. */
   readonly workers: readonly WorkerSummary[];
   /**
    * Accepts no more connections, shuts every worker's server down with this grace (default 5000), and ends
-   * the threads. Always resolves, a few seconds after the grace at the latest.
+   * the threads. Always resolves, at the latest a few seconds after the grace.
    */
   shutdown(options?: { graceMs?: number }): Promise<void>;
 }

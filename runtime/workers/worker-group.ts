@@ -1,7 +1,7 @@
 /**
  * Several worker threads behind one address. The main thread listens and hands each connection to the worker
- * with the fewest of those that answer; handshake, queue pair and calls are the worker's own. Used on the
- * main thread, by serveWorkers().
+ * with the fewest connections among those that answer; the worker does the handshake, and has the queue pair
+ * and the calls. Used on the main thread, by serveWorkers().
  */
 
 import type { Socket } from 'node:net';
@@ -32,8 +32,8 @@ const rules: OptionRules = {
 };
 
 /**
- * Throws for an address that is none, before any thread is started, and for what is said to the workers' own
- * servers.
+ * Throws for an invalid address, before any thread is started, and for options that belong to the workers'
+ * own servers.
  */
 function checkGiven(options: WorkersOptions): void {
   const own = ['address', 'workerData', ...Object.keys(rules)];
@@ -126,7 +126,7 @@ class RpcWorkerGroup implements WorkerGroup, WorkerThreadOwner {
 
   async start(address: string): Promise<void> {
     try {
-      // Without TLS nothing is awaited: the threads have been started when this function returns.
+      // Without TLS nothing is awaited, so the threads have been started when this function returns.
       if (this.#tls !== undefined) {
         await this.#tls.ready();
         const trouble = this.#tls.certTrouble;
@@ -180,8 +180,8 @@ class RpcWorkerGroup implements WorkerGroup, WorkerThreadOwner {
 }
 
 /**
- * Starts worker threads that run `file` and serves one address with all of them. In `file`, a server is made
- * as ever and given to `listenInWorker(server)`. Resolves when all of them listen. Rejects with the first
+ * Starts worker threads that run `file` and serves one address with all of them. In `file`, create a server
+ * as usual and pass it to `listenInWorker(server)`. Resolves when all workers listen. Rejects with the first
  * error of a worker, or when the address is in use.
  */
 export async function serveWorkers(file: URL | string, options: WorkersOptions): Promise<WorkerGroup> {

@@ -1,6 +1,6 @@
 /**
- * One place of a worker group: a thread, the connections that it has been given, and its restarts. Owned by a
- * WorkerGroup on the main thread.
+ * One worker of a group: its thread, its connections, and its restarts. Owned by a WorkerGroup on the main
+ * thread.
  */
 import type { Socket } from 'node:net';
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads';
@@ -17,11 +17,11 @@ import type { Place } from './unplaced.ts';
 export interface WorkerThreadOwner {
   readonly file: URL;
   readonly workerData: object | undefined;
-  /** A thread has ended without being told to, or cannot be started. Does not throw. */
+  /** Called when a thread has ended unexpectedly, or cannot be started. Must not throw. */
   onWorkerError(error: Error): void;
-  /** The thread has been asked, and has answered. */
+  /** Called when the thread has answered. */
   onHere(thread: WorkerThread): void;
-  /** `up` is another. */
+  /** Called when `up` has changed. */
   onChange(thread: WorkerThread): void;
 }
 
@@ -30,15 +30,15 @@ function within(ms: number, promise: Promise<unknown>): Promise<unknown> {
 }
 
 export class WorkerThread implements Place {
-  /** Starts after the first. */
+  /** Number of starts after the first. */
   restarts = 0;
-  /** Connections now. */
+  /** Current number of connections. */
   connections = 0;
   readonly #owner: WorkerThreadOwner;
   #worker: Worker | undefined;
   #port: MessagePort | undefined;
   #up = false;
-  /** Since this start; never, until it listens. */
+  /** Time since when it listens; infinity before that. */
   #upSinceMs = Number.POSITIVE_INFINITY;
   #pauseMs = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -49,7 +49,7 @@ export class WorkerThread implements Place {
     this.#owner = owner;
   }
 
-  /** Takes connections. */
+  /** Whether it takes connections. */
   get up(): boolean {
     return this.#up;
   }
@@ -58,7 +58,7 @@ export class WorkerThread implements Place {
     return this.#worker?.threadId ?? -1;
   }
 
-  /** Resolves when the worker listens. Rejects with what ended it before. */
+  /** Resolves when the worker listens. Rejects with the error that ended it before that. */
   start(): Promise<void> {
     const { port1, port2 } = new MessageChannel();
     this.#upSinceMs = Number.POSITIVE_INFINITY;
@@ -69,7 +69,7 @@ export class WorkerThread implements Place {
         transferList: [port2],
       });
     } catch (error) {
-      // Values that cannot be sent to a thread, or no memory for one.
+      // The values cannot be sent to a thread, or memory is exhausted.
       port1.close();
       return Promise.reject(error);
     }
@@ -96,7 +96,7 @@ export class WorkerThread implements Place {
       worker.on('error', (error) => {
         failure ??= error instanceof Error ? error : new Error(String(error));
       });
-      // Its server has been shut down; something of the application may keep the thread.
+      // Its server has been shut down, but other code of the application may keep the thread alive.
       port1.once('close', () => {
         if (!this.#ending) setTimeout(() => void worker.terminate(), closeTimeoutMs).unref();
       });
@@ -115,12 +115,12 @@ export class WorkerThread implements Place {
     });
   }
 
-  /** Asks whether the thread is free: `onHere` follows as soon as it is. */
+  /** Asks whether the thread is free; `onHere` is called as soon as it is. */
   ask(): void {
     this.#port?.postMessage({ type: 'ask' } satisfies ToWorker);
   }
 
-  /** Gives the thread a connection. */
+  /** Hands a connection to the thread. */
   take(socket: Socket, peer: string): void {
     const { port1, port2 } = new MessageChannel();
     const { remoteAddress, remotePort, localAddress } = socket;
@@ -137,7 +137,7 @@ export class WorkerThread implements Place {
     ++this.connections;
     relay.once('close', () => {
       --this.connections;
-      // What the worker has sent last is still to go out, but not to a peer that reads nothing.
+      // The worker's last bytes must still be sent, but a peer that reads nothing must not delay the end.
       socket.destroySoon();
       setTimeout(() => socket.destroy(), closeTimeoutMs).unref();
     });

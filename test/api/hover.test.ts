@@ -84,6 +84,6 @@ test('members have their documentation', () => {
   expect(hover('timeoutMs: 100').doc).toContain('Time limit in ms');
   expect(hover('processed;')).toMatchObject({
     shown: '(property) RpcError.processed: Processed',
-    doc: expect.stringContaining('calling again is always safe'),
+    doc: expect.stringContaining('repeating the call is always safe'),
   });
 });

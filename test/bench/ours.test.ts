@@ -1,6 +1,6 @@
 /**
- * Our own rows of the benchmark: client and server, two processes, find each other over either kind of
- * socket. How fast they are is no matter here.
+ * Our own rows of the benchmark: client and server, two processes, connect over either kind of socket. Their
+ * speed is not tested here.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';

@@ -1,4 +1,4 @@
-/** The page of results and its part in README.md: what stands first, and what each cell is made of. */
+/** The page of results and its section in README.md: the order, and the contents of each cell. */
 import { describe, expect, it } from 'vitest';
 import { judge } from '../../bench/goals.ts';
 import { nodesOf, nodeText, ownNode } from '../../bench/nodes.ts';
@@ -31,7 +31,7 @@ describe('the rows as in the quick start', () => {
     plain('grpc-js', 50, 60, { disturbed: true }),
   ];
 
-  it('show the first second and the steady rate, also as a share of the steady rate of given back', () => {
+  it('show the first second and the steady rate, also as a share of the steady rate with all memory returned', () => {
     expect(cellsOf(quickStartTable(rows))).toEqual([
       ['calls/s', 'quick start', 'everything given back', 'grpc-js', 'of given back', '× grpc-js'],
       expect.anything(),
@@ -74,7 +74,7 @@ describe('the line of a scenario', () => {
     ]);
   });
 
-  it('is left out where nothing is called, and of rows as in the quick start', () => {
+  it('is omitted for scenarios without calls, and for rows as in the quick start', () => {
     const rows = [row('idle', 'rdma-rpc', { callsPerSecond: 0 }), plain('rdma-rpc', 1, 2)];
     expect(scenarioLines(rows)).toBe('These rows were not part of the run.');
   });
@@ -111,7 +111,7 @@ describe('the page', () => {
     expect(text).toMatch(/\| goal +\| +found, Node 20\.0\.0 \| +\| found, Node 24\.0\.0 \|/);
   });
 
-  it('fits into its part of README.md, and nothing else of that changes', () => {
+  it('fits into its section of README.md, and nothing else of that changes', () => {
     const before = 'above\n<!-- figures -->\nold $&\n<!-- /figures -->\nbelow\n';
     const after = readmeText(before, { head: 'a machine', rows });
     expect(after).toMatch(/^above\n<!-- figures -->\n\na machine\n\n\| calls\/s/);
@@ -156,12 +156,12 @@ describe('the table of README.md', () => {
 });
 
 describe('--node', () => {
-  it('is the Node that runs the benchmark where none is named', () => {
+  it('defaults to the Node that runs the benchmark', () => {
     expect(nodesOf([])).toEqual([ownNode]);
     expect(nodeText(ownNode)).toBe(`Node ${process.versions.node} (V8 ${process.versions.v8})`);
   });
 
-  it('asks each executable what it is', () => {
+  it('asks each executable for its version', () => {
     expect(nodesOf([process.execPath])).toEqual([ownNode]);
   });
 

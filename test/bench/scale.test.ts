@@ -1,6 +1,6 @@
 /**
- * The curves of `npm run bench:scale`: what is a cliff, what the page says, and that loads are what their
- * curves say. Nothing is measured.
+ * The curves of `npm run bench:scale`: what counts as a cliff, the contents of the page, and that loads match
+ * their curves. Nothing is measured.
  */
 import { describe, expect, it } from 'vitest';
 import { cliffsOf, type Measured } from '../../bench/cliffs.ts';
@@ -18,7 +18,7 @@ describe('a cliff', () => {
     ['a rate that rises is none', line([1, 100], [2, 900]), false, []],
     ['nor is one that falls by half of itself', line([256, 150], [512, 100]), false, []],
     ['beyond that it is one', line([256, 160], [512, 100]), false, [[256, 512, 1.6]]],
-    // 1 us and a byte in a nanosecond: at 9,000 bytes 10 us, as it should be.
+    // 1 us and a byte per nanosecond: 10 us for 9,000 bytes, as expected.
     [
       'more bytes may take their time',
       line([1000, 1 / 2e-6], [9000, 1 / 10e-6], [99_000, 1 / 100e-6]),
@@ -61,7 +61,7 @@ describe('the page', () => {
     expect(page('<b>&')).toContain('&lt;b>&amp;');
   });
 
-  it('leaves a point at which nothing was answered out of the diagram, and its table says so', () => {
+  it('omits a point without answers from the diagram, and its table shows that', () => {
     const stood = line([256, 1600], [512, 0], [1024, 0]);
     const lines = [
       { peer: 'rdma-rpc', points: stood, cliffs: cliffsOf(stood, false) },
@@ -79,13 +79,13 @@ describe('the page', () => {
     ]);
   });
 
-  it('marks what others disturbed in every round', () => {
+  it('marks points that others disturbed in every round', () => {
     const points = line([256, 1600]).map((point) => ({ ...point, disturbed: true }));
     const lines = [{ peer: 'rdma-rpc', points, cliffs: [] }];
     expect(cellsOf({ ...drawn, lines })[1]).toEqual(['256', '1,600 (!)']);
   });
 
-  it('says which curve was not run', () => {
+  it('names a curve that was not run', () => {
     expect(pageOf('', [], [{ ...drawn, lines: [] }])).toContain('Depth: not run.');
   });
 });
@@ -97,7 +97,7 @@ describe('curves', () => {
       expect(xs).toEqual([...new Set(xs)].sort((a, b) => a - b));
     }
     const scenarios = curves.flatMap(({ points }) => points.map(({ scenario }) => scenario));
-    // One may be a point of two curves.
+    // A point may belong to two curves.
     for (const each of scenarios) expect(scenarios.find(({ name }) => name === each.name)).toEqual(each);
   });
 

@@ -1,6 +1,6 @@
 /**
- * The limit's hand-written protobuf is protobuf: protobufjs reads what it writes, and it reads what
- * protobufjs writes.
+ * The limit's hand-written protobuf is valid: protobufjs reads what it writes, and it reads what protobufjs
+ * writes.
  */
 import fc from 'fast-check';
 import protobuf from 'protobufjs';
@@ -21,7 +21,7 @@ const messages = fc.record({
 });
 
 describe('a slot of the limit', () => {
-  it('holds what protobufjs would write, and stays within its 64 bytes', () => {
+  it('contains what protobufjs would write, and stays within its 64 bytes', () => {
     fc.assert(
       fc.property(messages, (message) => {
         const memory = new Uint8Array(3 * 64);
@@ -34,7 +34,7 @@ describe('a slot of the limit', () => {
     );
   });
 
-  it('gives back what was written, with a payload of its own', () => {
+  it('returns the written message, with a separate payload', () => {
     fc.assert(
       fc.property(messages, (message) => {
         const memory = new Uint8Array(2 * 64);

@@ -35,7 +35,7 @@ describe('latencies', () => {
     expect(latencies.recorded).toBe(6);
   });
 
-  it('always gives samples that were recorded, in order', () => {
+  it('always returns recorded samples, in order', () => {
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 0, max: 1e6 }), { minLength: 1, maxLength: 50 }), (samples) => {
         const latencies = new Latencies(64);
@@ -60,7 +60,7 @@ describe('medians', () => {
     expect(median(values)).toBe(expected);
   });
 
-  it('makes one row of the rounds of a scenario and peer, figure by figure', () => {
+  it('merges the rounds of a scenario and peer into one row, figure by figure', () => {
     const rounds = [
       row('echo', 'a', { callsPerSecond: 10, p50Us: 3 }),
       row('echo', 'b'),
@@ -133,7 +133,7 @@ describe('--against', () => {
     else expect(found).toMatch(conflict);
   });
 
-  it('leaves out rounds in which either was disturbed, and says when none is left', () => {
+  it('omits rounds in which either was disturbed, and reports when none is left', () => {
     expect(cells([round(100, 300), round(100, 900, true)]).slice(3)).toEqual([
       ...['3.00', '3.00', '3.00', '0.50', '6.00'],
       '1 of 2 rounds',
@@ -342,7 +342,7 @@ describe('--only', () => {
     expect(select(only, names, peers)).toEqual({ scenarios: expectedScenarios, peers: expectedPeers });
   });
 
-  it('refuses a name that begins nothing, and lists what there is', () => {
+  it('refuses a name that matches nothing, and lists the available ones', () => {
     expect(() => select(['grpc'], names, peers)).toThrow(/--only grpc.*idle.*limit/);
   });
 });

@@ -20,7 +20,7 @@ describe('rows', () => {
     expect(ratio(row('a', 'ours', [10, 900, 12]), row('a', 'theirs', [10, 1000, 10]))).toBe(1);
   });
 
-  test('a round that one of them did not run says nothing', () => {
+  test('a round that one of them did not run is ignored', () => {
     expect(ratio(row('a', 'ours', [10, null, 30]), row('a', 'theirs', [null, 10, 10]))).toBe(3);
     expect(ratio(row('a', 'ours', [null]), row('a', 'theirs', [1]))).toBeUndefined();
     expect(ratio(undefined, row('a', 'theirs', [1]))).toBeUndefined();
@@ -32,7 +32,7 @@ describe('rows', () => {
   });
 });
 
-test('SENDs without a receive are those of all devices and ports, by whatever counters there are', () => {
+test('SENDs without a receive are summed over all devices and ports, by the available counters', () => {
   const files: Record<string, string> = {
     '/ib/rxe0/ports/1/hw_counters/rcvd_rnr_err': '2\n',
     '/ib/rxe0/ports/1/hw_counters/send_rnr_err': '0\n',
@@ -75,7 +75,7 @@ describe('the tool beside perftest', () => {
 });
 
 describe('the report', () => {
-  test('divides by what another run gave, not by another figure of the same', () => {
+  test('divides by the figure of another run, not by another figure of the same run', () => {
     const rows = [
       row('beside', 'session, p50', [20]),
       { ...row('beside', 'session, p99', [100]), sameRun: true },
@@ -102,17 +102,17 @@ describe('goals', () => {
     expect(judge(pingpong(ours), cache)[0]!.reached).toBe(reached);
   });
 
-  test('bandwidth must be 90 % at least', () => {
+  test('bandwidth must be at least 90 %', () => {
     const rows = [row('read-1MiB-x8', 'session', [89]), row('read-1MiB-x8', 'ib_read_bw', [100])];
     expect(judge(rows, cache)[2]).toMatchObject({ found: '89 %', reached: false });
   });
 
-  test('what was not measured is neither reached nor missed', () => {
+  test('a goal that was not measured is neither reached nor missed', () => {
     const verdicts = judge([], cache).slice(0, -1);
     expect(verdicts.every(({ found, reached }) => found === 'not run' && reached === undefined)).toBe(true);
   });
 
-  test('a hit of the cache that asks the device for anything misses its goal', () => {
+  test('a cache hit that calls the device misses its goal', () => {
     expect(judge([], { ...cache, deviceCalls: 1 }).at(-1)!.reached).toBe(false);
     expect(judge([], { ...cache, hitNs: 1001 }).at(-1)!.reached).toBe(false);
     expect(judge([], cache).at(-1)!.reached).toBe(true);

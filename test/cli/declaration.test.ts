@@ -1,6 +1,6 @@
 /**
- * Declarations as text: what is printed for every declaration of the test schemas, read again, declares the
- * same; options and comments stay.
+ * Declarations as text: the printed form of every declaration of the test schemas, parsed again, declares the
+ * same; options and comments are kept.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -34,7 +34,7 @@ function textOf({ proto, edition, ...file }: DescFile, registry: FileRegistry): 
     options?: { features?: object };
   };
   const set = Object.entries(features.options?.features ?? {});
-  // Extensions at the top have the messages of their groups there.
+  // Top-level extensions have the messages of their groups there.
   const groups = new Set(
     file.extensions
       .filter((each) => each.proto.type === FieldDescriptorProto_Type.GROUP)
@@ -55,7 +55,7 @@ function textOf({ proto, edition, ...file }: DescFile, registry: FileRegistry): 
   ].join('\n');
 }
 
-/** Everything but the options of the file and the places of comments. */
+/** Everything except the options of the file and the positions of comments. */
 function bare({ proto }: DescFile, registry: FileRegistry): object {
   const comments = proto.sourceCodeInfo?.location.map(({ leadingComments, trailingComments }) =>
     (leadingComments || trailingComments).replace(/^\s*\*? ?/gm, '').trim(),
@@ -66,14 +66,14 @@ function bare({ proto }: DescFile, registry: FileRegistry): object {
   return { ...(byName(rest) as object), comments: comments?.sort() };
 }
 
-/** The text has its own order: messages before fields, groups where their fields are. */
+/** The text has its own order: messages before fields, groups at the position of their fields. */
 function byName(value: unknown): unknown {
   if (Array.isArray(value)) {
     const name = (each: unknown) => (each as { name?: string })?.name ?? '';
     return value.map(byName).sort((a, b) => (name(a) < name(b) ? -1 : name(a) > name(b) ? 1 : 0));
   }
   if (typeof value !== 'object' || value === null) return value;
-  // Braces with no options in them are options that are empty.
+  // Braces without options are an empty options message.
   const given = Object.entries(value).filter(([, each]) => JSON.stringify(each) !== '{}');
   return Object.fromEntries(given.map(([key, each]) => [key, byName(each)]));
 }
@@ -101,7 +101,7 @@ test.each(schemas)('%s', (path) => {
   expect(bare(readFile, read)).toEqual(bare(file, registry));
 });
 
-test('options, reserved names and comments, as people read them', () => {
+test('options, reserved names and comments, in readable form', () => {
   const path = join(directory, 'shop.proto');
   writeFileSync(
     path,

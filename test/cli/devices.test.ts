@@ -1,6 +1,6 @@
 /**
- * `rdma-rpc devices`: what it prints for devices of every kind, and the command itself on the machine that
- * runs the tests, whatever that has.
+ * `rdma-rpc devices`: its output for devices of every kind, and the command itself on the machine that runs
+ * the tests, whatever its devices.
  */
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
@@ -11,7 +11,7 @@ import { device } from './scripted-machine.ts';
 
 const none: VerbsReport = { whyNone: 'verbs is off: no RDMA device', whyNoCm: '', memlock: '', devices: [] };
 
-test('a device that can be used: its ports, addresses and what it can do', () => {
+test('a usable device: its ports, addresses and capabilities', () => {
   const report = { ...none, whyNone: '', memlock: 'unlimited', devices: [device] };
   expect(devicesText(report).split('\n')).toEqual([
     '1 RDMA device, 1 can be used',
@@ -29,7 +29,7 @@ test('a device that can be used: its ports, addresses and what it can do', () =>
   ]);
 });
 
-test('one that cannot be opened: why, and nothing that nobody has found out', () => {
+test('one that cannot be opened: the reason, and no unknown values', () => {
   const capabilities = { ...device.capabilities, maxQpWr: 0 };
   const broken = { ...device, name: 'mlx5_1', whyNot: 'no permission for uverbs1', capabilities, ports: [] };
   const text = devicesText({ ...none, memlock: '8 MiB', whyNoCm: 'no rdma_cm', devices: [device, broken] });
@@ -37,12 +37,12 @@ test('one that cannot be opened: why, and nothing that nobody has found out', ()
   expect(text).toMatch(/\nmlx5_1 \(InfiniBand\): cannot be used: no permission for uverbs1$/);
 });
 
-test('one that can be opened and not used: why, and what it can do', () => {
+test('one that can be opened and not used: the reason, and its capabilities', () => {
   const text = devicesText({ ...none, devices: [{ ...device, whyNot: 'memlock is 64 KiB' }] });
   expect(text).toMatch(/cannot be used: memlock is 64 KiB\n {2}port 1: [\s\S]*\n {2}has: memory windows/);
 });
 
-test('none: why', () => {
+test('none: the reason', () => {
   expect(devicesText(none)).toBe('no RDMA device: verbs is off: no RDMA device');
 });
 

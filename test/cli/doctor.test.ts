@@ -1,5 +1,5 @@
 /**
- * `rdma-rpc doctor` and `info`: tables of scripted machines, their screens, and one run on the machine that
+ * `rdma-rpc doctor` and `info`: tables of simulated machines, their screens, and one run on the machine that
  * runs the tests.
  */
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -85,7 +85,7 @@ describe('each finding has its remedy', () => {
       scripted(without(server, /^\/dev/)),
       facts,
       'problem files',
-      /there is no \/dev\/infiniband:/,
+      /\/dev\/infiniband is missing:/,
       /--device=\/dev\/infiniband/,
     ],
     [
@@ -93,7 +93,7 @@ describe('each finding has its remedy', () => {
       scripted(without(server, /dev.*uverbs0/)),
       facts,
       'problem files',
-      /there is no \/dev\/infiniband\/uverbs0/,
+      /\/dev\/infiniband\/uverbs0 is missing/,
       /all of its files/,
     ],
     [
@@ -225,7 +225,7 @@ describe('each finding has its remedy', () => {
       scripted({ ...laptop, '/proc/self/ns/pid': '-> pid:[4026532800]' }),
       facts,
       'advice container',
-      /pid namespace of its own/,
+      /separate pid namespace/,
       /shareProcessNamespace/,
     ],
     [
@@ -241,7 +241,7 @@ describe('each finding has its remedy', () => {
       scripted({ ...without(server, /eth0/), '/.dockerenv': '' }),
       nic,
       'advice container',
-      /network of its own/,
+      /separate network namespace/,
       /--network=host/,
     ],
   ])('%s', (_, machine, known, which, what, remedy) => {
@@ -251,7 +251,7 @@ describe('each finding has its remedy', () => {
     expect(found.map((each) => each.remedy).join('\n')).toMatch(remedy);
   });
 
-  test('who may lock any amount has no limit', () => {
+  test('a process that may lock any amount has no limit', () => {
     const machine = scripted({
       ...server,
       '/proc/self/limits': limits('65536'),
@@ -272,7 +272,7 @@ test('the screen of doctor', () => {
     ok       fabrics     shm can be used
     ok       fabrics     tcp can be used
     ok       devices     mlx5_0 (InfiniBand) can be used
-    ok       modules     ib_uverbs and rdma_ucm are there
+    ok       modules     ib_uverbs and rdma_ucm are loaded
     ok       files       /dev/infiniband/uverbs0 can be read and written
     problem  gids        mlx5_0 port 1 has no GID
                          → give its network interface an IP address: ip addr add … dev …
@@ -384,7 +384,7 @@ describe('on this machine', () => {
     });
   });
 
-  test('doctor: its exit code says whether something does not work', async () => {
+  test('doctor: its exit code shows whether something does not work', async () => {
     const { code, out } = await run('doctor', '--json');
     const { findings } = expectSchema('doctor', JSON.parse(out) as { findings: { level: string }[] });
     expect(code).toBe(findings.some(({ level }) => level === 'problem') ? 1 : 0);

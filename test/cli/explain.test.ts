@@ -1,4 +1,4 @@
-/** `rdma-rpc explain`: what it says of calls of each tier on the fabrics that every machine has. */
+/** `rdma-rpc explain`: its output for calls of each tier on the fabrics that every machine has. */
 import { join } from 'node:path';
 import { createServer } from 'rdma-rpc';
 import { addReflection } from 'rdma-rpc/reflection';
@@ -48,7 +48,7 @@ describe.each(['shm', 'tcp'])('over %s', (fabric) => {
     expect(names(bulk!.request)).toContain('server RDMA READ');
   });
 
-  test('a large response is asked for once, and then foreseen', async () => {
+  test('memory for a large response is requested once, and then granted in advance', async () => {
     const { calls } = await explain('--size', '1', '--response-size', '70000', '--fabric', fabric);
     const [first, later] = calls.map(({ response }) => response);
     expect(first!.why).toMatch(/the server asked for the memory first/);
@@ -92,7 +92,7 @@ test('whose memory is read: on shm that of long requests, over tcp always a copy
   expect(await why('70000', '--fabric', 'tcp')).toMatch(/that of the application is copied/);
 });
 
-test.each(['shm', 'tcp'])('--require is kept by the call that is tried, over %s', async (fabric) => {
+test.each(['shm', 'tcp'])('the trial call obeys --require, over %s', async (fabric) => {
   const sizes = ['--size', '70000', '--response-size', '70000', '--fabric', fabric, '--proto', proto];
   const { calls, security } = await explain(...sizes, '--require', 'sealed');
   expect(security).toBe('sealed');
@@ -103,7 +103,7 @@ test.each(['shm', 'tcp'])('--require is kept by the call that is tried, over %s'
   expect(out).toMatch(/^test\.echo\.Echo\/Echo over shm, .+ memory shown by window, sealed\n/);
 });
 
-test('no method named: what one with a field for bytes does', async () => {
+test('no method named: explains one with a bytes field', async () => {
   const { code, out } = await run('explain', '--size', '5000000', '--json');
   expect(code).toBe(0);
   const { calls, ...rest } = expectSchema('explain', JSON.parse(out) as Explained);
@@ -111,7 +111,7 @@ test('no method named: what one with a field for bytes does', async () => {
   expect(calls[0]!.request.why).toMatch(/without a copy/);
 });
 
-test('what a server declares is tried beside the connection to it, whose counters are none of the trial', async () => {
+test("a server's declarations are tried beside the connection to it, whose counters are not part of the trial", async () => {
   const server = createServer().add(EchoDefinition, {});
   addReflection(server);
   try {
@@ -127,7 +127,7 @@ test('what a server declares is tried beside the connection to it, whose counter
   }
 });
 
-test('no method named: the first one of the server, or of the files, that has a field for bytes', async () => {
+test('no method named: the first one of the server, or of the files, that has a bytes field', async () => {
   const server = createServer().add(EchoDefinition, {});
   addReflection(server);
   const address = await server.listen('127.0.0.1:0');

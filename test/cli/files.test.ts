@@ -1,6 +1,6 @@
 /**
  * `list`, `describe` and `call` with files instead of reflection, streams from stdin, output for programs,
- * and peers that are none of ours.
+ * and peers of other implementations.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { closeSync, existsSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs';
@@ -28,7 +28,7 @@ const streamProto = join(root, 'test/stream/protos/stream.proto');
 const echoSet = join(directory, 'echo.binpb');
 const { files } = fileRegistry({ proto: [echoProto], include: [], protoset: [] });
 const file = [...files].map(({ proto }) => proto);
-// Any order will do, imports behind those that import them too.
+// Any order is accepted, even imports after the files that import them.
 const set = create(FileDescriptorSetSchema, { file: file.reverse() });
 writeFileSync(echoSet, toBinary(FileDescriptorSetSchema, set));
 
@@ -55,7 +55,7 @@ describe.each([
     expect(outcome).toEqual({ code: 0, out: '{\n  "text": "hi"\n}\n', errors: '' });
   });
 
-  test('list and describe need no server, and take its address', async () => {
+  test('list and describe need no server, and accept its address', async () => {
     expect((await run('list', ...flags)).out).toBe('test.echo.Echo\n');
     expect((await run('list', address, 'test.echo.Echo', ...flags)).out).toMatch(/^test\.echo\.Echo\/Echo\n/);
     expect((await run('describe', 'test.echo.Echo/Echo', ...flags)).out).toContain(
@@ -64,7 +64,7 @@ describe.each([
     expect((await run('describe', ...flags)).out).toMatch(/^\/\/ echo\.proto\n[\s\S]*service Echo \{\n/);
   });
 
-  test('a name that is not there says what was meant', async () => {
+  test('the error for an unknown name suggests the right one', async () => {
     const { code, errors } = await run('call', address, 'test.echo.Echo/Ehco', ...flags);
     expect([code, errors]).toEqual([1, 'error: test.echo.Echo has no method Ehco; did you mean Echo?\n']);
     expect((await run('describe', 'test.echo.Ecko', ...flags)).errors).toMatch(
@@ -73,7 +73,7 @@ describe.each([
   });
 });
 
-test('comments of the .proto are in its declarations', async () => {
+test('the declarations contain the comments of the .proto', async () => {
   const path = join(directory, 'a.proto');
   writeFileSync(
     path,
@@ -97,7 +97,7 @@ test.each<[string, string[], RegExp]>([
     /^error: \/dev\/zero: cannot be read: ENODEV: it is a device\n$/,
   ],
   ['a set that has no end', ['--protoset', '/dev/zero'], /^error: \/dev\/zero cannot be read: ENODEV\n$/],
-  ['a set that is none', ['--protoset', echoProto], /is no descriptor set: protoc --include_imports/],
+  ['a set that is none', ['--protoset', echoProto], /is not a descriptor set: protoc --include_imports/],
 ])('%s', async (_, flags, errors) => {
   expect(await run('list', ...flags)).toMatchObject({
     code: 1,
@@ -106,13 +106,13 @@ test.each<[string, string[], RegExp]>([
   });
 });
 
-test('a .proto with a mistake: where', async () => {
+test('a .proto with an error: its position', async () => {
   const path = join(directory, 'broken.proto');
   writeFileSync(path, 'syntax = "proto3";\nmessage A { Bee b = 1; }\n');
   expect((await run('list', '--proto', path)).errors).toMatch(/^error: .*broken\.proto:2:13: (?!error).*Bee/);
 });
 
-test('what options are made of is not what a name may have meant', async () => {
+test('types of options are never suggested for a name', async () => {
   const path = join(directory, 'shop.proto');
   const level = 'option idempotency_level = IDEMPOTENT;';
   writeFileSync(
@@ -121,7 +121,7 @@ test('what options are made of is not what a name may have meant', async () => {
   );
   expect(await run('describe', '--proto', path, 'Nope')).toMatchObject({
     code: 1,
-    errors: 'error: the .proto files declare no Nope; there is Item, Shop, Shop.Get\n',
+    errors: 'error: the .proto files declare no Nope; available: Item, Shop, Shop.Get\n',
   });
 });
 
@@ -148,19 +148,19 @@ describe('requests', () => {
   const echo = (...args: string[]) =>
     run('call', address, 'test.echo.Echo/Echo', ...args, '--proto', echoProto);
 
-  test('members that no field has are refused, or passed over', async () => {
-    expect((await echo('{"txt":1}')).errors).toMatch(/there is no field "txt"; did you mean text\?/);
+  test('unknown members are refused, or ignored', async () => {
+    expect((await echo('{"txt":1}')).errors).toMatch(/unknown field "txt"; did you mean text\?/);
     expect(await echo('{"txt":1,"text":"a"}', '--allow-unknown-fields')).toMatchObject({
       code: 0,
       out: '{\n  "text": "a"\n}\n',
     });
   });
 
-  test('fields with their default, where they are wanted', async () => {
+  test('fields with their default, on request', async () => {
     expect(JSON.parse((await echo('{}', '--emit-defaults')).out)).toMatchObject({ text: '', payload: '' });
   });
 
-  test('a stream from stdin: each as it comes, however it is laid out', async () => {
+  test('a stream from stdin: each message as it arrives, in any layout', async () => {
     server.add(StreamsDefinition, {
       async *echo(requests) {
         for await (const each of requests) yield each;
@@ -173,7 +173,7 @@ describe('requests', () => {
     );
     onTestFinished(() => void child.kill());
     child.stdin.write('{"number":1}\n');
-    // The answer is here before there is an end of the requests.
+    // The answer arrives before the requests end.
     const [first] = await new Promise<[Buffer]>((resolve) =>
       child.stdout.once('data', (data) => resolve([data])),
     );
@@ -189,7 +189,7 @@ describe('requests', () => {
     });
   });
 
-  test('-d is what grpcurl calls the request, @ is stdin', async () => {
+  test('-d is the request as in grpcurl, @ is stdin', async () => {
     const method = ['call', address, 'test.echo.Echo/Echo', '--proto', echoProto];
     expect((await run(...method, '-d', '{"text":"a"}')).out).toBe('{\n  "text": "a"\n}\n');
     expect(await runWith('{"text":"b"}', ...method, '-d', '@')).toMatchObject({
@@ -199,7 +199,7 @@ describe('requests', () => {
     expect(await run(...method, '{}', '-d', '{}')).toEqual({
       code: 2,
       out: '',
-      errors: 'error: the request is there twice: as an argument and with --data\n',
+      errors: 'error: the request is given twice: as an argument and with --data\n',
     });
     expect(await run(...method, '-d', '@request.json')).toEqual({
       code: 2,
@@ -267,7 +267,7 @@ describe('--json', () => {
       'a request that is wrong',
       '{"txt":1}',
       1,
-      [{ error: { message: expect.stringMatching(/no field "txt"/) } }],
+      [{ error: { message: expect.stringMatching(/unknown field "txt"/) } }],
     ],
   ])('call: %s', async (_, request, code, lines) => {
     const outcome = await run(
@@ -285,7 +285,7 @@ describe('--json', () => {
   });
 });
 
-describe('one sentence and a code, no stack, where the peer is none of ours', () => {
+describe('one sentence and a code, no stack, for a peer of another implementation', () => {
   const listening = async (peer: NetServer): Promise<string> => {
     await new Promise<void>((resolve) => peer.listen(0, '127.0.0.1', resolve));
     onTestFinished(() => void peer.close());

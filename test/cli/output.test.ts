@@ -1,4 +1,4 @@
-/** `rdma-rpc` when its output cannot be written: as GNU's programs do it. */
+/** `rdma-rpc` when its output cannot be written: it behaves like GNU's programs. */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
@@ -26,7 +26,7 @@ afterAll(() => server.shutdown({ graceMs: 0 }));
 
 const run = (file: string | undefined, ...args: string[]) => runProgram(main, file, ...args);
 
-/** Its output goes into that file; undefined: to a reader that is gone before there is any. */
+/** Its output goes to that file; undefined: to a reader that closes before any output. */
 async function runProgram(program: string, file: string | undefined, ...args: string[]): Promise<Outcome> {
   const output = file === undefined ? 'pipe' : openSync(file, 'w');
   const held = ['-c', 'read go && exec "$@"', 'sh', process.execPath, program, ...args];
@@ -49,14 +49,14 @@ test.each(commands)('%s %s: a full disk is an error, in one sentence', async (..
   expect(code).toBe(1);
 });
 
-test.each(commands)('%s %s: a reader that has seen enough is none', async (...args) => {
+test.each(commands)('%s %s: a reader that closes early is no error', async (...args) => {
   expect(await run(undefined, ...args)).toEqual({ code: 0, errors: '' });
 });
 
-// A plugin's input is what protoc writes: nothing at all is a request without files.
+// A plugin's input is what protoc writes: an empty input is a request without files.
 const plugin = join(dirname(main), 'protoc-gen.js');
 
-test('the plugin of protoc: a full disk is an error in one sentence, a reader that is gone is none', async () => {
+test('the plugin of protoc: a full disk is an error in one sentence, a closed reader is none', async () => {
   const full = await runProgram(plugin, '/dev/full');
   expect(full.errors).toMatch(/^protoc-gen-rdma-rpc: the output cannot be written: ENOSPC: .*\n$/);
   expect(full.code).toBe(1);
@@ -65,14 +65,14 @@ test('the plugin of protoc: a full disk is an error in one sentence, a reader th
 
 const files = [['--csv'], ['--html'], ['--hdr-log']];
 
-test.each(files)('bench %s: a file that takes nothing is named', async (flag) => {
+test.each(files)('bench %s: a file that cannot be written is named', async (flag) => {
   const args = ['bench', address, 'test.echo.Echo/Echo', '-n', '10', flag, '/dev/full'];
   const { code, errors } = await run('/dev/null', ...args);
   expect(errors).toContain('/dev/full cannot be written: ENOSPC');
   expect(code).toBe(1);
 });
 
-test.each([['--save'], ['--chrome']])('trace %s: a file that takes nothing is named', async (flag) => {
+test.each([['--save'], ['--chrome']])('trace %s: a file that cannot be written is named', async (flag) => {
   const { code, errors } = await run('/dev/null', 'trace', String(process.pid), flag, '/dev/full');
   expect(errors).toContain('/dev/full cannot be written: ENOSPC');
   expect(code).toBe(1);

@@ -1,5 +1,6 @@
 /**
- * Descriptors that no compiler would make, and requests with names that nothing has: each is one sentence.
+ * Descriptors that no compiler would create, and requests with unknown names: each causes an error of one
+ * sentence.
  */
 
 import { describe, expect, test } from 'vitest';
@@ -44,7 +45,7 @@ describe('descriptors', () => {
     expect([...registryOf(files.reverse()).files]).toHaveLength(20_000);
   });
 
-  test('fields called as what objects have', () => {
+  test('fields named like properties of objects', () => {
     const names = ['__proto__', 'constructor', 'toString', 'valueOf', 'hasOwnProperty'];
     const field = names.map((name, i) => scalar(name, i + 1));
     const registry = registryOf([file({ name: 'a', messageType: [{ name: 'A', field }] })]);
@@ -55,7 +56,7 @@ describe('descriptors', () => {
     expect(Object.prototype).not.toHaveProperty('c');
   });
 
-  test('names for JSON, where the descriptors have none', () => {
+  test('JSON names for descriptors without them', () => {
     const registry = registryOf([
       file({ name: 'a', messageType: [{ name: 'A', field: [scalar('a_b', 1)] }] }),
     ]);
@@ -94,8 +95,8 @@ describe('names in a request', () => {
   const encode = (json: unknown) => requestOf(json as never, { input, registry, ignoreUnknownFields: false });
 
   test.each<[unknown, string]>([
-    [{ colur: 0 }, 'p.A: there is no field "colur"; did you mean colour?'],
-    [{ innerA: { list: [{}, { x: 1 }] } }, 'p.A: there is no field "x"; there is colour, innerA, list'],
+    [{ colur: 0 }, 'p.A: unknown field "colur"; did you mean colour?'],
+    [{ innerA: { list: [{}, { x: 1 }] } }, 'p.A: unknown field "x"; available: colour, innerA, list'],
     [{ colour: 'GREN' }, 'p.A.colour: p.Colour has no value "GREN"; did you mean GREEN?'],
   ])('%j', (json, error) => {
     expect(() => encode(json)).toThrow(error);
@@ -105,7 +106,7 @@ describe('names in a request', () => {
     expect([...encode({ inner_a: { colour: 1 } })]).toEqual([...encode({ innerA: { colour: 'GREEN' } })]);
   });
 
-  test('fields and values have what they are declared in', () => {
+  test('fields and values know the type in which they are declared', () => {
     expect(lookUp(registry, 'p.A.list')).toBe(input);
     expect(lookUp(registry, 'p.GREEN')).toBe(registry.getEnum('p.Colour'));
     expect(lookUp(registry, 'p.Nope')).toBeUndefined();

@@ -1,4 +1,7 @@
-/** Extensions that no import leads to: what `rdma-rpc call` asks a server's reflection for, and how long. */
+/**
+ * Extensions that no import leads to: what `rdma-rpc call` requests from a server's reflection service, and
+ * for how long.
+ */
 
 import { type Channel, createInProcessChannel } from 'rdma-rpc';
 import { expect, onTestFinished, test } from 'vitest';
@@ -43,7 +46,7 @@ function channelTo({ numbers, file }: Server, asked: string[] = []): Channel {
   return channel;
 }
 
-/** A file `name` with a message `name` that can be extended, and an extension of another one. */
+/** A file `name` with an extendable message `name`, and an extension of another one. */
 const fileWith = (name: string, extendee?: string, number?: number): FileDescriptorProto =>
   create(FileDescriptorProtoSchema, {
     name: `${name}.proto`,
@@ -68,7 +71,7 @@ test('files with extensions, and with extensions of the messages in those', asyn
   expect(asked).toEqual(['A', 'A 7', 'B', 'B 9', 'C']);
 });
 
-test('nothing is asked where nothing can be extended', async () => {
+test('no request is made for messages without extension ranges', async () => {
   const asked: string[] = [];
   const channel = channelTo({ numbers: () => [], file: () => create(FileDescriptorProtoSchema) }, asked);
   const plain = create(FileDescriptorProtoSchema, { name: 'p.proto', messageType: [{ name: 'P' }] });
@@ -77,12 +80,12 @@ test('nothing is asked where nothing can be extended', async () => {
   expect(asked).toEqual([]);
 });
 
-test('a server that does not tell', async () => {
+test('a server that does not answer', async () => {
   const channel = channelTo({ numbers: () => undefined, file: () => create(FileDescriptorProtoSchema) });
   expect(namesOf(await withExtensions(channelReflection(channel), [fileWith('A')]))).toEqual(['A.proto']);
 });
 
-test('a server that goes on and on', async () => {
+test('a server that answers without end', async () => {
   let made = 0;
   const channel = channelTo({
     numbers: () => [1],

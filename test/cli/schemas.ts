@@ -21,7 +21,7 @@ function schemaOf(name: string): ValidateFunction {
   return schema;
 }
 
-/** Fails the test unless the schema of that command takes the value. Returns it. */
+/** Fails the test unless the value matches the schema of that command. Returns the value. */
 export function expectSchema<T>(name: string, value: T): T {
   const schema = schemaOf(name);
   schema(value);

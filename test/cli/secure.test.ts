@@ -1,6 +1,6 @@
 /**
- * The commands that dial a server with TLS, and one that wants to know who asks. Runs the built command as a
- * user would.
+ * The commands that connect to a server with TLS, and to one that requires client certificates. Runs the
+ * built command as a user would.
  */
 import { createPrivateKey, randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -131,7 +131,7 @@ test.each<[string, () => string[], Partial<Outcome>]>([
   expect(await run('health', address, ...args())).toMatchObject(outcome);
 });
 
-test('a server that wants a certificate, or has no TLS: the error names the flags', async () => {
+test('a server that requires a certificate, or has no TLS: the error names the flags', async () => {
   const mutual = await serve({ tls: { ...own, ca } });
   expect((await run('health', mutual, ...withCa())).errors).toMatch(
     /that it trusts: --cert and --key, signed by an authority that it has \(its ca\)\n$/,
@@ -187,7 +187,7 @@ test.each<[string, () => string[], RegExp]>([
     });
 });
 
-test('credentials go to `authenticate`, by TLS and unix sockets only', async () => {
+test('credentials are passed to `authenticate`, by TLS and unix sockets only', async () => {
   const authenticate: ServerOptions['authenticate'] = (_, metadata) => {
     if (metadata.get('token') !== 'abc') throw new Error('who?');
     return 'user:eve';

@@ -1,6 +1,6 @@
 /**
- * The commands that ask a server: health, list, describe, call. Runs the built command as a user would,
- * against a server in this process.
+ * The commands that query a server: health, list, describe, call. Runs the built command as a user would,
+ * with a server in this process.
  */
 import { createServer as createNetServer } from 'node:net';
 import { createServer, type HandlerContext, Metadata, RpcError, type Server, Status } from 'rdma-rpc';
@@ -43,7 +43,7 @@ describe('rdma-rpc health', () => {
       'a service that is not there',
       () => 0,
       ['nobody'],
-      { code: 1, out: '', errors: 'error: NOT_FOUND: there is no service nobody\n' },
+      { code: 1, out: '', errors: 'error: NOT_FOUND: unknown service nobody\n' },
     ],
   ])('%s', async (_, change, args, outcome) => {
     change(health);
@@ -61,7 +61,7 @@ describe('rdma-rpc health', () => {
     await plain.shutdown({ graceMs: 0 });
   });
 
-  test('nobody listens there', async () => {
+  test('no listener at the address', async () => {
     await server.shutdown();
     expect(await run('health', address)).toMatchObject({
       code: 1,
@@ -70,7 +70,7 @@ describe('rdma-rpc health', () => {
     });
   });
 
-  test('somebody listens and says nothing: the time limit', async () => {
+  test('a silent listener: the time limit', async () => {
     const silent = createNetServer();
     await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
     const { port } = silent.address() as { port: number };
@@ -137,7 +137,7 @@ describe('with reflection', () => {
         'grpc.reflection.v1.ServerReflection/ServerReflectionInfo',
         '{"fileByFilename":"x"}\n{"allExtensionNumbersOfType":"y"}',
       ],
-      '{"originalRequest":{"fileByFilename":"x"},"errorResponse":{"errorCode":5,"errorMessage":"there is no file x"}}\n{"originalRequest":{"allExtensionNumbersOfType":"y"},"errorResponse":{"errorCode":5,"errorMessage":"there is no message y"}}\n',
+      '{"originalRequest":{"fileByFilename":"x"},"errorResponse":{"errorCode":5,"errorMessage":"unknown file x"}}\n{"originalRequest":{"allExtensionNumbersOfType":"y"},"errorResponse":{"errorCode":5,"errorMessage":"unknown message y"}}\n',
     ],
   ])('rdma-rpc call with %s', async (_, args, out) => {
     expect(await run('call', address, ...args)).toEqual({ code: 0, out, errors: '' });
@@ -165,13 +165,13 @@ describe('with reflection', () => {
       'a misspelt field',
       ['test.echo.Echo/Echo', '{"txt":1}'],
       1,
-      /^error: test\.echo\.EchoMessage: there is no field "txt"; did you mean text\?\n$/,
+      /^error: test\.echo\.EchoMessage: unknown field "txt"; did you mean text\?\n$/,
     ],
     [
       'a field that is not there',
       ['test.echo.Echo/Echo', '{"frobnicate":1}'],
       1,
-      /there is no field "frobnicate"; there is text, payload.*\n$/,
+      /unknown field "frobnicate"; available: text, payload.*\n$/,
     ],
     ['what is no JSON', ['test.echo.Echo/Echo', '{'], 1, /the request is not JSON/],
     ['a line that is no JSON', ['test.echo.Echo/Echo', '{}\n{'], 1, /line 2 of the request is not JSON/],
@@ -192,7 +192,7 @@ describe('with reflection', () => {
       'a method that is not there',
       ['test.echo.Echo/Frobnicate'],
       1,
-      /has no method Frobnicate; there is .*Echo/,
+      /has no method Frobnicate; available: .*Echo/,
     ],
     [
       'a misspelt service',
@@ -206,14 +206,14 @@ describe('with reflection', () => {
       'a service',
       ['test.echo.Echo'],
       1,
-      /is a service; give Service\/Method; there is test\.echo\.Echo\/Echo/,
+      /is a service; give Service\/Method; available: test\.echo\.Echo\/Echo/,
     ],
     ['a method with a dot', ['test.echo.Echo.Echo'], 1, /did you mean test\.echo\.Echo\/Echo\?/],
     [
       'no method at all',
       ['frobnicate'],
       1,
-      /give Service\/Method; there is test\.echo\.Echo\/…, .*grpc\.health\.v1\.Health\/…/,
+      /give Service\/Method; available: test\.echo\.Echo\/…, .*grpc\.health\.v1\.Health\/…/,
     ],
     ['a misspelt flag', ['test.echo.Echo/Echo', '--timeot', '5'], 2, /Did you mean --timeout\?/],
 
@@ -262,7 +262,7 @@ describe('with reflection', () => {
           .split('\n'),
       ).toEqual([
         expect.stringMatching(/^connected to .+ over shm, memory shown by window$/),
-        "the session is 'none': the network must be trusted; nobody knows who the server is",
+        "the session is 'none': the network must be trusted; the identity of the server is unknown",
         'rpc Echo(test.echo.EchoMessage) returns (test.echo.EchoMessage);',
         'sent a: 1',
         'header request-id: 7',
@@ -337,11 +337,11 @@ describe('with reflection', () => {
     });
   });
 
-  test('a name that is not there', async () => {
+  test('an unknown name', async () => {
     expect(await run('describe', address, 'no.Such')).toMatchObject({
       code: 1,
       errors: expect.stringMatching(
-        /^error: the server declares no no\.Such; there is test\.echo\.EchoMessage, test\.echo\.Echo, /,
+        /^error: the server declares no no\.Such; available: test\.echo\.EchoMessage, test\.echo\.Echo, /,
       ),
     });
     expect((await run('describe', address, 'test.echo.EchoMesage')).errors).toBe(
@@ -350,9 +350,9 @@ describe('with reflection', () => {
     expect((await run('describe', address, 'test.echo.Echo/Ehco')).errors).toMatch(
       /did you mean test\.echo\.Echo\.Echo\?/,
     );
-    expect((await run('list', address, 'test.echo.EchoMessage')).errors).toMatch(/is no service/);
+    expect((await run('list', address, 'test.echo.EchoMessage')).errors).toMatch(/is not a service/);
     expect((await run('list', address, 'test.echo.Ecko')).errors).toBe(
-      'error: test.echo.Ecko is no service; did you mean test.echo.Echo?\n',
+      'error: test.echo.Ecko is not a service; did you mean test.echo.Echo?\n',
     );
   });
 });
@@ -364,12 +364,12 @@ test('without reflection the error says how to add it', async () => {
   });
 });
 
-test('what a server says cannot command the terminal', () => {
+test('text from a server cannot contain terminal commands', () => {
   expect(printable('a\x1b[2Jb\u009bc\x07\nd')).toBe('a\ufffd[2Jb\ufffdc\ufffd\nd');
   expect(printableLine('a\nerror: b\u202ec')).toBe('a\ufffderror: b\ufffdc');
 });
 
-test('JSON has the same values, and nothing raw that a terminal obeys', () => {
+test('JSON has the same values, and no raw terminal commands', () => {
   const value = { text: 'a\x1b\x7f\u009b31m\u2028\u202eb\n' };
   for (const indent of [undefined, 2]) {
     const text = jsonText(value, indent);
@@ -378,7 +378,7 @@ test('JSON has the same values, and nothing raw that a terminal obeys', () => {
   }
 });
 
-test('an answer is shown as it is, and an error has one line', async () => {
+test('an answer is shown unchanged, and an error has one line', async () => {
   const evil = createServer();
   evil.add(EchoDefinition, {
     echo: ({ text }) => {

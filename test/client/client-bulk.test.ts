@@ -291,7 +291,7 @@ describe('large messages', () => {
     test.each<[string, Uint8Array, RegExp]>([
       ['that has no table', new Uint8Array(2), /an image without its table/],
       ['whose table is longer than it', new Uint8Array(Uint32Array.of(1000).buffer), /ends in its table/],
-      ['whose parts are longer than it', new Uint8Array(Uint32Array.of(1, 1000).buffer), /ends in a piece/],
+      ['whose parts are longer than it', new Uint8Array(Uint32Array.of(1, 1000).buffer), /ends in a segment/],
       [
         'that is cut elsewhere',
         imageOf(whole.subarray(0, 1), whole.subarray(1)),

@@ -1,6 +1,6 @@
 /**
- * What a bundler leaves of a generated file with many messages when an application uses one: that one, and
- * nothing of what it does not call.
+ * The output of a bundler for a generated file with many messages of which an application uses one: that
+ * message, and nothing that it does not call.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -36,7 +36,7 @@ test('one message, what it refers to, no descriptor, no JSON, no well-known type
   expect(text.length).toBeLessThan(26_000);
 });
 
-test('a service that nobody uses is not there', async () => {
+test('an unused service is absent', async () => {
   const text = await bundled(`import { Order } from './test/stream/gen/stream.rdma.ts';
     console.log(Order.encode({}));`);
   expect(text).toContain('test.stream.Order');
@@ -44,7 +44,7 @@ test('a service that nobody uses is not there', async () => {
   expect(text).not.toContain('requestSerialize');
 });
 
-test('JSON is there when it is imported', async () => {
+test('JSON is included when it is imported', async () => {
   const text = await bundled(`${use}
     import { toJson } from 'rdma-rpc/json';
     console.log(toJson(Optionals, {}));`);
@@ -54,7 +54,7 @@ test('JSON is there when it is imported', async () => {
 describe('MessagePack', () => {
   const marks = ['msgpackForm', 'useRecords', 'cannot travel as MessagePack'];
 
-  test('is not there for a message of a file whose services prefer it', async () => {
+  test('is absent for a message of a file whose services prefer it', async () => {
     const text = await bundled(`import { Entry } from './test/msgpack/gen/ledger.rdma.ts';
       console.log(Entry.encode({}));`);
     expect(text).toContain('test.ledger.Entry');
@@ -64,7 +64,7 @@ describe('MessagePack', () => {
   test('is not loaded by files whose methods do not prefer it', () => {
     for (const path of globSync('**/gen/**/*.rdma.ts', {
       cwd: projectDirectory,
-      // The folders that other tests make and remove meanwhile are left out: mkdtemp(3) adds six characters.
+      // Leaves out the folders that other tests create and remove meanwhile: mkdtemp(3) adds six characters.
       ignore: ['**/node_modules/**', '**/gen/*-??????/**'],
     })) {
       const text = readFileSync(join(projectDirectory, path), 'utf8');
@@ -72,7 +72,7 @@ describe('MessagePack', () => {
     }
   });
 
-  test('is there for a service that prefers it', async () => {
+  test('is included for a service that prefers it', async () => {
     const text = await bundled(`import { LedgerDefinition } from './test/msgpack/gen/ledger.rdma.ts';
       console.log(LedgerDefinition);`);
     for (const mark of marks.slice(1)) expect(text).toContain(mark);

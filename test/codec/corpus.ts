@@ -1,6 +1,6 @@
 /**
  * The test corpus: every message of test/codec/protos as our generated type and as protobufjs's reflection of
- * the same file, and the conversions between the two. What the codec tests have in common.
+ * the same file, and the conversions between the two. Shared by the codec tests.
  */
 import { dirname, isAbsolute, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -32,7 +32,7 @@ function loadTheirs(): protobuf.Root {
   root.resolvePath = (_origin, target) => {
     if (target.endsWith('/descriptor.proto'))
       return join(projectDirectory, 'node_modules/protobufjs', target);
-    // The well-known types are protobufjs's own, which checks ours.
+    // The well-known types are protobufjs's own, which verifies ours.
     return target.startsWith('google/protobuf/') || isAbsolute(target)
       ? target
       : join(protoDirectory, target);
@@ -73,9 +73,7 @@ export function pairOf(name: string): Pair {
 const wideRange = { min: -(2n ** 63n), max: 2n ** 63n - 1n };
 const unsignedRange = { min: 0n, max: 2n ** 64n - 1n };
 
-/**
- * Any well-formed string. Lone surrogates are a test of their own: protobufjs writes them as invalid UTF-8.
- */
+/** Any well-formed string. Lone surrogates have a separate test: protobufjs writes them as invalid UTF-8. */
 const text = fc.oneof(
   fc.string({ maxLength: 12 }),
   fc.string({ maxLength: 90, size: 'max' }),
@@ -108,7 +106,9 @@ const scalars: Record<string, fc.Arbitrary<unknown>> = {
   bytes,
 };
 
-/** protobufjs has 64-bit numbers as objects of this class; its types do not list the static methods. */
+/**
+ * protobufjs represents 64-bit numbers as objects of this class; its types do not list the static methods.
+ */
 const Long = protobuf.util.Long as unknown as { fromString(digits: string, unsigned: boolean): unknown };
 
 const { longFromHash } = protobuf.util as unknown as {
@@ -180,7 +180,7 @@ export function initOf(type: protobuf.Type, depth = 2, overrides: Overrides = {}
 
 type Convert = (field: protobuf.Field, value: unknown) => unknown;
 
-/** protobufjs has 64-bit keys of decoded maps as the eight characters of their bits. */
+/** protobufjs represents 64-bit keys of decoded maps as the eight characters of their bits. */
 function keyName(field: protobuf.Field, key: string): string {
   const type = field instanceof protobuf.MapField ? field.keyType : '';
   return isWide(type) && key.length === 8 && !/^-?\d+$/.test(key)
@@ -204,7 +204,7 @@ function convertField(field: protobuf.Field, value: unknown, convert: Convert, i
   return field.repeated ? (value as unknown[]).map((entry) => convert(field, entry)) : convert(field, value);
 }
 
-/** Our message as what protobufjs encodes. */
+/** Converts our message to the object that protobufjs encodes. */
 export function toTheirs(type: protobuf.Type, message: AnyMessage): protobuf.Message {
   const result = type.create() as unknown as AnyMessage;
   const convert: Convert = (field, value) => {
@@ -224,7 +224,7 @@ export function toTheirs(type: protobuf.Type, message: AnyMessage): protobuf.Mes
   return result as unknown as protobuf.Message;
 }
 
-/** What protobufjs has decoded, as what our decoder gives. */
+/** Converts an object that protobufjs has decoded to the result of our decoder. */
 export function fromTheirs(type: protobuf.Type, message: AnyMessage): AnyMessage {
   const result: AnyMessage = {};
   const wide = (field: protobuf.Field, value: unknown) => {

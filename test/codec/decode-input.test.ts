@@ -1,6 +1,6 @@
 /**
- * What decode() takes: a Uint8Array of any realm and any subclass. Whatever else comes from plain JavaScript
- * is a TypeError that names the message, never an empty message.
+ * The accepted inputs of decode(): a Uint8Array of any realm and any subclass. Any other value from plain
+ * JavaScript causes a TypeError that names the message, never an empty message.
  */
 import { runInNewContext } from 'node:vm';
 import { Any, CodecError, createRegistry, type MessageType, StringValue } from 'rdma-rpc/codec';
@@ -51,7 +51,7 @@ test('an array whose buffer has been transferred is not an empty message', () =>
   );
 });
 
-describe('bytes inside of messages that are none are errors as well', () => {
+describe('bytes fields of messages with another type are errors as well', () => {
   const any = { typeUrl: 'type.googleapis.com/google.protobuf.StringValue', value: buffer as never };
   test('of an Any in JSON', () => {
     const registry = createRegistry(StringValue);

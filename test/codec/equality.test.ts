@@ -1,6 +1,5 @@
 /**
- * What equals, clone and merge take for the same, copy and lay over each other. Random messages:
- * protobuf-es.test.ts.
+ * Which values equals, clone and merge treat as equal, copy and merge. Random messages: protobuf-es.test.ts.
  */
 import { clone, equals, merge } from 'rdma-rpc/codec';
 import { describe, expect, test } from 'vitest';
@@ -87,7 +86,7 @@ describe('clone', () => {
     expect(original.named.x!.label).toBe('c');
   });
 
-  test('takes what encode takes, and keeps unknown fields', () => {
+  test('accepts the same inputs as encode, and keeps unknown fields', () => {
     expect(clone(Tree, { label: 'x' })).toEqual(Tree.create({ label: 'x' }));
     const kept = { label: 'x', $unknownFields: bytes(8, 1) };
     expect(clone(Tree, kept)).toEqual({ ...Tree.create({ label: 'x' }), $unknownFields: bytes(8, 1) });

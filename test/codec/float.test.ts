@@ -1,6 +1,6 @@
 /**
- * Floats: what is too large for one is refused on every way, and in JSON and text each has the fewest digits
- * that are the same float, as C++, Go and Java print it.
+ * Floats: a number that is too large for one is refused in every form, and JSON and text have the fewest
+ * digits that give the same float, as C++, Go and Java print it.
  */
 import { CodecError, FloatValue } from 'rdma-rpc/codec';
 import { fromJson, toJson, toJsonString } from 'rdma-rpc/json';
@@ -11,10 +11,10 @@ import { runs } from '../extent.ts';
 import { Maps, Optionals, Packed, Scalars, Unpacked } from './gen/everything.rdma.ts';
 
 const max = 3.4028234663852886e38;
-/** Halfway from the largest float to the next power of two, which rounds away. */
+/** Halfway from the largest float to the next power of two; it rounds to infinity. */
 const away = 3.4028235677973366e38;
 
-describe('what no float can hold', () => {
+describe('values that no float can represent', () => {
   test.each([1e39, -1e39, away, -away, Number.MAX_VALUE])('%s is refused by name', (value) => {
     const error =
       /^corpus\.everything\.\w+\.\w+(?:\[.*\])?: expected a number of at most ±3\.4028234663852886e\+38, got number /;
@@ -41,7 +41,7 @@ describe('what no float can hold', () => {
     },
   );
 
-  test('a double holds more', () => {
+  test('a double can represent them', () => {
     expect(Scalars.decode(Scalars.encode({ fDouble: 1e39 })).fDouble).toBe(1e39);
   });
 });
@@ -52,7 +52,7 @@ describe('the fewest digits', () => {
     [1 / 3, '0.33333334'],
     [16_777_216, '16777216'],
     [1e20, '100000000000000000000'],
-    // Six digits, as C++ has it.
+    // Six digits, as in C++.
     [1e-45, '1.4013e-45'],
     [max, '3.4028235e+38'],
     [1.5, '1.5'],

@@ -1,6 +1,6 @@
 /**
- * Hostile bytes: whatever they are, a decoder returns a message that can be encoded again, or throws
- * CodecError. Seeded, so a failure repeats.
+ * Hostile bytes: for any input, a decoder returns a message that can be encoded again, or throws CodecError.
+ * Seeded, so a failure is reproducible.
  */
 import fc from 'fast-check';
 import { CodecError } from 'rdma-rpc/codec';
@@ -10,7 +10,7 @@ import { type AnyType, corpus, initOf } from './corpus.ts';
 
 const seed = 20_261_122;
 
-/** True when it was accepted. Anything but CodecError is a failure of the test. */
+/** Returns true when the input was accepted. An error other than CodecError fails the test. */
 function survives(type: AnyType, bytes: Uint8Array): boolean {
   let message: Record<string, unknown>;
   try {
@@ -27,7 +27,7 @@ function survives(type: AnyType, bytes: Uint8Array): boolean {
   return true;
 }
 
-/** Bytes that look like tags and lengths, more often than chance would give. */
+/** Bytes that look like tags and lengths, more often than random bytes would. */
 const plausible = fc.array(
   fc.oneof(fc.constantFrom(0, 1, 2, 8, 10, 16, 18, 26, 34, 42, 0x80, 0xff, 0x7f), fc.nat({ max: 255 })),
   { maxLength: 60 },

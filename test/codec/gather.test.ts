@@ -1,4 +1,7 @@
-/** Encoding with holes: memory · value · memory … is the plain encoding, whatever is left out. */
+/**
+ * Encoding with out-of-line fields: memory · value · memory … is the plain encoding, whichever values are
+ * left out.
+ */
 import fc from 'fast-check';
 import { holesMax, Sink } from 'rdma-rpc/codec';
 import { describe, expect, test } from 'vitest';
@@ -9,15 +12,13 @@ import { Packed, Scalars, Tree, type TreeInit } from './gen/everything.rdma.ts';
 const seed = 20_261_121;
 
 interface Gathered {
-  /** Memory and values put together. */
+  /** Memory and values joined. */
   readonly bytes: Buffer;
   readonly holes: number;
   readonly memoryBytes: number;
 }
 
-/**
- * Encodes at an odd place of a larger memory, checks what the sink promises, and puts the pieces together.
- */
+/** Encodes at an odd offset of a larger memory, checks the guarantees of the sink, and joins the segments. */
 function gather(type: AnyType, message: AnyMessage, gatherBytes: number): Gathered {
   const sink = new Sink();
   sink.gatherBytes = gatherBytes;
@@ -49,7 +50,7 @@ const withBytes = corpus.filter((pair) =>
 );
 
 describe.each(withBytes.map((pair) => [pair.name, pair] as const))('%s', (_name, { ours, theirs }) => {
-  test('gathers to the plain encoding at every threshold', () => {
+  test('the segments join to the plain encoding at every threshold', () => {
     const threshold = fc.constantFrom(1, 2, 8, 61, 127, 128, 200, Number.POSITIVE_INFINITY);
     const property = fc.property(initOf(theirs), threshold, (init, gatherBytes) => {
       expect(gather(ours, init, gatherBytes).bytes).toEqual(Buffer.from(ours.encode(init)));
@@ -86,15 +87,15 @@ describe('lengths around the steps of a varint', () => {
   });
 });
 
-describe('what is left out', () => {
-  test('values of at least the threshold, and nothing else', () => {
+describe('out-of-line values', () => {
+  test('are those of at least the threshold, and nothing else', () => {
     const message = { children: [{ payload: payload(99) }, { payload: payload(100) }] };
     expect(gather(tree, message, 100)).toMatchObject({ holes: 1 });
     expect(gather(tree, message, 99)).toMatchObject({ holes: 2 });
     expect(gather(tree, message, 101)).toMatchObject({ holes: 0 });
   });
 
-  test('never an empty value', () => {
+  test('are never empty', () => {
     expect(gather(Packed as unknown as AnyType, { fBytes: [payload(0)] }, 1)).toMatchObject({
       holes: 0,
       memoryBytes: 2,
@@ -109,7 +110,7 @@ describe('what is left out', () => {
     expect(gathered.bytes).toEqual(Buffer.from(Packed.encode(message)));
   });
 
-  test('the very buffer of the application, not a copy', () => {
+  test("are the application's own buffers, not copies", () => {
     const value = payload(200);
     const sink = new Sink();
     sink.gatherBytes = 100;

@@ -1,7 +1,8 @@
 /**
- * Messages as images: encoded with large `bytes` apart, laid out with gaps as they lie at a receiver, and
- * decoded again. Whatever is in a message and wherever the cuts are, it is the same message; every value that
- * was apart begins on 64 bytes; and no byte of a gap is ever seen, whatever a peer says of its pieces.
+ * Messages in the aligned layout: encoded with large `bytes` out of line, laid out with gaps as at a
+ * receiver, and decoded again. For any message and any cuts, the result is the same message; every
+ * out-of-line value begins on a multiple of 64 bytes; and no byte of a gap is ever visible, whatever a peer
+ * claims about its segments.
  */
 import fc from 'fast-check';
 import { CodecError, Sink, Source } from 'rdma-rpc/codec';
@@ -19,10 +20,10 @@ const seed = 20_261_122;
 const noLimit = 2 ** 31;
 
 /**
- * The image of a message as a receiver has it; gaps that are not sent hold `gap`. Undefined: it has no value
- * apart.
+ * The aligned layout of a message at a receiver; gaps that are not sent contain `gap`. Undefined: the message
+ * has no out-of-line value.
  */
-/** Used for all, as a context does. */
+/** One object is reused for all, as in a context. */
 const layout = new ImageLayout();
 
 function imageOf(
@@ -64,7 +65,7 @@ interface Decoded {
   readonly leases: number;
 }
 
-/** Decodes out of memory that goes on behind the image. */
+/** Decodes from memory that continues behind the aligned layout. */
 function decode(type: AnyType, image: Uint8Array, leaseBytes = 1): Decoded {
   const memory = new Uint8Array(image.length + 256).fill(0xcc);
   memory.set(image);
@@ -85,7 +86,7 @@ function* bytesIn(value: unknown): Generator<Uint8Array> {
     for (const each of Object.values(value)) yield* bytesIn(each);
 }
 
-/** The image of `bytes` cut at those positions, with `gap` between. */
+/** The aligned layout of `bytes`, cut at those positions, with `gap` between. */
 function cut(bytes: Uint8Array, cuts: readonly number[], gap: number): Uint8Array {
   const places = [0, ...cuts, bytes.length];
   const count = places.length - 1;
@@ -108,7 +109,7 @@ const withBytes = corpus.filter((pair) =>
 );
 
 describe.each(withBytes.map((pair) => [pair.name, pair] as const))('%s', (_name, { ours, theirs }) => {
-  test('comes back from its image at every threshold', () => {
+  test('is decoded from its aligned layout at every threshold', () => {
     const threshold = fc.constantFrom(1, 2, 8, 61, 127, 200, Number.POSITIVE_INFINITY);
     const property = fc.property(initOf(theirs), threshold, threshold, (init, gather, align) => {
       const image = imageOf(ours, init, gather, align);
@@ -174,13 +175,14 @@ test.each(cases)('%s: each value on 64 bytes, as a view', (_name, type, message)
 });
 
 describe('fields that the receiver does not know', () => {
-  test('are passed over, whatever is in them', () => {
+  test('are skipped, whatever they contain', () => {
     const image = imageOf(any(Tree), trees, 60, 60)!;
     expect(decode(any(Empty), image).message).toEqual({});
   });
 
-  test('are kept, whichever pieces they come from', () => {
-    // Of Extendable: bytes, a message with bytes in it, a group with bytes in it; then the one that is known.
+  test('are kept, whichever segments they lie in', () => {
+    // Fields of Extendable: bytes, a message with bytes in it, a group with bytes in it; then the known
+    // field.
     const value = payload(80);
     const parts = [
       [0xb2, 0x09, 80],
@@ -205,7 +207,7 @@ describe('fields that the receiver does not know', () => {
     }
   });
 
-  test('groups are read after their end has been looked for', () => {
+  test('groups are decoded after the search for their end', () => {
     const inner = { id: 2, name: 'inner', must: {}, raw: payload(300, 5) };
     const message = {
       id: 1,
@@ -225,7 +227,7 @@ describe('fields that the receiver does not know', () => {
   });
 });
 
-describe('what a peer may say of its pieces', () => {
+describe('claims of a peer about its segments', () => {
   const outcome = (type: AnyType, image: Uint8Array): unknown => {
     try {
       return decode(type, image, 8).message;
@@ -235,8 +237,8 @@ describe('what a peer may say of its pieces', () => {
     }
   };
 
-  test('many groups, each with a boundary, behind many pieces: going back takes as many steps as were made', () => {
-    // If each of the groups passed all the empty pieces again, this would take 4 * 10^10 steps.
+  test('many groups, each with a boundary, behind many segments: going back takes as many steps as going forward', () => {
+    // If each group skipped all the empty segments again, this would take 4 * 10^10 steps.
     const groups = 20_000;
     const head = Proto2.encode({ id: 1, name: '', must: {} });
     const group = [0x83, 0x01, 0x12, 1, 0x78, 0x84, 0x01]; // an Item with an unknown value of one byte

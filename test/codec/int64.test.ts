@@ -1,5 +1,5 @@
 /**
- * The generator's option `int64`: the same messages with bigints, strings and numbers are the same bytes and
+ * The generator's option `int64`: the same messages with bigints, strings and numbers give the same bytes and
  * the same JSON.
  */
 
@@ -33,7 +33,9 @@ interface Values {
   readonly list: readonly bigint[];
 }
 
-/** One of each field. What has a `jstype` of its own, and the runtime's types, are alike in all modes. */
+/**
+ * One of each field. Fields with a `jstype` of their own, and the runtime's types, are the same in all modes.
+ */
 const messageOf = ({ signed, unsigned, list }: Values, convert: Convert): AnyMessage => ({
   signed: convert(signed),
   unsigned: convert(unsigned),
@@ -63,7 +65,7 @@ const values = fc.record({
   list: fc.array(fc.bigInt(-safe, safe), { maxLength: 4 }),
 });
 
-test('bytes and JSON are the same in all modes, and come back as they were', () => {
+test('bytes and JSON are the same in all modes, and are decoded unchanged', () => {
   fc.assert(
     fc.property(values, (given) => {
       const expected = asBigint.Wide.encode(messageOf(given, (value) => value) as never);
@@ -81,7 +83,7 @@ test('bytes and JSON are the same in all modes, and come back as they were', () 
   );
 });
 
-test('the bytes are those of protobuf-es and protobufjs, whose values are not made by this codec', () => {
+test('the bytes equal those of protobuf-es and protobufjs, whose values this codec has not created', () => {
   const es = registryOf([asBigint]).getMessage('t.wide.Wide')!;
   const { root } = protobuf.parse(
     `syntax = "proto2"; package t; message Wide { optional int64 signed = 1; optional uint64 unsigned = 2; optional sint64 zigzag = 3;
@@ -94,7 +96,7 @@ test('the bytes are those of protobuf-es and protobufjs, whose values are not ma
     unsigned: fc.bigInt(0n, 2n ** 64n - 1n),
     list: fc.array(fc.bigInt(-(2n ** 63n), 2n ** 63n - 1n), { minLength: 1, maxLength: 4 }),
   });
-  // The types of protobufjs do not know the library's static functions.
+  // The types of protobufjs do not declare the library's static functions.
   const { Long } = protobuf.util as unknown as {
     readonly Long: { fromString(text: string, unsigned: boolean): object };
   };
@@ -104,7 +106,7 @@ test('the bytes are those of protobuf-es and protobufjs, whose values are not ma
     values.filter(({ list }) => list.length > 0),
   );
   const property = fc.property(longs, ({ signed, unsigned, list }) => {
-    // Zero is left out by one and sent by another.
+    // One codec omits zero, the other one writes it.
     fc.pre(signed !== 0n && unsigned !== 0n);
     const given = { signed, unsigned, zigzag: signed, fixed: unsigned, sfixed: signed, packed: list };
     const bytes = Buffer.from(asBigint.Wide.encode({ ...given, needed: 1n }));
@@ -128,7 +130,7 @@ test('the bytes are those of protobuf-es and protobufjs, whose values are not ma
 });
 
 describe.each(modes)('as %s', (_mode, type, convert, module) => {
-  test('zero is the default, and explicit ones are of the type', () => {
+  test('zero is the default, and explicit defaults have the type', () => {
     const zero = convert(0n);
     const created = type.create({ needed: zero } as never) as AnyMessage;
     expect(created).toMatchObject({ signed: zero, unsigned: zero, fixed: zero });
@@ -136,7 +138,7 @@ describe.each(modes)('as %s', (_mode, type, convert, module) => {
     expect((module as typeof asBigint).WideDefaults).toMatchObject({ standard: convert(-42n) });
   });
 
-  test('extensions have it too, in JSON as well', () => {
+  test('extensions have the type too, in JSON as well', () => {
     const { extra, extras } = module as unknown as typeof asBigint;
     const message = type.create({ needed: convert(1n) } as never);
     extra.set(message as never, convert(-5n) as never);
@@ -150,7 +152,7 @@ describe.each(modes)('as %s', (_mode, type, convert, module) => {
   });
 });
 
-test('the types say it', () => {
+test('the TypeScript types match', () => {
   expectTypeOf<asNumber.Wide['signed']>().toEqualTypeOf<number>();
   expectTypeOf<asString.Wide['packed']>().toEqualTypeOf<string[]>();
   expectTypeOf<asNumber.Wide['totals']>().toEqualTypeOf<Record<string, number>>();
@@ -159,7 +161,7 @@ test('the types say it', () => {
   expectTypeOf<asString.Wide['normal']>().toEqualTypeOf<string | undefined>();
 });
 
-describe('what a number cannot hold', () => {
+describe('a value that a number cannot represent', () => {
   const beyond = 2n ** 53n;
   const fields: [string, AnyMessage][] = [
     ['signed', { signed: beyond }],
@@ -171,24 +173,24 @@ describe('what a number cannot hold', () => {
     ['by_number', { byNumber: { 1: beyond } }],
     ['one', { choice: { case: 'one', value: beyond } }],
   ];
-  test.each(fields)('that comes is an error which names the field: %s', (name, message) => {
+  test.each(fields)('when decoded is an error which names the field: %s', (name, message) => {
     const bytes = asBigint.Wide.encode({ needed: 0n, ...message } as never);
     expect(() => asNumber.Wide.decode(bytes)).toThrow(
-      // Once: the message that it is in is part of its name.
+      // Once, since the containing message is part of its name.
       new RegExp(
         `^t\\.wide\\.Wide\\.${name}: -?\\d+ does not fit a number: .*bigint or string .*\\(at byte \\d+\\)$`,
       ),
     );
   });
 
-  test.each([2 ** 53, 0.5, Number.NaN])('that is sent is an error: %s', (signed) => {
+  test.each([2 ** 53, 0.5, Number.NaN])('when encoded is an error: %s', (signed) => {
     expect(() => asNumber.Wide.encode({ signed, needed: 0 })).toThrow(
       /Wide\.signed: expected a whole number/,
     );
     expect(() => asNumber.Wide.encode({ signed: 1n as never, needed: 0 })).toThrow(/got bigint 1/);
   });
 
-  test('and is a default is an error of the generator, with its place', async () => {
+  test('as a default is an error of the generator, with its position', async () => {
     const text = 'syntax = "proto2";\nmessage A {\n  optional int64 x = 1 [default = 9007199254740993];\n}';
     const directory = workspace({ 'a.proto': text });
     const error: unknown = await generate({ files: [`${directory}/a.proto`], int64: 'number' }).catch(
@@ -200,7 +202,7 @@ describe('what a number cannot hold', () => {
   });
 });
 
-test('without the option: bigint, as ever', async () => {
+test('without the option: bigint', async () => {
   const directory = workspace({ 'a.proto': proto3('message A { int64 x = 1; map<string, uint64> m = 2; }') });
   const texts = async (int64?: 'bigint') => {
     const options = int64 === undefined ? {} : { int64 };

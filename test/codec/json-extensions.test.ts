@@ -1,6 +1,4 @@
-/**
- * Extensions in JSON, as members called `[full.name]`, against protobuf-es; and members that are there twice.
- */
+/** Extensions in JSON, as members called `[full.name]`, compared with protobuf-es; and duplicate members. */
 import {
   fromBinary as esFromBinary,
   fromJson as esFromJson,
@@ -39,8 +37,8 @@ const inJson = {
   '[lang.proto2.Extendable.inside]': '',
 };
 
-describe('what has extensions', () => {
-  test('is written with them, by full name, and read again', () => {
+describe('a message with extensions', () => {
+  test('is written with them, by full name, and parsed again', () => {
     const json = toJson(Extendable, everything(), { registry });
     expect(json).toMatchObject(inJson);
     expect(json).toEqual(
@@ -60,7 +58,7 @@ describe('what has extensions', () => {
     });
   });
 
-  test('as protobuf-es has it, in both directions, for random values', () => {
+  test('matches protobuf-es in both directions, for random values', () => {
     const some = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefined });
     const values = fc.record({
       number: some(fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n })),
@@ -89,14 +87,9 @@ describe('what has extensions', () => {
   });
 
   test.each<[string, JsonValue, object, RegExp]>([
-    [
-      'not in the registry',
-      { '[lang.proto2.number]': '1' },
-      {},
-      /there is no field "\[lang\.proto2\.number\]"/,
-    ],
-    ['of no name', { '[]': 1 }, { registry }, /there is no field "\[\]"/],
-    ['by its own name alone', { number: 1 }, { registry }, /there is no field "number"/],
+    ['not in the registry', { '[lang.proto2.number]': '1' }, {}, /unknown field "\[lang\.proto2\.number\]"/],
+    ['of no name', { '[]': 1 }, { registry }, /unknown field "\[\]"/],
+    ['by its own name alone', { number: 1 }, { registry }, /unknown field "number"/],
     [
       'of a wrong kind',
       { '[lang.proto2.number]': true },
@@ -115,7 +108,7 @@ describe('what has extensions', () => {
     expect(read).toThrow(reason);
   });
 
-  test('of another message is refused, unknown ones are passed over when that is asked for, and null is absence', () => {
+  test('an extension of another message is refused, unknown ones are ignored on request, and null means absent', () => {
     expect(() => fromJson(AllTypes, { '[lang.proto2.number]': 1 }, { registry })).toThrow(
       /\[lang\.proto2\.number\] is an extension of lang\.proto2\.Extendable/,
     );
@@ -144,7 +137,7 @@ describe('what has extensions', () => {
   });
 });
 
-describe('members that are there twice', () => {
+describe('duplicate members', () => {
   test.each<[string, string]>([
     ['at the top', '{"optionalInt32": 1, "optionalInt32": 1}'],
     ['written in two ways', '{"optionalInt32":1,"optional\\u0049nt32":1}'],

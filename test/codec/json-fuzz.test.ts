@@ -1,6 +1,6 @@
 /**
- * Hostile JSON: whatever it is, reading it gives a message that can be written again, or CodecError. Seeded,
- * so a failure repeats.
+ * Hostile JSON: parsing any input gives a message that can be written again, or CodecError. Seeded, so a
+ * failure is reproducible.
  */
 import fc from 'fast-check';
 import * as codec from 'rdma-rpc/codec';
@@ -15,7 +15,7 @@ import { AllTypes } from './gen/conformance.rdma.ts';
 const seed = 20_261_124;
 const registry = createRegistry(codec, ...modules);
 
-/** True when it was accepted. Anything but CodecError is a failure of the test. */
+/** Returns true when the input was accepted. An error other than CodecError fails the test. */
 function survives(type: AnyType, json: JsonValue, ignoreUnknownFields: boolean): boolean {
   let message: AnyMessage;
   try {

@@ -1,6 +1,6 @@
 /**
- * The JSON mapping's options, its text forms and its errors. What is valid and what is not: conformance/;
- * random messages: protobuf-es.test.ts.
+ * The JSON mapping's options, its text forms and its errors. Valid and invalid inputs: conformance/; random
+ * messages: protobuf-es.test.ts.
  */
 import { CodecError, createRegistry, packAny, StringValue } from 'rdma-rpc/codec';
 import { fromJson, fromJsonString, type JsonValue, jsonReplacer, toJson, toJsonString } from 'rdma-rpc/json';
@@ -54,7 +54,7 @@ describe('options of writing', () => {
   });
 });
 
-test('jstype decides what 64-bit numbers become, not how JSON has them', () => {
+test('jstype determines the type of 64-bit numbers, not their JSON form', () => {
   const message = fromJson(
     JsTypes,
     { asString: '1', asNumber: 2, asBigint: '3', strings: [-1], either: null } as JsonValue,
@@ -86,7 +86,7 @@ describe('errors name the field', () => {
     [
       'an unknown field',
       '{"optionalNestedMessage":{"b":1}}',
-      'corpus.conformance.AllTypes.optional_nested_message: there is no field "b" (ignoreUnknownFields would pass over it)',
+      'corpus.conformance.AllTypes.optional_nested_message: unknown field "b" (option ignoreUnknownFields ignores it)',
     ],
     [
       'an enum',
@@ -96,7 +96,7 @@ describe('errors name the field', () => {
     [
       'a oneof',
       '{"oneofBool":true,"oneofString":"x"}',
-      'corpus.conformance.AllTypes.oneof_string: another field of the same oneof, oneofBool, is there too',
+      'corpus.conformance.AllTypes.oneof_string: another field of the same oneof, oneofBool, is set too',
     ],
     ['text that is not JSON', '{', /^corpus\.conformance\.AllTypes: not JSON: /],
   ] as const)('%s, when reading', (_what, text, message) => {
@@ -174,7 +174,7 @@ describe('JSON.stringify with jsonReplacer', () => {
     expect(plain.message.oneofField).toEqual({ case: 'oneofUint64', value: exact.oneofUint64 });
   });
 
-  test('Buffers and views of larger memory are what they show, and other values are left alone', () => {
+  test('Buffers and views of larger memory are written by their own bytes, and other values are unchanged', () => {
     const memory = new Uint8Array([9, 1, 2, 255, 9]);
     const values = [Buffer.from([1, 2, 255]), memory.subarray(1, 4), 'AQL/', null, { a: [1.5, true] }];
     expect(JSON.parse(JSON.stringify(values, jsonReplacer))).toEqual([

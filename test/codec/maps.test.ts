@@ -1,4 +1,4 @@
-/** Map fields: number keys with and without gaps, and the many kinds of objects that maps can be. */
+/** Map fields: number keys with and without gaps, and the kinds of objects that can be maps. */
 import { fromBinary } from '@bufbuild/protobuf';
 import fc from 'fast-check';
 import { CodecError } from 'rdma-rpc/codec';
@@ -8,7 +8,7 @@ import { pairOf } from './corpus.ts';
 import { Maps } from './gen/everything.rdma.ts';
 import { esType } from './protobuf-es.ts';
 
-/** Bytes that this codec has not made, of entries in the order of their keys as objects have them. */
+/** Bytes that another encoder has written, with entries in the key order of JavaScript objects. */
 function bytesOfOthers(field: string, entries: Readonly<Record<string, unknown>>): Buffer {
   const theirs = pairOf('corpus.everything.Maps').theirs;
   const bytes = Buffer.from(theirs.encode({ [field]: entries }).finish());
@@ -35,7 +35,7 @@ describe('number keys', () => {
     expect(Object.keys(decoded.byInt32)).toHaveLength(keys.length);
   });
 
-  test('up to the largest, which is not an index to JavaScript any more', () => {
+  test('up to the largest, which is not an array index in JavaScript', () => {
     const keys = [0, 2 ** 30, 2 ** 31 - 1, 2 ** 31, 2 ** 32 - 2, 2 ** 32 - 1];
     const byUint32 = Object.fromEntries(keys.map((key, i) => [key, new Uint8Array([i])]));
     const bytes = bytesOfOthers('by_uint32', byUint32);
@@ -43,7 +43,7 @@ describe('number keys', () => {
     expect(Maps.decode(bytes).byUint32).toEqual(byUint32);
   });
 
-  test('a key that is there twice, between maps with gaps', () => {
+  test('a duplicate key, between maps with gaps', () => {
     const a = Maps.encode({ byInt32: { 1000: 'a', 70000: 'b' }, byUint32: { 90000: new Uint8Array([1]) } });
     const b = Maps.encode({ byInt32: { 1000: 'c', [2 ** 30]: 'd' }, byUint32: { 50: new Uint8Array([2]) } });
     const { byInt32, byUint32 } = Maps.decode(Buffer.concat([a, b, a]));
@@ -74,7 +74,7 @@ describe('number keys', () => {
   });
 });
 
-test('of many keys each is a number written as a number is, or all are refused', () => {
+test('many keys are all canonical numbers, or all are refused', () => {
   const right = ['0', '1', '7', '100', '1000', '2147483647', '2147483648', '4294967294', '4294967295'];
   const wrongWays = ['1e2', '1e3', '10e2', '0x64', ' 1', '7.', '07', '-0', '', '4294967295.0', '1.5', 'x'];
   const keys = fc.uniqueArray(
@@ -139,7 +139,7 @@ describe('string keys', () => {
     expect(Buffer.compare(Maps.encode({ textByString }), encoded)).toBe(0);
   });
 
-  test('an entry that has gone by its turn is left out', () => {
+  test('an entry that is deleted before it is written is omitted', () => {
     const map: { [key: string]: string } = {
       get a() {
         delete map.b;

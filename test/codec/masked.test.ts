@@ -49,7 +49,7 @@ describe('pruneByMask', () => {
     ).toEqual(Tree.create({ label: 'x' }));
   });
 
-  test('takes a field of a oneof only while it is the chosen one', () => {
+  test('keeps a field of a oneof only while it is set', () => {
     const given = { choice: { case: 'text', value: 'a' } } as const;
     expect(pruneByMask(Oneofs, given, { paths: ['text'] }).choice).toEqual(given.choice);
     expect(pruneByMask(Oneofs, given, { paths: ['number'] }).choice).toEqual({ case: undefined });
@@ -189,7 +189,7 @@ describe('mergeByMask', () => {
     expect(mergeByMask(Tree, target(), {}, mask, options)).toEqual(Tree.create());
   });
 
-  test('without a mask: what the source has', () => {
+  test('without a mask: all fields that the source has set', () => {
     const target = Scalars.create({ fInt32: 1, fString: 'x' });
     expect(mergeByMask(Scalars, target, { fString: 'y' }, undefined)).toEqual(
       Scalars.create({ fInt32: 1, fString: 'y' }),
@@ -228,7 +228,7 @@ describe('a path that the message does not have is an error, and nothing is chan
     expect(target).toEqual(Tree.create({ label: 'x' }));
   });
 
-  test('good ones are none', () => {
+  test('valid paths cause no error', () => {
     checkFieldMask(Tree, { paths: ['label', 'next.next.named', 'children'] });
     checkFieldMask(Tree, {});
   });

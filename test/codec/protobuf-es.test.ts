@@ -1,7 +1,7 @@
 /**
- * Against protobuf-es, for every message of the corpus: each reads what the other writes, in the binary
- * format and in JSON, on seeded random messages; what one of them refuses to write as JSON (a timestamp in
- * the year 200,000), the other must refuse too.
+ * Comparison with protobuf-es, for every message of the corpus: each reads what the other writes, in the
+ * binary format and in JSON, on seeded random messages; a value that one of them refuses to write as JSON (a
+ * timestamp in the year 200,000), the other must refuse too.
  */
 import {
   type JsonValue as EsJson,
@@ -23,7 +23,7 @@ import { meaningful } from './well-known-values.ts';
 const seed = 20_261_121;
 const registry = createRegistry(codec, ...modules);
 
-/** What a function gives, or that it throws. */
+/** The result of a function, or that it throws. */
 function attempt<T>(run: () => T): { readonly value: T } | { readonly refused: string } {
   try {
     return { value: run() };
@@ -33,15 +33,15 @@ function attempt<T>(run: () => T): { readonly value: T } | { readonly refused: s
 }
 
 /**
- * Through text, as JSON travels: `-0` and properties without a value do not. protobuf-es writes all digits of
- * a float. That no digit of a double is lost is seen when JSON is read again.
+ * Through text, as JSON travels: this drops `-0` and properties without a value. protobuf-es writes all
+ * digits of a float. The check that no digit of a double is lost is made when JSON is parsed again.
  */
 const asFloats = (json: unknown): JsonValue =>
   JSON.parse(JSON.stringify(json), (_, value: unknown) =>
     typeof value === 'number' ? Math.fround(value) : value,
   ) as JsonValue;
 
-/** Messages in messages, one step: the largest type of the corpus has itself in it, several times. */
+/** Messages in messages, one level: the largest type of the corpus contains itself several times. */
 const depth = 1;
 
 describe.each(corpus.map((pair) => [pair.name, pair] as const))('%s', (name, { ours, theirs }) => {
@@ -83,15 +83,15 @@ describe.each(corpus.map((pair) => [pair.name, pair] as const))('%s', (name, { o
     expect(written).toBeGreaterThan(0);
   });
 
-  test('JSON of what has none', () => {
+  test('values that have no JSON form', () => {
     const property = fc.property(anything, (init) => {
       const message = ours.decode(ours.encode(init));
       const mine = attempt(() => toJson(ours, message, { registry }));
       const other = attempt(() =>
         esToJson(es, fromBinary(es, ours.encode(message)), { registry: esRegistry }),
       );
-      // A Value that holds nothing is null to protobuf-es.
-      if ('refused' in mine && /Value: holds nothing/.test(mine.refused)) return;
+      // An empty Value is null in protobuf-es.
+      if ('refused' in mine && /Value: is empty/.test(mine.refused)) return;
       expect('refused' in mine).toBe('refused' in other);
     });
     fc.assert(property, { seed, numRuns: runs(40) });
@@ -108,7 +108,7 @@ describe.each(corpus.map((pair) => [pair.name, pair] as const))('%s', (name, { o
     fc.assert(property, { seed, numRuns: runs(40) });
   });
 
-  test('merge is what decoding one after the other gives', () => {
+  test('merge equals decoding one encoding after the other', () => {
     const property = fc.property(anything, anything, (first, second) => {
       const merged = codec.merge(ours, ours.decode(ours.encode(first)), second);
       const both = ours.decode(Buffer.concat([ours.encode(first), ours.encode(second)]));

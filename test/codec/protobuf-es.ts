@@ -1,6 +1,6 @@
 /**
- * protobuf-es on the corpus, made from the descriptors that our generated files carry. What the comparisons
- * with it have in common.
+ * protobuf-es on the corpus, created from the descriptors in our generated files. Shared by the comparisons
+ * with it.
  */
 import {
   create,
@@ -18,14 +18,14 @@ function isDescriptor(value: unknown): value is FileDescriptor {
   return typeof value === 'object' && value !== null && 'dependencies' in value && 'bytes' in value;
 }
 
-/** Imports first. */
+/** Imports come first. */
 function collect(file: FileDescriptor, into: Map<string, FileDescriptor>): void {
   if (into.has(file.name)) return;
   for (const dependency of file.dependencies) collect(dependency, into);
   into.set(file.name, file);
 }
 
-/** Of all files that generated modules come from. */
+/** The descriptors of all files that generated modules come from. */
 export function registryOf(modules: readonly Readonly<Record<string, unknown>>[]): FileRegistry {
   const files = new Map<string, FileDescriptor>();
   for (const module of modules)

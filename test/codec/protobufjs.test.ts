@@ -1,4 +1,7 @@
-/** Against protobufjs: the same bytes out, and the same message in, for every message of the corpus. */
+/**
+ * Comparison with protobufjs: the same bytes are written, and the same message is read, for every message of
+ * the corpus.
+ */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { runs } from '../extent.ts';

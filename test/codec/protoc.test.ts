@@ -1,6 +1,6 @@
 /**
- * Against protoc: what we encode it reads and writes again, through its text format, and what it writes we
- * read back to the same message. Random messages of every type of the corpus, a few each: every one is two
+ * Comparison with protoc: it reads our encoding and writes it again, through its text format, and we decode
+ * its output to the same message. A few random messages of every type of the corpus, since each takes two
  * processes.
  */
 import { execFileSync } from 'node:child_process';
@@ -13,7 +13,7 @@ import { type AnyMessage, corpus, initOf, protoDirectory } from './corpus.ts';
 const seed = 20_261_123;
 const samples = 3;
 /**
- * By package. protoc 3.21 refuses the file with the hostile names: its service takes a message that is called
+ * By package. protoc 3.21 refuses the file with the hostile names: its service uses a message that is called
  * `string`.
  */
 const files: Readonly<Record<string, string>> = {

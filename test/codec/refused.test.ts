@@ -1,4 +1,4 @@
-/** What the encoder refuses, and that the error names the field. */
+/** The values that the encoder refuses, with an error that names the field. */
 import { CodecError, type MessageType, Sink } from 'rdma-rpc/codec';
 import { describe, expect, test } from 'vitest';
 import { encodeMeasured } from '../../runtime/codec/measured.ts';
@@ -141,7 +141,7 @@ const wrong: [string, unknown, unknown, string, RegExp][] = [
   ['an unsafe number for jstype number', JsTypes, { asNumber: 2 ** 53 }, 'JsTypes.as_number', /2\^53 - 1/],
 ];
 
-/** What the encoder throws; of a message that has been measured, too, which refuses nothing itself. */
+/** The error that the encoder throws; also for a measured message, since measuring refuses nothing. */
 function refusals(type: MessageType<unknown, unknown>, message: unknown): unknown[] {
   const sink = new Sink();
   const room = type.bound(message, sink);
@@ -169,7 +169,8 @@ test.each(wrong)('%s', (_what, type, message, path, reason) => {
 });
 
 /**
- * Of each kind that JavaScript has, some that throw an error of their own when they are taken for a number.
+ * Values of each JavaScript type, some of which throw an error of their own when they are converted to a
+ * number.
  */
 const kinds: readonly [string, unknown][] = [
   ['a bigint', 5n],
@@ -219,7 +220,7 @@ describe.each(places)(
   },
 );
 
-describe('nesting without an end', () => {
+describe('unlimited nesting', () => {
   const tree = Tree as MessageType<unknown, unknown>;
   const self = (make: (self: object) => object): object => {
     const message = {};
@@ -239,14 +240,14 @@ describe('nesting without an end', () => {
     }
   });
 
-  test('of a message that is too large for the memory at hand, and of the next one nothing is left', () => {
+  test('a message that is too large for the shared memory leaves nothing behind for the next one', () => {
     const message = self((each) => ({ label: 'x'.repeat(100_000), children: [each, each] }));
     expect(() => tree.encode(message)).toThrow(/more than 100 deep/);
     expect(Tree.decode(Tree.encode({ label: 'y'.repeat(100_000), next: {} })).next).toBeDefined();
   });
 });
 
-test('what is wrong behind a value that is too large for the memory at hand', () => {
+test('errors behind a value that is too large for the shared memory', () => {
   for (const wrongPart of [{ next: null }, { children: 5 }, { children: [{ label: 5 }] }, { named: [] }]) {
     const message = { label: 'x'.repeat(100_000), ...wrongPart };
     expect(() => (Tree as MessageType<unknown, unknown>).encode(message)).toThrow(CodecError);
@@ -259,7 +260,7 @@ test('exactly what decoding refuses: nesting over 100', () => {
   expect(() => Tree.encode(nest(101))).toThrow(CodecError);
 });
 
-test('create takes null as it is, as encode does', () => {
+test('create treats null as encode does', () => {
   for (const key of ['fInt32', 'fString', 'fMessage']) {
     const message = (Scalars as MessageType<object, unknown>).create({ [key]: null });
     expect(message).toHaveProperty(key, null);
@@ -284,7 +285,7 @@ describe('accepted', () => {
     expect(Buffer.from(Scalars.encode(message as ScalarsInit)).toString('hex')).toBe(hex);
   });
 
-  test('properties that somebody has put on Object.prototype are no map entries', () => {
+  test('properties added to Object.prototype are not map entries', () => {
     Object.defineProperty(Object.prototype, 'polluted', {
       value: 'x',
       enumerable: true,

@@ -1,6 +1,6 @@
 /**
- * Encoding with a limit: nothing is written at it or behind it, too little room is said, and what `bound`
- * asks for is enough.
+ * Encoding with a limit: nothing is written at or behind it, insufficient room is reported, and the size that
+ * `bound` returns is enough.
  */
 import fc from 'fast-check';
 import { Sink } from 'rdma-rpc/codec';
@@ -14,7 +14,7 @@ const start = 7;
 const mark = 0xee;
 
 /**
- * Encodes at `start` with so much room, in memory that goes on behind it. Undefined: there was not enough.
+ * Encodes at `start` with this room, in memory that continues behind it. Undefined: the room was not enough.
  */
 function encoded(
   type: AnyType,
@@ -48,7 +48,7 @@ function boundOf(type: AnyType, message: AnyMessage, gatherBytes: number): numbe
 }
 
 describe.each(corpus.map((pair) => [pair.name, pair] as const))('%s', (_name, { ours, theirs }) => {
-  test('fits into what bound says, and into less it fits whole or not at all', () => {
+  test('fits the room that bound returns, and a smaller room completely or not at all', () => {
     const share = fc.double({ min: 0, max: 1, noNaN: true });
     const threshold = fc.constantFrom(2, 61, Number.POSITIVE_INFINITY);
     const property = fc.property(initOf(theirs), share, threshold, (init, part, gatherBytes) => {
@@ -65,10 +65,7 @@ describe.each(corpus.map((pair) => [pair.name, pair] as const))('%s', (_name, { 
 const tree = Tree as unknown as AnyType;
 const packed = Packed as unknown as AnyType;
 
-/**
- * Every field is of the kind that its elements look for room themselves, or of the kind that looks once for
- * the whole list.
- */
+/** In fields of one kind each element checks the room, in the other kind the whole list is checked once. */
 const messages: [string, AnyType, object][] = [
   ['no field', tree, {}],
   ['a string', tree, { label: 'abc' } satisfies TreeInit],
@@ -97,7 +94,7 @@ test.each(messages)('every amount of room up to the bound: %s', (_what, type, me
   expect(encoded(type, { ...message }, bound, Number.POSITIVE_INFINITY)).toEqual(plain);
 });
 
-test('what is too large for the shared memory of encode() is the same encoding', () => {
+test('a message too large for the shared memory of encode() has the same encoding', () => {
   const label = 'x'.repeat(70_000);
   for (const message of [
     { label },
@@ -133,7 +130,7 @@ const lists: [string, unknown][] = [
   ['fMessage', {}],
 ];
 
-test.each(lists)('a list that grows while it is written stays in the room that it had: %s', (name, value) => {
+test.each(lists)('a list that grows while it is written stays within its room: %s', (name, value) => {
   for (const type of [Packed, Unpacked] as unknown as AnyType[]) {
     const growing = (): AnyMessage => {
       const list = [value];

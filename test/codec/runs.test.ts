@@ -1,6 +1,6 @@
 /**
- * Packed fields of every type: what is written, checked against varints made the simple way, and what is read
- * of runs that are long, mixed, broken or in pieces.
+ * Packed fields of every type: the written bytes are compared with varints encoded in the simple way, and
+ * runs that are long, mixed, broken or segmented are decoded.
  */
 import fc from 'fast-check';
 import { CodecError } from 'rdma-rpc/codec';
@@ -13,14 +13,17 @@ interface Kind {
   readonly key: string;
   readonly number: number;
   readonly values: fc.Arbitrary<Value>;
-  /** Of a value on the wire, before it is cut into sevens; fixed-width types have `fixed` instead. */
+  /**
+   * A value on the wire, before it is divided into groups of seven bits; fixed-width types use `fixed`
+   * instead.
+   */
   readonly wire?: (value: Value) => bigint;
   readonly fixed?: (value: Value) => Uint8Array;
-  /** Values that are no such number. */
+  /** Values that are not valid for the type. */
   readonly wrong: readonly unknown[];
 }
 
-/** All lengths of a varint are about as likely. */
+/** All lengths of a varint are about equally likely. */
 const signed = (bits: number) =>
   fc
     .tuple(fc.bigInt(0n, 2n ** BigInt(bits) - 1n), fc.nat(bits - 1), fc.boolean())
@@ -129,7 +132,7 @@ function refusal(action: () => unknown): CodecError {
   throw new Error('it was accepted');
 }
 
-/** Past what is collected at once, twice. */
+/** Twice the number that is collected at once. */
 const lists = (kind: Kind, minLength = 1) =>
   fc.oneof(
     fc.array(kind.values, { minLength, maxLength: 12 }),
@@ -138,7 +141,7 @@ const lists = (kind: Kind, minLength = 1) =>
 const runs = { seed: 8, numRuns: 60 };
 
 describe.each(kinds)('$key', (kind) => {
-  test('is written as the simple way does, and read again', () => {
+  test('is written as by the simple encoder, and decoded again', () => {
     fc.assert(
       fc.property(lists(kind), (list) => {
         const bytes = run(kind, contentOf(kind, list));
@@ -149,7 +152,7 @@ describe.each(kinds)('$key', (kind) => {
     );
   });
 
-  test('is read in several runs as in one', () => {
+  test('is decoded from several runs as from one', () => {
     fc.assert(
       fc.property(lists(kind), lists(kind), lists(kind), (a, b, c) => {
         const bytes = [a, b, c].flatMap((list) => run(kind, contentOf(kind, list)));
@@ -159,7 +162,7 @@ describe.each(kinds)('$key', (kind) => {
     );
   });
 
-  test('a list belongs to its message alone, and has no holes', () => {
+  test('a list belongs to its message alone, and has no empty elements', () => {
     fc.assert(
       fc.property(lists(kind), lists(kind), (a, b) => {
         const first = decode(kind, run(kind, contentOf(kind, a)));
@@ -173,14 +176,14 @@ describe.each(kinds)('$key', (kind) => {
     );
   });
 
-  test('a run that ends inside a value is refused where that is', () => {
+  test('a run that ends inside a value is refused at that position', () => {
     fc.assert(
       fc.property(lists(kind), fc.nat(), (list, cut) => {
         const content = contentOf(kind, list);
         const kept = cut % content.length;
         const whole = list.findIndex((_, i) => contentOf(kind, list.slice(0, i + 1)).length > kept);
         const inside = contentOf(kind, list.slice(0, whole)).length !== kept;
-        // What follows could be taken for the rest of the value.
+        // The following bytes could be mistaken for the rest of the value.
         const bytes = [...run(kind, content.slice(0, kept)), 0x18, 1, 0x18, 1, 0x18, 1];
         if (!inside) {
           expect(decode(kind, run(kind, content.slice(0, kept)))).toEqual(list.slice(0, whole));
@@ -215,7 +218,7 @@ describe.each(kinds)('$key', (kind) => {
 });
 
 describe.each(kinds.filter(({ wire }) => wire !== undefined))('varints of $key', (kind) => {
-  /** Over-long forms: the same value in more bytes than it needs. */
+  /** Over-long forms: the same value in more bytes than needed. */
   const padded = (bytes: readonly number[], size: number): number[] =>
     bytes.length >= size
       ? [...bytes]
@@ -223,7 +226,7 @@ describe.each(kinds.filter(({ wire }) => wire !== undefined))('varints of $key',
           .concat(new Array<number>(size - bytes.length).fill(0))
           .map((byte, i) => (i < size - 1 ? byte | 128 : byte));
 
-  test('may be longer than they need to be', () => {
+  test('may be longer than necessary', () => {
     const values = fc.tuple(kind.values, fc.integer({ min: 1, max: 10 }));
     fc.assert(
       fc.property(fc.array(values, { minLength: 1, maxLength: 40 }), (list) => {
@@ -243,7 +246,7 @@ describe.each(kinds.filter(({ wire }) => wire !== undefined))('varints of $key',
     }
   });
 
-  test('of all bits set are read', () => {
+  test('with all bits set are decoded', () => {
     const all = [...new Array<number>(9).fill(255), 1];
     const expected: Record<string, Value> = {
       fInt32: -1,

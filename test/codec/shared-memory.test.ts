@@ -1,6 +1,6 @@
 /**
  * Messages in memory that another thread rewrites while they are decoded, as a hostile peer over shared
- * memory can: refused or decoded, never a crash.
+ * memory can: they are refused or decoded, without a crash.
  */
 import { Worker } from 'node:worker_threads';
 import { CodecError } from 'rdma-rpc/codec';
@@ -11,9 +11,7 @@ import { Source } from '../../runtime/codec/memory/source.ts';
 import { msgpackType } from '../../runtime/msgpack/msgpack-type.ts';
 import { EchoMessage } from '../runtime/gen/echo.rdma.ts';
 
-/**
- * Writes bytes that make texts longer, shorter, broken and whole again, at places that change all the time.
- */
+/** Writes bytes that make texts longer, shorter, invalid and valid again, at constantly changing offsets. */
 const rewriter = `
   const { workerData } = require('node:worker_threads');
   const bytes = new Uint8Array(workerData.memory), stop = new Int32Array(workerData.stop);
@@ -26,7 +24,7 @@ const rewriter = `
       const at = (state >>> 8) % bytes.length;
       bytes[at] = values[state % values.length];
     }
-    // Many characters become few, and few many.
+    // Long texts become short, and short ones long.
     bytes.fill(0x61, Math.min(16, bytes.length));
     bytes.set(first);
   }`;
@@ -63,7 +61,7 @@ async function whileRewritten(
 const texts = ['ä'.repeat(40), 'a'.repeat(3000), '€'.repeat(200), 'x'.repeat(6000), '𝄞'.repeat(12)];
 const message = { text: texts[0]!, payload: Buffer.from('b'.repeat(300)), number: 7 };
 
-describe('memory that is rewritten all the time', () => {
+describe('memory that is rewritten continuously', () => {
   test.each(texts)('a text of a message', async (text) => {
     const encoded = EchoMessage.encode({ ...message, text });
     const refused = await whileRewritten(encoded, (source) =>
@@ -90,7 +88,7 @@ describe('memory that is rewritten all the time', () => {
     ).toBeGreaterThan(0);
   });
 
-  test('the table of an image', async () => {
+  test('the table of the aligned layout', async () => {
     const memory = new Uint8Array(1024);
     const table = new DataView(memory.buffer);
     for (const [i, word] of [3, 10, 300, 20].entries()) table.setUint32(4 * i, word, true);
@@ -104,7 +102,7 @@ describe('memory that is rewritten all the time', () => {
   });
 });
 
-test('parts of such memory are known for what they are, whoever decodes them', () => {
+test('parts of such memory are recognized by every decoder', () => {
   const memory = new ArrayBuffer(100);
   expect(isShared(memory)).toBe(false);
   markShared(memory);

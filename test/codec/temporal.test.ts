@@ -1,6 +1,6 @@
 /**
- * Timestamps and Durations as Temporal has them: with a polyfill on every Node, with Node's own where it has
- * one.
+ * Timestamps and Durations as Temporal objects: with a polyfill on every Node, with Node's own Temporal where
+ * it exists.
  */
 import {
   durationFromMs,
@@ -57,7 +57,7 @@ describe.each(temporals)('Temporal of %s', (_whose, given) => {
     expect(made.toString()).toBe(back);
   });
 
-  test.each(['P1Y', 'P2M', 'P3W'])('%s has no length of its own', (text) => {
+  test.each(['P1Y', 'P2M', 'P3W'])('%s has no fixed length', (text) => {
     expect(() => durationFromTemporal(given.Duration.from(text))).toThrow(/have no length in seconds: round/);
     const relativeTo = '2026-01-01';
     const rounded = given.Duration.from(text).round({ largestUnit: 'hours', relativeTo });
@@ -76,13 +76,13 @@ describe('without a polyfill', () => {
     else (globalThis as Global).Temporal = native;
   });
 
-  test("the runtime's Temporal is taken", () => {
+  test("the runtime's Temporal is used", () => {
     (globalThis as Global).Temporal = Temporal;
     expect(String(timestampToTemporal({ seconds: 0n, nanos: 1 }))).toBe('1970-01-01T00:00:00.000000001Z');
     expect(String(durationToTemporal({ seconds: 1n, nanos: 0 }))).toBe('PT1S');
   });
 
-  test('where there is none, the error says what to do', () => {
+  test('without it the error says what to do', () => {
     delete (globalThis as Global).Temporal;
     const text = /has no Temporal \(Node has one from version 26 on\): give that of a polyfill/;
     expect(() => timestampToTemporal({ seconds: 0n, nanos: 0 })).toThrow(text);
@@ -90,7 +90,7 @@ describe('without a polyfill', () => {
   });
 });
 
-describe('what no Timestamp or Duration can be is a RangeError in both directions', () => {
+describe('values out of range for a Timestamp or Duration cause a RangeError in both directions', () => {
   const years = 315_576_000_000n;
   test.each([
     ['a date before year 1', () => timestampFromDate(new Date('0000-12-31T23:59:59Z')), /years 1 to 9999/],

@@ -1,16 +1,15 @@
 /**
- * Texts of each length around each boundary of the writers (the loop of short texts, texts that are measured,
- * lengths of one, two and three bytes), written into just the room that they may have, by the Node that runs
- * this.
+ * Texts of each length around each boundary of the writers (the loop of short texts, measured texts, lengths
+ * of one, two and three bytes), written into exactly the room that they may have, on the Node that runs this.
  */
 import { Sink } from 'rdma-rpc/codec';
 import { describe, expect, test, vi } from 'vitest';
 import { loopCharsMax } from '../../runtime/codec/primitives/text.ts';
 import { Tree } from './gen/everything.rdma.ts';
 
-/** Characters of one to four bytes, and half of a pair, which is written as three bytes. */
+/** Characters of one to four bytes, and a lone surrogate, which is written as three bytes. */
 const characters = ['x', 'é', '漢', '😁', '\ud83d'];
-/** 1,024: from here on a text is measured (primitives/room.ts). 21,845 × 3: what Msg.encode has at hand. */
+/** 1,024: longer texts are measured (primitives/room.ts). 21,845 × 3: the size of Msg.encode's own memory. */
 const boundaries = [loopCharsMax, 42, 63, 127, 341, 1024, 5461, 8191, 16_383, 21_845, 32_750, 65_535];
 const around = (length: number): number[] => Array.from({ length: 7 }, (_, i) => length - 3 + i);
 const mark = 0xee;
@@ -26,7 +25,7 @@ describe.each(characters.map((each) => [JSON.stringify(each), each] as const))('
       const expected = Buffer.from(label).toString();
       for (const bytes of [0, 100, 3000, 8192 - length, 65_536 - length, 65_536 - 3 * length]) {
         const children = bytes > 0 ? [{ payload: new Uint8Array(bytes) }] : [];
-        // Fields are written in the order of their numbers: the text comes behind the bytes.
+        // Fields are written in the order of their numbers: the text follows the bytes.
         const encoded = Tree.encode({ children, named: { last: { label } } });
         expect(Tree.decode(encoded).named.last!.label === expected, `${length} behind ${bytes}`).toBe(true);
       }
@@ -57,8 +56,11 @@ describe.each(characters.map((each) => [JSON.stringify(each), each] as const))('
   });
 });
 
-/** Node 22 and before cut what is longer; since Node 24 it throws. So this must fail on each of them. */
-test('the transcoder of Node is never offered more room than there is', async () => {
+/**
+ * Node 22 and earlier cut longer texts; since Node 24 they cause an error. So this must fail on every
+ * version.
+ */
+test("Node's transcoder never gets more room than the memory has", async () => {
   type Write = (this: Uint8Array, text: string, at: number, bytesMax: number) => number;
   const methods = Buffer.prototype as unknown as { utf8Write: Write };
   const { utf8Write } = methods;

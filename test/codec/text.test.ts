@@ -1,6 +1,6 @@
 /**
- * Strings of every short length: they are moved in pieces of 8, 4 and fewer characters, and none may be lost
- * between the pieces.
+ * Strings of every short length: they are copied in groups of 8, 4 and fewer characters, and none may be lost
+ * between the groups.
  */
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
@@ -11,7 +11,7 @@ import { Tree } from './gen/everything.rdma.ts';
 
 describe('short strings', () => {
   const lengths = Array.from({ length: loopCharsMax + 1 }, (_, length) => length);
-  it.each(lengths)('of %d characters come back whole', (length) => {
+  it.each(lengths)('of %d characters are decoded unchanged', (length) => {
     const text = 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ'.slice(0, length);
     const memory = new Uint8Array(64);
     const end = writeShort(memory, 3, text);
@@ -44,7 +44,7 @@ describe('strings around the longest that a loop writes', () => {
   );
 });
 
-test('short strings of any characters are what Buffer makes of them', () => {
+test('short strings of any characters are encoded as by Buffer', () => {
   const piece = fc.oneof(
     { weight: 4, arbitrary: fc.constantFrom('a', 'bc', 'def', '\u0000', '\u007f') },
     { weight: 3, arbitrary: fc.constantFrom('\u0080', 'é', '\u07ff', '\u0800', '漢', '\uffff', '😁') },

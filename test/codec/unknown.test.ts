@@ -1,4 +1,4 @@
-/** Unknown fields kept as bytes: the runtime's part of what the generator does on request. */
+/** Unknown fields that are kept as bytes: the runtime's part of what the generator emits on request. */
 import { Sink, Source } from 'rdma-rpc/codec';
 import { boundUnknown, keepUnknown, type UnknownFields, writeUnknown } from 'rdma-rpc/generated/v1';
 import { describe, expect, test } from 'vitest';
@@ -7,13 +7,13 @@ const source = new Source();
 source.reset(Uint8Array.from({ length: 256 }, (_, i) => i));
 
 describe('unknown fields', () => {
-  test('nothing kept is nothing to write', () => {
+  test('without kept fields nothing is written', () => {
     const message: UnknownFields = {};
     expect(boundUnknown(message)).toBe(0);
     expect(writeUnknown(new Sink(), 1, message, 1)).toBe(1);
   });
 
-  test('are copies, one behind the other, and written as they came', () => {
+  test('are copies, one behind the other, and written in that order', () => {
     const message: UnknownFields = {};
     for (const [start, end] of [
       [0, 3],

@@ -1,6 +1,6 @@
 /**
- * Random well-known messages that mean something, where random fields would not: times that exist, JSON, an
- * Any of a known type. Used with `initOf`.
+ * Random well-known messages with valid contents, which random fields would not have: existing times, JSON,
+ * an Any of a known type. Used with `initOf`.
  */
 import fc from 'fast-check';
 import { BoolValue, listFromJson, packAny, StringValue, structFromJson, valueFromJson } from 'rdma-rpc/codec';
@@ -23,7 +23,7 @@ const path = fc
   .map((parts) => parts.join('.'));
 
 export const meaningful: Overrides = {
-  // JSON has one null.
+  // JSON has only one null.
   'google.protobuf.NullValue': fc.constant(0),
   'google.protobuf.Timestamp': fc.record({
     seconds: fc.bigInt({ min: -62_135_596_800n, max: 253_402_300_799n }),

@@ -46,7 +46,7 @@ describe('Timestamp and Date', () => {
     expect(Timestamp.decode(Timestamp.encode(timestamp))).toEqual(timestamp);
   });
 
-  test('what a Date cannot hold is cut off', () => {
+  test("digits beyond a Date's precision are dropped", () => {
     expect(timestampToDate({ seconds: 1n, nanos: 999_999_999 }).getTime()).toBe(1999);
     expect(timestampToDate({ seconds: -1n, nanos: 999_999_999 }).getTime()).toBe(-1);
   });
@@ -85,7 +85,7 @@ describe('Any', () => {
     expect(unpackAny(StringValue, Any.decode(Any.encode(any)))).toEqual({ value: 'x' });
   });
 
-  test('gives nothing for another type', () => {
+  test('returns undefined for another type', () => {
     expect(unpackAny(Struct, any)).toBeUndefined();
     expect(unpackAny(StringValue, Any.create())).toBeUndefined();
   });
@@ -134,14 +134,14 @@ describe('FieldMask', () => {
   });
 
   test.each(['', 'no', 'leaf.no', 'children.label', 'named.x', 'label.x', 'Label'])('refuses %j', (path) => {
-    expect(() => fieldMaskFor(everything.Tree, path)).toThrow(`there is no field ${JSON.stringify(path)}`);
+    expect(() => fieldMaskFor(everything.Tree, path)).toThrow(`unknown field ${JSON.stringify(path)}`);
   });
 });
 
 describe('Struct and JSON', () => {
   const json = { a: null, b: true, c: 1.5, d: 'x', e: [1, [], {}], f: { g: { h: 'deep' } } };
 
-  test('there and back, through the wire', () => {
+  test('round trip through the wire', () => {
     const struct = Struct.decode(Struct.encode(structFromJson(json)));
     expect(structToJson(struct)).toEqual(json);
     for (const value of Object.values(json)) expect(valueToJson(valueFromJson(value))).toEqual(value);
@@ -191,7 +191,7 @@ describe('a registry', () => {
     );
   });
 
-  test('takes a type twice, but not two types of one name', () => {
+  test('accepts a type twice, but not two types with one name', () => {
     expect(() => createRegistry(StringValue, StringValue)).not.toThrow();
     expect(() => createRegistry(StringValue, { ...StringValue })).toThrow(
       'two different message types are called google.protobuf.StringValue',

@@ -1,7 +1,4 @@
-/**
- * What the decoder makes of encodings that our own encoder would never write. Encodings are written in
- * hexadecimal.
- */
+/** Decodes encodings that our own encoder would never write. They are written in hexadecimal. */
 
 import { CodecError, type MessageType, Source } from 'rdma-rpc/codec';
 import { describe, expect, test } from 'vitest';
@@ -102,7 +99,7 @@ describe('accepted', () => {
     expect((type as MessageType<unknown>).decode(hex(encoding))).toMatchObject(expected);
   });
 
-  test('keys that mean something to JavaScript', () => {
+  test('keys with a special meaning in JavaScript', () => {
     const labels = Object.fromEntries(['__proto__', 'constructor', 'toString'].map((key) => [key, 'mine']));
     Object.defineProperty(labels, '__proto__', { value: 'mine', enumerable: true });
     const decoded = Maps.decode(Maps.encode({ textByString: labels })).textByString;
@@ -241,7 +238,7 @@ describe('a source', () => {
     expect(fBytes.constructor).toBe(Uint8Array);
   });
 
-  test('decode takes a Buffer and gives plain copies', () => {
+  test('decode accepts a Buffer and returns plain copies', () => {
     const { fBytes } = Scalars.decode(Buffer.from(encoded));
     expect(fBytes.constructor).toBe(Uint8Array);
     expect(fBytes.buffer.byteLength).toBe(8);

@@ -1,15 +1,15 @@
 /**
- * A file with a syntax error among others: those that import it hear of their own errors, and of none that
- * only follows from it.
+ * A file with a syntax error among others: files that import it report their own errors, and none that only
+ * follows from it.
  */
 import { expect, test } from 'vitest';
 import { diagnosticsOf, proto3 } from './workspace.ts';
 
-/** Only `file:line: error: message`, so that columns are not in the way. */
+/** Only `file:line: error: message`, without the column. */
 const linesOf = async (files: Readonly<Record<string, string>>) =>
   (await diagnosticsOf(files)).map((each) => each.replace(/:\d+: error/, ': error').split(' | ')[0]);
 
-test('who imports what cannot be read hears of its own errors, but of no name that may be there', async () => {
+test('a file that imports an unreadable one reports its own errors, but no name that may exist there', async () => {
   const files = {
     'broken.proto': proto3('message Broken {'),
     'a.proto': proto3(`import "broken.proto";
@@ -24,7 +24,7 @@ message A {
 enum E { ZERO = 0; }
 extend Lost { int32 x = 1; }
 service S { rpc Get(Lost) returns (.t.Lost); rpc Set(E) returns (int32); }`),
-    // What a.proto declares is known, what it imports is nothing to this one.
+    // The declarations of a.proto are known; its imports are irrelevant to this file.
     'b.proto': proto3('import "a.proto";\nmessage B {\n  A a = 1;\n  Elsewhere e = 2;\n}'),
     'public.proto': proto3('import public "broken.proto";'),
     'c.proto': proto3('import "public.proto";\nmessage C {\n  Lost l = 1;\n  int32 m = 0;\n}'),
@@ -64,7 +64,7 @@ message A {
   ]);
 });
 
-test('a descriptor.proto that is broken: ours stands in, and what it lacks may be there', async () => {
+test('a broken descriptor.proto: ours replaces it, and missing names cause no error', async () => {
   const path = 'google/protobuf/descriptor.proto';
   const a = (option: string) => proto3(`option ${option};\nmessage A { int32 x = 0 [lost = 1]; }`);
   const files = {

@@ -1,6 +1,6 @@
 /**
- * Names that are two in a .proto and would be one in TypeScript or in JSON: each has a name of its own, and
- * nothing is lost on any way.
+ * Names that differ in a .proto and would be equal in TypeScript or in JSON: each gets its own name, and
+ * nothing is lost in any form.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -107,7 +107,7 @@ service Calls { rpc GetFoo(All) returns (All); rpc getFoo(All) returns (All); }`
     ]);
   });
 
-  test('warnings say what is called otherwise in JSON', async () => {
+  test('warnings name what has another name in JSON', async () => {
     expect(await diagnosticsOf({ 'a.proto': text })).toEqual([
       'a.proto:4:18: warning: foo_bar and fooBar are both called fooBar in JSON: one goes by its own name there | fooBar',
       'a.proto:10:18: warning: Foo_bar and _foo_bar are both called FooBar in JSON: one goes by its own name there | _foo_bar',
@@ -115,7 +115,7 @@ service Calls { rpc GetFoo(All) returns (All); rpc getFoo(All) returns (All); }`
   });
 });
 
-test('a json_name that is somebody else’s', async () => {
+test('a json_name that another field has', async () => {
   const file = (fields: string) => ({ 'a.proto': `syntax = "proto2";\nmessage A { ${fields} }` });
   expect(await diagnosticsOf(file('optional int32 a = 1 [json_name = "b"]; optional int32 b = 2;'))).toEqual([
     'a.proto:2:68: error: a and b are both called b in JSON: give one a json_name of its own | b',

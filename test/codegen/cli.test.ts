@@ -49,7 +49,7 @@ describe('rdma-rpc gen', () => {
     expect(run(directory, ...gen, '--check').code).toBe(0);
   });
 
-  test('64-bit integers as the flag or package.json says', () => {
+  test('64-bit integers as set by the flag or package.json', () => {
     const directory = workspace({
       'a.proto': proto3('message A { int64 x = 1; }'),
       'package.json': JSON.stringify({ 'rdma-rpc': { files: ['a.proto'], out: 'out', int64: 'string' } }),
@@ -92,7 +92,7 @@ describe('rdma-rpc gen', () => {
     expect(run(directory, ...gen)).toMatchObject({ code: 0, stderr: '' });
   });
 
-  test('1 when the input is wrong, with place and text, and nothing written', () => {
+  test('1 when the input is wrong, with position and text, and nothing written', () => {
     const directory = workspace({ 'a.proto': proto3('message A { Missing x = 1; }') });
     const { code, stdout, stderr } = run(directory, 'gen', 'a.proto', '-o', 'out');
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
@@ -107,7 +107,7 @@ describe('rdma-rpc gen', () => {
     expect(existsSync(join(directory, 'out'))).toBe(false);
   });
 
-  test('1 when a file is not there', () => {
+  test('1 when a file is missing', () => {
     const { code, stderr } = run(workspace({}), 'gen', 'none.proto', '-o', 'out');
     expect(code).toBe(1);
     expect(stderr).toContain('none.proto: error: no such file');
@@ -188,7 +188,7 @@ describe('the block in package.json', () => {
     'proto/shop/b.proto': proto3('message B {}'),
   });
 
-  test('says what to do, relative to it, from any directory below', () => {
+  test('configures the command, relative to it, from any directory below', () => {
     const directory = workspace(
       files({
         files: ['proto/**/*.proto'],

@@ -1,6 +1,6 @@
 /**
- * `preferred_codec` and `default_codec`: which of several counts, and what the generator says of values that
- * they cannot have. How they act: test/msgpack.
+ * `preferred_codec` and `default_codec`: which of several applies, and how the generator reports invalid
+ * values. Their effect: test/msgpack.
  */
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
@@ -42,7 +42,7 @@ describe('codecs', () => {
     expect((await outputOf({ 'a.proto': proto3(body) })).includes('msgpackForm(')).toBe(isMsgpack);
   });
 
-  test('an option of somebody else with the number of ours is none of ours', async () => {
+  test("another package's option with the number of ours is not ours", async () => {
     const body = `import "google/protobuf/descriptor.proto";
 extend google.protobuf.MethodOptions { int32 theirs = 51723; }
 message A {}
@@ -52,7 +52,7 @@ service S { rpc M(A) returns (A) { option (theirs) = 1; } }`;
     expect(output).not.toContain('msgpackForm(');
   });
 
-  test('of a newer options.proto', async () => {
+  test('a value of a newer options.proto', async () => {
     const ours = readFileSync(new URL('../../proto/rdma_rpc/options.proto', import.meta.url), 'utf8');
     const files = {
       'a.proto': proto3(service('', 'option (rdma_rpc.preferred_codec) = LATER;')),

@@ -81,7 +81,7 @@ describe.each(['ts', 'js'] as const)('target %s', (target) => {
   });
 });
 
-test('both comments in what describe prints', () => {
+test('both comments in the output of describe', () => {
   const directory = workspace({ 'a.proto': source });
   const registry = fileRegistry({ proto: [join(directory, 'a.proto')], include: [directory], protoset: [] });
   const text = ['M', 'E', 'S']

@@ -1,4 +1,4 @@
-/** Files that every compiler has in itself, and files in the output directory that nothing makes any more. */
+/** Files that every compiler has built in, and files in the output directory that are no longer generated. */
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -8,7 +8,7 @@ import { loadFiles } from '../../codegen/load.ts';
 import { runPlugin } from '../../codegen/plugin.ts';
 import { proto3, workspace } from './workspace.ts';
 
-/** What buf does: all files as descriptors, only the user's own to be generated. */
+/** As buf does: passes all files as descriptors, and requests only the user's own. */
 function pluginOutputs(files: Readonly<Record<string, string>>, asked: string[]): string[] {
   const directory = workspace(files);
   const paths = Object.keys(files).map((path) => join(directory, path));
@@ -22,7 +22,7 @@ function pluginOutputs(files: Readonly<Record<string, string>>, asked: string[])
 
 const google = 'google/protobuf';
 
-describe('under a compiler, what nobody else generates is there', () => {
+describe('under a compiler, files that no other run generates exist', () => {
   test.each([
     ['api', 'google.protobuf.Api', ['api', 'source_context', 'type']],
     ['type', 'google.protobuf.Type', ['source_context', 'type']],
@@ -47,7 +47,7 @@ describe('under a compiler, what nobody else generates is there', () => {
     ]);
   });
 
-  test('options alone need nothing', () => {
+  test('options alone need no file', () => {
     const files = {
       'a.proto':
         'edition = "2024";\nimport option "b.proto";\nmessage A { int32 x = 1 [(b.note).text = "x"]; }',
@@ -57,7 +57,7 @@ describe('under a compiler, what nobody else generates is there', () => {
   });
 });
 
-describe('what is stale', () => {
+describe('stale files', () => {
   const files = { 'proto/a.proto': proto3('message A {}'), 'proto/dir/b.proto': proto3('message B {}') };
   test('files whose .proto is gone, and those of the other target', async () => {
     const directory = workspace(files);

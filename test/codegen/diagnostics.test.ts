@@ -28,7 +28,7 @@ async function refused(files: Readonly<Record<string, string>>, out?: string): P
 const printed = ({ diagnostics, message }: GenerateError): string =>
   [message, ...diagnostics.map(quoteSource)].join('\n');
 
-describe('however large the file is, what is printed is not', () => {
+describe('the output is short for a file of any size', () => {
   test.each([
     ['one line with ten thousand errors', 'Missing x = 1; '.repeat(10_000)],
     ['ten thousand lines with one each', 'Missing x = 1;\n'.repeat(10_000)],
@@ -53,7 +53,7 @@ describe('however large the file is, what is printed is not', () => {
   });
 });
 
-describe('the caret is under what is meant', () => {
+describe('the caret is under the affected text', () => {
   test.each([
     ['in a short line', `syntax = "proto3"; message A { Missing x = 1; }`],
     ['behind tabs', `\tsyntax = "proto3";\tmessage A {\t\tMissing x = 1; }`],
@@ -75,7 +75,7 @@ describe('the caret is under what is meant', () => {
   });
 
   // Who generates from the files of others looks at what they have written.
-  test('nothing of it is a command to the terminal, nor turns the line around', async () => {
+  test('the output contains no terminal commands and no text direction controls', async () => {
     const name = 'a\x1b[2J\nb.proto';
     const { diagnostics } = await refused({
       [name]: `syntax = "proto3"; /*\t\x1b[31m\x9b1m\u202e*/ Missing`,
@@ -112,7 +112,7 @@ service S { rpc M562789(A) returns (A); rpc M779192(A) returns (A); }`,
   ]);
 });
 
-describe('a place that cannot be written to', () => {
+describe('an output that cannot be written', () => {
   const files = { 'a.proto': proto3('message A {}'), 'dir/b.proto': proto3('message B {}'), taken: '' };
   test('below a file', async () => {
     expect((await refused(files, 'taken/out')).message).toMatch(

@@ -38,7 +38,7 @@ test.each(blocks('ts generated'))('the output contains %s', (block) => {
   expect(output).toContain(block);
 });
 
-test('the examples give what their comments say', async () => {
+test('the examples produce the results in their comments', async () => {
   const [example = ''] = blocks('ts example');
   let checks = 0;
   const code = example

@@ -1,4 +1,4 @@
-/** `enums: 'closed'`: what the compiler then says of programs, and that messages are the same. */
+/** `enums: 'closed'`: the compiler's errors for programs, and that messages are the same. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -26,7 +26,7 @@ export const number = Order.create({ state: 5 });
 export const right = Order.create({ state: State.PAID, states: [State.NEW] });
 `;
 
-/** Lines of the program that the compiler complains of, and the module. */
+/** The lines of the program that the compiler reports, and the module. */
 async function compiled(target: 'ts' | 'js', enums?: 'open' | 'closed') {
   mkdirSync(join(root, 'gen'), { recursive: true });
   const directory = mkdtempSync(join(root, 'gen', 'enums-'));
@@ -61,7 +61,7 @@ test.each(['ts', 'js'] as const)(
   async (target) => {
     const { lines, Order } = await compiled(target, 'closed');
     expect(lines).toEqual([8, 9]);
-    // A newer peer's number.
+    // A number of a newer peer.
     expect(Order.decode(Uint8Array.of(8, 9)).state).toBe(9);
   },
 );

@@ -1,4 +1,4 @@
-/** What is wrong with a .proto, and where: file, line, column and the offending text. */
+/** Errors in a .proto and their location: file, line, column and the affected text. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -290,7 +290,7 @@ describe('features where they have no meaning', () => {
 });
 
 describe('several files', () => {
-  test('an import that is not there', async () => {
+  test('a missing import', async () => {
     const [diagnostic] = await diagnosticsOf({ 'a.proto': proto3('import "x/b.proto";') });
     expect(diagnostic).toMatch(
       /^a\.proto:3:8: error: import "x\/b\.proto" was not found in .*; name its include directory with -I \| "x\/b\.proto"$/,
@@ -299,13 +299,13 @@ describe('several files', () => {
 
   test('a type of a file that is not imported', async () => {
     const files = { 'a.proto': proto3('message A { B b = 1; }'), 'b.proto': proto3('message B {}') };
-    // Files are looked at in the order given; b is known by the time that names are resolved.
+    // Files are parsed in the given order; b is known when names are resolved.
     expect(await diagnosticsOf(files)).toEqual([
       'a.proto:3:13: error: type B is declared in b.proto, which this file does not import | B',
     ]);
   });
 
-  test('a type behind an import that is not public', async () => {
+  test('a type that is reached through a non-public import', async () => {
     const files = {
       'a.proto': proto3('import "b.proto";\nmessage A { C c = 1; }'),
       'b.proto': proto3('import "c.proto";'),
@@ -329,7 +329,7 @@ describe('several files', () => {
     ]);
   });
 
-  test('all errors of all files at once, and none that only follows from another', async () => {
+  test('all errors of all files at once, without consequential ones', async () => {
     const files = {
       'a.proto': proto3('import "broken.proto";\nmessage A { Broken b = 1; }'),
       'broken.proto': proto3('message Broken {'),
@@ -342,7 +342,7 @@ describe('several files', () => {
     ]);
   });
 
-  test('a file that is not there, and one outside the include directories', async () => {
+  test('a missing file, and one outside the include directories', async () => {
     const directory = workspace({ 'in/a.proto': proto3(''), 'out/b.proto': proto3('') });
     const run = (file: string) =>
       generate({ files: [join(directory, file)], include: [join(directory, 'in')] });
@@ -375,7 +375,7 @@ test('two methods with the same id, of two services', async () => {
   ]);
 });
 
-test('ranges that lie in one and the same other range', async () => {
+test('ranges that lie in the same other range', async () => {
   const body = 'message A {\n  reserved 1 to 100;\n  reserved 5 to 6;\n  reserved 50 to 60;\n}';
   const overlaps = (range: string) =>
     expect.stringContaining(`error: reserved range ${range} overlaps reserved range 1 to 100`);

@@ -1,7 +1,4 @@
-/**
- * Names of files that an import cannot have as they are: what comes out is found by Node and by the compiler
- * alike.
- */
+/** File names that an import cannot contain unchanged: Node and the compiler both find the output. */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -12,7 +9,7 @@ import { diagnosticsOf, proto3, workspace } from './workspace.ts';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
 
-/** A .proto's name without its ending, and what is generated from it. */
+/** The name of a .proto without its extension, and the name of the generated file. */
 const names = [
   ['a#b', 'a$23b'],
   ['what?', 'what$3f'],
@@ -33,7 +30,7 @@ function files(): Record<string, string> {
   for (const [i, [name]] of names.entries()) {
     all[`${name}.proto`] = proto3(`message ${name.includes('\\') ? 'N' : 'M'}${i} { int32 x = 1; }`);
     all[`${name} main.proto`] = proto3(
-      // No import has a backslash; such a file can be named all the same.
+      // An import cannot contain a backslash; such a file can be named all the same.
       name.includes('\\')
         ? `message M${i} { int32 x = 1; } message Main${i} { M${i} m = 1; }`
         : `import ${JSON.stringify(`${name}.proto`)};\nmessage Main${i} { M${i} m = 1; }`,
@@ -76,7 +73,7 @@ export const wrong${i}: string = Main${i}.create().m?.x;
   });
   expect(compiled.stdout).toBe('');
 
-  // This Node may not run TypeScript; what it is given of the target `ts` is the other one's code.
+  // This Node may not run TypeScript, so for the target `ts` it gets the code of the target `js`.
   if (target === 'ts') return;
   const script = uses.map((text) => text.split('\n')[0]).join('\n');
   const loaded = `${script}\nconsole.log([${names.map((_, i) => `Main${i}.create({ m: { x: ${i} } }).m.x`).join()}].join());`;

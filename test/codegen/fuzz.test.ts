@@ -1,6 +1,6 @@
 /**
- * Damaged .proto files: whatever is in them, the generator gives output or a GenerateError with a place.
- * Seeded, so a failure repeats. RDMA_RPC_SEEDS=500 for more damage to each file.
+ * Damaged .proto files: for any contents, the generator gives output or a GenerateError with a position.
+ * Seeded, so a failure is reproducible. RDMA_RPC_SEEDS=500 damages each file more often.
  */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -17,7 +17,10 @@ import { tokenize } from '../../codegen/source/lexer.ts';
 import { runs } from '../extent.ts';
 
 const seed = 20_261_123;
-/** Of each file with words changed; cut off it is half as often, with strange characters a third. */
+/**
+ * The number of times that each file's words are changed; it is truncated half as often, and gets unusual
+ * characters a third as often.
+ */
 const times = Number(process.env.RDMA_RPC_SEEDS ?? runs(60));
 const here = dirname(fileURLToPath(import.meta.url));
 const folders = [join(here, '..', 'codec', 'protos'), join(here, 'protos')];
@@ -26,12 +29,12 @@ const protos = folders.flatMap((folder) => globSync('**/*.proto', { cwd: folder,
 const place = mkdtempSync(join(tmpdir(), 'rdma-rpc-fuzz-'));
 afterAll(() => rmSync(place, { recursive: true, force: true }));
 
-/** What the generator says about one file. */
+/** The generator's messages about one file. */
 function complaints(text: string): readonly Diagnostic[] {
   const file = join(place, 'damaged.proto');
   writeFileSync(file, text);
   const { schema, diagnostics } = loadFiles([file], [place, ...folders], true);
-  // As generate() does: also of what has errors.
+  // Like generate(), also for files with errors.
   buildModel(schema, { runtimeApart: true, unknownFields: 'drop' });
   return diagnostics.filter((diagnostic) => diagnostic.file === display(file));
 }
@@ -91,7 +94,7 @@ describe.each(protos.map((path) => [relative(join(here, '..'), path), path]))('%
     fc.assert(property, { seed, numRuns: Math.ceil(times / 2) });
   });
 
-  test('with characters put in that have no place, or have one elsewhere', () => {
+  test('with inserted characters that are invalid, or valid elsewhere', () => {
     const strange = fc.oneof(
       fc.constantFrom(
         '\0',

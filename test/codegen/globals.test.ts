@@ -1,6 +1,6 @@
 /**
- * Messages and enums that are called like a global of JavaScript or TypeScript. The names that matter are
- * those that generated code uses, which a compiler finds in it: none of them may mean anything else there.
+ * Messages and enums that are called like a global of JavaScript or TypeScript. The relevant names are those
+ * that generated code uses, found with a compiler: none of them may have another meaning there.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -13,8 +13,8 @@ import { generate } from '../../codegen/index.ts';
 const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
 
 /**
- * Generates into a directory in which imports of the package resolve, without what keeps the compiler from
- * looking.
+ * Generates into a directory in which imports of the package resolve, without the comment that disables type
+ * checks.
  */
 async function generated(
   files: readonly string[],
@@ -34,12 +34,12 @@ async function generated(
 }
 
 interface Seen {
-  /** Names that the files use and that the language or the platform declares. */
+  /** The names that the files use and that the language or the platform declares. */
   readonly globals: ReadonlySet<string>;
   readonly errors: readonly string[];
 }
 
-/** Names that stand for properties are no uses of a global. */
+/** Names of properties are not uses of a global. */
 function isUse(node: ts.Identifier): boolean {
   const { parent } = node;
   if (ts.isPropertyAccessExpression(parent)) return parent.expression === node;
@@ -77,7 +77,7 @@ function look(files: readonly string[]): Seen {
   return { globals, errors };
 }
 
-/** One of everything for which generated code could want a global. */
+/** One declaration of each kind for which generated code could need a global. */
 const everything = `
 message All {
   required int32 needed = 1;
@@ -105,7 +105,7 @@ service Calls {
   rpc Both(stream All) returns (stream All);
 }`;
 
-/** All that any JavaScript knows without an import, and the types that TypeScript brings. */
+/** The globals of any JavaScript engine, and the types that TypeScript provides. */
 const allGlobals = [
   ...Object.getOwnPropertyNames(globalThis),
   ...`AsyncGenerator AsyncIterable AsyncIterator Awaited Exclude Extract Generator Iterable Iterator NonNullable Omit Parameters Partial Pick PromiseLike PropertyKey
@@ -123,7 +123,7 @@ describe('names of globals', { timeout: 240_000 }, () => {
     return [[join(directory, 'a.proto')], directory];
   };
 
-  test('"everything" uses all that any file uses', async () => {
+  test('"everything" uses all globals that any file uses', async () => {
     const used = new Set<string>();
     for (const folder of ['test/codec/protos', 'test/codegen/protos']) {
       const include = join(root, folder);

@@ -1,6 +1,6 @@
 /**
- * Descriptors of somebody else, as a plugin gets them: what would become code, or text that is none, is an
- * error by name, and nothing is generated.
+ * Untrusted descriptors, as a plugin gets them: names that would become code, or invalid text, cause an error
+ * that names them, and nothing is generated.
  */
 
 import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';
@@ -17,7 +17,7 @@ import { runPlugin } from '../../codegen/plugin.ts';
 
 const code = 'A: (globalThis.injected = true), B';
 
-/** What the plugin answers to one file. */
+/** The plugin's answer for one file. */
 function answerTo(file: FileDescriptorProtoInit, target: 'ts' | 'js' = 'js') {
   const request = { protoFile: [file], fileToGenerate: [file.name ?? ''], parameter: `target=${target}` };
   return CodeGeneratorResponse.decode(runPlugin(CodeGeneratorRequest.encode(request)).response);
@@ -83,7 +83,7 @@ const defaults: [string, FileDescriptorProtoInit][] = [
   ['message', proto2({ ...int32('a'), type: 11, typeName: '.M', defaultValue: '{}' })],
 ];
 
-describe('a name that is none', () => {
+describe('an invalid name', () => {
   test.each(names)('%s', (_, file) => {
     const { error, file: outputs } = answerTo(file);
     expect(error).toMatch(/ is not (a name: names have letters, digits and _ only|the name of a package)$/);
@@ -104,7 +104,7 @@ describe('a name that is none', () => {
   });
 });
 
-describe('a default that is none', () => {
+describe('an invalid default', () => {
   test.each(defaults)('%s', (_, file) => {
     const { error, file: outputs } = answerTo(file);
     expect(error).toContain(' is not a default of ');
@@ -123,7 +123,7 @@ describe('a default that is none', () => {
   });
 });
 
-describe('what the output would be wrong with', () => {
+describe('content that would make the output wrong', () => {
   const value = int32('value', 2);
   const entry = (field: object[]) =>
     message({
@@ -192,7 +192,7 @@ describe('what the output would be wrong with', () => {
     expect(answer.file).toEqual([]);
   });
 
-  test('a file that is asked for and not there', () => {
+  test('a requested file that is missing', () => {
     const request = CodeGeneratorRequest.encode({ fileToGenerate: ['y.proto'] });
     expect(CodeGeneratorResponse.decode(runPlugin(request).response).error).toBe(
       'y.proto: error: the request asks for this file and does not have it',
@@ -200,7 +200,7 @@ describe('what the output would be wrong with', () => {
   });
 });
 
-test('texts that may be anything stay texts: comments, names in JSON, defaults', () => {
+test('arbitrary texts stay texts: comments, names in JSON, defaults', () => {
   const text = `*/ globalThis.injected = true; /* ' \\ \u2028 ${'$'}{x}`;
   const file: FileDescriptorProtoInit = {
     ...proto2({ ...int32('a'), type: 9, defaultValue: text, jsonName: text }),

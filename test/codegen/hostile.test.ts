@@ -1,7 +1,7 @@
 /**
- * Text that wants out of where it is put: comments, JSON names, defaults, names of files and packages that
- * would end a comment, a string or an import. What comes out is loaded, and says what was put in. Seeded, so
- * a failure repeats.
+ * Text that tries to break out of its context: comments, JSON names, defaults, names of files and packages
+ * that would end a comment, a string or an import. The output is loaded, and returns the original text.
+ * Seeded, so a failure is reproducible.
  */
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -24,7 +24,7 @@ afterAll(() => rmSync(place, { recursive: true, force: true }));
 type Module = Readonly<Record<string, unknown>>;
 let made = 0;
 
-/** The module that comes out of `files[main]`, loaded. */
+/** The module generated from `files[main]`, loaded. */
 async function load(
   main: string,
   files: Readonly<Record<string, string>>,
@@ -38,7 +38,7 @@ async function load(
 }
 const messageOf = (module: Module, name: string) => module[name] as MessageType<Record<string, unknown>>;
 
-/** Text made of what ends or begins something. */
+/** Text made of sequences that end or begin something. */
 const text = fc
   .array(
     fc.oneof(
@@ -101,7 +101,7 @@ function literalOf(value: string, form: (i: number) => number): string {
   return `"${chars.join('')}"`;
 }
 
-describe('what comes out can be loaded, and means what was put in', () => {
+describe('the output can be loaded, and contains the original text', () => {
   test('comments of every kind, on everything that may have one', async () => {
     const line = text.map((value) => value.replace(/[\n\r]/g, ' '));
     const comment = fc.oneof(
@@ -180,7 +180,7 @@ describe('what comes out can be loaded, and means what was put in', () => {
   });
 });
 
-describe('fields become variables of generated functions by names that mean nothing else there', () => {
+describe('fields become variables of generated functions under names without another meaning there', () => {
   const names =
     `abstract arguments as async await break case class const default delete enum eval export extends false function get if import in instanceof
     interface let module new null of package private return static super switch this throw true try typeof undefined var void while with yield

@@ -1,4 +1,4 @@
-/** Input that is large in one way or another: nothing of it may depend on how deep the stack is. */
+/** Input that is large in some dimension: nothing may depend on the depth of the stack. */
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { generate } from '../../codegen/index.ts';
@@ -7,7 +7,7 @@ import { diagnosticsOf, proto3, workspace } from './workspace.ts';
 
 const twelveMillion = 12_000_000;
 
-describe('pieces of text of twelve million characters', () => {
+describe('parts of text of twelve million characters', () => {
   test.each([
     ['a string', `option java_package = "${'x'.repeat(twelveMillion)}";`],
     ['a string of escapes', `option java_package = "${'\\n'.repeat(twelveMillion / 2)}";`],
@@ -46,7 +46,7 @@ test.each(['', 'public '])('a chain of five thousand %simports', async (kind) =>
   expect(outputs).toHaveLength(last + 2);
 });
 
-test('reflection over a chain of imports that is longer than the stack is deep', () => {
+test('reflection over a chain of imports that is longer than the stack allows', () => {
   const name = (text: string) => Uint8Array.of(10, text.length, ...Buffer.from(text));
   let file: { name: string; bytes: Uint8Array; dependencies: object[] } | undefined;
   for (let i = 0; i < 50_000; i++) {

@@ -1,4 +1,4 @@
-/** What a generated file imports: what it refers to, and nothing that its comments only mention. */
+/** The imports of a generated file: what its code refers to, and nothing that only its comments mention. */
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { generate } from '../../codegen/index.ts';

@@ -1,6 +1,6 @@
 /**
- * Several include directories: an import path means the first file that has it, and a file that was named is
- * the one that is generated.
+ * Several include directories: an import path refers to the first file that matches, and the generated file
+ * is the one that was named.
  */
 import { symlinkSync } from 'node:fs';
 import { join } from 'node:path';
@@ -43,7 +43,7 @@ describe('a file that is shadowed by one of an earlier include directory', () =>
     expect(await run(directory, ['two/x.proto'], ['two', 'one'])).toEqual(['Two']);
   });
 
-  test('is no other when it is the same file by a link', async () => {
+  test('is the same file when it is reached by a link', async () => {
     const directory = workspace({ 'one/x.proto': proto3('message One {}') });
     symlinkSync('one', join(directory, 'two'));
     expect(await run(directory, ['two/x.proto'], ['one', 'two'])).toEqual(['One']);

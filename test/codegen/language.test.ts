@@ -1,7 +1,7 @@
 /**
- * What proto2 and the editions have and proto3 has not, in generated code: groups, required fields, defaults,
- * extensions, features. Compared with protoc's own encoding in text form, and with protobufjs where this
- * protoc does not know editions yet.
+ * Features of proto2 and the editions that proto3 lacks, in generated code: groups, required fields,
+ * defaults, extensions, features. Compared with protoc's own encoding in text form, and with protobufjs where
+ * this protoc does not know editions yet.
  */
 import { execFileSync } from 'node:child_process';
 import { dirname, join } from 'node:path';
@@ -169,7 +169,7 @@ describe('extensions', () => {
     expect(extended).toEqual({ known: undefined });
   });
 
-  test('say what they are, and check what they are given', () => {
+  test('have a description, and check their values', () => {
     expect([number.name, number.extends, number.number]).toEqual([
       'lang.proto2.number',
       'lang.proto2.Extendable',
@@ -178,12 +178,12 @@ describe('extensions', () => {
     expect(() => number.set(Extendable.create(), 'x' as never)).toThrow('lang.proto2.number: expected');
   });
 
-  test('and fields that nobody knows survive a decode and an encode', () => {
+  test('and unknown fields survive a decode and an encode', () => {
     const bytes = Uint8Array.from([8, 1, 250, 1, 1, 7, 170, 6, 1, 120]);
     expect([...Extendable.encode(Extendable.decode(bytes))]).toEqual([...bytes]);
   });
 
-  test('bytes that do not fit are an error when they are asked for', () => {
+  test('malformed bytes are an error when the extension is read', () => {
     const extended = Extendable.decode(Uint8Array.from([170, 6, 1, 120]));
     expect(number.get(extended)).toBeUndefined();
     expect(() => message.get(Extendable.decode(Uint8Array.from([186, 6, 2, 8, 128])))).toThrow(CodecError);
@@ -195,7 +195,7 @@ describe('editions', () => {
   root.resolvePath = (_origin, target) => join(include, target);
   const reference = root.loadSync('edition.proto').lookupType('lang.edition.Features');
 
-  test('features decide about presence, packing, groups and UTF-8', () => {
+  test('features control presence, packing, groups and UTF-8', () => {
     const value = {
       implicit: 5,
       explicit: 0,
@@ -213,7 +213,7 @@ describe('editions', () => {
     expect(Features.create()).toMatchObject({ implicit: 0, explicit: undefined, required: '' });
   });
 
-  test('a string without validation takes any bytes', () => {
+  test('a string without validation accepts any bytes', () => {
     const bytes = [26, 0, 74, 2, 0xff, 0x61];
     expect(Features.decode(Uint8Array.from(bytes)).loose).toBe('\ufffda');
     expect(() => Features.decode(Uint8Array.from([26, 1, 0xff]))).toThrow('invalid UTF-8');

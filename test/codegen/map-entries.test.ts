@@ -1,7 +1,7 @@
 /**
- * Entries of maps as other encoders may write them: without a key, without a value, in either order, more
- * than once. The bytes are written by hand, since our own encoder always writes both; the module is generated
- * here, from this source of the generator.
+ * Map entries as other encoders may write them: without a key, without a value, in either order, more than
+ * once. The bytes are written by hand, since our own encoder always writes both; the module is generated
+ * here, by this source of the generator.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,8 +14,8 @@ interface Decodes {
 }
 
 /**
- * The type of a key, what an entry without one has for it, and another key: as a property, and on the wire
- * with its tag.
+ * The type of a key, the key of an entry that lacks one, and another key: as a property, and on the wire with
+ * its tag.
  */
 const keys: readonly (readonly [string, string, string, readonly number[]])[] = [
   ['int32', '0', '5', [0x08, 5]],

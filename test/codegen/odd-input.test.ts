@@ -1,7 +1,4 @@
-/**
- * Input that is seldom and not wrong enough to be nobody's: each has an answer that names what somebody
- * wrote.
- */
+/** Rare but valid or nearly valid input: each gets a result or an error that names what the user wrote. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { StringValue } from 'rdma-rpc/codec';
@@ -27,7 +24,7 @@ describe('the text of a file', () => {
   });
 });
 
-test('an import with a name that no file system has', async () => {
+test('an import with a name that no file system allows', async () => {
   const [found = ''] = await diagnosticsOf({ 'a.proto': proto3(`import "${'x'.repeat(5000)}.proto";`) });
   expect(found).toMatch(/^a\.proto:3:8: error: import "x+… was not found in /);
 });
@@ -66,13 +63,13 @@ message M { optional int32 a = 1 [(o) = { i: 1 ${comment} o { i: 2 ${comment} } 
     expect(await outputOf({ 'a.proto': file(comment) })).toContain("'o': { 'i': 1, 'o': { 'i': 2 } }");
   });
 
-  test('a # elsewhere is none', async () => {
+  test('a # elsewhere starts no comment', async () => {
     const [found] = await diagnosticsOf({ 'a.proto': proto3('# comment') });
     expect(found).toMatch(/^a\.proto:3:1: error: a \.proto has no "#" here/);
   });
 });
 
-test('messages may be nested 31 deep, as protoc and buf have it', async () => {
+test('messages may be nested 31 levels deep, as in protoc and buf', async () => {
   const nested = (depth: number) =>
     proto3(`${Array.from({ length: depth }, (_, i) => `message M${i} {`).join('')}${'}'.repeat(depth)}`);
   expect(await diagnosticsOf({ 'a.proto': nested(31) })).toEqual([]);

@@ -1,6 +1,4 @@
-/**
- * What comes out: the same bytes every time, and the forms that docs/reference/generated-code.md promises.
- */
+/** The output: the same bytes every time, and the forms that docs/reference/generated-code.md guarantees. */
 import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -25,7 +23,7 @@ describe('stability', () => {
     expect(await byPath([...protos].reverse())).toEqual(await byPath([...protos].sort()));
   });
 
-  test('the well-known types in the runtime are what their .proto files give', async () => {
+  test('the well-known types in the runtime equal the output for their .proto files', async () => {
     const { outputs } = await generate({
       files: globSync(
         'proto/google/protobuf/{any,duration,empty,field_mask,struct,timestamp,wrappers}.proto',
@@ -40,7 +38,7 @@ describe('stability', () => {
       expect(readFileSync(join(root, 'runtime/codec', path), 'utf8')).toBe(text);
   });
 
-  test("descriptor.proto's own descriptor in the runtime is what its .proto gives, without its messages", async () => {
+  test("descriptor.proto's own descriptor in the runtime equals that of its .proto, without its messages", async () => {
     const { outputs } = await generate({
       files: [join(root, 'proto/google/protobuf/descriptor.proto')],
       include: [join(root, 'proto')],
@@ -97,7 +95,7 @@ describe('files', () => {
     expect(outputs.map(({ path }) => path)).toEqual(['shop/common/money.rdma.ts', 'shop/v1/order.rdma.ts']);
   });
 
-  test('without include directory: relative to the deepest directory that has them all', async () => {
+  test('without include directory: relative to the deepest common directory', async () => {
     const directory = workspace(files);
     const { outputs } = await generate({ files: [join(directory, 'shop/common/money.proto')] });
     expect(outputs.map(({ path }) => path)).toEqual(['money.rdma.ts']);
@@ -122,7 +120,7 @@ describe('files', () => {
     expect(text).toContain("export * from './b.rdma.ts';");
   });
 
-  test('take well-known types from the runtime, even if a copy of their .proto lies about', async () => {
+  test('use well-known types of the runtime, even if a copy of their .proto exists', async () => {
     const directory = workspace({
       'a.proto': proto3(
         'import "google/protobuf/timestamp.proto";\nmessage A { google.protobuf.Timestamp at = 1; }',
@@ -139,13 +137,13 @@ describe('files', () => {
     expect(outputs[0]?.text).toContain('at?: $.Timestamp | undefined;');
   });
 
-  test('are modules, even with nothing in them', async () => {
+  test('are modules, even when empty', async () => {
     expect(await outputOf({ 'a.proto': proto3('') })).toContain(
       'export const file_a_proto: $.FileDescriptor',
     );
   });
 
-  test('have no side effects and nothing to strip but types', async () => {
+  test('have no side effects and are erasable TypeScript', async () => {
     for (const { text } of (await generate({ files: protos, include })).outputs) {
       // At the top level: imports, declarations and calls that a bundler may drop.
       const statements = text
@@ -182,7 +180,7 @@ export interface A {
 }`);
   });
 
-  test('a length is put without a look for holes where nothing can be left out of the memory', async () => {
+  test('a length is written without a check for out-of-line values where none is possible', async () => {
     const text = await outputOf({
       'a.proto': proto3(`import "b.proto";
         message Far { Nearer nearer = 1; repeated Plain plain = 2; }
@@ -202,7 +200,7 @@ export interface A {
     expect(new Set([...closed('encodeTo_Plain'), ...closed('encodeMap_int32_Plain')])).toEqual(
       new Set(['closeSolidField', 'closeSolid']),
     );
-    // That file may be generated anew with `bytes` in it, and this one not.
+    // That file may be regenerated with `bytes` in it, and this one not.
     expect(closed('encodeTo_Other')).toEqual(['closeLengthField']);
   });
 

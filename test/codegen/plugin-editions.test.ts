@@ -1,5 +1,5 @@
 /**
- * Editions through the plugin. protoc of this machine may be older than they are, so the requests are made
+ * Editions through the plugin. This machine's protoc may be older than they are, so the requests are built
  * here: descriptors of our parser, read and written again by protobuf-es, which knows editions on its own,
  * inside a CodeGeneratorRequest of protobuf-es.
  */
@@ -24,7 +24,7 @@ import { workspace } from './workspace.ts';
 
 const include = join(dirname(fileURLToPath(import.meta.url)), 'protos');
 
-/** The places and comments of a file, as a descriptor has them. */
+/** The positions and comments of a file, as in a descriptor. */
 function sourceCodeInfo({ locations }: SchemaFile): FileDescriptorProto['sourceCodeInfo'] {
   const location = [...locations].map(([path, { token, leading, trailing }]) => ({
     path: path === '' ? [] : path.split(',').map(Number),
@@ -36,7 +36,7 @@ function sourceCodeInfo({ locations }: SchemaFile): FileDescriptorProto['sourceC
   return { location } as FileDescriptorProto['sourceCodeInfo'];
 }
 
-/** What protoc would hand over for `paths`. */
+/** The request that protoc would pass for `paths`. */
 function filesOf(directory: string, paths: readonly string[]): EsFile[] {
   const files = paths.map((path) => join(directory, path));
   const { schema } = loadFiles(files, [directory], false);
@@ -60,13 +60,13 @@ describe.each([
 ])('%s', (path, edition) => {
   const files = filesOf(include, [path]);
 
-  test('is a descriptor that protobuf-es takes for that edition, features and all', () => {
+  test('is a descriptor that protobuf-es accepts for that edition, with its features', () => {
     const file = files.find(({ name }) => name === path);
     expect(file).toMatchObject({ syntax: 'editions', edition });
     expect(file?.$unknown ?? []).toEqual([]);
   });
 
-  test('byte for byte what the command line makes', async () => {
+  test('the output equals that of the command line byte for byte', async () => {
     const { error, file } = run(files, [path]);
     expect(error).toBe('');
     const { outputs } = await generate({ files: [join(include, path)], include: [include] });
@@ -76,7 +76,7 @@ describe.each([
   });
 });
 
-test('the response says which editions there are', () => {
+test('the response lists the supported editions', () => {
   expect(run([], [])).toMatchObject({
     // FEATURE_PROTO3_OPTIONAL and FEATURE_SUPPORTS_EDITIONS
     supportedFeatures: 3n,
@@ -85,7 +85,7 @@ test('the response says which editions there are', () => {
   });
 });
 
-test('an edition that there is not is an error, from whoever sends it', () => {
+test('an unknown edition is an error, whichever program sends it', () => {
   const [file] = filesOf(include, ['edition.proto']).filter(({ name }) => name === 'edition.proto');
   const { error } = run([{ ...(file as EsFile), edition: 2000 as Edition }], ['edition.proto']);
   expect(error).toBe('edition.proto: error: edition number 2000 is not supported, only 2023, 2024, 2026');

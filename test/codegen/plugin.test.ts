@@ -1,5 +1,5 @@
 /**
- * protoc-gen-rdma-rpc under the real protoc: the same files as from the command line, errors that protoc
+ * protoc-gen-rdma-rpc under the real protoc: the same files as from the command line, and errors that protoc
  * prints.
  */
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
@@ -19,7 +19,7 @@ import { proto3, workspace } from './workspace.ts';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
 
-/** Runs protoc with the plugin as it is built. */
+/** Runs protoc with the built plugin. */
 function protoc(directory: string, parameter: string, include: readonly string[], paths: readonly string[]) {
   const plugin = join(directory, 'protoc-gen-rdma-rpc');
   writeFileSync(plugin, `#!/bin/sh\nexec ${process.execPath} ${join(root, 'dist/cli/protoc-gen.js')}\n`);
@@ -34,7 +34,7 @@ describe('under protoc', () => {
   needs('protoc');
 
   const include = join(root, 'test/codegen/protos');
-  /** Editions are newer than the protoc of this machine may be. */
+  /** Editions may be newer than this machine's protoc. */
   const paths = globSync('**/*.proto', { cwd: include })
     .filter((path) => !path.includes('edition'))
     .sort();
@@ -64,7 +64,7 @@ describe('under protoc', () => {
     }
   });
 
-  test('what cannot be generated is an error with its place', () => {
+  test('a file that cannot be generated is an error with its position', () => {
     const directory = workspace({
       'a.proto': proto3(
         'message A {}\nservice S {\n  rpc M562789(A) returns (A);\n  rpc M779192(A) returns (A);\n}',
@@ -78,13 +78,13 @@ describe('under protoc', () => {
   test.each([
     [
       'frobnicate=1',
-      'frobnicate=1: there are target=ts|js, import_extension=ts|js|none, unknown_fields=keep|drop, int64=bigint|string|number and enums=open|closed',
+      'frobnicate=1: unknown parameter or value; the parameters are target=ts|js, import_extension=ts|js|none, unknown_fields=keep|drop, int64=bigint|string|number and enums=open|closed',
     ],
     [
       'target=jsx',
-      'target=jsx: there are target=ts|js, import_extension=ts|js|none, unknown_fields=keep|drop',
+      'target=jsx: unknown parameter or value; the parameters are target=ts|js, import_extension=ts|js|none, unknown_fields=keep|drop',
     ],
-    ['int64=long', 'int64=long: there are target=ts|js'],
+    ['int64=long', 'int64=long: unknown parameter or value; the parameters are target=ts|js'],
     [
       'target=js,import_extension=ts',
       'the target js imports .js; the import extension ts is for the target ts',
@@ -97,7 +97,7 @@ describe('under protoc', () => {
   });
 });
 
-test('says what it supports: proto3 optional and the editions', () => {
+test('declares its features: proto3 optional and the editions', () => {
   const { response } = runPlugin(CodeGeneratorRequest.encode({}));
   expect(CodeGeneratorResponse.decode(response)).toMatchObject({
     supportedFeatures: 3n,
@@ -106,7 +106,7 @@ test('says what it supports: proto3 optional and the editions', () => {
   });
 });
 
-test('a request that is none ends with an exit code and a reason', () => {
+test('an invalid request ends with an exit code and a reason', () => {
   const result = spawnSync(process.execPath, [join(root, 'dist/cli/protoc-gen.js')], {
     input: 'no request',
     encoding: 'utf8',
@@ -115,7 +115,7 @@ test('a request that is none ends with an exit code and a reason', () => {
   expect(result.stderr).toContain('CodecError');
 });
 
-test('reads a request out of a pipe that does not block, as it gets one from buf', async () => {
+test('reads a request from a non-blocking pipe, as buf provides it', async () => {
   const directory = workspace({});
   const fifo = join(directory, 'fifo');
   execFileSync('mkfifo', [fifo]);
@@ -126,12 +126,16 @@ test('reads a request out of a pipe that does not block, as it gets one from buf
   });
   closeSync(stdin);
   const ended = Promise.all([text(plugin.stderr as Readable), buffer(plugin.stdout as Readable)]);
-  // More than a pipe holds: the plugin finds it empty before it has all.
+  // More than the capacity of a pipe: the plugin finds it empty before it has read everything.
   const name = 'x'.repeat(1_000_000);
   await request.writeFile(CodeGeneratorRequest.encode({ parameter: name }));
   await request.close();
   const [stderr, stdout] = await ended;
   expect(stderr).toBe('');
-  // Compared by hand: a failure would print all of it.
-  expect(CodeGeneratorResponse.decode(stdout).error?.startsWith(`${name}: there are `)).toBe(true);
+  // Compared by hand, since a failure would print all of it.
+  expect(
+    CodeGeneratorResponse.decode(stdout).error?.startsWith(
+      `${name}: unknown parameter or value; the parameters are `,
+    ),
+  ).toBe(true);
 });

@@ -1,4 +1,4 @@
-/** `generate()` of `rdma-rpc/codegen`: what the command line and build tools stand on. */
+/** `generate()` of `rdma-rpc/codegen`, on which the command line and build tools are based. */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { formatDiagnostic, GenerateError, type GenerateOptions, generate } from 'rdma-rpc/codegen';
@@ -15,7 +15,7 @@ function options(directory: string, more: Partial<GenerateOptions> = {}): Genera
 }
 
 describe('gives', () => {
-  test('the texts of what was asked for and of what it imports, and the sources that were read; writes nothing without `out`', async () => {
+  test('the texts of the requested files and of their imports, and the sources that were read; writes nothing without `out`', async () => {
     const directory = workspace(files);
     const { outputs, written, sources, warnings } = await generate(options(directory));
     expect(outputs.map(({ path }) => path).sort()).toEqual(['shop/money.rdma.ts', 'shop/order.rdma.ts']);
@@ -25,7 +25,7 @@ describe('gives', () => {
     expect(warnings).toEqual([]);
   });
 
-  test('the same texts in files of `out`, and which of them have changed', async () => {
+  test('the same texts in files of `out`, and the changed ones among them', async () => {
     const directory = workspace(files);
     const out = join(directory, 'out');
     const first = await generate(options(directory, { out }));
@@ -36,7 +36,7 @@ describe('gives', () => {
     expect(second.written).toEqual([join(out, 'shop/money.rdma.ts')]);
   });
 
-  test('with `check` what would change, and changes nothing', async () => {
+  test('with `check` the files that would change, and changes nothing', async () => {
     const directory = workspace(files);
     const out = join(directory, 'out');
     const { written } = await generate(options(directory, { out, check: true }));
@@ -55,7 +55,7 @@ describe('gives', () => {
 });
 
 describe('throws', () => {
-  test('GenerateError with everything that is wrong, as data and as text', async () => {
+  test('GenerateError with all errors, as data and as text', async () => {
     const directory = workspace({ 'a.proto': proto3('message A {\n  X x = 1;\n  Y y = 2;\n}') });
     const error = await generate({ files: [join(directory, 'a.proto')] }).then(
       () => undefined,
@@ -93,7 +93,7 @@ describe('throws', () => {
   });
 });
 
-test('calls beside each other do not meet', async () => {
+test('concurrent calls do not affect each other', async () => {
   const directories = Array.from({ length: 8 }, (_, i) =>
     workspace({ 'a.proto': proto3(`message A${i} { int32 x = ${i + 1}; }`) }),
   );

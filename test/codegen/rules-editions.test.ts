@@ -1,6 +1,6 @@
 /**
- * The rules of editions, as those of the older syntaxes are in rules.test.ts; buf and newer versions of
- * protoc say the same of each.
+ * The rules of editions, like those of the older syntaxes in rules.test.ts; buf and newer versions of protoc
+ * agree on each.
  */
 import { describe, expect, test } from 'vitest';
 import { byErrors, type Rule, testRules } from './rules.ts';
@@ -208,7 +208,7 @@ describe.each([
   ['edition = "2024";', edition2024],
 ])('%s', testRules);
 
-describe('types that are for their own file', () => {
+describe('types that are local to their file', () => {
   const user = (type: string) =>
     `edition = "2023";\nimport "b.proto";\nmessage A { ${type} x = 1; }\nmessage S { extensions 1; }`;
   const library = (options: string) =>
@@ -234,7 +234,7 @@ describe('types that are for their own file', () => {
   });
 });
 
-test('what is imported for its options is no type', async () => {
+test('a file imported for its options provides no type', async () => {
   const found = await diagnosticsOf({
     'a.proto': 'edition = "2024";\nimport option "b.proto";\nmessage A { T t = 1; }',
     'b.proto': 'edition = "2024";\nexport message T {}',

@@ -1,6 +1,6 @@
 /**
- * What the language allows and what it does not: each rule with a file that keeps it and one that breaks it,
- * of which protoc and buf say the same.
+ * The rules of the language: each with a file that follows it and one that violates it; protoc and buf agree
+ * on each.
  */
 import { describe, expect, test } from 'vitest';
 import { type Rule, testRules } from './rules.ts';

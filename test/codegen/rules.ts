@@ -1,5 +1,5 @@
 /**
- * A table of files that keep a rule of the language or break it, as tests: of our generator, and of protoc
+ * A table of files that follow or violate a rule of the language, as tests: of our generator, and of protoc
  * where its version knows the syntax.
  */
 import { spawnSync } from 'node:child_process';
@@ -7,7 +7,7 @@ import { describe, expect, test } from 'vitest';
 import { needs } from '../needs.ts';
 import { diagnosticsOf, workspace } from './workspace.ts';
 
-/** Of one file after its syntax: what is wrong with it, undefined when nothing is. */
+/** The error in one file after its syntax, undefined when it is valid. */
 export type Rule = [what: string, body: string, wrong: string | undefined];
 
 export const byErrors = (all: readonly string[]) => all.filter((each) => each.includes(': error: '));

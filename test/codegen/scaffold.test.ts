@@ -43,7 +43,7 @@ async function written(
 }
 
 describe('a new file', () => {
-  test('has a class per service of the files asked for, a method of each kind, and their imports', async () => {
+  test('has a class per service of the requested files, a method of each kind, and their imports', async () => {
     const { text, added } = await written();
     expect(added).toEqual(['place', 'list', 'collect', 'talk']);
     expect(text).toBe(`import type { ShopHandlers, Order, OrderInit } from './gen/shop.rdma.ts';
@@ -73,8 +73,8 @@ export class ShopService implements ShopHandlers {
   });
 });
 
-describe('a file that is there', () => {
-  test('keeps what it has, and gets what it lacks at the end of its class', async () => {
+describe('an existing file', () => {
+  test('keeps its contents, and gets missing methods at the end of its class', async () => {
     const existing = `import type { ShopHandlers } from './gen/shop.rdma.ts';
 
 /** Mine. */
@@ -111,7 +111,7 @@ describe('the command', () => {
   const run = (directory: string, ...args: string[]) =>
     spawnSync(process.execPath, [main, 'scaffold', ...args], { cwd: directory, encoding: 'utf8' });
 
-  test('says what it has added, and what the class has besides', () => {
+  test('reports what it has added, and what else the class contains', () => {
     const directory = workspace({ 'item.proto': item });
     const args = ['item.proto', '--gen', 'gen', '--into', 'src/other.ts'];
     expect(run(directory, ...args)).toMatchObject({

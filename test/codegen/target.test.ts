@@ -1,4 +1,4 @@
-/** The target js: the code of the target ts without its types, and declarations that hold nothing else. */
+/** The target js: the code of the target ts without its types, and declarations that contain nothing else. */
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -12,7 +12,7 @@ import { proto3, workspace } from './workspace.ts';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
 
-/** All that the generator is tried with, by path without extension. */
+/** All schemas of the generator's tests, by path without extension. */
 async function outputs(target: 'ts' | 'js'): Promise<Map<string, string>> {
   const result = new Map<string, string>();
   for (const folder of ['test/codec/protos', 'test/codegen/protos']) {
@@ -24,7 +24,7 @@ async function outputs(target: 'ts' | 'js'): Promise<Map<string, string>> {
   return result;
 }
 
-/** What remains when the compiler takes types and comments away and lays it out in its own way. */
+/** The output of the compiler after it has removed types and comments and applied its own formatting. */
 function erased(text: string): string {
   const compilerOptions = {
     target: ts.ScriptTarget.ESNext,
@@ -45,7 +45,7 @@ describe('the target js', { timeout: 120_000 }, () => {
     );
     for (const [path, text] of typescript) {
       const code = javascript.get(path.replace(/ts$/, 'js')) ?? '';
-      // Modules that only types came from are not imported.
+      // Modules from which only types were used are not imported.
       const unused = (line: string) => {
         const alias = /^import \* as (\$\d+) /.exec(line)?.[1];
         return alias !== undefined && !code.includes(`${alias}.`);
@@ -57,7 +57,7 @@ describe('the target js', { timeout: 120_000 }, () => {
     }
   });
 
-  test('has nothing but JavaScript in the one file, and no code in the other', async () => {
+  test('has only JavaScript in the one file, and no code in the other', async () => {
     for (const [path, text] of await outputs('js')) {
       const declarations = path.endsWith('.d.ts');
       // Throws for types in JavaScript.
@@ -66,7 +66,7 @@ describe('the target js', { timeout: 120_000 }, () => {
     }
   });
 
-  /** Inside the project, where the output finds the package by its name. */
+  /** Inside the project, where the output resolves the package by its name. */
   async function written(body: string): Promise<string> {
     const directory = workspace({ 'a.proto': proto3(body) });
     mkdirSync(join(root, 'gen'), { recursive: true });
@@ -89,7 +89,7 @@ describe('the target js', { timeout: 120_000 }, () => {
     expect(Object.values(module.SDefinition.methods)[0]?.input).toBe(module.A);
   });
 
-  test('is dropped by bundlers as far as nobody uses it', async () => {
+  test('is dropped by bundlers as far as it is unused', async () => {
     const file = await written(
       'message Used { int32 x = 1; }\nmessage Unused { Used used = 1; }\nenum Level { LOW = 0; }',
     );
@@ -124,7 +124,7 @@ describe('the target js', { timeout: 120_000 }, () => {
 });
 
 describe('the import extension none', () => {
-  test('leaves the extension of each import out and nothing else, and a bundler finds all of them', async () => {
+  test('omits only the extension of each import, and a bundler resolves all of them', async () => {
     const directory = workspace({
       'a.proto': proto3('import "b.proto";\nimport "deep/c.ts.proto";\nmessage A { B b = 1; C c = 2; }'),
       'b.proto': proto3('import public "deep/d.proto";\nmessage B { D d = 1; }'),

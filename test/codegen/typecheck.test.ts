@@ -1,5 +1,5 @@
 /**
- * Generated code passes the compiler in its strictest mood, as ESM that can be erased, with and without our
+ * Generated code passes the compiler in its strictest mode, as ESM with erasable syntax, with and without our
  * own settings.
  */
 import { spawnSync } from 'node:child_process';
@@ -51,7 +51,7 @@ export const mixed: OneofsInit = { choice: { case: 'number', value: 'x' } };
 export const narrow: ScalarsInit = { fInt64: 5 };
 `;
 
-/** The line that keeps generated code out of other people's checks goes: it has to pass them. */
+/** The line that excludes generated code from other projects' checks is removed: it has to pass them. */
 function checkable(text: string): string {
   expect(text).toContain('\n// @ts-nocheck\n');
   return text.replace('// @ts-nocheck\n', '');
@@ -64,7 +64,7 @@ const folders = [
   ['proto', true],
 ] as const;
 
-/** What the compiler has against the output of all folders and the uses of it. */
+/** The compiler's errors for the output of all folders and its uses. */
 async function errorsOf(target: 'ts' | 'js', settings: object): Promise<string[]> {
   mkdirSync(join(root, 'gen'), { recursive: true });
   const directory = mkdtempSync(join(root, 'gen', 'typecheck-'));
@@ -101,8 +101,8 @@ async function errorsOf(target: 'ts' | 'js', settings: object): Promise<string[]
 }
 
 describe('generated code passes the compiler', { timeout: 240_000 }, () => {
-  // Isolated declarations are checked whatever a file says of itself: the type of each export must be plain
-  // without those of others.
+  // Isolated declarations are checked whatever a file's own comments say: the type of each export must be
+  // explicit, independent of others.
   test('as TypeScript', async () => {
     expect(await errorsOf('ts', { skipLibCheck: true, isolatedDeclarations: true })).toEqual([]);
   });

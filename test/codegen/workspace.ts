@@ -5,7 +5,7 @@ import { dirname, join, relative } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { formatDiagnostic, GenerateError, generate } from '../../codegen/index.ts';
 
-/** Makes the files, given by their paths; the directory goes when the test ends. */
+/** Creates the files, given by their paths; the directory is deleted when the test ends. */
 export function workspace(files: Readonly<Record<string, string>>): string {
   const directory = mkdtempSync(join(tmpdir(), 'rdma-rpc-gen-'));
   onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
@@ -18,14 +18,14 @@ export function workspace(files: Readonly<Record<string, string>>): string {
 
 export const proto3 = (body: string): string => `syntax = "proto3";\npackage t;\n${body}`;
 
-/** Generates `a.proto` (and what it imports) of a workspace in memory. */
+/** Generates `a.proto` (and its imports) of a workspace in memory. */
 export async function outputOf(files: Readonly<Record<string, string>>): Promise<string> {
   const directory = workspace(files);
   const { outputs } = await generate({ files: [join(directory, 'a.proto')], include: [directory] });
   return outputs.find((output) => output.path === 'a.rdma.ts')?.text ?? '';
 }
 
-/** What the generator says about a workspace: `file:line:column: severity: message | text`. */
+/** The generator's messages about a workspace: `file:line:column: severity: message | text`. */
 export async function diagnosticsOf(files: Readonly<Record<string, string>>): Promise<string[]> {
   const directory = workspace(files);
   const format = (diagnostic: Parameters<typeof formatDiagnostic>[0]) => {

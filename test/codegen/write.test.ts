@@ -1,4 +1,4 @@
-/** Where the output goes: all of it or none, and a place that takes none is told by its name. */
+/** Writing the output: all of it or none, and an error names a target that cannot be written. */
 import { spawnSync } from 'node:child_process';
 import {
   chmodSync,
@@ -27,7 +27,7 @@ function made(files: Readonly<Record<string, string>> = {}) {
   return { directory, out, options: { files: paths, include: [directory], out } };
 }
 
-test('a disk that has no room for one file gets none of them, and keeps what it has', async () => {
+test('a disk that has no room for one file gets none of them, and keeps its files', async () => {
   const { out, options } = made({ 'out/a.rdma.ts': 'as it was' });
   const { status, stderr } = spawnSync(
     'sh',
@@ -41,7 +41,7 @@ test('a disk that has no room for one file gets none of them, and keeps what it 
   expect(readFileSync(join(out, 'a.rdma.ts'), 'utf8')).toBe('as it was');
 });
 
-test('a directory that takes no directories ends it', async () => {
+test('a directory that allows no subdirectories causes an error', async () => {
   const { options } = made();
   const out = '/proc/nothing/of/this';
   await expect(generate({ ...options, out })).rejects.toThrow(/cannot be written: ENOENT/);
@@ -60,7 +60,7 @@ test.each(['/dev/zero', '/dev/full'])('output that is a link to %s is refused, n
   expect(readFileSync(join(out, 'b.rdma.ts'), 'utf8')).toBe('');
 });
 
-test('a directory in the place of a file is named', async () => {
+test('a directory in the place of a file is named in the error', async () => {
   const { options } = made({ 'out/a.rdma.ts/x': '' });
   await expect(generate(options)).rejects.toThrow('cannot be written: it is a directory');
 });

@@ -1,4 +1,6 @@
-/** When those of a crowd are told to come again, by whether the ones before them keep to what they were told. */
+/**
+ * When those of a crowd are told to come again, by whether the ones before them keep to what they were told.
+ */
 import { duplexPair } from 'node:stream';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { replaceClock } from '../../runtime/clock.ts';
@@ -24,7 +26,10 @@ function crowded() {
     { handshakesMax, sessionsPerPeerMax: 64, handshakeTimeoutMs: 5_000 },
     () => false,
   );
-  /** When one that comes from there is told to come again, in ms; undefined for one that gets a place or waits. */
+  /**
+   * When one that comes from there is told to come again, in ms; undefined for one that gets a place or
+   * waits.
+   */
   const comes = (address: string): number | undefined => {
     const link = new Link(duplexPair()[0]);
     handshakes.begin(link, address);

@@ -1,6 +1,6 @@
 /**
- * The clock of TypeScript and that of native code tell the same time, whatever a test framework has put in
- * their place when a context opened.
+ * The clocks of TypeScript and of native code show the same time, even if a test framework has replaced the
+ * former when a context opened.
  */
 import { createClient } from 'rdma-rpc';
 import { afterEach, expect, test, vi } from 'vitest';
@@ -22,7 +22,7 @@ const fakes: Readonly<Record<string, () => void>> = {
   'fake timers': () => void vi.useFakeTimers({ toFake: ['performance', 'Date', 'hrtime'], now: 0 }),
   'a performance.now() that stands still': () => void vi.spyOn(performance, 'now').mockReturnValue(0),
 };
-// Each with a fabric that no context of this file is open on yet.
+// Each with a fabric for which this file has no open context yet.
 const cases: readonly (readonly [Way, string])[] = [
   ['in process', 'the real clocks'],
   ['shm over unix', 'fake timers'],
@@ -43,15 +43,15 @@ test.each(cases)('%s, opened under %s', async (way, fake) => {
   const afterMs = clockMs();
   const fabric = way === 'in process' ? 'sim' : way === 'tcp' ? 'tcp' : 'shm';
   const context = openContexts().find((each) => each.fabric === fabric)!;
-  // Of a batch between the two. The origins may be apart by as much as a read of both clocks takes.
+  // In a batch between the two. The origins may differ by the time that reading both clocks takes.
   expect(context.batchMs).toBeGreaterThan(beforeMs - 1);
   expect(context.batchMs).toBeLessThan(afterMs + 1);
-  // And limits are what they are said to be.
+  // Time limits are also correct: none of these calls times out.
   for (let number = 0; number < 20; ++number)
     expect(await client.echo({ number }, { timeoutMs: 60_000 })).toMatchObject({ number });
 });
 
-test('the wall clock is the real one, too', () => {
+test('the wall clock is also the real one', () => {
   const realMs = Date.now();
   vi.useFakeTimers({ toFake: ['Date'], now: 0 });
   expect(wallMs()).toBeGreaterThanOrEqual(realMs);

@@ -1,4 +1,4 @@
-/** Details of errors: what goes in comes out, and what gRPC peers would see. */
+/** Details of errors: they are decoded as they were encoded, and gRPC peers see the same. */
 import { createClient, createInProcessChannel, Metadata, RpcError, Status } from 'rdma-rpc';
 import { BadRequest, detail, ErrorInfo, StatusMessage } from 'rdma-rpc/details';
 import { afterEach, describe, expect, test } from 'vitest';
@@ -30,7 +30,7 @@ describe('an error', () => {
     expect(() => new RpcError(Status.ABORTED, '', { details })).toThrow(/google.rpc.ErrorInfo.reason/);
   });
 
-  test('leaves out what is not of the type it says', () => {
+  test('omits details that do not match their declared type', () => {
     const broken = { type: ErrorInfo.typeName, value: Uint8Array.of(10, 200) };
     expect(new RpcError(Status.ABORTED, '', { details: [broken] }).findDetails(ErrorInfo)).toEqual([]);
   });
@@ -129,7 +129,7 @@ describe('from a handler', () => {
     expect(error?.findDetails(ErrorInfo)).toEqual([ErrorInfo.create(info)]);
   });
 
-  test('those that do not fit are left out; the status arrives, and the server is told', async () => {
+  test('those that do not fit are omitted; the status arrives, and the server is warned', async () => {
     const large = detail(ErrorInfo, { reason: 'x'.repeat(9000) });
     const error = await failed(
       open(() => new RpcError(Status.NOT_FOUND, 'gone', { details: [large] })).echo({}),
@@ -145,7 +145,7 @@ describe('from a handler', () => {
       trailer: { 'retry-pushback-ms': '70' },
     });
 
-  test('what fits is said to the byte, and the trailer arrives without them', async () => {
+  test('the size limit is exact, and the trailer arrives without them', async () => {
     const error = await failed(open(() => sized(9000)).echo({}));
     expect(error?.trailer.get('retry-pushback-ms')).toBe('70');
     await close();

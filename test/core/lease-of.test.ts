@@ -1,5 +1,5 @@
 /**
- * Where a message keeps its lease: seen by leaseOf only, and never in the way of what an application does
+ * Where a message keeps its lease: visible to leaseOf only, without an effect on what an application does
  * with the message.
  */
 import { describe, expect, test } from 'vitest';
@@ -25,7 +25,7 @@ describe('the lease of a message', () => {
     expect(leaseOf(other)).toBe(undefined);
   });
 
-  test('is the last one that was given', () => {
+  test('is the last one that was set', () => {
     const [message, second] = [{}, lease()];
     setLease(message, lease());
     setLease(message, second);

@@ -1,5 +1,5 @@
 /**
- * Messages with properties that are no fields: said once, at the first moment, with what may have been
+ * Messages with unknown properties: reported once, at the first opportunity, with a suggestion of what was
  * meant.
  */
 import { createClient, createInProcessChannel } from 'rdma-rpc';
@@ -13,14 +13,14 @@ import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
 
 const name = 'corpus.conformance.AllTypes';
 
-/** What is said of a response. */
+/** The text for a response. */
 function saidOf(response: unknown): string[] {
   const said: string[] = [];
   responseCheck('a/B', AllTypes, (text) => said.push(text)).look(response);
   return said.map((text) => text.replace("a/B: in the handler's response ", ''));
 }
 
-describe('what is wrong', () => {
+describe('errors', () => {
   test.each<[string, unknown, string]>([
     [
       'a slip',
@@ -91,7 +91,7 @@ function circle(): object {
   return message;
 }
 
-test('a property that throws when it is read, and a type without a schema, end the look', () => {
+test('a property that throws when it is read, and a type without a schema, end the check', () => {
   const thrower = {
     get typo(): never {
       throw new Error('mine');

@@ -1,4 +1,4 @@
-/** Metadata as users see it, and its wire form: what is refused, and why. */
+/** Metadata as users see it, and its wire form: the refused entries, and the reasons. */
 import { inspect } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
@@ -33,7 +33,7 @@ describe('Metadata', () => {
     expect(metadata.size).toBe(1);
   });
 
-  test('console.log shows what is in it', () => {
+  test('console.log shows its contents', () => {
     expect(inspect({ trailer: new Metadata({ hint: 'a', 'id-bin': Uint8Array.of(1) }) })).toBe(
       "{ trailer: { hint: [ 'a' ], 'id-bin': [ 'AQ==' ] } }",
     );
@@ -47,7 +47,7 @@ describe('Metadata', () => {
     expect(metadata.getAll('k')).toEqual(['3']);
   });
 
-  test('is made from an object, pairs or another one', () => {
+  test('is created from an object, pairs or another one', () => {
     const one = new Metadata({ a: ['1', '2'], 'b-bin': Uint8Array.of(1) });
     expect([...new Metadata(one)]).toEqual([...one]);
     expect(one.getAll('a')).toEqual(['1', '2']);
@@ -79,7 +79,7 @@ describe('the wire form', () => {
     expect(wire).toEqual(bytes(2, 'ab', 3, 0, 'xyz', 5, 'c-bin', 2, 0, 9, 8));
   });
 
-  test('is not disturbed by values that encode metadata of their own when they are measured', () => {
+  test('is not affected by values that encode other metadata while they are measured', () => {
     class Calling extends Uint8Array {
       override get length(): number {
         encodeMetadata(new Metadata({ of: 'another call' }));
@@ -90,7 +90,7 @@ describe('the wire form', () => {
     expect(wire).toEqual(bytes(1, 'a', 1, 0, 'b', 5, 'c-bin', 2, 0, 0, 0));
   });
 
-  test('is another one after any number of others', () => {
+  test('is correct after any number of others', () => {
     const wires = Array.from({ length: 200 }, (_, i) =>
       encodeMetadata(new Metadata({ k: `${i}`.repeat(300) })),
     );
@@ -111,7 +111,7 @@ describe('the wire form', () => {
     expect(decodeMetadata(wire, 0, wire.byteLength).get('k')).toBe(Buffer.from(value).toString());
   });
 
-  test('a key is itself, whatever keys have come before (property)', () => {
+  test('a key is decoded as itself after any other keys (property)', () => {
     fc.assert(
       fc.property(fc.array(fc.stringMatching(/^[0-9a-z_.-]{1,70}$/), { maxLength: 60 }), (names) => {
         const wire = encodeMetadata(
@@ -152,7 +152,7 @@ describe('the wire form', () => {
     ),
   );
 
-  test('comes back as it went (property)', () => {
+  test('is decoded as it was encoded (property)', () => {
     fc.assert(
       fc.property(fc.array(entry, { maxLength: 30 }), (entries) => {
         const wire = encodeMetadata(new Metadata(entries));
@@ -214,7 +214,7 @@ describe('of a response', () => {
     expect(metadataFault(wire, 0, wire.byteLength, true)).toMatch(/not allowed/);
   });
 
-  test('a key of 255 characters has no place for the colon, and says so', () => {
+  test('a key of 255 characters has no room for the colon, and the error says so', () => {
     const longest = 'k'.repeat(255);
     expect(() => encodeResponseMetadata(new Metadata({ [longest]: 'v' }), undefined)).toThrow(
       /a header's has at most 254 characters/,

@@ -11,11 +11,11 @@ test('codes have the numbers of gRPC', () => {
   expect(statusName(99)).toBe('UNKNOWN');
 });
 
-test.each([0, 17, -1, 1.5, Number.NaN])('%d is no error code of a peer: UNKNOWN', (code) => {
+test.each([0, 17, -1, 1.5, Number.NaN])('%d is not a valid error code of a peer: UNKNOWN', (code) => {
   expect(errorCode(code)).toBe(Status.UNKNOWN);
 });
 
-/** As Node's functions make it. */
+/** As created by Node's functions. */
 function abortError(cause: unknown): Error {
   const error = new Error('The operation was aborted', { cause });
   error.name = 'AbortError';
@@ -34,7 +34,7 @@ function chain(length: number): Error {
 }
 
 describe('RpcError', () => {
-  test('says its code name, keeps the bare text, metadata and cause', () => {
+  test('contains its code name, and keeps the bare text, metadata and cause', () => {
     const cause = new Error('why');
     const error = new RpcError(Status.NOT_FOUND, 'no such key', {
       trailer: new Metadata({ k: 'v' }),
@@ -53,7 +53,7 @@ describe('RpcError', () => {
     expect(error.cause).toBe(cause);
   });
 
-  test('takes metadata as calls do', () => {
+  test('accepts the same metadata as calls', () => {
     const metadata = new Metadata({ a: '1' });
     const given = (init: MetadataInit) => new RpcError(Status.ABORTED, '', { trailer: init }).trailer;
     expect(given(metadata)).toBe(metadata);
@@ -99,19 +99,19 @@ describe('RpcError', () => {
     expect(RpcError.from(error)).toMatchObject({ code, cause: error });
   });
 
-  test('from() does not take the cause of any other error for what it is', () => {
+  test('from() does not treat the cause of another error as the error', () => {
     const wrapped = new Error('no profile', { cause: new RpcError(Status.NOT_FOUND, 'no such user') });
     expect(RpcError.from(wrapped)).toMatchObject({ code: Status.UNKNOWN, rawMessage: 'no profile' });
   });
 
-  test('a handler whose time is up says what its caller says', async () => {
+  test('a handler whose deadline has passed gives the same error as its caller', async () => {
     const signal = AbortSignal.timeout(1);
     const error: unknown = await sleep(60_000, undefined, { signal }).catch((thrown: unknown) => thrown);
     expect((error as Error).name).toBe('AbortError');
     expect(RpcError.from(error).code).toBe(Status.DEADLINE_EXCEEDED);
   });
 
-  test('JSON.stringify gives what a log needs, trailer and details too', () => {
+  test('JSON.stringify contains what a log needs, including trailer and details', () => {
     const metadata = new Metadata([
       ['constructor', 'a'],
       ['k', 'v'],
@@ -157,7 +157,7 @@ describe('RpcError', () => {
 });
 
 describe('instanceof', () => {
-  test('knows an error of another copy of the package', async () => {
+  test('recognizes an error of another copy of the package', async () => {
     vi.resetModules();
     const other = await import('../../runtime/index.ts');
     const otherCodec = await import('../../runtime/codec/error.ts');
@@ -169,7 +169,7 @@ describe('instanceof', () => {
     expect(new CodecError('a.B', 'x')).not.toBeInstanceOf(other.RpcError);
   });
 
-  test('takes nothing else for one', () => {
+  test('recognizes nothing else', () => {
     const like = Object.assign(new Error('NOT_FOUND: x'), {
       name: 'RpcError',
       code: 5,
@@ -189,7 +189,7 @@ describe('a subclass', () => {
     override name = 'Refused';
   }
 
-  test('is an RpcError, whatever its name, but other RpcErrors are none of its own', () => {
+  test('is an RpcError, whatever its name, but other RpcErrors are not instances of it', () => {
     expect(new Refused(Status.ABORTED, 'x')).toBeInstanceOf(RpcError);
     expect(new Refused(Status.ABORTED, 'x')).toBeInstanceOf(Refused);
     expect(new RpcError(Status.ABORTED, 'x') instanceof Refused).toBe(false);

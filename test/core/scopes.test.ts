@@ -1,4 +1,6 @@
-/** How the runtime finds out which of Node's makings of AsyncLocalStorage it runs on (core/scopes.ts). */
+/**
+ * How the runtime detects which of Node's implementations of AsyncLocalStorage it runs on (core/scopes.ts).
+ */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { afterEach, expect, test, vi } from 'vitest';
 

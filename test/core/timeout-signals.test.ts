@@ -1,16 +1,16 @@
-/** When calls begin to listen to signals of `AbortSignal.timeout()`, on a clock of the test's. */
+/** When calls begin to listen to signals of `AbortSignal.timeout()`, on a clock of the test. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 
 let listenLater: (one: { listenNow(): void }) => void;
 beforeEach(async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-  // The module takes the timers of the moment in which it is loaded.
+  // The module uses the timers that are set when it is loaded.
   vi.resetModules();
   ({ listenLater } = await import('../../runtime/core/timeout-signals.ts'));
 });
 afterEach(() => void vi.useRealTimers());
 
-test('after 3 ms, all that have come by then', () => {
+test('after 3 ms, all that exist by then', () => {
   const heard: string[] = [];
   const listen = (name: string): void => listenLater({ listenNow: () => void heard.push(name) });
   listen('first');
@@ -21,7 +21,7 @@ test('after 3 ms, all that have come by then', () => {
   expect([heard, vi.getTimerCount()]).toEqual([['first', 'second'], 0]);
 });
 
-test('one that comes while the others begin to listen has its own 3 ms', () => {
+test('one that is added while the others begin to listen has its own 3 ms', () => {
   const heard: string[] = [];
   const again = { listenNow: () => void heard.push('again') };
   listenLater({

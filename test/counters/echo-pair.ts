@@ -1,4 +1,4 @@
-/** A channel and a server of this process that echoes: whose counters the tests of this folder read. */
+/** A channel and an echo server of this process, whose counters the tests of this folder read. */
 import { echoHandlers } from '../runtime/echo-service.ts';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
 import { openPair, type Pair, type PairWay } from '../runtime/pair.ts';

@@ -1,6 +1,6 @@
 /**
- * `configure({ countersPage: false })`: nothing of this thread can be read from outside, and it counts as
- * ever.
+ * `configure({ countersPage: false })`: no counters of this thread can be read from outside, while it counts
+ * as before.
  */
 import { configure, createClient, stats } from 'rdma-rpc';
 import { processesWithCounters, readCounters } from 'rdma-rpc/counters';
@@ -19,7 +19,7 @@ afterEach(async () => {
 });
 
 describe.each(pairWays)('over %s', (way) => {
-  test('there is no page, to whoever looks', async () => {
+  test('no page can be found', async () => {
     pair = await echoPair(way);
     await createClient(EchoDefinition, pair.channel).echo({ text: 'x' });
     expect(stats().calls).toBeGreaterThan(0);

@@ -1,6 +1,6 @@
 /**
- * Counters pages: what this process writes and anybody of this user can read, and what is made of bytes that
- * are no page.
+ * Counters pages: what this process writes and any process of this user can read, and how invalid bytes are
+ * handled.
  */
 import { closeSync, fstatSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { createClient } from 'rdma-rpc';
@@ -43,7 +43,7 @@ describe.each(pairWays)('over %s', (way) => {
     await until(() => readCounters(process.pid).contexts.some(({ counters }) => (counters.calls ?? 0) >= 21));
   });
 
-  test('sessions are there with who they are with, and go', async () => {
+  test('sessions are listed with their peers, and removed', async () => {
     pair = await echoPair(way);
     await createClient(EchoDefinition, pair.channel).echo({ text: 'x' });
     const sessions = () =>
@@ -66,8 +66,8 @@ describe.each(pairWays)('over %s', (way) => {
   });
 });
 
-describe('who may read', () => {
-  test('the page is of this user alone, and nobody can write to it through a descriptor', async () => {
+describe('access rights', () => {
+  test('the page belongs to this user alone, and no process can write to it through a descriptor', async () => {
     pair = await echoPair('shm');
     await createClient(EchoDefinition, pair.channel).echo({ text: 'x' });
     const [path] = pages();
@@ -81,7 +81,7 @@ describe('who may read', () => {
     expect(processesWithCounters()).toContain(process.pid);
   });
   test.each([
-    [2 ** 30, /there is no process/],
+    [2 ** 30, /process \d+ does not exist/],
     [1, /process 1 (cannot be read|has no counters)/],
   ])('process %i: one sentence', (pid, sentence) => {
     expect(() => readCounters(pid)).toThrow(sentence);
@@ -91,13 +91,11 @@ describe('who may read', () => {
 type Numbers = Record<'at' | 'rows' | 'stride' | 'textAt' | 'textBytes' | 'fields' | 'names', number>;
 interface Forged extends Record<'counters' | 'sessions' | 'methods', Numbers> {
   device?: string;
-  /** Of the page, in bytes; not in the description. */
+  /** Bytes of the page that are not in the description. */
   readonly end: number;
 }
 
-/**
- * The part of a page of this process that counters are read from, with one call in it. Behind it are events.
- */
+/** The part of a page of this process from which counters are read, with one call in it. Events follow it. */
 async function ownPage(): Promise<Uint8Array> {
   pair = await echoPair('shm');
   await createClient(EchoDefinition, pair.channel).echo({ text: 'x' });
@@ -112,7 +110,7 @@ function layoutOf(page: Uint8Array): Omit<Forged, 'end'> & { events: { countsAt:
   return JSON.parse(new TextDecoder().decode(text)) as ReturnType<typeof layoutOf>;
 }
 
-/** A copy of the page that says something else of itself. */
+/** A copy of the page with another description of itself. */
 function forged(page: Uint8Array, change: (layout: Forged) => void): Uint8Array {
   const copy = page.slice();
   const head = new DataView(copy.buffer);
@@ -124,8 +122,8 @@ function forged(page: Uint8Array, change: (layout: Forged) => void): Uint8Array 
   return copy;
 }
 
-describe('bytes that are no page', () => {
-  test('are none, wherever a page is cut', async () => {
+describe('bytes that are not a page', () => {
+  test('are refused, wherever a page is cut', async () => {
     const page = await ownPage();
     expect(contextIn(page, 1)).toBeDefined();
     for (const length of [0, 1, 7, 8, 15, 16, 63, 64, 100, 4096, 8192, 9000, page.length - 4096])
@@ -194,7 +192,7 @@ describe('bytes that are no page', () => {
     expect(contextIn(forged(page, change), 1)).toBeUndefined();
   });
 
-  test('are none where the description is longer than one is', async () => {
+  test('are refused where the description is too long', async () => {
     const page = await ownPage();
     const long = new Uint8Array(page.length + 100_000);
     long.set(page);
@@ -205,10 +203,10 @@ describe('bytes that are no page', () => {
 });
 
 describe('bounds of buckets', () => {
-  test('are where the next longer call is counted: an eighth of its time, and no less than 256 ns', async () => {
+  test("are an eighth of a call's time apart, and at least 256 ns", async () => {
     const { bucketNs } = contextIn(await ownPage(), 1)!;
     const units = (bucket: number): number => bucketNs[bucket]! / 256;
-    // By the number of units of a call: native/telemetry/latencies.h has which bucket that is.
+    // By the duration of a call in units: native/telemetry/latencies.h defines the buckets.
     const cases = [
       [0, 1],
       [1, 2],

@@ -1,4 +1,7 @@
-/** Counters of several contexts as those of one thread or process: sums, and of longest times the longest. */
+/**
+ * The counters of several contexts merged into those of one thread or process: sums, and maximums of longest
+ * times.
+ */
 import { expect, test } from 'vitest';
 import { addStats, type Stats } from '../../runtime/native/stats.ts';
 

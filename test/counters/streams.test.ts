@@ -1,6 +1,6 @@
 /**
- * How streams count: each is one call of its method, and what it carries is counted as messages, whatever the
- * parts they travel in.
+ * How streams are counted: each is one call of its method, and its contents are counted as messages,
+ * regardless of the parts in which they travel.
  */
 import { createClient, leaseOf } from 'rdma-rpc';
 import { readCounters } from 'rdma-rpc/counters';
@@ -20,12 +20,12 @@ describe.each(ways)('%s', (way) => {
     world = undefined;
   });
 
-  /** What has been counted by both sides, which are of this thread, since it was asked for. */
+  /** The counts of both sides, which run on this thread, since the last query. */
   async function counting() {
     world = await openStreams(way);
     const client = createClient(StreamsDefinition, world.channel);
     await client.unary({});
-    // Of this world: a context of an earlier one takes its counters along when it goes.
+    // Of this world: the counters of an earlier context disappear with it.
     const own = openContexts().filter(({ native }) => native.stats().sessions > 0);
     const stats = () => {
       const sum: Partial<Stats> = {};
@@ -71,7 +71,7 @@ describe.each(ways)('%s', (way) => {
     expect(counted()).toEqual({ calls: 2, requests: 2, sent: 3081, received: 3081 });
   });
 
-  test('calls that are none are counted as before', async () => {
+  test('calls that are not streams are counted as before', async () => {
     const { client, counted } = await counting();
     for (let i = 0; i < 3; ++i) await client.unary({});
     expect(counted()).toEqual({ calls: 3, requests: 3, sent: 0, received: 0 });
@@ -110,7 +110,7 @@ describe.each(ways)('%s', (way) => {
           calls: 0,
           failed: 0,
         });
-    // The page is written a while after there was something to tell.
+    // The page is written some time after a change.
     await expect.poll(() => rows().some(({ name }) => name === methods.unary.fullName)).toBe(true);
     const before = new Map(
       ['client', 'server'].flatMap((side) =>
@@ -131,7 +131,7 @@ describe.each(ways)('%s', (way) => {
       await expect.poll(() => since(methods.count)).toEqual({ calls: 2, failed: 0 });
       await expect.poll(() => since(methods.behave)).toEqual({ calls: 1, failed: 1 });
     }
-    // Parts have none, neither under another's name nor without one.
+    // Parts have no method, neither another one's name nor an empty one.
     const known = new Set([...Object.values(methods).map(({ fullName }) => fullName)]);
     expect(rows().filter(({ name }) => name === '' || name === '(other methods)')).toEqual([]);
     expect(rows().some(({ name }) => known.has(name))).toBe(true);

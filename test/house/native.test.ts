@@ -20,7 +20,7 @@ describe('what is taken from a free list', () => {
     'native/fabric/rights.cc': ['all.waiting.pop_front();'],
     'native/fabric/shm/queue/queue_pair_table.cc': ['with_file_.pop_front();'],
     'native/fabric/sim/world.cc': ['events_.pop_back();'],
-    'native/fabric/verbs/soft/rxe.cc': ['held_.pop_front();'],
+    'native/fabric/verbs/soft/rxe.cc': ['pending_.pop_front();'],
     'native/memory/arena.cc': ['spare_slots_.pop_front();'],
     // Of what has been added right before.
     'native/session/client/sinks.cc': ['deferred_.pop_back();'],

@@ -1,6 +1,6 @@
 /**
- * The codec of values without a schema: what comes back, what travels apart, what is refused, and bytes of a
- * hostile peer.
+ * The codec of values without a schema: decoded values, out-of-line values, refusals, and bytes of a hostile
+ * peer.
  */
 import fc from 'fast-check';
 import { Packr, pack } from 'msgpackr';
@@ -15,7 +15,7 @@ fc.configureGlobal({ seed: 20_261_121 });
 
 const type = msgpackType<unknown>('test');
 
-/** Encodes as a bulk message is: memory in pieces with the large values between. */
+/** Encodes as a bulk message: memory in segments with the large values between. */
 function gathered(value: unknown, gatherBytes: number): { bytes: Uint8Array; holes: number } {
   const sink = new Sink();
   sink.gatherBytes = gatherBytes;
@@ -53,12 +53,12 @@ const values = fc.letrec((tie) => ({
     ),
   ),
 })).value;
-/** Lone surrogates cannot be UTF-8. */
+/** Lone surrogates have no UTF-8 form. */
 const wellFormed = (value: unknown) =>
   !JSON.stringify(value, (_, v) => (typeof v === 'bigint' ? '' : v))?.includes('\\ud');
 
-describe('a value comes back as it went', () => {
-  test('in one piece', () => {
+describe('a value is decoded as it was encoded', () => {
+  test('in one buffer', () => {
     fc.assert(
       fc.property(values.filter(wellFormed), (value) => {
         expect(type.decode(type.encode(value))).toEqual(value);
@@ -66,7 +66,7 @@ describe('a value comes back as it went', () => {
     );
   });
 
-  test('with its large binaries apart, wherever they are', () => {
+  test('with its large binaries out of line, wherever they are', () => {
     fc.assert(
       fc.property(values.filter(wellFormed), fc.integer({ min: 1, max: 30 }), (value, gatherBytes) => {
         expect(type.decode(gathered(value, gatherBytes).bytes)).toEqual(value);
@@ -109,7 +109,7 @@ describe('a value comes back as it went', () => {
     expect(type.decode(bytes)).toEqual(value);
   });
 
-  test('the caller keeps its objects as they are', () => {
+  test("the caller's objects are unchanged", () => {
     const value = Object.freeze({ list: Object.freeze([new Uint8Array(100)]) });
     gathered(value, 50);
     expect(value.list[0]).toHaveLength(100);
@@ -144,7 +144,7 @@ describe('a value comes back as it went', () => {
 
 const cycle: unknown[] = [];
 cycle.push(cycle);
-describe('what cannot be sent says where it is', () => {
+describe('an error names the position of a value that cannot be sent', () => {
   test.each<[string, unknown, RegExp]>([
     ['a function', { a: [() => 0] }, /test\.a\[0\]: a function cannot be sent/],
     ['a symbol', Symbol('x'), /test: a symbol cannot be sent/],
@@ -254,7 +254,7 @@ describe('bytes of a hostile peer', () => {
     expect(() => type.decode(bytes)).toThrow(text);
   });
 
-  /** An array of `count` times the bytes that `element` gives. */
+  /** An array of `count` times the bytes that `element` returns. */
   function many(count: number, element: (i: number) => Iterable<number>): Uint8Array {
     const bytes = Buffer.concat(Array.from({ length: count }, (_, i) => Uint8Array.from(element(i))));
     const head = bytesOf(0xdd, 0, 0, 0, 0);

@@ -1,6 +1,6 @@
 /**
- * Generated messages as MessagePack: the same values come out as through protobuf, the same are refused, and
- * a peer cannot hand in what does not fit.
+ * Generated messages as MessagePack: the decoded values equal those of protobuf, the same values are refused,
+ * and a peer cannot pass in values of another type.
  */
 import fc from 'fast-check';
 import { pack, unpack } from 'msgpackr';
@@ -13,7 +13,7 @@ import { runs } from '../extent.ts';
 
 const packed = (type: AnyType): AnyType => msgpackForm(300, type, type).input;
 const any = (type: unknown) => type as AnyType;
-/** What an action throws. */
+/** The error that an action throws. */
 const reasonOf = (action: () => unknown): string => {
   try {
     action();
@@ -27,7 +27,7 @@ const reasonOf = (action: () => unknown): string => {
 describe.each(corpus)('$name', ({ ours, theirs }) => {
   const type = packed(ours);
 
-  test('what goes in comes out as through protobuf', () => {
+  test('messages are decoded as through protobuf', () => {
     fc.assert(
       fc.property(initOf(theirs), (init) => {
         fc.pre(
@@ -55,7 +55,7 @@ describe.each(corpus)('$name', ({ ours, theirs }) => {
         try {
           bytes = pack(given);
         } catch {
-          return; // Nothing that msgpackr can write.
+          return; // msgpackr cannot write it.
         }
         let decoded: AnyMessage;
         try {
@@ -109,7 +109,7 @@ describe('refused as by protobuf, with the name of the field', () => {
     expect(reasonOf(() => packed(any(Tree)).encode(tree))).toMatch(/nested more than 100 deep/);
   });
 
-  test('a key that would come out as another one', () => {
+  test('a key that would be decoded as another one', () => {
     const map = JSON.parse('{"__proto__": "a"}') as object;
     expect(reasonOf(() => packed(any(Maps)).encode({ textByString: map }))).toMatch(
       /a key __proto__ cannot travel/,
@@ -118,19 +118,19 @@ describe('refused as by protobuf, with the name of the field', () => {
 });
 
 describe('a newer peer', () => {
-  test('has fields that this one does not know: passed over', () => {
+  test('has fields that this one does not know: they are skipped', () => {
     expect(packed(any(Tree)).decode(pack({ label: 'a', colour: 'red' }))).toEqual(
       Tree.create({ label: 'a' }),
     );
   });
 
-  test('chooses a case that this one does not know: none', () => {
+  test('chooses a case that this one does not know: no case is set', () => {
     const decoded = packed(any(Oneofs)).decode(pack({ choice: { case: 'later', value: 1 } }));
     expect(decoded).toEqual(Oneofs.create());
   });
 });
 
-test('unknown fields that a message has kept go along, and are looked at', () => {
+test('unknown fields that a message has kept are sent, and checked', () => {
   const kept = new Uint8Array([0xf8, 0x01, 0x05]);
   const type = packed(any(Tree));
   expect(type.encode({ label: 'a', $unknownFields: kept }).length).toBeGreaterThan(
@@ -141,6 +141,6 @@ test('unknown fields that a message has kept go along, and are looked at', () =>
   );
 });
 
-test('what is at its default is not sent', () => {
+test('fields with their default are not sent', () => {
   expect(unpack(packed(any(Tree)).encode(Tree.create() as unknown as AnyMessage))).toEqual({});
 });

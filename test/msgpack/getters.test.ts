@@ -1,6 +1,6 @@
 /**
- * Getters of a message without a schema: they are the application's code, run while the message is measured
- * and packed. Whatever they do is the business of their call, and of no other on the connection.
+ * Getters of a message without a schema: application code that runs while the message is measured and packed.
+ * Whatever they do affects only their own call, not other calls on the connection.
  */
 import { type Channel, createChannel, createClient, createServer, type Server } from 'rdma-rpc';
 import { defineService, method } from 'rdma-rpc/msgpack';
@@ -22,7 +22,7 @@ afterAll(async () => {
   await server.shutdown();
 });
 
-/** The same call among others that have nothing to do with it. */
+/** The same call among unrelated ones. */
 async function among<T>(call: () => Promise<T>): Promise<PromiseSettledResult<T>> {
   const small = (from: number) => Array.from({ length: 6 }, (_, i) => client().echo(`bystander ${from + i}`));
   const before = small(0);
@@ -68,7 +68,7 @@ describe('a getter', () => {
   const growths = [1, 2, 3, 4].flatMap((reads) =>
     [3000, 9000, 18_000, 100_000].map((bytes) => [reads, bytes] as const),
   );
-  test.each(growths)('whose value grows after %i looks, to %i characters', async (reads, bytes) => {
+  test.each(growths)('whose value grows after %i reads, to %i characters', async (reads, bytes) => {
     for (const big of [0, 20_000]) {
       let looks = 0;
       const grown = 'x'.repeat(bytes);

@@ -1,6 +1,6 @@
 /**
  * `option (rdma_rpc.preferred_codec) = MSGPACK`, through generated code: every kind of call, large values,
- * errors; and what happens between peers of which one was generated before the option was there.
+ * errors; and peers of which one was generated before the option was added.
  */
 import {
   type Channel,
@@ -52,7 +52,7 @@ const handlers: Handlers<typeof LedgerDefinition> = {
   forget: ({ id }) => forgotten(id),
 };
 
-/** The definition as it was generated before its methods had the option. */
+/** The definition as generated before its methods had the option. */
 function older<D extends ServiceDefinition>(definition: D): D {
   const methods = Object.entries(definition.methods).map(([key, { preferred, ...rest }]) => [
     key,
@@ -77,7 +77,7 @@ async function open(way: string, served: typeof LedgerDefinition): Promise<Chann
 }
 
 describe.each(['in process', 'shm'])('%s', (way) => {
-  test.each(['echo', 'plain'] as const)('%s: complete messages come out', async (name) => {
+  test.each(['echo', 'plain'] as const)('%s: complete messages are decoded', async (name) => {
     const client = createClient(LedgerDefinition, await open(way, LedgerDefinition));
     expect(await client[name](entry)).toEqual(Entry.create(entry));
     expect(await client[name]({})).toEqual(Entry.create());

@@ -110,7 +110,7 @@ test('a response may be any value', async () => {
   await channel.close();
 });
 
-test('the types are those that were given', () => {
+test('the types are those of the definition', () => {
   type TestClient = Client<typeof Room>;
   expectTypeOf<TestClient['say']>().parameter(0).toEqualTypeOf<Message>();
   expectTypeOf<TestClient['say']>().returns.resolves.toEqualTypeOf<{ id: bigint; echo: Message }>();

@@ -1,6 +1,6 @@
 /**
- * The addon by itself, below the runtime: shared memory and its lifetimes, the loop, threads, and every way
- * in which a context can end.
+ * The addon by itself, below the runtime: shared memory and its lifetimes, the event loop, threads, and every
+ * way in which a context can end.
  */
 import { spawnSync } from 'node:child_process';
 import { constants, type PerformanceEntry, PerformanceObserver } from 'node:perf_hooks';
@@ -37,7 +37,10 @@ afterEach(() => {
   for (const each of open.splice(0)) each.native.close();
 });
 
-/** Turns of the loop until it is so. The test's own time limit ends it otherwise. */
+/**
+ * Runs iterations of the event loop until the condition holds. If it never does, the test's own time limit
+ * ends it.
+ */
 
 describe.each([
   ['sim', 'libuv'],
@@ -55,7 +58,7 @@ describe.each([
     await until(() => pair.native.stats().arenaLeasedBlocks === 0);
   });
 
-  test('many in flight, then none left behind', async () => {
+  test('many in flight, then none left', async () => {
     const pair = loopback(fabric, { loop });
     for (let round = 0; round < 50; round += 1) {
       const ends = Array.from({ length: 16 }, (_, i) => pair.start(pattern(i % 4 === 3 ? 3000 : 20)).end);
@@ -66,7 +69,7 @@ describe.each([
     expect(pair.native.stats().protocolErrors).toBe(0);
   });
 
-  test('a session that is idle sleeps: the event loop goes on without it', async () => {
+  test('an idle session sleeps: it does not keep the event loop alive', async () => {
     const pair = loopback(fabric, { loop });
     const { native } = pair;
     await pair.start(pattern(20)).end;
@@ -74,7 +77,7 @@ describe.each([
     await until(() => native.stats().sleeps > sleeps);
     const { turns } = native.stats();
     for (let i = 0; i < 10_000; i += 1) await turn();
-    // What is left is its housekeeping, now and then.
+    // The rest is its periodic housekeeping.
     expect(native.stats().turns - turns).toBeLessThan(100);
   });
 
@@ -92,7 +95,7 @@ describe.each([
     await until(() => pair.native.stats().arenaLeasedBlocks === 0);
   });
 
-  test('closing a session fails its calls, then tells that it is down', async () => {
+  test('closing a session fails its calls, then reports that it is down', async () => {
     const pair = loopback(fabric, { loop });
     pair.onRequest = () => undefined;
     const ends = [8, 3000].map((bytes) => pair.start(pattern(bytes)).end);
@@ -101,13 +104,13 @@ describe.each([
     for (const end of await Promise.all(ends))
       expect([end.kind, end.reason]).toEqual([EvKind.failed, Reason.sessionLost]);
     await until(() => pair.down.includes(pair.client));
-    await turn(); // the session goes when the callback that told of it has returned
+    await turn(); // the session ends when the callback that reported it has returned
     expect(() => pair.native.sessionInfo(pair.client)).toThrow('no such session');
   });
 });
 
 describe('buffers', () => {
-  test('a block given back and taken again is the same ArrayBuffer', () => {
+  test('a released and reused block is the same ArrayBuffer', () => {
     const { native } = loopback('sim');
     const block = native.allocBlock(5000, Use.application);
     const buffer = native.blockBuffer(block);
@@ -118,7 +121,7 @@ describe('buffers', () => {
     expect(native.blockOf(buffer)).toBe(block);
   });
 
-  test('memory of a block can be had at once, and the block be told from it', () => {
+  test('memory of a block is available at once, and identifies the block', () => {
     const { native } = loopback('sim');
     const buffer = native.allocBuffer(5000, Use.application)!;
     const block = native.blockOf(buffer);
@@ -156,7 +159,7 @@ describe('buffers', () => {
     });
   });
 
-  test('a view keeps its block', async () => {
+  test('a view keeps its block leased', async () => {
     const { native } = loopback('sim');
     const view = new Uint8Array(native.blockBuffer(native.allocBlock(5000, Use.application)), 100, 10).fill(
       9,
@@ -192,9 +195,12 @@ describe('buffers', () => {
     expect(arrays.map((array) => array.length)).toEqual([0, 0, 0, 0, 0]);
   });
 
-  test('receives of sessions do not make V8 collect', async () => {
+  test('receives of sessions cause no garbage collections', async () => {
     const limits = { inflightMax: 256, messageMaxBytes: 4 << 20, peerMessageMaxBytes: 4 << 20 };
-    /** Full collections that come while sessions with much memory are made, and read their first messages. */
+    /**
+     * Full collections that happen while sessions with much memory are created, and read their first
+     * messages.
+     */
     const collections = async (): Promise<number> => {
       const { native } = loopback('sim', { slotBytes: 8 << 10 });
       collect();
@@ -202,7 +208,8 @@ describe('buffers', () => {
       const observer = new PerformanceObserver((list) => seen.push(...list.getEntries()));
       observer.observe({ entryTypes: ['gc'] });
       const counted = process.memoryUsage().external;
-      // All their receives are twice what V8 lets external memory grow by before it collects everything.
+      // Together, their receives are twice the amount by which V8 lets external memory grow before it
+      // collects everything.
       for (let i = 0; i < 64; i += 1) {
         const session = native.createSession({ role: 'client', ...limits });
         expect(native.receiveWindow(session, 3)).toBe(native.receiveWindow(session, 0));
@@ -215,13 +222,14 @@ describe('buffers', () => {
       );
       return kinds.filter((kind) => kind === majorCollection).length;
     };
-    // What has been collected at that moment for another reason, such as a test before, is not each time.
+    // A collection that happens at that moment for another reason, such as an earlier test, does not happen
+    // each time.
     const found: number[] = [];
     for (let i = 0; i < 4 && !found.includes(0); i += 1) found.push(await collections());
     expect(found).toContain(0);
   });
 
-  test('V8 counts the receives that have been read, and no others, until their session is down', async () => {
+  test('V8 counts only the receives that have been read, until their session is down', async () => {
     const pair = loopback('sim');
     const session = pair.native.createSession({
       role: 'client',
@@ -230,14 +238,15 @@ describe('buffers', () => {
       peerMessageMaxBytes: 4 << 20,
     });
     const counted = () => process.memoryUsage().external;
-    // What earlier tests have left goes in several turns.
+    // The garbage of earlier tests is freed in several iterations.
     for (let i = 0; i < 10; ++i) {
       collect();
       await turn();
     }
     const before = counted();
     const slots = [0, 3, 4, 7, 8, 200, 255];
-    // Around each one alone: what others leave is collected at any time, and counts as long as it is there.
+    // Measured around each one separately: the garbage of others is collected at any time, and counts as long
+    // as it exists.
     const grown: number[] = [];
     const windows = slots.map((slot) => {
       collect();
@@ -246,7 +255,7 @@ describe('buffers', () => {
       grown.push(counted() - counts);
       return window;
     });
-    // Of 4 slots, then as many as before.
+    // With 4 slots, then with as many as before.
     expect(windows[1]).toBe(windows[0]);
     expect(windows[2]!.byteLength).toBe(windows[0]!.byteLength);
     expect(windows[3]).toBe(windows[2]);
@@ -263,10 +272,10 @@ describe('buffers', () => {
     expect(pair.native.receiveWindow(pair.server, 1 << 20)).toBeUndefined();
   });
 
-  test('calls that wait for arena memory go on when forgotten leases are collected', async () => {
+  test('calls that wait for arena memory continue when forgotten leases are collected', async () => {
     const pair = loopback('sim', { arenaBytes: 4 << 20 });
     const { end } = pair.start(pattern(3000));
-    // Before the server sees the request, all memory is gone into leases that nobody can reach and nobody has
+    // Before the server sees the request, all memory is in leases that are unreachable and have not been
     // released.
     const forget = () => {
       let block = pair.native.allocBlock(4096, Use.application);
@@ -278,29 +287,29 @@ describe('buffers', () => {
   });
 });
 
-test('all that make V8 collect share a tenth of the time of their thread', () => {
+test('all that request garbage collections share a tenth of the time of their thread', () => {
   const native = loadNative();
   const before = native.collectionWaitMs();
   native.collectionDone(100);
-  // Those who ask again and again get no more by it.
+  // Calls that ask repeatedly get no advantage.
   for (let i = 0; i < 3; ++i) expect(native.collectionWaitMs()).toBeGreaterThan(before + 200);
   expect(native.collectionWaitMs()).toBeLessThanOrEqual(before + 900);
 });
 
 describe('RDMA devices', () => {
-  test('are reported, or why there are none', () => {
+  test('are reported, or the reason why none was found', () => {
     const { devices, whyNone } = loadNative().verbsDevices(0);
     expect(whyNone === '').toBe(devices.length > 0);
     if (devices.length === 0) expect(whyNone).toMatch(/verbs is off: |no RDMA device/);
   });
 
-  test('one that is not there cannot be opened, and the error names it', () => {
+  test('a missing one cannot be opened, and the error names it', () => {
     expect(() => loopback('verbs', { verbs: { device: 'nobodys0' } })).toThrow(/verbs is off/);
   });
 });
 
 describe('the end of a context', () => {
-  test('what is asked of it afterwards throws or does nothing', () => {
+  test('later calls throw or do nothing', () => {
     const { native, client } = loopback('sim');
     native.close();
     expect(() => native.allocBlock(1, Use.application)).toThrow('context is closed');
@@ -315,7 +324,7 @@ describe('the end of a context', () => {
     native.close();
   });
 
-  test.each(['libuv', 'thread'] as const)('a hundred contexts come and go, woken by %s', async (loop) => {
+  test.each(['libuv', 'thread'] as const)('a hundred contexts open and close, woken by %s', async (loop) => {
     for (let i = 0; i < 100; i += 1) {
       const pair = new Loopback('sim', { loop });
       const ends = [pair.start(pattern(8)).end, pair.start(pattern(3000)).end];
@@ -355,7 +364,7 @@ describe('the end of a context', () => {
     }, async () => {
       for (let i = 0; i < runs(200); i += 1) {
         const worker = new Worker(programs, { workerData: 'calls-for-ever', env });
-        // Some before they have begun, most while calls are going on.
+        // Some before they have begun, most while calls are in progress.
         if (i % 8 !== 0) await new Promise((resolve) => worker.once('message', resolve));
         await worker.terminate();
       }

@@ -1,6 +1,6 @@
 /**
- * What stands in TypeScript and in C++: constants of the boundary, and limits, as the addon was compiled with
- * them.
+ * Constants that exist in TypeScript and in C++: those of the boundary, and limits, with the values that the
+ * addon was compiled with.
  */
 import { expect, test } from 'vitest';
 import {

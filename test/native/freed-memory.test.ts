@@ -1,12 +1,13 @@
 /**
- * What a process has freed it keeps, once values share chunks: their pages need not be given by the system
- * again.
+ * Once values share chunks, a process keeps the memory that it has freed: the system need not provide the
+ * pages again.
  */
 import { spawnSync } from 'node:child_process';
 import { expect, test } from 'vitest';
 
 /**
- * Faults of a first round of buffers, 32 MiB of them, and of a second one when the first have been collected.
+ * Page faults of a first round of buffers, 32 MiB of them, and of a second one after the first have been
+ * collected.
  */
 const rounds = `
   const native = require(process.argv[1]);
@@ -33,15 +34,15 @@ const musl =
   undefined;
 const sanitized = process.env.LD_PRELOAD?.includes('san') === true;
 
-test.skipIf(musl || sanitized)('a second round of values finds the pages of the first', () => {
+test.skipIf(musl || sanitized)('a second round of values reuses the pages of the first', () => {
   const addon =
     process.env.RDMA_RPC_ADDON ?? new URL('../../build/Release/rdma_rpc.node', import.meta.url).pathname;
   const { stdout, stderr } = spawnSync(process.execPath, ['--expose-gc', '-e', rounds, addon], {
     encoding: 'utf8',
   });
   expect(stderr).toBe('');
-  // Not compared with a process that does not ask for it: from Node 22 on that keeps its memory, too, since
-  // Node has freed a large block before any program of its user runs.
+  // Not compared with a process that does not request it: from Node 22 on such a process keeps its memory
+  // too, since Node has freed a large block before any user program runs.
   const [first, second] = JSON.parse(stdout) as [number, number];
   expect(second).toBeLessThan(first / 4);
 });

@@ -1,10 +1,10 @@
-/** Which JS runtime gets which pump, and which is refused. */
+/** The pump for each JS runtime, and the runtimes that are refused. */
 import { describe, expect, test } from 'vitest';
 import { contextNeeds } from '../../runtime/native/js-runtime.ts';
 
 const versions = (more: object) => ({ ...process.versions, ...more }) as NodeJS.ProcessVersions;
 
-describe('what a context needs to know', () => {
+describe('the parameters of a context', () => {
   test.each([
     ['Node', {}, {}],
     ['Bun', { bun: '1.4.0' }, { loop: 'thread' }],

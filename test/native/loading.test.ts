@@ -1,6 +1,6 @@
 /**
- * What is said where the addon does not load, and that `rdma-rpc build-addon` says what it lacks. The build
- * itself: test/portable/main.mjs.
+ * The error where the addon does not load, and the error of `rdma-rpc build-addon` that names what is
+ * missing. The build itself: test/portable/main.mjs.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -13,7 +13,7 @@ import { whyNoAddon } from '../../runtime/native/remedy.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
-test('with glibc the remedy is to build it; with musl that it cannot be had', () => {
+test('with glibc the remedy is to build it; with musl it is not available', () => {
   expect(whyNoAddon('no native addon', { glibc: '2.17' })).toBe(
     'rdma-rpc: no native addon. Build it here with: npx rdma-rpc build-addon',
   );
@@ -23,7 +23,7 @@ test('with glibc the remedy is to build it; with musl that it cannot be had', ()
   );
 });
 
-test('a file that is named as the addon and is none: the error names the variable, not the build', () => {
+test('an invalid file that is named as the addon: the error names the variable, not the build', () => {
   const folder = mkdtempSync(join(tmpdir(), 'rdma-rpc-loading-'));
   const addon = join(folder, 'rdma_rpc.node');
   writeFileSync(addon, 'no shared object');

@@ -1,7 +1,7 @@
 /**
- * One native context whose client session talks to its own server session: the smallest thing that moves
- * calls through the addon, driven as runtime/native/native.ts says. Used by the tests of this folder and by
- * the processes and threads that they start.
+ * One native context whose client session talks to its own server session: the smallest setup that carries
+ * calls through the addon, driven as described in runtime/native/native.ts. Used by the tests of this folder
+ * and by the processes and threads that they start.
  */
 import { once } from 'node:events';
 import { type AddressInfo, createServer as listen, type Server } from 'node:net';
@@ -54,7 +54,7 @@ const session: SessionOptions = {
   peerMessageMaxBytes: 4 << 20,
 };
 
-/** A port of this process to which sessions over tcp connect, as they do to that of a server. */
+/** A port of this process to which sessions over tcp connect, as they do to a server's port. */
 export async function acceptor(): Promise<{ server: Server; port: number }> {
   const server = listen((socket) =>
     socket.once('data', (greeting) => {
@@ -71,7 +71,7 @@ export class Loopback {
   readonly native: NativeContext;
   readonly client: number;
   readonly server: number;
-  /** What the server does; answers with the same bytes unless a test puts something else here. */
+  /** The server's handler; answers with the same bytes unless a test replaces it. */
   onRequest: (request: Request) => void = (request) => this.respond(request, request.message);
   readonly down: number[] = [];
   readonly #ends = new Map<number, (end: End) => void>();
@@ -122,7 +122,7 @@ export class Loopback {
     throw new Error('no call slot');
   }
 
-  /** Starts a call; its number and its end. */
+  /** Starts a call; returns its number and a promise of its end. */
   start(message: Uint8Array): { call: number; end: Promise<End> } {
     const call = this.#freeCall();
     const end = new Promise<End>((resolve) => this.#ends.set(call, resolve));
@@ -137,7 +137,7 @@ export class Loopback {
     if (request.region > 0) this.native.releaseBlock(request.region);
   }
 
-  /** Through an arena block, which is given back with the SENT event. */
+  /** Through an arena block, which is released at the SENT event. */
   #bulk(op: number, to: number, call: number, method: number, message: Uint8Array): void {
     const block = this.native.allocBlock(message.length, Use.application);
     if (block === 0) throw new Error('no arena block');
@@ -170,7 +170,7 @@ export class Loopback {
 
   #onEvents(count: number): void {
     for (let i = 0; i < count; i += 1) {
-      if (this.native.events.length === 0) return; // closed by what an earlier event led to
+      if (this.native.events.length === 0) return; // an earlier event led to the close
       this.#onEvent(i * Ev.words);
     }
   }

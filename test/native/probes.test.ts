@@ -1,4 +1,4 @@
-/** The USDT probes of the addon: its ELF notes, as bpftrace and perf read them, against the guide. */
+/** The USDT probes of the addon: its ELF notes, as bpftrace and perf read them, compared with the guide. */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -19,13 +19,13 @@ function probes(): Map<string, string[][]> {
   return found;
 }
 
-/** The table of docs/guides/trace.md: names of probes, and how many arguments each has. */
+/** The table of the guide: the names of probes, and the number of their arguments. */
 function documented(): Map<string, number> {
   const page = readFileSync(join(root, 'docs/guides/trace.md'), 'utf8');
   const table = page.slice(page.indexOf('## Probes'));
   return new Map(
     [...table.matchAll(/^\| (`\w+`(?:, `\w+`)*) \| (.*) \|$/gm)].flatMap(([, names = '', words = '']) => {
-      // What stands in parentheses is about the one before it.
+      // Text in parentheses belongs to the argument before it.
       const count = words.replace(/\([^)]*\)/g, '').split(',').length;
       return [...names.matchAll(/\w+/g)].map(([name]) => [name, count] as const);
     }),

@@ -1,6 +1,7 @@
 /**
- * What the tests of this folder and of test/runtimes run outside of vitest, as processes and as worker
- * threads: `node programs.js NAME`, or a Worker with `workerData: NAME`. Reads dist, so setup must have run.
+ * The code that the tests of this folder and of test/runtimes run outside of vitest, as processes and as
+ * worker threads: `node programs.js NAME`, or a Worker with `workerData: NAME`. Reads dist, so setup must
+ * have run.
  */
 import { once } from 'node:events';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
@@ -12,7 +13,7 @@ const large = new Uint8Array(200_000).fill(7);
 const stayAlive = () => setInterval(() => undefined, 1000);
 
 const programs: Record<string, () => void | Promise<void>> = {
-  /** A callback that throws: the error must come out as an uncaught exception. */
+  /** A callback that throws: the error must appear as an uncaught exception. */
   'callback-throws': () => {
     stayAlive();
     const loopback = new Loopback('sim');
@@ -52,7 +53,7 @@ const programs: Record<string, () => void | Promise<void>> = {
     };
     loopback.start(large);
   },
-  /** Calls as fast as they come, until the thread is terminated. */
+  /** Calls without a pause, until the thread is terminated. */
   'calls-for-ever': () => {
     stayAlive();
     const loopback = new Loopback('sim');
@@ -86,7 +87,7 @@ const programs: Record<string, () => void | Promise<void>> = {
     native.close();
     console.log('collected');
   },
-  /** Each call finds the JS thread asleep: it must be woken. */
+  /** Each call finds the JS thread asleep, which must be woken. */
   'calls-now-and-then': async () => {
     const alive = stayAlive();
     const loopback = new Loopback('shm');

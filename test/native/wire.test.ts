@@ -1,6 +1,6 @@
 /**
  * test/native/wire.ts reads and writes the golden frames that the native tests
- * (native/test/session/wire_test.cc) read too.
+ * (native/test/session/wire_test.cc) also read.
  */
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';

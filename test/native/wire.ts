@@ -1,8 +1,8 @@
 /**
  * Frames of the queue pair, read and written in TypeScript: the mirror of native/session/wire.h
- * (docs/wire/frames.md is the law). The runtime itself never sees a frame, native code makes and reads them
- * all; this is for tests and tools that speak to a session by hand. Bound to the native form by
- * test/golden/frames.txt.
+ * (docs/wire/frames.md is normative). The runtime itself never sees a frame, since native code reads and
+ * writes them all; this is for tests and tools that talk to a session by hand. test/golden/frames.txt keeps
+ * it equal to the native form.
  */
 
 export const wireVersion = 1;
@@ -33,12 +33,12 @@ export const Flag = {
 } as const;
 
 /**
- * Memory of the client that the server may reach through `key`: a sink to write, or a piece to read. A piece
- * without a key has no address either: the frame carries it.
+ * Memory of the client that the server may access through `key`: a sink to write, or a segment to read. A
+ * segment without a key has no address either: the frame contains it.
  */
 export interface Exposed {
   address: bigint;
-  /** Bytes, not 0. */
+  /** In bytes, greater than 0. */
   length: number;
   key: number;
 }
@@ -46,30 +46,30 @@ export interface Exposed {
 export interface Frame {
   /** FrameType */
   type: number;
-  /** Receives that the sender has posted again, at most 65,535. */
+  /** The number of receives that the sender has reposted, at most 65,535. */
   credits: number;
   /** `callWord(slot, generation)` */
   call: number;
-  /** Request: method id. Response, cancel: status. Sink request: bytes. */
+  /** Request: method id. Response, cancel: status. Sink request: number of bytes. */
   method: number;
-  /** Request: time left in microseconds, 0 for none. */
+  /** Request: remaining time in microseconds, 0 for none. */
   timeoutUs: number;
   notRun: boolean;
-  /** The keys in it are no windows, so the answer must not invalidate one. */
+  /** Its keys are not windows, so the answer must not invalidate one. */
   lasting: boolean;
   /** Part of a stream: `metadata` begins with a part header. */
   part: boolean;
-  /** The message is an image: each piece begins at its place (docs/wire/frames.md §2.4). */
+  /** The message has the aligned layout: each segment begins at its own offset (docs/wire/frames.md §2.4). */
   image: boolean;
   sink: Exposed | undefined;
   metadata: Uint8Array;
   pieces: readonly Exposed[];
   /**
-   * Bytes of the message where it is not in the frame: the sum of the pieces, or what was written into the
-   * sink; else 0.
+   * Bytes of the message when it is not in the frame: the sum of the segments, or the bytes written into the
+   * sink; otherwise 0.
    */
   total: number;
-  /** In the frame: with pieces, those that it carries, one behind the other. */
+  /** In the frame: with segments, those that it contains, one after the other. */
   message: Uint8Array;
 }
 
@@ -80,7 +80,8 @@ export const callSlot = (call: number): number => call & 0xfff;
 export const callGeneration = (call: number): number => call >>> 12;
 
 /**
- * Puts a frame together. What is left out is 0 or empty; nothing is checked, since a test may want to lie.
+ * Builds a frame. Omitted values are 0 or empty; nothing is checked, since a test may want to build an
+ * invalid frame.
  */
 export function buildFrame(given: Partial<Frame> & { type: number }): Uint8Array {
   const { type, sink, pieces = [], metadata = new Uint8Array(), message = new Uint8Array() } = given;
@@ -129,7 +130,7 @@ export function buildFrame(given: Partial<Frame> & { type: number }): Uint8Array
   return bytes.subarray(0, at + metadata.length + message.length);
 }
 
-/** Takes a frame apart. A string: why it is no valid frame, in the words of the native parser. */
+/** Parses a frame. A string: the reason why the frame is invalid, with the text of the native parser. */
 export function parseFrame(bytes: Uint8Array): Frame | string {
   if (bytes.length < headerBytes) return 'frame shorter than its header';
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
@@ -154,7 +155,7 @@ export function parseFrame(bytes: Uint8Array): Frame | string {
   return checkHeader(frame, flags, bytes.length) ?? parseRest(frame, flags, bytes, view) ?? frame;
 }
 
-/** What the type allows, before anything behind the header is looked at. */
+/** The rules of the type, which are checked before anything behind the header. */
 function checkHeader(frame: Frame, flags: number, length: number): string | undefined {
   const { method, timeoutUs } = frame;
   const bare = length === headerBytes && flags === 0;
@@ -203,7 +204,7 @@ function checkHeader(frame: Frame, flags: number, length: number): string | unde
   }
 }
 
-/** Extensions, metadata and message, in this order; fills the frame in. */
+/** Reads extensions, metadata and message, in this order, into the frame. */
 function parseRest(frame: Frame, flags: number, bytes: Uint8Array, view: DataView): string | undefined {
   let at = headerBytes;
   const left = () => bytes.length - at;

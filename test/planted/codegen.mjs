@@ -24,7 +24,7 @@ export const codegenBugs = [
     to: 'return entry?.list.at(-1);',
     caughtBy: [
       'test/codegen/codec-option.test.ts',
-      'an option of somebody else with the number of ours is none of ours',
+      "another package's option with the number of ours is not ours",
     ],
   },
   {
@@ -39,6 +39,6 @@ export const codegenBugs = [
     file: 'check-ranges.ts',
     from: 'if (last === undefined || each.range.end > last.range.end) last = each;',
     to: 'last = each;',
-    caughtBy: ['test/codegen/errors.test.ts', 'ranges that lie in one and the same other range'],
+    caughtBy: ['test/codegen/errors.test.ts', 'ranges that lie in the same other range'],
   },
 ];

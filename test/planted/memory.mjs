@@ -9,7 +9,7 @@ export const memoryBugs = [
     from: '      number = spare_slots_.front();\n      spare_slots_.pop_front();',
     to: '      number = spare_slots_.back();\n      spare_slots_.pop_back();',
     program,
-    caughtBy: 'Arena.ANumberRestsUntilAllOtherFreeOnesHaveBeenUsed',
+    caughtBy: 'Arena.ANumberIsReusedAfterAllOtherFreeOnes',
   },
   {
     name: 'a buffer that several calls use counts for each of them, and once when it is free',
@@ -31,7 +31,7 @@ export const memoryBugs = [
     from: '  region->set_presence(std::exchange(background.presence, nullptr));\n',
     to: '',
     program,
-    caughtBy: 'BackgroundTest.ABufferWhoseMemoryGoesLaterIsSeenToHaveGone',
+    caughtBy: 'BackgroundTest.ABufferWhoseMemoryIsGoneLaterIsNoticed',
   },
   {
     name: 'the peer that has been late for the shortest time loses its memory to others',
@@ -79,6 +79,6 @@ export const memoryBugs = [
     from: 'if (chunk->leased != 0 || chunk->idle_since > idle_marks_[0]) continue;',
     to: 'if (chunk->leased != 0) continue;',
     program,
-    caughtBy: 'IdleArena.ChunksThatNobodyHasUsedForLongGoBackButForTheLast',
+    caughtBy: 'IdleArena.ChunksUnusedForLongAreFreedExceptTheLast',
   },
 ];

@@ -188,7 +188,7 @@ export const runtimeBugs = [
     to: 'text.length < measuredChars ? text.length * 3 : text.length',
     caughtBy: [
       'test/codec/room.test.ts',
-      'what is too large for the shared memory of encode() is the same encoding',
+      'a message too large for the shared memory of encode() has the same encoding',
     ],
   },
   {
@@ -277,10 +277,7 @@ export const runtimeBugs = [
     file: 'text.ts',
     from: 'utf8Write.call(bytes, text, at, bytes.length - at)',
     to: 'utf8Write.call(bytes, text, at, text.length * 3)',
-    caughtBy: [
-      'test/codec/text-sizes.test.ts',
-      'the transcoder of Node is never offered more room than there is',
-    ],
+    caughtBy: ['test/codec/text-sizes.test.ts', "Node's transcoder never gets more room than the memory has"],
   },
   {
     name: 'a call that comes back waits for an event of another connection, which is at rest',

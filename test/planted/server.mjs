@@ -33,7 +33,7 @@ export const serverBugs = [
     to: 'await',
     caughtBy: [
       'test/services/health.test.ts',
-      'a change that comes while its reader is busy with the last one is told',
+      'a change that occurs while its reader is busy with the last one is reported',
     ],
   },
   {
@@ -78,7 +78,7 @@ export const serverBugs = [
     to: '',
     caughtBy: [
       'test/telemetry/prometheus.test.ts',
-      'native counters of a process by its number are those of now, however often they are read',
+      'native counters of a process by its number are current, however often they are read',
     ],
   },
   {

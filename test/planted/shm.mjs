@@ -27,7 +27,7 @@ export const shmBugs = [
     caughtBy: 'ShmModelWake.AMessageWakesASleeper/LooksByItself',
   },
   {
-    name: 'no second look at the state of the peer once the hazard is set',
+    name: 'no second look at the state of the peer once the in-use marker is set',
     file: 'fabric/shm/queue/send_queue.cc',
     from: `  WcStatus status = peer_fault();
   if (status == WcStatus::success) {
@@ -36,7 +36,7 @@ export const shmBugs = [
   if (status == WcStatus::success) {
     if (device_.options()`,
     program,
-    caughtBy: 'ShmModel.AReceiveThatHasBeenFlushedIsLeftAlone',
+    caughtBy: 'ShmModel.AFlushedReceiveIsNotAccessed',
   },
   {
     name: 'the header of a message is published with relaxed order',
@@ -68,7 +68,7 @@ export const shmBugs = [
     from: '  if (qp.wants_turns() || !qp.idle()) list(qp);\n',
     to: '',
     program,
-    caughtBy: 'ShmModelWake.WhatComesWhileTheOwnerLeavesOffLookingIsFound/LooksInTurns',
+    caughtBy: 'ShmModelWake.AMessageDuringTheSwitchToSleepIsFound/LooksInTurns',
   },
   {
     name: 'each sleep has the same number, so a peer that has rung once never rings again',
@@ -87,20 +87,20 @@ export const shmBugs = [
     caughtBy: 'ShmModelWake.AFaultWakesASleeper/LooksByItself',
   },
   {
-    name: 'the hazard of a placed message is cleared with relaxed order',
+    name: 'the in-use marker of a placed message is cleared with relaxed order',
     file: 'fabric/shm/queue/send_queue.cc',
-    from: '  peer_->hazard.store(0, std::memory_order_release);',
-    to: '  peer_->hazard.store(0, std::memory_order_relaxed);',
+    from: '  peer_->in_use.store(0, std::memory_order_release);',
+    to: '  peer_->in_use.store(0, std::memory_order_relaxed);',
     program,
-    caughtBy: 'ShmModel.AReceiveThatHasBeenFlushedIsLeftAlone',
+    caughtBy: 'ShmModel.AFlushedReceiveIsNotAccessed',
   },
   {
-    name: 'the hazard of a READ or WRITE may still be in the store buffer when the key is looked at',
+    name: 'the in-use marker of a READ or WRITE may still be in the store buffer when the key is looked at',
     file: 'fabric/shm/queue/transfer.cc',
-    from: '    peer_->hazard.store(wr.rkey, std::memory_order_seq_cst);',
-    to: '    peer_->hazard.store(wr.rkey, std::memory_order_release);',
+    from: '    peer_->in_use.store(wr.rkey, std::memory_order_seq_cst);',
+    to: '    peer_->in_use.store(wr.rkey, std::memory_order_release);',
     program,
-    caughtBy: 'ShmModelWindow.WhoseInvalidationHasCompletedIsLeftAlone/Written',
+    caughtBy: 'ShmModelWindow.IsNotAccessedAfterItsInvalidationHasCompleted/Written',
   },
   {
     name: 'an invalidation does not wait for the copy that is under way',
@@ -108,7 +108,7 @@ export const shmBugs = [
     from: '  if (peer_holds(key)) await_release(key, revoked.addr, revoked.length);\n',
     to: '  static_cast<void>(revoked);\n',
     program,
-    caughtBy: 'ShmModelWindow.WhoseInvalidationHasCompletedIsLeftAlone/Read',
+    caughtBy: 'ShmModelWindow.IsNotAccessedAfterItsInvalidationHasCompleted/Read',
   },
   {
     name: 'posted receives are published with relaxed order',
@@ -127,6 +127,6 @@ export const shmBugs = [
           enter_error(SharedState::error);
         }`,
     program,
-    caughtBy: 'ShmModel.WhatWasSentBeforeAFaultArrives',
+    caughtBy: 'ShmModel.MessagesSentBeforeAFaultArrive',
   },
 ];

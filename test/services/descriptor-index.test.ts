@@ -1,5 +1,5 @@
 /**
- * The names that reflection finds: all that a file can declare, in all the places where it can, extensions by
+ * The names that reflection finds: everything that a file can declare, in every place, and extensions by
  * number.
  */
 import { describe, expect, test } from 'vitest';
@@ -77,7 +77,7 @@ describe('a symbol', () => {
     expect(index.declaring(symbol)?.name).toBe('base.proto');
   });
 
-  test.each(['a.b', 'Outer', 'a.b.Outer.', 'a.b.Color.RED', ''])('%j is nowhere', (symbol) => {
+  test.each(['a.b', 'Outer', 'a.b.Outer.', 'a.b.Color.RED', ''])('%j is not found', (symbol) => {
     expect(index.declaring(symbol)).toBeUndefined();
   });
 });

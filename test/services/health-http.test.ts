@@ -1,4 +1,4 @@
-/** The HTTP port for probes: what each path answers, and that nobody can hold it up. */
+/** The HTTP port for probes: the answer for each path, and that no client can block it. */
 import { connect, type Socket } from 'node:net';
 import { createServer, type Server } from 'rdma-rpc';
 import { type Health, type HealthHttp, healthOf, serveHealthHttp } from 'rdma-rpc/health';
@@ -29,8 +29,8 @@ test.each([
   ['GET', '/readyz?service=grpc.health.v1.Health', 200, 'SERVING\n'],
   ['GET', '/readyz?service=database', 503, 'NOT_SERVING\n'],
   ['GET', '/readyz?service=cache', 503, 'UNKNOWN\n'],
-  ['GET', '/readyz?service=nobody', 404, 'there is no such service\n'],
-  ['GET', '/', 404, 'there are /healthz and /readyz?service=NAME\n'],
+  ['GET', '/readyz?service=nobody', 404, 'unknown service\n'],
+  ['GET', '/', 404, 'the paths are /healthz and /readyz?service=NAME\n'],
   ['POST', '/readyz', 405, 'use GET\n'],
 ])('%s %s: %d', async (method, path, code, text) => {
   const response = await ask(path, method);
@@ -44,7 +44,7 @@ test('while the server drains it is alive and not ready', async () => {
   expect((await ask('/readyz')).status).toBe(503);
 });
 
-test('anything that knows a status can be asked', async () => {
+test('any object with a status function can be queried', async () => {
   let up = true;
   const other = await serveHealthHttp({ statusOf: () => (up ? 'SERVING' : 'NOT_SERVING') });
   expect((await fetch(`http://${other.address}/readyz`)).status).toBe(200);
@@ -53,7 +53,7 @@ test('anything that knows a status can be asked', async () => {
   await other.close();
 });
 
-test('what is no request gets 400 and the port goes on', async () => {
+test('an invalid request gets 400 and the port continues', async () => {
   const port = Number(http.address.split(':')[1]);
   for (const text of ['garbage\r\n\r\n', 'GET //[ HTTP/1.1\r\nHost: x\r\n\r\n']) {
     const socket = connect(port, '127.0.0.1').setEncoding('utf8');
@@ -73,7 +73,7 @@ test.each([
   const open = new Set<Socket>();
   let closed = 0;
   let holding = true;
-  // Each comes back when it is closed, as an attacker would.
+  // Each reconnects when it is closed, as an attacker would.
   const hold = (): void => {
     const socket = connect(port, '127.0.0.1', () => socket.write(text));
     socket.on('error', () => undefined).resume();

@@ -1,7 +1,4 @@
-/**
- * The standard health service: what it says of a server and its services, before, while and after somebody
- * changes it.
- */
+/** The standard health service: the status of a server and its services, before, during and after changes. */
 import {
   type Channel,
   createChannel,
@@ -64,15 +61,15 @@ describe('Check', () => {
     expect(await clientOf().check({ service })).toEqual({ status });
   });
 
-  test('a service that is not there is NOT_FOUND', async () => {
+  test('a missing service is NOT_FOUND', async () => {
     await expect(clientOf().check({ service: '__proto__' })).rejects.toMatchObject({
       code: Status.NOT_FOUND,
-      message: /there is no service __proto__/,
+      message: /unknown service __proto__/,
     });
   });
 });
 
-test('List: all that Check knows', async () => {
+test('List: all services that Check knows', async () => {
   health.setStatus('database', 'NOT_SERVING');
   const { statuses } = await clientOf().list({});
   expect(Object.fromEntries(Object.entries(statuses).map(([name, { status }]) => [name, status]))).toEqual({
@@ -84,7 +81,7 @@ test('List: all that Check knows', async () => {
 });
 
 describe('Watch', () => {
-  test('gives the status now, and each change once', async () => {
+  test('returns the current status, and each change once', async () => {
     const seen: number[] = [];
     const wanted = [SERVING, NOT_SERVING, SERVING];
     for await (const { status } of clientOf().watch({ service: 'test.echo.Echo' })) {
@@ -98,20 +95,20 @@ describe('Watch', () => {
     expect(seen).toEqual(wanted);
   });
 
-  test('a change that comes while its reader is busy with the last one is told', async () => {
+  test('a change that occurs while its reader is busy with the last one is reported', async () => {
     const service = new HealthService(server);
     const watch = service.watch({ service: 'busy' }, {
       signal: new AbortController().signal,
     } as HandlerContext);
     const next = async () => (await watch.next()).value;
     expect(await next()).toEqual({ status: SERVICE_UNKNOWN });
-    // Whoever reads has not asked for the next status yet.
+    // The reader has not requested the next status yet.
     service.setStatus('busy', 'NOT_SERVING');
     const changed = next();
     await turn();
     expect(service.watchers).toBe(0);
     expect(await changed).toEqual({ status: NOT_SERVING });
-    // Two changes that lead back are none.
+    // Two changes that cancel each other out count as none.
     service.setStatus('busy', 'SERVING').setStatus('busy', 'NOT_SERVING');
     const back = next();
     await turn();
@@ -121,7 +118,7 @@ describe('Watch', () => {
     expect(service.watchers).toBe(0);
   });
 
-  test('a service that comes later is SERVICE_UNKNOWN until then', async () => {
+  test('a service that is added later is SERVICE_UNKNOWN until then', async () => {
     const seen: number[] = [];
     for await (const { status } of clientOf().watch({ service: 'later' })) {
       seen.push(status);
@@ -131,7 +128,7 @@ describe('Watch', () => {
     expect(seen).toEqual([SERVICE_UNKNOWN, SERVING]);
   });
 
-  test('a shutdown is told, and does not wait for watchers', async () => {
+  test('a shutdown is reported, and does not wait for watchers', async () => {
     const seen: number[] = [];
     let ended: Promise<void> | undefined;
     const watch = async (): Promise<void> => {
@@ -145,7 +142,7 @@ describe('Watch', () => {
     await ended;
   });
 
-  test('watchers that leave take nothing with them', async () => {
+  test('watchers that leave have no effect on others', async () => {
     for (let i = 0; i < 50; ++i) {
       for await (const { status } of clientOf().watch({})) {
         expect(status).toBe(SERVING);

@@ -1,6 +1,6 @@
 /**
- * The standard reflection service: what it hands out is what protoc would have made of the sources, and
- * nothing can confuse it.
+ * The standard reflection service: its descriptors equal those that protoc would create from the sources, and
+ * no request can confuse it.
  */
 import { type Channel, createChannel, createClient, createServer, type Server } from 'rdma-rpc';
 import { healthOf } from 'rdma-rpc/health';
@@ -28,7 +28,7 @@ afterEach(async () => {
 
 type Asked = NonNullable<ServerReflectionRequestInit['messageRequest']>;
 
-/** The answers to requests of one stream, in order. */
+/** The answers to the requests of one stream, in order. */
 async function ask(...asked: (Asked | undefined)[]): Promise<ServerReflectionResponse[]> {
   const answers: ServerReflectionResponse[] = [];
   const requests = asked.map((messageRequest) => ({ host: 'me', messageRequest }));
@@ -90,13 +90,13 @@ describe('asked for', () => {
       'a file that is not there',
       { case: 'fileByFilename', value: '../etc/passwd' },
       5,
-      /no file \.\.\/etc\/passwd/,
+      /unknown file \.\.\/etc\/passwd/,
     ],
     [
       'a symbol that is not there',
       { case: 'fileContainingSymbol', value: 'constructor' },
       5,
-      /no symbol constructor/,
+      /unknown symbol constructor/,
     ],
     [
       'an extension that is not there',
@@ -105,13 +105,13 @@ describe('asked for', () => {
         value: { containingType: 'test.echo.EchoMessage', extensionNumber: 5 },
       },
       5,
-      /no extension 5 of test.echo.EchoMessage/,
+      /unknown extension 5 of test.echo.EchoMessage/,
     ],
     [
       'the extensions of no message',
       { case: 'allExtensionNumbersOfType', value: '__proto__' },
       5,
-      /no message __proto__/,
+      /unknown message __proto__/,
     ],
     ['nothing', undefined, 3, /nothing that is known here/],
   ])('%s: an error in the answer, and the stream goes on', async (_, asked, errorCode, text) => {

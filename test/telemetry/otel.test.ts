@@ -1,5 +1,5 @@
 /**
- * The OpenTelemetry interceptor against the SDK: spans, their context over processes and nested calls,
+ * The OpenTelemetry interceptor with the SDK: spans, their context across processes and nested calls,
  * durations.
  */
 import { context, propagation, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
@@ -81,7 +81,7 @@ afterEach(async () => {
 });
 
 describe('spans', () => {
-  test('of client and server belong together and say what the call was', async () => {
+  test('of client and server belong together and describe the call', async () => {
     const { pair, defaults } = await open();
     await createClient(EchoDefinition, pair.channel, defaults).echo({}, { metadata: { user: 'ada' } });
     const { client, server } = finished();
@@ -152,7 +152,7 @@ describe('spans', () => {
     expect(nested?.parentSpanContext?.spanId).toBe(handler!.spanContext().spanId);
   });
 
-  test('of streams last until their last message, and a reader who leaves ends them', async () => {
+  test('of streams last until their last message, or until the reader stops', async () => {
     const { pair, defaults } = await open((server) =>
       server.add(StreamsDefinition, streamHandlers(newLog())),
     );

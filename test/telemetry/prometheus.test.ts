@@ -1,4 +1,4 @@
-/** The Prometheus interceptor, by what a registry shows. */
+/** The Prometheus interceptor, tested by the contents of a registry. */
 import { Registry } from 'prom-client';
 import { createClient, RpcError, Status, stats } from 'rdma-rpc';
 import { collectNativeStats, prometheus } from 'rdma-rpc/prometheus';
@@ -12,7 +12,7 @@ import { newLog, streamHandlers } from '../stream/streams-service.ts';
 let pair: Pair | undefined;
 afterEach(() => pair?.close());
 
-/** Lines of a metric, without the rest of the text. */
+/** The lines of a metric, without the rest of the text. */
 async function lines(registry: Registry, name: string): Promise<string[]> {
   const text = await registry.metrics();
   return text.split('\n').filter((line) => line.startsWith(name));
@@ -68,7 +68,7 @@ test('two interceptors on one registry count together', async () => {
   expect(line).toMatch(/ 2$/);
 });
 
-test('native counters are gauges with the values of now', async () => {
+test('native counters are gauges with the current values', async () => {
   const registry = new Registry();
   collectNativeStats(registry);
   collectNativeStats(registry);
@@ -80,7 +80,7 @@ test('native counters are gauges with the values of now', async () => {
   expect(stats().sessions).toBeGreaterThan(0);
 });
 
-test('native counters of a process by its number are those of now, however often they are read', async () => {
+test('native counters of a process by its number are current, however often they are read', async () => {
   const registry = new Registry();
   const client = await open(registry);
   await collect(client.echo([]));
@@ -102,7 +102,7 @@ test('native counters of a process by its number are those of now, however often
   } finally {
     replaceClock(undefined);
   }
-  // None is opened meanwhile; those of the test before may go.
+  // None is opened meanwhile; those of the test before may end.
   const [first] = sessions;
   expect(first).toBeGreaterThan(0);
   for (const each of sessions) expect(each).toBeLessThanOrEqual(first!);

@@ -1,6 +1,6 @@
 /**
  * Typed arrays over `bytes`: the functions of rdma-rpc/tensor, and fields that are declared as such arrays,
- * in every form that a message takes.
+ * in every form that a message can have.
  */
 import { createClient, leaseOf } from 'rdma-rpc';
 import { clone, equals, merge, Source } from 'rdma-rpc/codec';
@@ -34,7 +34,7 @@ const full: AllInit = {
 const empty = new Uint8Array(0);
 
 describe('a message with typed arrays', () => {
-  test('comes back from protobuf, JSON, clone and merge as it was', () => {
+  test('is unchanged by protobuf, JSON, clone and merge', () => {
     const message = All.create(full);
     const bytes = All.encode(full);
     expect(All.decode(bytes)).toEqual(message);
@@ -77,18 +77,18 @@ describe('a message with typed arrays', () => {
     ['a typed array where bytes are declared', { plain: new Float32Array(1) }, /bytesOf\(\)/],
   ])('%s is refused by name', (_what, init, why) => {
     expect(() => All.encode(init as AllInit)).toThrow(why);
-    // What does not fit one slot is measured first, which refuses nothing.
+    // A message that does not fit one slot is measured first, and measuring refuses nothing.
     expect(() => All.encode({ ...init, uint8: new Uint8Array(70_000) } as AllInit)).toThrow(why);
   });
 
-  test('a length that is no whole number of elements is refused, from the wire and from JSON', () => {
+  test('a length that is not a whole number of elements is refused, from the wire and from JSON', () => {
     expect(() => All.decode(Uint8Array.of(0x4a, 3, 1, 2, 3))).toThrow(
       /3 bytes are no whole number of elements of a Float32Array/,
     );
     expect(() => fromJson(All, { float32: 'AAA=' })).toThrow(/a whole number of elements of a Float32Array/);
   });
 
-  test('from memory where it begins at any byte: a view where elements can lie, else a copy', () => {
+  test('from memory at any byte offset: a view where it is aligned, otherwise a copy', () => {
     const bytes = All.encode({ float32: Float32Array.of(1, 2, 3) });
     const views: boolean[] = [];
     for (let shift = 0; shift < 8; ++shift) {
@@ -161,7 +161,7 @@ describe('rdma-rpc/tensor', () => {
     else expect(() => tensor.float16(bytes)).toThrow(/uint16\(bytes\)/);
   });
 
-  test('what cannot be an array says what to do', () => {
+  test('the error for an invalid array says what to do', () => {
     expect(() => tensor.float32(bytes.subarray(0, 7))).toThrow(
       /7 bytes are no whole number of elements of 4/,
     );

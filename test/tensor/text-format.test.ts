@@ -1,9 +1,9 @@
-/** Typed arrays in protobuf's text format: escaped bytes, as of any `bytes` field. */
+/** Typed arrays in protobuf's text format: escaped bytes, as for any `bytes` field. */
 import { fromText, toText } from 'rdma-rpc/text';
 import { expect, test } from 'vitest';
 import { All } from './gen/arrays.rdma.ts';
 
-test('they come back from text as they were', () => {
+test('they are parsed as they were printed', () => {
   const message = All.create({
     float32: Float32Array.of(1.5, -2),
     list: [Int16Array.of(7)],

@@ -1,5 +1,5 @@
 /**
- * Comments of a .proto as its descriptor has them, where it has them: by the path of what they stand at. Used
+ * Comments of a .proto from its descriptor, if it contains them, by the path of the commented element. Used
  * by `rdma-rpc describe`.
  */
 import type {
@@ -24,7 +24,7 @@ export type Commented =
   | DescService
   | DescMethod;
 
-/** Numbers of the lists in google.protobuf's descriptors that elements are in. */
+/** Field numbers of the lists of elements in google.protobuf's descriptors. */
 const inFile = { message: 4, enum: 5, service: 6, extension: 7 } as const;
 const inMessage = { field: 2, message: 3, enum: 4, extension: 6, oneof: 8 } as const;
 /** Values in an enum and methods in a service. */
@@ -44,7 +44,7 @@ function fileOf(desc: Commented): DescFile {
   }
 }
 
-/** Field numbers and indices, as SourceCodeInfo has them. */
+/** Field numbers and indices, as in SourceCodeInfo. */
 function pathOf(desc: Commented): number[] {
   switch (desc.kind) {
     case 'service':
@@ -74,7 +74,7 @@ function pathOf(desc: Commented): number[] {
 
 const known = new WeakMap<DescFile, ReadonlyMap<string, readonly string[]>>();
 
-/** In front of each element, and behind it. */
+/** The comments in front of each element, and behind it. */
 function commentsIn(file: DescFile): ReadonlyMap<string, readonly string[]> {
   let comments = known.get(file);
   if (comments === undefined) {
@@ -98,7 +98,7 @@ function linesOf(comment: string): string[] {
 }
 
 /**
- * Lines of `//`, each with its end; empty for none. What stands behind an element comes after what stands in
+ * Returns `//` lines, each with its end; empty without comments. Comments behind an element follow those in
  * front of it.
  */
 export function commentText(desc: Commented): string {

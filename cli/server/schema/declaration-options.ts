@@ -1,6 +1,5 @@
 /**
- * Options as they stand in a .proto, custom ones too where their extensions are declared. Used by `rdma-rpc
- * describe`.
+ * Options in .proto syntax, including custom ones whose extensions are declared. Used by `rdma-rpc describe`.
  */
 import {
   type DescMessage,
@@ -32,10 +31,10 @@ interface Optioned {
   readonly proto: { readonly options?: Message | undefined };
 }
 
-/** `name = value`, one each; values of messages over several lines. */
+/** `name = value` for each option; message values take several lines. */
 export function optionsOf({ kind, proto }: Optioned, registry: FileRegistry): string[] {
   if (proto.options === undefined) return [];
-  // One entry begins on each line that is not indented; a message ends with a brace of its own.
+  // Each unindented line begins an entry; a message ends with a brace of its own.
   const text = toText(schemas[kind] as DescMessage, proto.options, { registry });
   const entries = text.match(/^[\w[].*(?:(?<=\{)\n(?: .*\n)*\})?$/gm) ?? [];
   return entries.map((entry) => {
@@ -44,11 +43,11 @@ export function optionsOf({ kind, proto }: Optioned, registry: FileRegistry): st
   });
 }
 
-/** As statements inside of braces. */
+/** As statements inside braces. */
 export const optionLines = (of: Optioned, registry: FileRegistry): string[] =>
   optionsOf(of, registry).map((option) => `option ${option};`);
 
-/** Behind a field or a value: ` [a = 1, b = 2]`, empty for none. */
+/** Behind a field or a value: ` [a = 1, b = 2]`, or an empty text. */
 export function inBrackets(options: readonly string[]): string {
   return options.length === 0 ? '' : ` [${options.join(', ')}]`;
 }

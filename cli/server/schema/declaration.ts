@@ -1,6 +1,6 @@
 /**
- * Declarations as .proto text, out of descriptors, with their options and comments: for people to read. Used
- * by `rdma-rpc describe` and `call -v`.
+ * Declarations as .proto text, made from descriptors, with their options and comments. Used by `rdma-rpc
+ * describe` and `call -v`.
  */
 import {
   type DescEnum,
@@ -29,7 +29,7 @@ const block = (head: string, parts: readonly string[]): string =>
 
 type AnyField = DescField | DescExtension;
 
-/** `alone`: without comments, on one line where that is possible. */
+/** `alone` omits comments, and uses one line if possible. */
 export function declarationText(desc: Declared, registry: FileRegistry, alone?: 'alone'): string {
   const comment = alone === undefined ? commentText(desc) : '';
   return `${comment}${new Declarations(registry).of(desc)}`;
@@ -150,12 +150,12 @@ function reserved(ranges: readonly string[], names: readonly string[]): string[]
   return lists.flatMap((list) => (list.length === 0 ? [] : `reserved ${list.join(', ')};`));
 }
 
-/** Of a scalar its name, else the full name of a message or enum. */
+/** The name of a scalar type, or the full name of a message or enum. */
 function typeOf({ type, typeName: name }: AnyField['proto']): string {
   return name === '' ? (typeName(type) ?? '') : plain(name);
 }
 
-/** What stands in front of the type, with a space behind it. */
+/** The words in front of the type, followed by a space. */
 function label({ proto, parent, kind, ...field }: AnyField): string {
   const file = kind === 'extension' ? (field as DescExtension).file : (parent as DescMessage).file;
   if (proto.label === Label.REPEATED) return 'repeated ';
@@ -168,18 +168,18 @@ function label({ proto, parent, kind, ...field }: AnyField): string {
 function defaultText({ type, defaultValue }: AnyField['proto']): string {
   if (type === Type.STRING) return JSON.stringify(defaultValue);
   if (type !== Type.BYTES) return defaultValue;
-  // The descriptor has bytes escaped already, but perhaps not the quotes among them.
+  // The descriptor contains escaped bytes, but quotes among them may be unescaped.
   const bytes = bytesOfQuoted(defaultValue, 'replaced');
   return typeof bytes === 'string' ? '""' : quoteBytes(bytes);
 }
 
-/** Of proto2 and editions. */
+/** For proto2 and editions. */
 function defaultOf({ proto }: AnyField): string[] {
   if (proto.defaultValue === '' || !Object.hasOwn(proto, 'defaultValue')) return [];
   return [`default = ${defaultText(proto)}`];
 }
 
-/** Where it is not the one that follows from the name. */
+/** If it differs from the name that follows from the field's name. */
 function jsonNameOption({ proto, kind }: AnyField): string[] {
   return kind === 'extension' || proto.jsonName === jsonNameOf(proto.name)
     ? []

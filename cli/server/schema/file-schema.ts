@@ -1,6 +1,6 @@
 /**
- * What `--proto` and `--protoset` declare: .proto files through the parser of `rdma-rpc gen`, descriptor sets
- * as protoc and buf write them.
+ * The declarations from `--proto` and `--protoset`: .proto files, read by the parser of `rdma-rpc gen`, and
+ * descriptor sets, as written by protoc and buf.
  */
 import { resolve } from 'node:path';
 import {
@@ -18,7 +18,7 @@ import { readInput } from '../../../codegen/source/files.ts';
 import { lookUp, registryOf } from './registry.ts';
 import type { Schema, SchemaFlags } from './schema.ts';
 
-/** With its comments, which a descriptor has apart. */
+/** Includes its comments, which the parser keeps separately. */
 function descriptorOf({ descriptor, locations }: SchemaFile): FileDescriptorProto {
   const location = [...locations].flatMap(([path, { leading, trailing }]) =>
     leading === undefined && trailing === undefined
@@ -31,7 +31,7 @@ function descriptorOf({ descriptor, locations }: SchemaFile): FileDescriptorProt
   );
 }
 
-/** Without the word for its severity: the command says `error:` itself. */
+/** Without its severity, since the command prints `error:` itself. */
 const located = ({ file, line, column, message }: Diagnostic): string =>
   line === 0 ? `${file}: ${message}` : `${file}:${line}:${column}: ${message}`;
 
@@ -53,14 +53,14 @@ function descriptorSet(path: string): FileDescriptorProto[] {
     const { file } = fromBinary(FileDescriptorSetSchema, bytes);
     if (file.length > 0 && file.every(({ name }) => name !== '')) return file;
   } catch {
-    // Said below: what exactly is wrong with bytes that are something else tells nobody anything.
+    // The cause is omitted: details about bytes that are not a descriptor set would not help the user.
   }
   throw new Error(
-    `${path} is no descriptor set: protoc --include_imports --descriptor_set_out=FILE makes one`,
+    `${path} is not a descriptor set: protoc --include_imports --descriptor_set_out=FILE makes one`,
   );
 }
 
-/** Throws an Error that says what is wrong with which file. */
+/** Throws an Error that names the file and says what is wrong. */
 export function fileRegistry({ proto, include, protoset }: SchemaFlags): FileRegistry {
   const files = new Map<string, FileDescriptorProto>();
   for (const path of protoset) for (const file of descriptorSet(path)) files.set(file.name, file);

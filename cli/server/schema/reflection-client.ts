@@ -1,4 +1,4 @@
-/** The questions of grpc.reflection.v1, asked. Used by the schema of a server. */
+/** Queries of grpc.reflection.v1. Used by the schema of a server. */
 import { type FileDescriptorProto, FileDescriptorProtoSchema, fromBinary } from '#protobuf';
 import { RpcError } from '../../../runtime/core/errors/rpc-error.ts';
 import { errorCode, Status } from '../../../runtime/core/errors/status.ts';
@@ -11,12 +11,12 @@ import type {
 
 type Asked = NonNullable<ServerReflectionRequestInit['messageRequest']>;
 type Answer = NonNullable<ServerReflectionResponse['messageResponse']>;
-/** By kind of answer. */
+/** Values by the kind of response. */
 type Values = { [A in Extract<Answer, { case: string }> as A['case']]: A['value'] };
 
 /** A client of the service, over a channel of ours or over gRPC. */
 export interface Reflection extends Pick<Client<typeof ServerReflectionDefinition>, 'serverReflectionInfo'> {
-  /** What to do about a server that has none. */
+  /** What to do about a server without reflection. */
   readonly remedy: string;
 }
 
@@ -40,7 +40,7 @@ async function ask<K extends keyof Values>(
   throw new RpcError(Status.INTERNAL, 'the server gave no answer of the kind that was asked for');
 }
 
-/** Full names, sorted. */
+/** Returns full names, sorted. */
 export async function serviceNames(reflection: Reflection): Promise<string[]> {
   const { service } = await ask(reflection, { case: 'listServices', value: '' }, 'listServicesResponse');
   return service.map(({ name }) => name).sort();
@@ -57,7 +57,7 @@ function decoded(files: readonly Uint8Array[]): FileDescriptorProto[] {
 }
 
 /**
- * The file that declares `symbol` first, then what it imports; undefined when the server has nothing of that
+ * Returns the file that declares `symbol`, followed by its imports; undefined when the server has no such
  * name.
  */
 export async function filesOf(
@@ -73,13 +73,16 @@ export async function filesOf(
   }
 }
 
-/** The numbers of the extensions that the server has of a message; none where it does not tell. */
+/**
+ * Returns the numbers of a message's extensions on the server; an empty list when the server does not support
+ * the query.
+ */
 export async function extensionNumbers(reflection: Reflection, message: string): Promise<readonly number[]> {
   const asked = { case: 'allExtensionNumbersOfType', value: message } as const;
   try {
     return (await ask(reflection, asked, 'allExtensionNumbersResponse')).extensionNumber;
   } catch (error) {
-    // Not every server can, and a call without extensions is better than none.
+    // Not every server supports it, and a call without extensions is better than none.
     if (error instanceof RpcError && untold.has(error.code)) return [];
     throw error;
   }
@@ -87,7 +90,7 @@ export async function extensionNumbers(reflection: Reflection, message: string):
 
 const untold: ReadonlySet<number> = new Set([Status.NOT_FOUND, Status.UNIMPLEMENTED]);
 
-/** The file that declares an extension first, then what it imports. */
+/** Returns the file that declares an extension, followed by its imports. */
 export async function fileOfExtension(
   reflection: Reflection,
   containingType: string,

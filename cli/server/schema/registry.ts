@@ -1,6 +1,6 @@
 /**
- * Descriptors as protobuf-es has them, and what has which name among them. Used by the schemas and by the
- * commands that look names up.
+ * Descriptors of protobuf-es, and look-ups by name. Used by the schemas and by the commands that look names
+ * up.
  */
 import {
   create,
@@ -19,16 +19,16 @@ import { descriptorFaults } from '../../../codegen/descriptor/faults.ts';
 import { jsonNameOf } from '../../../runtime/codec/fields.ts';
 import { inOrder } from './import-order.ts';
 
-/** What has a declaration of its own to show. */
+/** Everything that has a declaration of its own. */
 export type Declared = DescMessage | DescEnum | DescExtension | DescService | DescMethod;
 
-/** Not every server's descriptors have the names that JSON uses. */
+/** Some servers' descriptors lack the JSON names. */
 function nameForJson({ field, nestedType }: DescriptorProto): void {
   for (const each of field) if (each.jsonName === '') each.jsonName = jsonNameOf(each.name);
   nestedType.forEach(nameForJson);
 }
 
-/** Throws an Error with one sentence where the descriptors contradict each other. */
+/** Throws an Error with a sentence when the descriptors contradict each other. */
 export function registryOf(files: readonly FileDescriptorProto[]): FileRegistry {
   const file = inOrder(files);
   for (const each of file)
@@ -42,7 +42,10 @@ export function registryOf(files: readonly FileDescriptorProto[]): FileRegistry 
   }
 }
 
-/** What has that full name; of a field or a value, what it is declared in. Undefined: nothing. */
+/**
+ * Returns the declaration with that full name; for a field or a value, the declaration that contains it.
+ * Undefined when it does not exist.
+ */
 export function lookUp(registry: FileRegistry, name: string): Declared | undefined {
   const whole = registry.get(name);
   if (whole !== undefined) return whole;
@@ -52,7 +55,7 @@ export function lookUp(registry: FileRegistry, name: string): Declared | undefin
   if (outer?.kind === 'service') return outer.methods.find((method) => method.name === last);
   if (outer?.kind === 'message' && [...outer.fields, ...outer.oneofs].some((each) => each.name === last))
     return outer;
-  // Values of an enum have names beside it, not in it.
+  // Names of enum values are siblings of the enum, not inside it.
   for (const each of registry) {
     if (each.kind !== 'enum' || !each.values.some((value) => value.name === last)) continue;
     const scope = each.typeName.slice(0, -each.name.length);
@@ -62,8 +65,8 @@ export function lookUp(registry: FileRegistry, name: string): Declared | undefin
 }
 
 /**
- * Full names of all that can be described, but for what options are made of: it is there beside whatever has
- * options, and hardly ever meant.
+ * Full names of everything that can be described, except the messages of options, which come with every file
+ * that has options and are hardly ever meant.
  */
 export function namesIn(registry: FileRegistry): string[] {
   const declared = [...registry].filter(({ file }) => file.proto.name !== 'google/protobuf/descriptor.proto');

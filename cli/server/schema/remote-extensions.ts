@@ -1,16 +1,14 @@
 /**
- * Extensions of the messages of a call: reflection tells of the files that declare them, since nothing else
- * leads there. Used by `rdma-rpc call`.
+ * Finds extensions of a call's messages: the server must be asked for the files that declare them, since no
+ * import leads there. Used by `rdma-rpc call`.
  */
 import type { DescriptorProto, FileDescriptorProto } from '#protobuf';
 import { extensionNumbers, fileOfExtension, type Reflection } from './reflection-client.ts';
 
-/** A server could go on declaring. */
+/** Limit, because a server could declare extensions without end. */
 const questionsMax = 1000;
 
-/**
- * Full names of the messages that can be extended, and the numbers of the extensions of each that are known.
- */
+/** Returns the full names of the extendable messages, and the known extension numbers of each. */
 function extendable(files: Iterable<FileDescriptorProto>): ReadonlyMap<string, ReadonlySet<number>> {
   const found = new Map<string, Set<number>>();
   const known: [extendee: string, number: number][] = [];
@@ -21,7 +19,7 @@ function extendable(files: Iterable<FileDescriptorProto>): ReadonlyMap<string, R
     for (const each of message.extension) known.push([each.extendee, each.number]);
   };
   for (const file of files) {
-    // Options are extended in every other file, and are no part of calls.
+    // Options are extended in many files, and are not part of calls.
     if (file.package === 'google.protobuf') continue;
     const scope = file.package === '' ? '' : `${file.package}.`;
     for (const message of file.messageType) visit(scope, message);
@@ -32,8 +30,8 @@ function extendable(files: Iterable<FileDescriptorProto>): ReadonlyMap<string, R
 }
 
 /**
- * `files`, and those with the extensions of their messages, and of the messages in those. Throws when there
- * is no end of them.
+ * Returns `files` together with those that declare extensions of their messages, and of the messages in
+ * those. Throws when the limit is exceeded.
  */
 export async function withExtensions(
   reflection: Reflection,

@@ -1,4 +1,4 @@
-/** What a server declares, by its reflection. Used by the commands that list, describe and call. */
+/** The declarations of a server, by reflection. Used by the commands that list, describe and call. */
 
 import type { Channel } from '../../../runtime/client/channel-type.ts';
 import { createClient } from '../../../runtime/client/client.ts';
@@ -8,7 +8,7 @@ import { registryOf } from './registry.ts';
 import { withExtensions } from './remote-extensions.ts';
 import type { Schema } from './schema.ts';
 
-/** By a channel of ours. */
+/** Over a channel of ours. */
 export function channelReflection(channel: Channel): Reflection {
   const { serverReflectionInfo } = createClient(ServerReflectionDefinition, channel);
   const remedy = 'addReflection(server) of rdma-rpc/reflection adds it, or give --proto or --protoset';

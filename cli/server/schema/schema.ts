@@ -1,17 +1,16 @@
 /**
- * What a server declares, wherever that is known from: its reflection, or files. For the commands that list,
- * describe and call.
+ * The declarations of a server, from reflection or from files. For the commands that list, describe and call.
  */
 import type { FileRegistry } from '#protobuf';
 
 export interface Schema {
-  /** Who declares, as it stands in an error: `the server declares no X`. */
+  /** The subject of an error text: `the server declares no X`. */
   readonly owner: string;
   /** Full names of the services, sorted. */
   services(): Promise<string[]>;
   /**
-   * The files that declare `symbol` and all that those need. Undefined: nothing has that name. `extensions`:
-   * with those of the messages in the files, which no import leads to.
+   * Returns the files that declare `symbol` with everything that they need, or undefined when the name does
+   * not exist. `extensions` includes those of the files' messages, to which no import leads.
    */
   declaring(symbol: string, extensions?: 'extensions'): Promise<FileRegistry | undefined>;
 }

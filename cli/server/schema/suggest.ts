@@ -1,32 +1,32 @@
-/** What a name that nobody declares may have meant. Used by the commands that take names. */
+/** Suggests what an unknown name may have meant. Used by the commands that take names. */
 import type { DescMethod, FileRegistry } from '#protobuf';
 import { suggestion } from '../../../codegen/diagnostic.ts';
 import { namesIn } from './registry.ts';
 import type { Schema } from './schema.ts';
 
 const listedMax = 8;
-/** Services that are looked into for names of messages. */
+/** Number of services searched for names of messages. */
 const servicesMax = 50;
 
 const lastOf = (name: string): string => name.slice(name.lastIndexOf('.') + 1);
 
-/** What servers have beside their own services. */
+/** Services that servers have besides their own. */
 const ofEverybody = (name: string): boolean => /^grpc\.(health|reflection)\./.test(name);
 
-/** The server's own first. */
+/** The server's own services come first. */
 const ownFirst = (names: readonly string[]): string[] =>
   [...names].sort((a, b) => Number(ofEverybody(a)) - Number(ofEverybody(b)));
 
 /**
- * `; did you mean X?`; where nothing is like the name, what there is. A name without its package, or with
- * another one, is like the whole one.
+ * Returns `; did you mean X?`, or a list of names if none is similar. A name without its package, or with
+ * another one, is similar to the full name.
  */
 export function suggestionOrList(unknown: string, candidates: readonly string[]): string {
   const meant = likely(unknown, candidates);
   if (meant !== '') return meant;
   if (candidates.length === 0) return '';
   const rest = candidates.length > listedMax ? ', …' : '';
-  return `; there is ${ownFirst(candidates).slice(0, listedMax).join(', ')}${rest}`;
+  return `; available: ${ownFirst(candidates).slice(0, listedMax).join(', ')}${rest}`;
 }
 
 function likely(unknown: string, candidates: readonly string[]): string {
@@ -35,7 +35,7 @@ function likely(unknown: string, candidates: readonly string[]): string {
   const whole = suggestion(unknown, candidates);
   if (whole !== '' || sameLast.length === 0) {
     if (whole !== '' || unknown.includes('.')) return whole;
-    // The package is missing, and a letter is wrong too.
+    // The package is missing, and a letter is wrong, too.
     const short = suggestion(unknown, candidates.map(lastOf));
     const meant = candidates.find((each) => short === `; did you mean ${lastOf(each)}?`);
     return meant === undefined ? '' : `; did you mean ${meant}?`;
@@ -43,18 +43,21 @@ function likely(unknown: string, candidates: readonly string[]): string {
   return `; did you mean ${sameLast[0]}?`;
 }
 
-/** Names of the methods of a service; undefined when it is none. */
+/** Returns the names of a service's methods, or undefined when it is not a service. */
 async function methodsOf(schema: Schema, service: string): Promise<string[] | undefined> {
   return (await schema.declaring(service))?.getService(service)?.methods.map(({ name }) => name);
 }
 
-/** A method, and all that is declared around it. */
+/** A method, and its surrounding declarations. */
 export interface FoundMethod {
   readonly method: DescMethod;
   readonly registry: FileRegistry;
 }
 
-/** `path`: Service/Method. Throws an Error that says which part of the name is wrong, and what was meant. */
+/**
+ * `path` is Service/Method. Throws an Error that says which part of the name is wrong, and what was probably
+ * meant.
+ */
 export async function findMethod(schema: Schema, path: string): Promise<FoundMethod> {
   const slash = path.indexOf('/');
   const service = path.slice(0, Math.max(0, slash));
@@ -84,12 +87,12 @@ async function refuseWithoutSlash(schema: Schema, path: string): Promise<never> 
   }
   const service = path.slice(0, Math.max(0, dot));
   if ((await methodsOf(schema, service))?.includes(path.slice(dot + 1)) === true)
-    throw new Error(`${path} is no method; did you mean ${service}/${path.slice(dot + 1)}?`);
+    throw new Error(`${path} is not a method; did you mean ${service}/${path.slice(dot + 1)}?`);
   const names = (await schema.services()).map((name) => `${name}/…`);
-  throw new Error(`${path} is no method; give Service/Method${suggestionOrList('', names)}`);
+  throw new Error(`${path} is not a method; give Service/Method${suggestionOrList('', names)}`);
 }
 
-/** Names that can be described: services, their methods, and what else their files declare. */
+/** Names that can be described: services, their methods, and the other declarations in their files. */
 export async function declaredNames(schema: Schema): Promise<string[]> {
   const names = new Set<string>();
   for (const service of (await schema.services()).slice(0, servicesMax)) {

@@ -1,7 +1,7 @@
 /**
- * Fields as variables of a function: `{ id, name: v2 = '' }`. By their own names, which is the least to read
- * for people and compilers, unless that is no name for a variable or means something else there. Called by
- * create.ts and encode.ts.
+ * Fields as variables of a function: `{ id, name: v2 = '' }`. Variables have the fields' own names, which is
+ * the shortest code for people and compilers, unless a name is not valid for a variable or has another
+ * meaning there. Called by create.ts and encode.ts.
  */
 import type { Field, Message, Oneof } from '../../model/model.ts';
 import { isVariable } from '../../model/names.ts';
@@ -10,7 +10,7 @@ interface Property {
   readonly key: string;
   /** A name that no property has. */
   readonly spare: string;
-  /** The field, or the first of the oneof. */
+  /** The field, or the first field of the oneof. */
   readonly field: Field;
   readonly oneof: Oneof | undefined;
 }
@@ -27,17 +27,23 @@ export function propertiesOf(message: Message): Property[] {
   });
 }
 
-/** The variable for a property; `spare` where its own name is none for a variable, or among `others`. */
+/**
+ * Returns the variable for a property: `spare` when its own name is not valid for a variable, or is among
+ * `others`.
+ */
 export function variableOf(key: string, spare: string, others: ReadonlySet<string>): string {
   return isVariable(key) && !others.has(key) ? key : spare;
 }
 
-/** Element of a pattern, with the value of what is absent. */
+/** Element of a destructuring pattern, with the value for an absent property. */
 export function binding(key: string, variable: string, initial: string | undefined): string {
   return `${key === variable ? key : `${key}: ${variable}`}${initial === undefined ? '' : ` = ${initial}`}`;
 }
 
-/** Entry of a literal. A field may have the name of its value: `false: false`, which has no short form. */
+/**
+ * Entry of an object literal. A field may have the name of its value: `false: false`, which has no short
+ * form.
+ */
 export function entry(key: string, value: string): string {
   return key === value && isVariable(key) ? key : `${key}: ${value}`;
 }
@@ -45,8 +51,8 @@ export function entry(key: string, value: string): string {
 const columns = 120;
 
 /**
- * What stands between braces: on the line that has so many characters without it, on one of its own, or on
- * many.
+ * Returns a list in braces: on the current line, which has `before` other characters, on a line of its own,
+ * or on one line for each element.
  */
 export function braced(parts: readonly string[], before: number, indent: string): string {
   if (parts.length === 0) return '{}';

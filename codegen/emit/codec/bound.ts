@@ -1,11 +1,11 @@
 /**
- * The generated `bound` function: upper bound of the encoding. Visits values in the order in which encode
- * writes them, and checks nothing: encode, which comes next, does, so none of its primitives needs the name
- * of a field.
+ * The generated `bound` function: an upper bound of the encoding. It visits values in the order in which
+ * encode writes them, and checks nothing, since encode follows and does; so none of its primitives needs the
+ * name of a field.
  */
 import type { Field, Message, Oneof } from '../../model/model.ts';
 import { formOf, quote, scalarForm } from '../scalar.ts';
-import type { Parameter, Scope } from '../scope.ts';
+import type { FileScope, Parameter } from '../scope.ts';
 import { element, fixed, listed, roomOf } from './room.ts';
 import { fieldRuns } from './runs.ts';
 
@@ -15,10 +15,10 @@ function isPlain({ type, bulkThreshold }: Field): boolean {
 }
 
 /**
- * Expression for what one value, which may be absent, takes besides the room that its field has in any case.
- * `value` is one that can be evaluated twice.
+ * Expression for the room of one value, which may be absent, in addition to the fixed room of its field.
+ * `value` is an expression that can be evaluated twice.
  */
-function valueBound(field: Field, value: string, scope: Scope): string {
+function valueBound(field: Field, value: string, scope: FileScope): string {
   const { type } = field;
   if (type.kind !== 'message') {
     if (formOf(type)?.type === 'string') return `${scope.local('sizeString')}(${value})`;
@@ -29,12 +29,11 @@ function valueBound(field: Field, value: string, scope: Scope): string {
 }
 
 /**
- * What a field or oneof adds, as an expression, or as statements that add to `n` where there is a loop or a
- * choice.
+ * The room of a field or oneof: an expression, or statements that add to `n` if it needs a loop or a choice.
  */
 type Part = { readonly sum: string } | { readonly statements: string };
 
-function repeated(field: Field, scope: Scope): Part {
+function repeated(field: Field, scope: FileScope): Part {
   const list = `m.${field.key}`;
   const isString = field.type.kind !== 'message' && formOf(field.type)?.type === 'string';
   if (isString) return { sum: `${scope.local('sizeStrings')}(${list}, ${element(field)})` };
@@ -44,10 +43,8 @@ function repeated(field: Field, scope: Scope): Part {
   return { statements: `for (const each of ${items}) n += ${element(field)} + ${value};` };
 }
 
-/**
- * Keys, and what is in any case there of each entry; then the values, where these have lengths of their own.
- */
-function map(field: Field, scope: Scope): Part {
+/** Adds the keys and the fixed part of each entry, then the values, if their length varies. */
+function map(field: Field, scope: FileScope): Part {
   const entries = `m.${field.key}`;
   const hasText = scalarForm(field.mapKey ?? 'string').size === 0;
   const keys = `${scope.local(hasText ? 'sizeKeys' : 'sizeMap')}(${entries}, ${element(field)})`;
@@ -56,8 +53,8 @@ function map(field: Field, scope: Scope): Part {
   return { statements: `n += ${keys};\n  ${values}` };
 }
 
-/** The fields of a oneof that are neighbours. */
-function chosen(oneof: Oneof, fields: readonly Field[], scope: Scope): Part {
+/** Adjacent fields of a oneof. */
+function chosen(oneof: Oneof, fields: readonly Field[], scope: FileScope): Part {
   const value = `m.${oneof.key}`;
   const measured = oneof.fields.filter((field) => fixed(field) === 0);
   if (fields.length === measured.length && fields.every(isPlain))
@@ -71,7 +68,7 @@ function chosen(oneof: Oneof, fields: readonly Field[], scope: Scope): Part {
 }
 
 /**
- * One sum where that will do, which most messages are: a compiler reads it faster than a statement for each
+ * A single sum if possible, as for most messages: a compiler parses it faster than a statement for each
  * field.
  */
 function add(room: number, parts: readonly Part[]): string {
@@ -81,7 +78,7 @@ function add(room: number, parts: readonly Part[]): string {
   return [`let n = ${room};`, ...lines, 'return n;'].join('\n  ');
 }
 
-export function emitBound(message: Message, scope: Scope): string {
+export function emitBound(message: Message, scope: FileScope): string {
   const runs = fieldRuns(message);
   const parts: Part[] = [];
   for (const { oneof, fields } of runs) {

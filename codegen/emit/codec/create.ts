@@ -1,26 +1,23 @@
-/** The generated `create` function: every field at its default, overlaid with what is given. */
+/** The generated `create` function: every field at its default, overlaid with the given values. */
 import type { Field, Message, Oneof } from '../../model/model.ts';
 import { quote } from '../scalar.ts';
-import type { Scope } from '../scope.ts';
+import type { FileScope } from '../scope.ts';
 import { binding, braced, entry, propertiesOf, variableOf } from './binding.ts';
 import { initialOf } from './decode.ts';
 import { zeroOf } from './value.ts';
 
-/**
- * The value of a field or oneof that is absent, and what becomes of the variable with it or with what is
- * given.
- */
+/** The initial value of the variable of a field or oneof, and the expression for the field's value. */
 interface Given {
   readonly initial?: string;
   readonly value: string;
 }
 
-function given(field: Field, variable: string, scope: Scope): Given {
+function given(field: Field, variable: string, scope: FileScope): Given {
   const { type } = field;
   const create = type.kind === 'message' ? scope.call(type, 'create') : undefined;
   switch (field.presence) {
     case 'repeated':
-      // A loop of its own for each type: one for all would not know what it calls.
+      // Each type has a loop of its own: a shared one would call unknown functions.
       if (create !== undefined)
         return { value: `${variable} === undefined ? [] : ${variable}.map((value) => ${create}(value))` };
       return { value: `${scope.local('copyList')}(${variable})` };
@@ -36,8 +33,8 @@ function given(field: Field, variable: string, scope: Scope): Given {
   }
 }
 
-/** Scalars are taken over as they are; messages become complete. */
-function givenOneof(oneof: Oneof, variable: string, scope: Scope): Given {
+/** Scalars are taken unchanged; messages are completed. */
+function givenOneof(oneof: Oneof, variable: string, scope: FileScope): Given {
   const messages = oneof.fields.flatMap((field) => {
     if (field.type.kind !== 'message') return [];
     const name = quote(field.key);
@@ -49,7 +46,7 @@ function givenOneof(oneof: Oneof, variable: string, scope: Scope): Given {
   return { initial: scope.local('unset'), value: `${messages.join('')}${variable}` };
 }
 
-export function emitCreate(message: Message, scope: Scope): string {
+export function emitCreate(message: Message, scope: FileScope): string {
   const type = message.identifier;
   const others = new Set(message.keepsUnknown ? ['m'] : []);
   const pattern: string[] = [];
@@ -65,7 +62,7 @@ export function emitCreate(message: Message, scope: Scope): string {
   const parameter = message.fields.some(({ presence }) => presence === 'required')
     ? `Partial<${message.init}>`
     : message.init;
-  // As of TypeScript: both targets have the same lines.
+  // As for TypeScript, so that both targets have the same line breaks.
   const types = 'function (:  = {}):  {'.length + parameter.length + type.length;
   const init = braced(pattern, types + scope.call(message, 'create').length, '');
   const head = scope.headOf(

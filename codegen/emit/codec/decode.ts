@@ -1,17 +1,17 @@
 /**
- * The generated `decodeFrom` function: one switch over whole tags, and the literal that gives every message
- * of the type the same shape. Whatever reads or passes over a field leaves the position behind it in
+ * The generated `decodeFrom` function: one switch over whole tags, and the object literal that gives every
+ * message of the type the same shape. Everything that reads or skips a field leaves the position behind it in
  * `source.at`.
  */
 import type { Field, Message } from '../../model/model.ts';
 import { packedPrimitive, quote, tagOf, wireTypeOf } from '../scalar.ts';
-import type { Parameter, Scope } from '../scope.ts';
+import type { FileScope, Parameter } from '../scope.ts';
 import { braced, entry, propertiesOf } from './binding.ts';
 import { decodeMap } from './map.ts';
 import { read, zeroOf } from './value.ts';
 
-/** What a field holds before anything has been read. */
-export function initialOf(field: Field, scope: Scope): string {
+/** Value of a field before anything has been read. */
+export function initialOf(field: Field, scope: FileScope): string {
   switch (field.presence) {
     case 'repeated':
       return '[]';
@@ -20,7 +20,7 @@ export function initialOf(field: Field, scope: Scope): string {
     case 'optional':
       return 'undefined';
     case 'required':
-      // Found to be missing at the end.
+      // Its absence is detected at the end.
       return scope.sure('undefined');
     default:
       return zeroOf(field, scope);
@@ -28,21 +28,21 @@ export function initialOf(field: Field, scope: Scope): string {
 }
 
 /**
- * Expression that reads a message: between two tags, of which the second is passed over afterwards, or behind
- * a length. Arguments are evaluated from left to right.
+ * Expression that reads a message: between two tags, of which the second is skipped afterwards, or behind a
+ * length. Arguments are evaluated from left to right.
  */
-function decodeMessage(field: Field, type: Message, into: string, scope: Scope): string {
+function decodeMessage(field: Field, type: Message, into: string, scope: FileScope): string {
   const extent = field.delimited ? 'at, stop' : `${scope.local('readStart')}(source, at, end), source.stop`;
   return `${scope.call(type, 'decodeFrom')}(source, ${extent}, depth + 1${into === '' ? '' : `, ${into}`})`;
 }
 
-/** A case that reads a message with that statement. */
+/** A switch case that reads a message with that statement. */
 function messageCase(field: Field, statement: string): string {
   if (!field.delimited) return `${statement} break;`;
   return `{ const stop = $.readGroup(source, ${field.number}, at, end, depth + 1); const behind = source.at; ${statement} source.at = behind; break; }`;
 }
 
-function singular(field: Field, scope: Scope): string {
+function singular(field: Field, scope: FileScope): string {
   const { type, oneof } = field;
   const target = `m.${oneof === undefined ? field.key : oneof.key}`;
   const wrap = (value: string) =>
@@ -54,13 +54,13 @@ function singular(field: Field, scope: Scope): string {
   return messageCase(field, `${target} = ${wrap(decodeMessage(field, type, into, scope))};`);
 }
 
-function repeated(field: Field, scope: Scope): string {
+function repeated(field: Field, scope: FileScope): string {
   if (field.type.kind !== 'message') return `m.${field.key}.push(${read(field, 'end', scope)}); break;`;
   return messageCase(field, `m.${field.key}.push(${decodeMessage(field, field.type, '', scope)});`);
 }
 
 /** The packed form of a repeated field. */
-function run(field: Field, scope: Scope): string {
+function run(field: Field, scope: FileScope): string {
   const primitive = packedPrimitive(field);
   if (primitive !== undefined)
     return `m.${field.key} = $.readRun${primitive}(source, at, end, m.${field.key}); break;`;
@@ -72,18 +72,18 @@ function run(field: Field, scope: Scope): string {
       }`;
 }
 
-/** Each leaves the position behind the field in `source.at`. */
-function cases(field: Field, scope: Scope): string[] {
+/** Each case leaves the position behind the field in `source.at`. */
+function cases(field: Field, scope: FileScope): string[] {
   const wireType = field.presence === 'map' ? 2 : field.delimited ? 3 : wireTypeOf(field.type);
   const emit = field.presence === 'map' ? decodeMap : field.presence === 'repeated' ? repeated : singular;
   const result = [`case ${tagOf(field, wireType) | 0}: ${emit(field, scope)}`];
-  // Numbers come packed or one by one, whatever the .proto says.
+  // Numbers are accepted packed or one by one, whatever the .proto says.
   if (field.presence === 'repeated' && field.type.kind !== 'message' && wireType !== 2)
     result.push(`case ${tagOf(field, 2) | 0}: ${run(field, scope)}`);
   return result;
 }
 
-export function emitDecode(message: Message, scope: Scope): string {
+export function emitDecode(message: Message, scope: FileScope): string {
   const type = message.identifier;
   const initial = propertiesOf(message).map(({ key, field, oneof }) =>
     entry(key, oneof === undefined ? initialOf(field, scope) : scope.local('unset')),

@@ -1,40 +1,40 @@
 /**
- * The generated `encodeTo` function: straight-line code with literal tags. Room for what no value changes is
- * looked for once; each value of a length of its own looks whether it fits in front of what must come behind
- * it (room.ts).
+ * The generated `encodeTo` function: straight-line code with literal tags. It checks once whether there is
+ * room for the part that does not depend on values; each value of varying length checks whether it fits in
+ * front of what must follow (room.ts).
  */
 import type { Field, Message, Oneof } from '../../model/model.ts';
 import { formOf, packedPrimitive, quote, tagBytes, tagOf, wireTypeOf } from '../scalar.ts';
-import type { Parameter, Scope } from '../scope.ts';
+import type { FileScope, Parameter } from '../scope.ts';
 import { binding, braced, variableOf } from './binding.ts';
 import { encodeMap } from './map.ts';
 import { fieldRoom, lengthBytes, listed, roomOf, runRoom, tagSize, widening } from './room.ts';
 import { fieldRuns, type Run } from './runs.ts';
 import { limitOf, nested, writeValue } from './value.ts';
 
-/** Statements that put the tag at `at`; `at` itself is advanced by what follows. */
+/** Statements that write the tag at `at`; the following statements advance `at`. */
 function tag(
   number: number,
   wireType: number,
-  scope: Scope,
+  scope: FileScope,
 ): { readonly write: string; readonly size: number } {
   const bytes = tagBytes(number, wireType);
   return { write: putBytes(bytes, scope), size: bytes.length };
 }
 
-const putBytes = (bytes: readonly number[], scope: Scope): string =>
+const putBytes = (bytes: readonly number[], scope: FileScope): string =>
   bytes.map((byte, i) => `${scope.bytes()}[${i === 0 ? 'at' : `at + ${i}`}] = ${byte};`).join(' ');
 
 /** A message between two tags instead of behind a length. */
-function group(field: Field, value: string, free: number, scope: Scope): string[] {
+function group(field: Field, value: string, free: number, scope: FileScope): string[] {
   const start = tag(field.number, 3, scope);
   const end = tag(field.number, 4, scope);
   const content = nested(field, value, `at + ${start.size}`, limitOf(free + end.size), scope);
   return [start.write, `at = ${content};`, `${end.write} at += ${end.size};`];
 }
 
-/** The primitive writes the last byte of the tag, which nearly always is the only one. */
-function tagged(field: Field, value: string, free: number, scope: Scope): string[] {
+/** The primitive writes the last byte of the tag, which is nearly always its only one. */
+function tagged(field: Field, value: string, free: number, scope: FileScope): string[] {
   if (field.delimited) return group(field, value, free, scope);
   const bytes = tagBytes(field.number, wireTypeOf(field.type));
   const last = bytes.pop();
@@ -44,20 +44,21 @@ function tagged(field: Field, value: string, free: number, scope: Scope): string
 }
 
 /**
- * Default of what is left out where nothing is sent for it: then one comparison tells whether there is
- * something to send.
+ * Default of an omitted value, for fields that are not sent at their default: then a single comparison
+ * decides whether the field is sent.
  */
 function unsent(field: Field): string | undefined {
   const form = formOf(field.type);
   if (field.presence !== 'implicit' || form === undefined || form.type === 'Uint8Array') return undefined;
-  // -0 is not the default: its bits differ. Bigints are not compared where none is given: that is a call.
+  // -0 is not the default: its bits differ. Omitted bigints are not compared, since comparing bigints is a
+  // call.
   if (form.primitive === 'Float' || form.primitive === 'Double') return undefined;
   if (form.type !== 'bigint' || field.type.kind !== 'scalar') return form.zero;
   return field.type.jstype === 'bigint' ? undefined : field.type.jstype === 'string' ? "'0'" : '0';
 }
 
-/** When a field is sent. */
-function isSet(field: Field, value: string, scope: Scope): string {
+/** Condition under which a field is sent. */
+function isSet(field: Field, value: string, scope: FileScope): string {
   const zero = unsent(field);
   if (zero !== undefined) return `${value} !== ${zero}`;
   const present = `${value} !== undefined`;
@@ -75,24 +76,24 @@ function isSet(field: Field, value: string, scope: Scope): string {
 }
 
 /**
- * Where each element looks for its own room, one that has found none ends the list: room for the next one's
- * tag is what the one before leaves free.
+ * Loop for elements that check their room themselves. An element without room ends the list: the one before
+ * has left room for its tag.
  */
 function loop(field: Field, length: string): string {
   return `for (let i = 0; i < ${length}${listed(field) > 0 ? '' : ' && !sink.full'}; i++)`;
 }
 
 /**
- * Where the whole list looks for room once its length is read once: a getter or a Proxy of the application
- * may change it in between.
+ * For a list whose room is checked as a whole: its length is read once, since a getter or a Proxy of the
+ * application may change it meanwhile.
  */
 const count = (value: string): string => `const count = ${value}.length;`;
 
 /**
- * Elements of a list tend to be of one size: each is written as far from its length as the length of the one
- * before was long, one byte or two.
+ * Elements of a list tend to have the same size: for the length of each element, as many bytes (one or two)
+ * are kept free as the previous length needed.
  */
-function messages(field: Field, value: string, free: number, scope: Scope): string {
+function messages(field: Field, value: string, free: number, scope: FileScope): string {
   const { write, size } = tag(field.number, 2, scope);
   const limit = `${limitOf(free + fieldRoom(field) + widening)} + wide`;
   const content = nested(field, scope.sure(`${value}[i]`), 'start + 1 + wide', limit, scope);
@@ -107,12 +108,12 @@ function messages(field: Field, value: string, free: number, scope: Scope): stri
     }`;
 }
 
-/** A list that one primitive writes. */
+/** Whether one primitive writes the whole list. */
 function hasShortStrings(field: Field): boolean {
   return formOf(field.type)?.primitive === 'String' && tagSize(field) === 1;
 }
 
-function repeated(field: Field, value: string, free: number, scope: Scope): string[] {
+function repeated(field: Field, value: string, free: number, scope: FileScope): string[] {
   const behind = limitOf(free + fieldRoom(field));
   if (hasShortStrings(field))
     return [
@@ -150,24 +151,24 @@ function repeated(field: Field, value: string, free: number, scope: Scope): stri
 }
 
 /**
- * A oneof whose fields are neighbours, as they nearly always are. None of them comes first: V8 then compares
- * names with names only.
+ * A oneof whose fields are adjacent, as they nearly always are. `undefined` is the first case, because V8
+ * then compares names only with names.
  */
-function wholeOneof({ fullName }: Oneof, local: string, cases: readonly string[], scope: Scope): string {
+function wholeOneof({ fullName }: Oneof, local: string, cases: readonly string[], scope: FileScope): string {
   return `switch (${local}?.case) {
     case undefined: default: ${scope.local('noCase')}(${local}, ${quote(fullName)}); break;
     ${cases.join('\n    ')}
   }`;
 }
 
-/** The value of any other one, checked where the first of its fields comes. */
-function checkOneof({ fullName, fields }: Oneof, local: string, scope: Scope): string {
+/** For a oneof that is not adjacent: checks its value where its first field is written. */
+function checkOneof({ fullName, fields }: Oneof, local: string, scope: FileScope): string {
   const cases = fields.map((field) => `case ${quote(field.key)}:`).join(' ');
   return `switch (${local}?.case) { case undefined: default: ${scope.local('noCase')}(${local}, ${quote(fullName)}); break; ${cases} }`;
 }
 
 /** Statements that write a field outside of oneofs. */
-function write(field: Field, value: string, free: number, scope: Scope): string[] {
+function write(field: Field, value: string, free: number, scope: FileScope): string[] {
   if (field.presence === 'map') return [encodeMap(field, value, free, scope)];
   return field.presence === 'repeated'
     ? repeated(field, value, free, scope)
@@ -181,22 +182,23 @@ function when(condition: string, statements: readonly string[]): string {
 }
 
 /**
- * Whether what writes the field looks itself whether it is there: lists and maps mostly are, so nothing is
- * called for nothing.
+ * Whether the code that writes the field checks its presence itself. Lists and maps are usually present, so
+ * the call is rarely in vain.
  */
 function takesAbsent(field: Field): boolean {
   return field.presence === 'map' || (field.presence === 'repeated' && hasShortStrings(field));
 }
 
 /**
- * All values in one statement, which a compiler reads faster than one for each; V8 looks once what `m` is.
+ * All values in one statement, which a compiler parses faster than one for each; V8 checks the type of `m`
+ * once.
  */
 function take(values: readonly string[]): string {
   if (values.length === 0) return '';
   return `  const ${braced(values, '  const  = m;'.length, '  ')} = m;\n`;
 }
 
-/** Variables of the function, and those inside of its statements. */
+/** Variables of the function, and those inside its statements. */
 const own: ReadonlySet<string> = new Set('m sink at limit depth field bytes i count start wide'.split(' '));
 
 interface Written {
@@ -204,8 +206,8 @@ interface Written {
   readonly values: readonly string[];
 }
 
-/** Statements that write the fields, and what they take from the message. */
-function writeFields(message: Message, runs: readonly Run[], room: number, scope: Scope): Written {
+/** Statements that write the fields, and the values that they read from the message. */
+function writeFields(message: Message, runs: readonly Run[], room: number, scope: FileScope): Written {
   const values: string[] = [];
   const lines: string[] = [];
   const declared = new Set<Oneof>();
@@ -244,7 +246,7 @@ function writeFields(message: Message, runs: readonly Run[], room: number, scope
   return { lines, values };
 }
 
-export function emitEncode(message: Message, scope: Scope): string {
+export function emitEncode(message: Message, scope: FileScope): string {
   const runs = fieldRuns(message);
   const room = roomOf(runs);
   const { emitted, takesBytes } = scope.encoder(() => writeFields(message, runs, room, scope));

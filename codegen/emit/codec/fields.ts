@@ -1,15 +1,14 @@
 /**
- * The table of a message's fields, for JSON, equality and the like: a few bytes per field, read by nothing
- * that calls need.
+ * The table of a message's fields, for JSON, equality and the like: a few bytes per field, not used by calls.
  */
 import { jsonNameOf, keyOf } from '../../../runtime/codec/fields.ts';
 import type { Field, Message } from '../../model/model.ts';
 import { quote } from '../scalar.ts';
-import type { Scope } from '../scope.ts';
+import type { FileScope } from '../scope.ts';
 
 /**
- * Whether a field is what proto2 calls a group: named like its message, which is declared beside it. Text
- * format calls it by the message's name.
+ * Whether a field is a group in the sense of proto2: named like its message, which is declared beside it.
+ * Text format calls it by the message's name.
  */
 function isGroup({ name, fullName, type, delimited }: Field): boolean {
   if (!delimited || type.kind !== 'message') return false;
@@ -20,7 +19,7 @@ function isGroup({ name, fullName, type, delimited }: Field): boolean {
   );
 }
 
-/** What does not follow from the field's name. */
+/** Properties that do not follow from the field's name. */
 function apart(field: Field): string | undefined {
   const { name, key, jsonName, type, array } = field;
   const entries: string[] = [];
@@ -38,8 +37,11 @@ function presence({ presence, type }: Field): string {
   return presence === usual ? '' : presence;
 }
 
-/** A word of the text that the runtime's `fieldEntries` reads; what is no text goes into `more`. */
-function entry(field: Field, more: string[], scope: Scope): string {
+/**
+ * A word of the text that the runtime's `fieldEntries` parses; a type that has no text form is added to
+ * `more`.
+ */
+function entry(field: Field, more: string[], scope: FileScope): string {
   const { name, type, oneof, mapKey } = field;
   if (type.kind !== 'scalar') more.push(scope.value(type));
   const rest = apart(field);
@@ -56,7 +58,7 @@ function entry(field: Field, more: string[], scope: Scope): string {
 }
 
 /** The last arguments of `$.generatedType`. */
-export function emitFields(message: Message, scope: Scope): string {
+export function emitFields(message: Message, scope: FileScope): string {
   const more: string[] = [];
   const words = message.fields.map((field) => entry(field, more, scope));
   const reserved = message.reserved.length === 0 ? '' : `, ${quote(message.reserved.join(' '))}`;

@@ -1,10 +1,10 @@
 /**
- * The four functions that a message's codec is made of. Nobody sees them but the const that holds them and
- * the messages that they are called from.
+ * The four functions of a message's codec. They are private to the file: used by the const that holds them
+ * and by messages that contain this one.
  */
 import type { Message } from '../../model/model.ts';
 import { quote } from '../scalar.ts';
-import { type Part, parts, type Scope } from '../scope.ts';
+import { type FileScope, type Part, parts } from '../scope.ts';
 import { internal, type Statement } from '../statement.ts';
 import { emitBound } from './bound.ts';
 import { emitCreate } from './create.ts';
@@ -12,12 +12,12 @@ import { emitDecode } from './decode.ts';
 import { emitEncode } from './encode.ts';
 import { emitFields } from './fields.ts';
 
-export function emitFunctions(message: Message, scope: Scope): Statement[] {
+export function emitFunctions(message: Message, scope: FileScope): Statement[] {
   return [emitCreate, emitBound, emitEncode, emitDecode].map((emit) => internal(emit(message, scope)));
 }
 
 /** Arguments of `$.generatedType`. */
-export function codecOf(message: Message, typeName: string, scope: Scope): string {
+export function codecOf(message: Message, typeName: string, scope: FileScope): string {
   const functions = parts.map((part: Part) => scope.call(message, part));
   return `${quote(typeName)}, ${functions.join(', ')}, ${emitFields(message, scope)}`;
 }

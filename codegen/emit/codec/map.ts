@@ -1,22 +1,19 @@
 /**
- * Map fields in generated encoders and decoders: a call of a function that stands once in the file for all
- * maps of a pair of types, since maps are as much code as the rest of a message, and what a compiler reads of
- * generated code is what it costs. Called by encode.ts and decode.ts.
+ * Map fields in generated encoders and decoders: a call of a function that the file contains once for each
+ * pair of types. Maps need as much code as the rest of a message, and the cost of generated code is what a
+ * compiler has to parse. Called by encode.ts and decode.ts.
  */
 import type { Field } from '../../model/model.ts';
 import { formOf, quote, scalarForm, tagBytes, tagOf, wireTypeOf } from '../scalar.ts';
-import type { Parameter, Scope } from '../scope.ts';
+import type { FileScope, Parameter } from '../scope.ts';
 import { fieldType, mapKeyType, valueType } from '../shape.ts';
 import { element, fixed, lengthBytes, listed, widening } from './room.ts';
 import { limitOf, read, writeValue, zeroOf } from './value.ts';
 
 const keyForm = (field: Field) => scalarForm(field.mapKey ?? 'string');
 
-/**
- * What tells apart maps that need functions of their own; equal names of different types are the scope's
- * affair.
- */
-function typesOf(field: Field, scope: Scope): string {
+/** Distinguishes maps that need functions of their own; the scope handles equal names of different types. */
+function typesOf(field: Field, scope: FileScope): string {
   const { type, mapKey, utf8, array } = field;
   const value =
     array !== undefined
@@ -30,10 +27,10 @@ function typesOf(field: Field, scope: Scope): string {
 const hasShortTag = (field: Field): boolean => tagOf(field, 2) < 128;
 
 /**
- * The key of an entry as what its type needs; in JavaScript it is a string. Numbers are made of it before the
- * entry is begun.
+ * Writes the key of an entry, which is a string in JavaScript, in its type. Keys are converted to numbers
+ * before the entry is begun.
  */
-function writeKey(field: Field, free: number, scope: Scope): string {
+function writeKey(field: Field, free: number, scope: FileScope): string {
   const form = keyForm(field);
   const write = 'bytes, at + 1';
   switch (form.type) {
@@ -49,8 +46,8 @@ function writeKey(field: Field, free: number, scope: Scope): string {
 }
 
 /**
- * The value of an entry whose key is a number. V8 finds it faster by that than by its text, unless it is
- * negative: then only the text is a key to it.
+ * The value of an entry with a numeric key. V8 finds it faster by the number than by its text, except for
+ * negative numbers, which are keys only as text.
  */
 function ofNumber(field: Field): string {
   const unsigned = field.mapKey === 'uint32' || field.mapKey === 'fixed32';
@@ -58,10 +55,10 @@ function ofNumber(field: Field): string {
 }
 
 /**
- * Statements that write the entry of `key`, in a function that has `bytes`. The end of its room, `limit`,
- * leaves free what comes behind the entry and what closing it may need.
+ * Statements that write the entry of `key`, in a function that has `bytes`. Its end of room, `limit`, already
+ * excludes the bytes behind the entry and those that closing it may need.
  */
-function writeEntry(field: Field, value: string, scope: Scope): string {
+function writeEntry(field: Field, value: string, scope: FileScope): string {
   const { type } = field;
   const keyTag = tagBytes(1, keyForm(field).wireType)[0];
   const valueTag = tagBytes(2, wireTypeOf(type))[0];
@@ -86,10 +83,10 @@ function writeEntry(field: Field, value: string, scope: Scope): string {
 }
 
 /**
- * Name of the function for entries with a string as key. A map has two loops, and one place where entries are
- * written.
+ * Returns the name of the function for entries with a string key. A map is written by two loops, but entries
+ * in one place.
  */
-function shareEntry(field: Field, name: string, common: readonly Parameter[], scope: Scope): string {
+function shareEntry(field: Field, name: string, common: readonly Parameter[], scope: FileScope): string {
   const parameters: Parameter[] = [...common, ['key', 'string'], ['value', valueType(field, scope, 'init')]];
   const body = `  const bytes = sink.bytes;
   ${writeEntry(field, 'value', scope)}
@@ -97,8 +94,8 @@ function shareEntry(field: Field, name: string, common: readonly Parameter[], sc
   return scope.share(`encodeEntry_${name}`, parameters, 'number', body);
 }
 
-/** Statement that writes the map, if there is one. */
-export function encodeMap(field: Field, value: string, free: number, scope: Scope): string {
+/** Statement that writes the map, if present. */
+export function encodeMap(field: Field, value: string, free: number, scope: FileScope): string {
   const name = `${typesOf(field, scope)}${hasShortTag(field) ? '' : '_longTag'}`;
   const nests = field.type.kind === 'message';
   const common: Parameter[] = [
@@ -117,7 +114,7 @@ export function encodeMap(field: Field, value: string, free: number, scope: Scop
   if (field.mapKey === 'string') {
     const entry = shareEntry(field, name, common, scope);
     const put = `at = ${entry}(${common.map(([each]) => each).join(', ')}, key, ${found});`;
-    // V8 knows in a loop of the first form where the value of each key is, unless it has seen a hash table
+    // In a loop of the first form, V8 knows where the value of each key is, unless it has seen a hash table
     // there, as decoded maps are.
     body = `  if (${scope.local('checkMap')}(map, field)) {
     for (const key in map) { if (sink.full) break; ${put} }
@@ -146,7 +143,7 @@ export function encodeMap(field: Field, value: string, free: number, scope: Scop
 }
 
 /** Statement that reads an entry into the map. */
-export function decodeMap(field: Field, scope: Scope): string {
+export function decodeMap(field: Field, scope: FileScope): string {
   const form = keyForm(field);
   const { type } = field;
   const key = `${scope.local(`read${form.primitive}`)}(source, at, stop)`;

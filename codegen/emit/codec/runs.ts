@@ -1,6 +1,6 @@
 /**
- * Fields in the order in which they are written (by number), neighbours of the same oneof together: one
- * switch instead of many tests.
+ * Fields in the order in which they are written (by number), with adjacent fields of the same oneof together:
+ * one switch instead of many tests.
  */
 import type { Field, Message, Oneof } from '../../model/model.ts';
 

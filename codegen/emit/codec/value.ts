@@ -1,25 +1,25 @@
 /**
- * One value in generated encoders and decoders, without what stands around it: a field's, an element's, or a
- * map entry's. Called by encode.ts, decode.ts, create.ts and map.ts.
+ * A single value in generated encoders and decoders, without its surroundings: of a field, an element, or a
+ * map entry. Called by encode.ts, decode.ts, create.ts and map.ts.
  */
 import type { Field } from '../../model/model.ts';
 import { formOf, isPlainNumber, quote } from '../scalar.ts';
-import type { Scope } from '../scope.ts';
+import type { FileScope } from '../scope.ts';
 import { widening } from './room.ts';
 
-/** Where room ends that has to leave `free` bytes behind it. */
+/** End of the room when `free` bytes must remain behind it. */
 export const limitOf = (free: number): string => (free === 0 ? 'limit' : `limit - ${free}`);
 
 /**
- * Expression that writes a value, with `tag` in front of it if given, at `at + skip`, leaves `free` bytes
- * behind it and is the new end.
+ * Expression that writes a value (with `tag` in front of it if given) at `at + skip`, leaves `free` bytes
+ * behind it and evaluates to the new end.
  */
 export function writeValue(
   field: Field,
   value: string,
   skip: number,
   free: number,
-  scope: Scope,
+  scope: FileScope,
   name = quote(field.fullName),
   tag?: number,
 ): string {
@@ -61,13 +61,13 @@ function asBigint(field: Field, value: string, name: string): string {
   return field.type.jstype === 'number' ? `$.bigintOfNumber(${value}, ${name})` : value;
 }
 
-/** Expression that writes a message's content and is its end. */
+/** Expression that writes a message's content and evaluates to its end. */
 export function nested(
   { type, fullName }: Field,
   value: string,
   at: string,
   limit: string,
-  scope: Scope,
+  scope: FileScope,
   name = quote(fullName),
 ): string {
   if (type.kind !== 'message') return '';
@@ -75,7 +75,7 @@ export function nested(
 }
 
 /** Source text of the default of a value. */
-export function zeroOf(field: Field, scope: Scope): string {
+export function zeroOf(field: Field, scope: FileScope): string {
   const { type } = field;
   if (field.array !== undefined) return `$.noArrays.${field.array}`;
   if (type.kind === 'message') return `${scope.call(type, 'create')}()`;
@@ -85,8 +85,8 @@ export function zeroOf(field: Field, scope: Scope): string {
   return formOf(type)?.zero ?? '0';
 }
 
-/** Expression that reads a value at `at`; the position behind it is `source.at`. */
-export function read(field: Field, end: string, scope: Scope): string {
+/** Expression that reads a value at `at`; the position behind it is in `source.at`. */
+export function read(field: Field, end: string, scope: FileScope): string {
   const { type } = field;
   const from = (primitive: string, more = '') =>
     `${scope.local(`read${primitive}`)}(source, at, ${end}${more})`;

@@ -1,4 +1,4 @@
-// Opening the device and making what belongs to it; see device.h.
+// Opens the device and creates the objects that belong to it; see device.h.
 #include "fabric/shm/device.h"
 
 #include <fcntl.h>
@@ -27,8 +27,8 @@ static_assert(kMaxQpWr <= kReceiveSlotsMax);
 constexpr std::uint32_t kMaxSge = 16;
 constexpr std::uint64_t kMaxMessageBytes = std::uint64_t{1} << 30;
 
-/// Whether peers may be expected to reach all memory of this process: the call must not be filtered here, and
-/// Yama must not keep processes of one user apart. connect() tries it on the real peer.
+/// Whether peers can probably reach all memory of this process: the system call must not be filtered here,
+/// and Yama must not separate processes of one user. connect() tries it on the real peer.
 bool process_vm_may_work() {
   std::uint64_t from = 1, to = 0;
   const iovec here{&to, sizeof to};
@@ -40,10 +40,11 @@ bool process_vm_may_work() {
   return scope == '0' || ::geteuid() == 0;
 }
 
-/// Up to here two copies more cost less than what goes around a READ or WRITE (by CPU time of both sides).
+/// Up to this size, two extra copies cost less than the overhead of a READ or WRITE (measured in CPU time of
+/// both sides).
 constexpr std::uint32_t kSegmentedBytes = 32 * 1024;
-/// Up to here one copy more costs less than READs of memory that only the kernel can reach (by CPU time of
-/// both sides, docs/internals/decisions/memory.md has the figures).
+/// Up to this size, one extra copy costs less than READs of memory that only the kernel can reach (in CPU
+/// time of both sides; docs/internals/decisions/memory.md has the figures).
 constexpr std::uint32_t kCopiedRequestBytes = 4 * 1024 * 1024;
 
 Capabilities make_capabilities(bool by_descriptors, bool any_memory) {
@@ -104,7 +105,7 @@ std::unique_ptr<HostMemory> Device::alloc_memory(std::size_t bytes, std::string_
   if (!segment.map) return nullptr;
   auto memory = std::make_unique<SharedMemory>(*this, std::move(segment));
   if (memory->publish()) return memory;
-  refusal_ = "shm: all " + std::to_string(kMemoriesMax) + " places for memory of the device are in use";
+  refusal_ = "shm: all " + std::to_string(kMemoriesMax) + " memory slots of the device are in use";
   return nullptr;
 }
 
@@ -117,15 +118,16 @@ std::uint32_t Device::publish(SharedMemory& memory, const PageRange& range, int 
   *free = &memory;
   const auto slot = static_cast<std::uint32_t>(free - memories_.begin());
   ++counters_.open_fds;
-  // By descriptors it is seen when it is shown: peers need not know of what they cannot reach.
+  // On shm-fd a memory enters the table when it is shown: peers need not know of memory that they cannot
+  // reach.
   if (!options_.by_descriptors) enter(slot, range, fd);
   return slot;
 }
 
 void Device::enter(std::uint32_t slot, const PageRange& range, int fd) {
   TableMemory& entry = shared().memories[slot];
-  // Behind the 0 that withdraw() has left in `serial`, for whoever reads this entry at the moment
-  // (map_memory()).
+  // Orders the new fields after the 0 that withdraw() stored in `serial`, for peers that are reading this
+  // entry now (map_memory()).
   shared_fence(std::memory_order_release);
   entry.addr.store(range.addr, std::memory_order_relaxed);
   entry.bytes.store(range.bytes, std::memory_order_relaxed);
@@ -143,8 +145,7 @@ void Device::withdraw(std::uint32_t slot) {
 std::unique_ptr<MemoryRegion> Device::reg_mr(void* addr, std::size_t length, std::uint32_t access,
                                              std::string* error) {
   const auto from = reinterpret_cast<std::uint64_t>(addr);
-  // By descriptors nothing can be reached by its address; that a window may be bound some day asks for
-  // nothing yet.
+  // On shm-fd no memory can be reached by its address; being able to bind windows later exposes nothing yet.
   const std::uint32_t may_bind = options_.by_descriptors ? 0u : access_mw_bind;
   const bool exposed = (access & (access_remote_read | access_remote_write | may_bind)) != 0;
   const std::uint32_t memory = memory_of(from, length);
@@ -165,7 +166,7 @@ std::unique_ptr<MemoryRegion> Device::reg_mr(void* addr, std::size_t length, std
     return nullptr;
   }
   if (memory != kNoMemory && (access & (access_remote_read | access_remote_write)) != 0) show(memory);
-  return std::make_unique<Region>(*this, index, Grant{from, length, access, 0, memory, 0});
+  return std::make_unique<Region>(*this, index, KeyEntry{from, length, access, 0, memory, 0});
 }
 
 std::unique_ptr<MemoryWindow> Device::alloc_mw() {
@@ -181,7 +182,7 @@ std::unique_ptr<fabric::CompletionQueue> Device::create_cq(std::uint32_t) {
     return nullptr;
   }
   if (::pipe2(ends, O_NONBLOCK | O_CLOEXEC) != 0) {
-    refusal_ = "shm: no pipe to wake up by: " + system_refusal(errno);
+    refusal_ = "shm: cannot create the wake-up pipe: " + system_refusal(errno);
     return nullptr;
   }
   *free = true;
@@ -214,17 +215,17 @@ std::shared_ptr<RemoteDevice> Device::remote(const AddressBlob& address, std::st
   auto remote = RemoteDevice::open(address, options_.any_memory, error);
   if (!remote) return nullptr;
   remotes_.push_back(remote);
-  // What this side may not do to the peer, the peer will not be able to do here.
+  // Access that this process lacks to the peer is access that the peer will lack to this process.
   if (!remote->reaches_any_memory()) capabilities_.exposes_any_memory = false;
   return remote;
 }
 
 void Device::leave(std::shared_ptr<RemoteDevice> remote) {
   if (!remote || options_.by_descriptors) return;
-  const int known = remote == left_remote_ ? 1 : 0;
+  const int known = remote == released_remote_ ? 1 : 0;
   if (remote.use_count() != 1 + known) return;
   remote->unmap_memories();
-  left_remote_ = std::move(remote);
+  released_remote_ = std::move(remote);
 }
 
 FileNote Device::note_of(std::uint32_t slot, int* fd) const {
@@ -262,7 +263,8 @@ std::uint32_t Device::share(std::uint32_t memory, std::uint64_t addr, std::uint6
   if (whole == nullptr || !whole->contains(addr, bytes)) return kNoMemory;
   const std::uint32_t slot = whole->slot_of(addr, bytes);
   if (slot != kNoMemory) return show(slot), slot;
-  // Pages were taken back from a part of it once. Unless somebody uses the range, it can be one memfd again.
+  // Pages of a part of it were replaced earlier. Unless something uses the range, it can become one memfd
+  // again.
   const PageRange pages = SharedMemory::pages_of(addr, bytes);
   if (in_use(pages) || !whole->move_to_new_pages(pages)) return kNoMemory;
   const std::uint32_t fresh = whole->slot_of(addr, bytes);
@@ -282,21 +284,21 @@ bool Device::reclaim(std::uint64_t addr, std::uint64_t bytes) {
   for (QueuePair* qp : queue_pairs_) {
     if (qp->uses(pages.addr, pages.bytes)) qp->to_error();
   }
-  table_.for_each(ProtectionTable::Kind::region, [&](std::uint32_t key, const Grant& grant) {
-    if (pages.overlaps(grant.addr, grant.length)) table_.unshare(key);
+  table_.for_each(ProtectionTable::Kind::region, [&](std::uint32_t key, const KeyEntry& key_entry) {
+    if (pages.overlaps(key_entry.addr, key_entry.length)) table_.unshare(key);
   });
   return true;
 }
 
-void Device::revoke_and_wait(std::uint32_t key, const Grant& grant) {
+void Device::revoke_and_wait(std::uint32_t key, const KeyEntry& key_entry) {
   table_.revoke(key);
   const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(options_.revoke_grace_us);
   for (const QueuePair* qp : queue_pairs_) {
-    // A window's key is good on one queue pair only: what other peers say of it is not believed.
-    if (grant.qp_num != 0 && grant.qp_num != qp->qp_num()) continue;
+    // A window's key is valid on one queue pair only, so in-use markers of other peers are ignored.
+    if (key_entry.qp_num != 0 && key_entry.qp_num != qp->qp_num()) continue;
     while (qp->peer_holds(key)) {
       if (std::chrono::steady_clock::now() > end) {
-        if (!qp->peer_is_dead()) reclaim(grant.addr, grant.length);
+        if (!qp->peer_is_dead()) reclaim(key_entry.addr, key_entry.length);
         break;
       }
       ::sched_yield();
@@ -308,7 +310,7 @@ void Device::revoke_and_wait(std::uint32_t key, const Grant& grant) {
 
 namespace {
 
-/// sockaddr_un holds one more, a zero.
+/// sockaddr_un has room for one more byte, the terminating zero.
 constexpr std::size_t kPathBytesMax = 107;
 
 }  // namespace
@@ -319,7 +321,7 @@ std::vector<std::byte> shm_address_via(std::span<const std::byte> address, const
   const bool good = address.size() == sizeof blob && !path.empty() && path.size() <= kPathBytesMax;
   if (good) std::memcpy(&blob, address.data(), sizeof blob);
   if (!good || blob.by_descriptors != 1) {
-    if (error != nullptr) *error = "shm: no address by descriptors, or no path of a unix socket";
+    if (error != nullptr) *error = "shm: not an address of shm-fd, or not a path of a unix socket";
     return {};
   }
   std::vector<std::byte> via(address.begin(), address.end());

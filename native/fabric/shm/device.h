@@ -1,5 +1,4 @@
-// The device: owns the segment with its tables, makes everything else, and knows all of it. Used on one
-// thread.
+// The device: owns the segment with its tables, and creates and knows everything else. Used on one thread.
 #pragma once
 
 #include <deque>
@@ -23,12 +22,12 @@ namespace rdma_rpc::fabric::shm {
 class CompletionQueue;
 class QueuePair;
 
-/// A random one. False: the system gives none.
+/// Makes a random token. Returns false when the system has no random bytes.
 bool make_token(Token* token);
 
 class Device final : public fabric::Device {
  public:
-  /// `announcements`: empty where peers get descriptors.
+  /// `announcements` is empty for shm-fd.
   Device(const ShmOptions& options, Segment segment, Segment announcements, const Token& token,
          bool any_memory);
 
@@ -51,42 +50,43 @@ class Device final : public fabric::Device {
   ProtectionTable& table() { return table_; }
   DeviceCounters& counts() { return counters_; }
   std::uint32_t next_pipe_serial() { return ++last_pipe_serial_; }
-  /// Its segment's descriptor may be closed when its peer has mapped that. See close_opened_files().
+  /// Registers a queue pair whose segment descriptor can be closed once the peer has mapped the segment. See
+  /// close_opened_files().
   void note_open_file(QueuePair& qp) { with_file_.push_back(&qp); }
 
-  /// The memory that has that range, named by its first slot, or kNoMemory.
+  /// The memory that contains the whole range, named by its first slot, or kNoMemory.
   std::uint32_t memory_of(std::uint64_t addr, std::uint64_t bytes) const;
-  /// By descriptors: the memory of this slot is one that peers may reach from now on.
+  /// shm-fd: lets peers reach the memory of this slot from now on.
   void show(std::uint32_t slot);
-  /// Sends a peer whatever peers may reach. False: it takes no more.
+  /// Sends a peer all memory that peers may reach. Returns false when the connection takes no more.
   bool show_all(ControlConnection& control) const;
-  /// The queue pair of this token, or null.
+  /// The queue pair with this token, or null.
   QueuePair* find(const Token& token) const;
-  /// Queue pairs whose peers have announced something are put on the lists of their completion queues.
+  /// Puts the queue pairs whose peers have announced something on the lists of their completion queues.
   /// `order`: see collect().
   void collect_announced(std::memory_order order);
-  /// Null where there are none.
+  /// Null for shm-fd.
   Announcements* announcements() const {
     return reinterpret_cast<Announcements*>(announcements_segment_.map.data());
   }
   int announcements_fd() const { return announcements_segment_.fd.get(); }
 
-  /// The slot through which a peer reaches a range that lies in `memory` or, with kNoMemory, in none:
-  /// kNoMemory means by address.
+  /// The slot through which a peer reaches a range inside `memory`. With kNoMemory, or when the result is
+  /// kNoMemory, the peer reaches the range by its address.
   std::uint32_t share(std::uint32_t memory, std::uint64_t addr, std::uint64_t bytes);
-  /// The peer's device that the address names. Null when it cannot be reached; `error` says why.
+  /// The peer's device that the address names. Returns null when it cannot be reached; `error` says why.
   std::shared_ptr<RemoteDevice> remote(const AddressBlob& address, std::string* error);
-  /// A queue pair to it ends. Of the device whose last one that was the tables stay mapped, of one such
-  /// device altogether: a client that connects for each call finds them.
+  /// Called when a queue pair to that device ends. The tables of the device most recently left by its last
+  /// queue pair stay mapped, so that a client that connects for each call finds them.
   void leave(std::shared_ptr<RemoteDevice> remote);
 
-  /// Takes the pages of that range away from all peers. Queue pairs that still use a part of those pages go
-  /// to ERR. False: peers reach that range by address, so that only waiting helps.
+  /// Takes the pages of that range away from all peers. Queue pairs that still use part of those pages go to
+  /// ERR. Returns false when peers reach the range by its address; then the caller can only wait.
   bool reclaim(std::uint64_t addr, std::uint64_t bytes);
-  /// Revokes a key and returns when no peer copies through it any more, at the latest after the grace.
-  void revoke_and_wait(std::uint32_t key, const Grant& grant);
+  /// Revokes a key and returns when no peer copies through it any more, at the latest after the grace period.
+  void revoke_and_wait(std::uint32_t key, const KeyEntry& key_entry);
 
-  /// Shows a memfd to peers. The slot, or kNoMemory when all are taken.
+  /// Enters a memfd in the table, where peers find it. Returns the slot, or kNoMemory when all are taken.
   std::uint32_t publish(SharedMemory& memory, const PageRange& range, int fd);
   void withdraw(std::uint32_t slot);
   void forget(const CompletionQueue& cq);
@@ -105,15 +105,15 @@ class Device final : public fabric::Device {
   const ProcessIdentity process_;
   ProtectionTable table_;
   DeviceCounters counters_;
-  std::vector<SharedMemory*> memories_;  ///< by slot; null: free
-  std::vector<std::uint32_t> shown_;     ///< by descriptors: slots that peers may reach, in order
+  std::vector<SharedMemory*> memories_;  ///< by slot; null when the slot is free
+  std::vector<std::uint32_t> shown_;     ///< shm-fd: slots that peers may reach, in the order of show()
   std::vector<bool> pollers_used_;
   std::vector<QueuePair*> queue_pairs_;
-  std::vector<QueuePair*> by_place_;  ///< null: free
-  FreeList<> free_places_;
+  std::vector<QueuePair*> by_index_;  ///< null when the index is free
+  FreeList<> free_indices_;
   std::deque<QueuePair*> with_file_;
   std::vector<std::weak_ptr<RemoteDevice>> remotes_;
-  std::shared_ptr<RemoteDevice> left_remote_;
+  std::shared_ptr<RemoteDevice> released_remote_;
   std::uint64_t memory_serial_ = 0;
   std::uint32_t last_qp_num_ = 0, last_pipe_serial_ = 0;
 };

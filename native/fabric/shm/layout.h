@@ -1,22 +1,22 @@
-// What lies in shared memory: the one definition of the bytes that two processes agree on. Included by
-// everything in this folder; no code of its own runs on any thread.
+// The layout of shared memory: the one definition of the bytes that two processes exchange. Included by
+// everything in this folder; it contains no code of its own that runs on a thread.
 //
-// Three kinds of segment, each a memfd:
+// Each of the three kinds of segment is a memfd:
 //  - DeviceSegment, one per device. Peers can only read it (F_SEAL_FUTURE_WRITE): tables of keys and
 //    memories, and one line per completion queue that says whether its thread sleeps and where it ran.
-//  - Announcements, one per device unless peers get descriptors: a bit per queue pair, set by its peer.
+//  - Announcements, one per device except on shm-fd: a bit per queue pair, set by its peer.
 //  - QpSegment, one per queue pair, owned by the receiving side and written by its one peer: a ring of
-//    64-byte cells that carries messages, the list of posted receives, and the peer's hazard word.
+//    64-byte cells that carries messages, the list of posted receives, and the peer's in-use marker.
 //
-// The owner of a segment keeps private copies of what it wrote and never reads that back; what the peer
-// writes is read once and checked.
+// The owner of a segment keeps private copies of what it wrote and never reads that back. Values that the
+// peer writes are read once and checked.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
-#include "fabric/greeting.h"
+#include "fabric/connect_message.h"
 #include "fabric/shm/shared_words.h"
 
 namespace rdma_rpc::fabric::shm {
@@ -33,30 +33,31 @@ static_assert(Word::is_always_lock_free && LongWord::is_always_lock_free,
 struct Header {
   std::uint32_t magic;
   std::uint32_t version;
-  Token token;  ///< random; the address blob repeats it
+  Token token;  ///< random; repeated in the address blob
 };
 
 // ---- DeviceSegment ----
 
 inline constexpr std::uint32_t kPollersMax = 16;
 inline constexpr std::uint32_t kMemoriesMax = 1024;
-/// A key is its index in the table (high bits) and a generation, so that a stale key finds another
-/// generation.
+/// A key consists of its index in the table (high bits) and a generation, so that a stale key finds an entry
+/// with another generation.
 inline constexpr std::uint32_t kKeyGenerationBits = 18;
 inline constexpr std::uint32_t kKeysMax = 1u << (32 - kKeyGenerationBits);
-/// TableKey::memory and PostedReceive::memory: not in alloc_memory() memory, reached by address through the
-/// kernel.
+/// TableKey::memory and PostedReceive::memory: the range is not in alloc_memory() memory; it is reached by
+/// its address through the kernel.
 inline constexpr std::uint32_t kNoMemory = ~0u;
 
-/// A completion queue's thread.
+/// The state of a completion queue's thread.
 struct alignas(kCacheLine) Poller {
-  Word sleeping;  ///< 0, or the number of this sleep: a peer that has rung for it need not ring again
-  Word cpu;       ///< where it last ran
+  /// 0 while awake, else the number of this sleep: a peer that has rung for it need not ring again
+  Word sleeping;
+  Word cpu;  ///< the CPU on which it last ran
 };
 
 /// Memory of alloc_memory() that peers may map.
 struct alignas(kCacheLine) TableMemory {
-  LongWord serial;  ///< never reused; 0: no memory here
+  LongWord serial;  ///< never reused; 0 when the entry is free
   LongWord addr;
   LongWord bytes;
   Word fd;
@@ -64,8 +65,8 @@ struct alignas(kCacheLine) TableMemory {
 
 /// A region or window with remote rights.
 struct alignas(kCacheLine) TableKey {
-  Word key;     ///< 0: nothing here. Written last when granted, first when revoked.
-  Word qp_num;  ///< the owner's queue pair that may use it; 0: any
+  Word key;     ///< 0 when the entry is free. Written last when granted, first when revoked.
+  Word qp_num;  ///< the owner's queue pair that may use the key; 0 for any
   Word access;
   Word memory;
   LongWord addr;
@@ -81,45 +82,46 @@ struct DeviceSegment {
 
 // ---- Announcements ----
 
-/// Queue pairs of a device at once: 14 bits, as sessions of a context.
+/// Limit of queue pairs on a device: 14 bits, as for the sessions of a context.
 inline constexpr std::uint32_t kQueuePairsMax = 1u << 14;
-inline constexpr std::uint32_t kPlacesPerWord = 64;
-inline constexpr std::uint32_t kPlaceWords = kQueuePairsMax / kPlacesPerWord;
-inline constexpr std::uint32_t kPlaceGroups = kPlaceWords / kPlacesPerWord;
+inline constexpr std::uint32_t kBitsPerWord = 64;
+inline constexpr std::uint32_t kAnnouncementWords = kQueuePairsMax / kBitsPerWord;
+inline constexpr std::uint32_t kAnnouncementGroups = kAnnouncementWords / kBitsPerWord;
 
 struct Announcements {
   alignas(kCacheLine) Header header;
-  /// A bit for each word of `places` that has one.
-  alignas(kCacheLine) LongWord groups[kPlaceGroups];
-  /// A bit for each queue pair, by AddressBlob::place.
-  alignas(kCacheLine) LongWord places[kPlaceWords];
+  /// A bit for each word of `queue_pairs` that has a bit set.
+  alignas(kCacheLine) LongWord groups[kAnnouncementGroups];
+  /// A bit for each queue pair, at index AddressBlob::index.
+  alignas(kCacheLine) LongWord queue_pairs[kAnnouncementWords];
 };
 
 // ---- The address blob of a queue pair ----
 
-/// Fixed size, host byte order (both sides are on this host). Everything in it is checked by connect(). The
-/// active side by descriptors gets the path to dial behind it (shm_address_via()).
+/// Has a fixed size and host byte order (both sides are on this host). connect() checks every field. On the
+/// active side of shm-fd, the path to dial follows it (shm_address_via()).
 struct AddressBlob {
   std::uint32_t magic;
   std::uint32_t version;
   std::uint32_t pid;
   std::uint32_t qp_num;
-  std::uint64_t start_ticks;  ///< of the process, against reuse of its pid
+  std::uint64_t start_ticks;  ///< start time of the process, in case its pid is reused
   Token device_token;
   Token qp_token;
-  std::uint64_t token_addr;  ///< where the process has device_token in its own memory: what process_vm_readv
-                             ///< is tried on
+  /// address of device_token in the process's own memory, on which process_vm_readv is tried
+  std::uint64_t token_addr;
   std::uint32_t device_fd;
   std::uint32_t qp_fd;
   std::uint32_t pipe_fd;
-  std::uint32_t pipe_serial;  ///< of that pipe among those of the device
+  std::uint32_t pipe_serial;  ///< number of that pipe among those of the device
   std::uint32_t poller;       ///< index in DeviceSegment::pollers
   std::uint32_t announcements_fd;
-  std::uint32_t place;           ///< of the queue pair in Announcements::places
-  std::uint32_t receive_slots;   ///< a power of two
-  std::uint32_t lap_cells;       ///< see QpSegment; 1 to those of the ring
-  std::uint32_t by_descriptors;  ///< 1: what this has of a process and its descriptors is 0, all comes over
-                                 ///< a control connection (control_connection.h)
+  std::uint32_t index;          ///< index of the queue pair's bit in Announcements::queue_pairs
+  std::uint32_t receive_slots;  ///< a power of two
+  std::uint32_t epoch_cells;    ///< see QpSegment; from 1 to the number of cells in the ring
+  /// 1 on shm-fd: the fields about the process and its descriptors are 0, and a control connection brings the
+  /// descriptors (control_connection.h)
+  std::uint32_t by_descriptors;
 };
 static_assert(sizeof(AddressBlob) <= 512);
 
@@ -127,16 +129,16 @@ static_assert(sizeof(AddressBlob) <= 512);
 
 enum class CellKind : std::uint8_t { send = 1, send_with_inv = 2, write_with_imm = 3 };
 
-/// First cell of a message, stored last. Its number is counted from 1 on and has 48 bits, so that what a cell
-/// has kept from laps long ago is never taken for the next message: at 10 million cells a second they last 10
-/// months.
+/// Header of a message's first cell, stored last. Numbers are counted from 1 and have 48 bits, so that stale
+/// content of a cell from long ago is never taken for the next message: at 10 million cells a second they
+/// last 10 months.
 struct CellHeader {
   std::uint32_t number_low;
   std::uint16_t number_high;
   std::uint8_t bytes;  ///< of message data in the cells
   CellKind kind : 7;
-  bool placed : 1;  ///< the data is in the posted receive (or was WRITTEN) already; the cell has its
-                    ///< length instead
+  /// the data is already in the posted receive (or was written by WRITE); the cell has its length instead
+  bool placed : 1;
 
   CellHeader() = default;
   CellHeader(std::uint64_t number, std::uint32_t message_bytes, CellKind cell_kind, bool is_placed)
@@ -151,10 +153,10 @@ struct CellHeader {
   }
 };
 static_assert(sizeof(CellHeader) == 8);
-/// The number alone, which stands first.
+/// Size of the number, which comes first.
 inline constexpr std::uint32_t kCellNumberBytes = 6;
 
-// Not std::bit_cast: the libstdc++ that the package's binaries are built with has none
+// Not std::bit_cast, which is missing in the libstdc++ that the package's binaries are built with
 // (native/portable.cmake).
 inline std::uint64_t pack(const CellHeader& header) {
   std::uint64_t word;
@@ -168,8 +170,8 @@ inline CellHeader unpack(std::uint64_t word) {
 }
 
 /// Data of the first cell: [key or immediate, 4 bytes, unless kind is send] [length, 4 bytes, if placed]
-/// [message data]. Each further cell has its own number (never looked at) in front, so that the bytes there
-/// cannot pass for one later.
+/// [message data]. Each further cell begins with its own number, which is never read: it makes sure that the
+/// bytes there cannot later pass for the number of a message.
 struct alignas(kCacheLine) Cell {
   LongWord header;
   std::byte data[56];
@@ -191,48 +193,51 @@ static_assert(sizeof(PostedReceive) == 16);
 /// QpSegment::state, as the peer sees it.
 enum class SharedState : std::uint32_t {
   live = 1,
-  error = 2,   ///< does not answer any more
+  error = 2,   ///< no longer responds
   closed = 3,  ///< has been destroyed
-  fault = 4,   ///< one side broke the rules (a bad key, a bad cell): the peer goes to ERR too
+  fault = 4,   ///< one side broke the rules (an invalid key or cell): the peer goes to ERR too
 };
 
-/// QpSegment::hazard, when it is not a key: the peer copies a message into a posted receive.
-inline constexpr std::uint32_t kHazardReceive = 1;
+/// Value of QpSegment::in_use, besides keys: the peer is copying a message into a posted receive.
+inline constexpr std::uint32_t kInUseReceive = 1;
 
 /// Followed by PostedReceive[receive_slots] and Cell[cells]. The ring never fills: a message needs a posted
 /// receive, at most `receive_slots` are posted and not yet consumed, and there are kCellsPerMessageMax cells
 /// for each.
 ///
-/// From AddressBlob::lap_cells on the peer may begin a new lap, at the first cell, with any message before
-/// which everything has been read (`consumed`). The owner then looks in both places, of which one has the
-/// number that comes next. So a queue pair on which little is under way uses a few lines of its ring, in
-/// place of all of it one after the other.
+/// A ring epoch is one pass over the ring. Once AddressBlob::epoch_cells cells of it are used, the peer may
+/// begin a new epoch at the first cell, provided that the owner has read all earlier messages (`consumed`).
+/// The owner then looks in both places, the next cell and the first one; only one of them has the expected
+/// number. A queue pair with little traffic thus uses a few lines of its ring again and again, instead of all
+/// of them in turn.
 struct QpSegment {
-  /// What local_address() gives. A peer that comes with anything else is not meant, or somebody changed it on
-  /// the way.
+  /// The blob that local_address() returns. A peer that connects with another one expects another queue pair,
+  /// or the blob was changed on the way.
   alignas(kCacheLine) AddressBlob address;
-  /// Written by the owner, once; it and the next are alone in their line, which therefore stays in both
-  /// caches.
+  /// Written by the owner, once. This field and the next have a cache line of their own, which therefore
+  /// stays in both caches.
   alignas(kCacheLine) Word state;
-  /// Written by the owner, rarely. 1: it does not look at the ring by itself, so the peer sets the bit of
-  /// this queue pair after what it publishes.
+  /// Written by the owner, rarely. When 1, the owner does not look at the ring by itself, so the peer sets
+  /// the bit of this queue pair after it has published a message.
   Word announce;
-  /// Written by the owner when it posts receives; the peer looks only when it knows of no further one.
-  alignas(kCacheLine) Word posted;  ///< receives ever posted, modulo 2^32
-  Word shortest_receive;            ///< no receive among them was shorter
-  /// Written with it, and looked at for a new lap: messages that have been read, counted as `posted` is.
+  /// Written by the owner when it posts receives. The peer reads it only after it has used all receives that
+  /// it knows of.
+  alignas(kCacheLine) Word posted;  ///< number of receives ever posted, modulo 2^32
+  Word shortest_receive;            ///< length of the shortest receive among them
+  /// Written together with `posted`: number of messages that have been read, counted in the same way. The
+  /// peer reads it before it begins a new epoch.
   Word consumed;
-  /// Written by the peer: what it is copying through at this moment (a key, or kHazardReceive), 0 when
-  /// nothing. As with any hazard pointer: set first, then look whether the right still stands; the owner
-  /// revokes first, then looks here.
-  alignas(kCacheLine) Word hazard;
-  Word hazard_receive;  ///< with kHazardReceive: the receive's number, counted as `posted` is
-  Word claimed;         ///< 1 once a peer has connected: a queue pair has one peer
+  /// In-use marker, written by the peer: the key (or kInUseReceive) through which it is copying at this
+  /// moment, 0 when it is not. It works as a hazard pointer does: the peer sets it first and then checks that
+  /// it still has the right; the owner revokes first and then reads it.
+  alignas(kCacheLine) Word in_use;
+  Word in_use_receive;  ///< for kInUseReceive: the number of the receive, counted as `posted` is
+  Word claimed;         ///< 1 once a peer has connected, since a queue pair has one peer
 };
 
 inline constexpr std::uint32_t kReceiveSlotsMax = 1u << 15;
-/// Where receives begin to be counted: late enough that the counters wrap in tests and not first after an
-/// hour in production.
+/// First number of a receive. It is so high that the counters wrap in tests, and not only after an hour in
+/// production.
 inline constexpr std::uint32_t kFirstNumber = 0u - kReceiveSlotsMax * kCellsPerMessageMax;
 
 constexpr std::size_t receives_offset() { return sizeof(QpSegment); }

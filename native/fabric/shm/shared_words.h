@@ -1,9 +1,9 @@
-// How the words and bytes that two processes share are loaded, stored and copied. Everything in this folder
-// that touches shared memory on the hot path goes through here, on the device's thread.
+// Loads, stores and copies of the words and bytes that two processes share. All code of this folder that
+// touches shared memory on the hot path goes through here, on the device's thread.
 //
-// Here these are std::atomic and memcpy. The model (native/test/model) builds this folder a second time and
-// names a header of its own in RDMA_RPC_SHARED_WORDS: each load, store, fence and copy is then a point where
-// the other side may run, and a load may give any value that the memory orders allow.
+// Normally these are std::atomic and memcpy. The model (native/test/model) builds this folder a second time
+// and names a header of its own in RDMA_RPC_SHARED_WORDS: there, the other side may run at each load, store,
+// fence and copy, and a load may return any value that the memory orders allow.
 #pragma once
 
 #ifdef RDMA_RPC_SHARED_WORDS
@@ -20,9 +20,9 @@ template <class T>
 using SharedWord = std::atomic<T>;
 
 inline void shared_fence(std::memory_order order) { std::atomic_thread_fence(order); }
-/// Before a system call that the other side notices.
+/// Call before a system call that the other side notices.
 inline void stall_point() {}
-/// From or to memory that the other side can reach, too.
+/// Copies from or to memory that the other side can access, too.
 inline void copy_shared(void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
 
 }  // namespace rdma_rpc::fabric::shm

@@ -42,7 +42,7 @@ std::size_t SimCompletionQueue::poll(std::span<Wc> out) {
   return count;
 }
 
-/// The buffer is left with other bytes, since on shm it never has these.
+/// The buffer of the receive is overwritten with other bytes, since on shm it never holds the message.
 void SimCompletionQueue::take_apart(Wc& wc) {
   auto* const buffer = const_cast<std::byte*>(wc.apart);
   apart_.emplace_back(buffer, buffer + wc.bytes);

@@ -1,4 +1,4 @@
-// A completion queue of the simulated fabric. Filled by queue pairs, polled by the session; on the world's
+// A completion queue of the simulated fabric. Queue pairs fill it and the session polls it, on the world's
 // thread.
 #pragma once
 
@@ -30,17 +30,17 @@ class SimCompletionQueue final : public CompletionQueue {
   void make_room(std::uint32_t requests) { ring_.make_room(requests); }
   void give_room_back(std::uint32_t requests) { ring_.give_room_back(requests); }
   void push(const Cqe& cqe);
-  /// Something is there for poll() besides completions: wakes who waits for it.
+  /// Wakes the sleeping user, because poll() has work to do other than returning completions.
   void announce();
-  /// poll() will conclude the connection of this queue pair when its time has come.
+  /// Makes poll() conclude the connection of this queue pair when its time has come.
   void add_connecting(SimQueuePair& qp) { connecting_.push_back(&qp); }
-  /// Of a queue pair that is being destroyed.
+  /// For a queue pair that is being destroyed.
   void forget(const SimQueuePair& qp, std::uint32_t requests);
 
   std::uint64_t mark() const { return taken_.mark(entries_); }
   bool has_passed(std::uint64_t mark) const { return taken_.has_passed(mark); }
 
-  bool shares_receives = false;  ///< there is a shared receive queue for it
+  bool shares_receives = false;  ///< a shared receive queue belongs to it
 
  private:
   void conclude_connections();

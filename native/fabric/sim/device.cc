@@ -1,4 +1,4 @@
-// Making devices, memory, regions, windows and queues, see device.h. On the world's thread.
+// Creates devices, memory, regions, windows and queues, see device.h. On the world's thread.
 #include "fabric/sim/device.h"
 
 #include <sys/eventfd.h>
@@ -17,7 +17,7 @@ namespace rdma_rpc::fabric {
 
 namespace {
 
-/// The keys of another device are not good for this one.
+/// Distance between the key seeds of devices: a key of one device must not be valid on another.
 constexpr std::uint32_t kKeysApart = 64;
 
 }  // namespace
@@ -50,9 +50,10 @@ SimDevice::SimDevice(World& world, std::string name)
 SimDevice::~SimDevice() { world_.devices[id_ - 1] = nullptr; }
 
 std::unique_ptr<HostMemory> SimDevice::alloc_memory(std::size_t bytes, std::string_view) {
-  refusal_ = "injected: the device gives no memory";
+  refusal_ = "injected: the device has no memory left";
   if (bytes == 0 || world_.faults.refuse(SimResource::memory)) return nullptr;
-  // Of the heap, which keeps what is freed: 140,000 mappings were a third of the time of session_test.
+  // Taken from the heap, which reuses freed memory: 140,000 mappings were a third of the run time of
+  // session_test.
   const std::size_t pages = (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
   void* data = pages < bytes ? nullptr : std::aligned_alloc(kPageBytes, pages);
   if (data == nullptr) {
@@ -96,7 +97,7 @@ std::unique_ptr<MemoryRegion> SimDevice::reg_mr(void* addr, std::size_t length, 
 
 namespace {
 
-/// Nothing is pinned, but whoever uses a simulated device meets the two steps of a real one.
+/// Nothing is pinned, but users of a simulated device should go through the two steps of a real one.
 class SimRegistration final : public Registration {
  public:
   SimRegistration(SimDevice& device, void* addr, std::size_t length, std::uint32_t access)

@@ -1,4 +1,4 @@
-// A device of the simulated fabric and the memory objects that it makes. On the world's thread.
+// A device of the simulated fabric and its memory objects. On the world's thread.
 #pragma once
 
 #include <memory>
@@ -32,13 +32,13 @@ class SimDevice final : public Device {
   std::uint32_t id() const { return id_; }
 
   software::Protection protection;
-  DeviceCounters& live = protection.counters;  // kept by the objects themselves
+  DeviceCounters& live = protection.counters;  // kept up to date by the objects themselves
   bool stopped = false;                        // SimWorld::stop
   struct Range {
     const std::byte* data;
     std::size_t size;
   };
-  std::vector<Range> allocated;  // alloc_memory() ranges, for devices that expose no other
+  std::vector<Range> allocated;  // alloc_memory() ranges, for devices that expose no other memory
 
  private:
   std::string why_not_register(const void* addr, std::size_t length, std::uint32_t access);

@@ -1,5 +1,5 @@
-// What one request does when its turn comes: checks as a NIC makes them, then bytes. Part of SimQueuePair;
-// called from its progress() only. Nothing is moved before every check has passed.
+// Executes one request: first the checks that a NIC makes, then the copy. Part of SimQueuePair; called from
+// its progress() only. Nothing is copied before every check has passed.
 #include <algorithm>
 #include <cstring>
 
@@ -10,14 +10,14 @@ namespace {
 
 std::byte* at(std::uint64_t addr) { return reinterpret_cast<std::byte*>(addr); }
 
-// Two queue pairs of one process may well name overlapping memory, so memmove.
+// memmove, because two queue pairs of one process may name overlapping memory.
 void copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) {
   if (bytes > 0) std::memmove(at(to), at(from), bytes);
 }
 
 }  // namespace
 
-// Why the peer would not answer, or success.
+// Returns why the peer would not answer, or success.
 WcStatus SimQueuePair::peer_fault() const {
   if (peer_ == nullptr) return peer_gone_as_;
   if (peer_->killed_) return peer_->seen_by_peers_;
@@ -25,15 +25,15 @@ WcStatus SimQueuePair::peer_fault() const {
   return WcStatus::success;
 }
 
-// Whether one-sided requests still move bytes there although no answer will come: the peer is in ERR and not
+// Whether one-sided requests still move bytes to the peer although it will not answer: it is in ERR and not
 // yet flushed.
 bool SimQueuePair::peer_still_lands() const {
   return peer_ != nullptr && peer_->peer_ == this && !peer_->killed_ && peer_->state_ == QpState::err &&
          world_.now() < peer_->flush_at_;
 }
 
-// The peer has found a fault in a request: it goes to ERR, after it has answered the READs before that
-// request.
+// Called when the peer has found a fault in a request: the peer goes to ERR, after it has answered the READs
+// before that request.
 WcStatus SimQueuePair::found_by_the_peer(WcStatus status) {
   carry_out_reads(true);
   if (peer_ != nullptr) peer_->enter_error();
@@ -42,12 +42,12 @@ WcStatus SimQueuePair::found_by_the_peer(WcStatus status) {
 
 WcStatus SimQueuePair::begin(SendSlot& slot) {
   const SendWr& wr = slot.wr;
-  const WcStatus injected = world_.faults.strike(wr.opcode, qp_num_, &device_);
+  const WcStatus injected = world_.faults.match(wr.opcode, qp_num_, &device_);
   if (injected != WcStatus::success) {
     const bool found_by_peer = injected == WcStatus::rem_access_err || injected == WcStatus::rem_inv_req_err;
     return found_by_peer ? found_by_the_peer(injected) : injected;
   }
-  // As on iWARP, where the connection would break.
+  // On iWARP the passive side must not send first; the connection would break.
   const bool talks = wr.opcode != Opcode::bind_mw && wr.opcode != Opcode::local_inv;
   if (talks && device_.capabilities().active_side_sends_first && !options_.active && received_ == 0) {
     return WcStatus::loc_qp_op_err;
@@ -68,7 +68,7 @@ WcStatus SimQueuePair::begin(SendSlot& slot) {
       break;
     case Opcode::recv:
     case Opcode::recv_rdma_with_imm:
-      return WcStatus::loc_qp_op_err;  // refused at post already
+      return WcStatus::loc_qp_op_err;  // already refused when posted
   }
   const bool remote_write = device_.capabilities().read_sink_needs_remote_write;
   const std::uint32_t access = access_local_write | (remote_write ? access_remote_write : 0u);
@@ -77,7 +77,7 @@ WcStatus SimQueuePair::begin(SendSlot& slot) {
   }
   std::uint32_t bytes = 0;
   for (const Sge& sge : wr.sges) bytes += sge.length;
-  // Of a device that needs this, the peer's would bring other bytes.
+  // A real peer of such a device would return wrong bytes.
   if (bytes <= device_.capabilities().one_page_read_max && on_page(wr.remote_addr, bytes) != bytes)
     return WcStatus::loc_qp_op_err;
   if (!world_.scheduled()) return read_from_peer(slot);
@@ -101,13 +101,13 @@ bool SimQueuePair::gather_ok(const SendSlot& slot) const {
 
 void SimQueuePair::gather(const SendSlot& slot, std::uint64_t to) const {
   for (const Sge& sge : slot.wr.sges) {
-    // What its owner has taken away since the post moves nothing: who posts looks first.
+    // Memory that its owner has taken away since the post moves no byte; the user checks before it posts.
     if (slot.wr.inline_data || device_.protection.keys.present(sge.lkey)) copy(to, sge.addr, sge.length);
     to += sge.length;
   }
 }
 
-// The oldest receive of the peer cannot take the message: it fails, and the sender is told so.
+// The oldest receive of the peer cannot take the message: it fails, and the sender gets the status.
 WcStatus SimQueuePair::fail_receive(WcStatus status) {
   carry_out_reads(true);
   peer_->complete_receive({.wr_id = peer_->receives_.oldest().wr_id, .status = status});
@@ -125,7 +125,7 @@ WcStatus SimQueuePair::send_to_peer(const SendSlot& slot) {
   if (!peer.device_.protection.keys.local_ok(receive.sge, access_local_write)) {
     return fail_receive(WcStatus::loc_prot_err);
   }
-  const WcStatus injected = world_.faults.strike(Opcode::recv, peer.qp_num_, &peer.device_);
+  const WcStatus injected = world_.faults.match(Opcode::recv, peer.qp_num_, &peer.device_);
   if (injected != WcStatus::success) return fail_receive(injected);
   Wc wc{.wr_id = receive.wr_id, .bytes = static_cast<std::uint32_t>(slot.bytes)};
   if (slot.wr.opcode == Opcode::send_with_inv) {
@@ -146,7 +146,7 @@ WcStatus SimQueuePair::write_to_peer(const SendSlot& slot) {
   const WcStatus fault = peer_fault();
   if (fault != WcStatus::success && !peer_still_lands()) return fault;
   SimQueuePair& peer = *peer_;
-  // As InfiniBand has it, a request of no bytes is not checked: there is nothing it could touch.
+  // As on InfiniBand, a request of 0 bytes is not checked, since it touches nothing.
   if (slot.bytes > 0 && !peer.device_.protection.keys.remote_ok(wr.rkey, peer.qp_num_, wr.remote_addr,
                                                                 slot.bytes, access_remote_write)) {
     return found_by_the_peer(WcStatus::rem_access_err);
@@ -176,8 +176,8 @@ WcStatus SimQueuePair::read_from_peer(SendSlot& slot) {
   const WcStatus fault = peer_fault();
   if (fault != WcStatus::success && !peer_still_lands()) return fault;
   const SendWr& wr = slot.wr;
-  // Again, in scheduled mode: the key may have ended since the READ began. The READs before it have been
-  // answered.
+  // Checked again, because in scheduled mode the key may have ended since the READ began. The READs before it
+  // have been answered.
   if (!read_ok(slot)) {
     peer_->enter_error();
     return WcStatus::rem_access_err;

@@ -1,9 +1,9 @@
-// Counting down to injected faults, see faults.h. On the world's thread.
+// Counts down to injected faults, see faults.h. On the world's thread.
 #include "fabric/sim/faults.h"
 
 namespace rdma_rpc::fabric {
 
-WcStatus FaultPlan::strike_slow(Opcode opcode, std::uint32_t qp_num, const Device* device) {
+WcStatus FaultPlan::find_match(Opcode opcode, std::uint32_t qp_num, const Device* device) {
   WcStatus status = WcStatus::success;
   std::erase_if(faults_, [&](SimFault& fault) {
     if (fault.opcode ? *fault.opcode != opcode : opcode == Opcode::recv) return false;

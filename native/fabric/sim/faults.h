@@ -1,5 +1,5 @@
-// The faults that a test has asked for, and when each is due. Asked by queue pairs for each request they
-// carry out and by devices for each object they make.
+// The faults that a test has planned, and when each is due. Queue pairs consult it for each request that they
+// execute, devices for each object that they create.
 #pragma once
 
 #include <array>
@@ -19,24 +19,24 @@ class FaultPlan {
     creations_[static_cast<std::size_t>(resource)] = nth;
   }
 
-  /// Counts this request; the status that it shall fail with, or success.
-  WcStatus strike(Opcode opcode, std::uint32_t qp_num, const Device* device) {
-    return faults_.empty() ? WcStatus::success : strike_slow(opcode, qp_num, device);
+  /// Counts this request. Returns the status with which it must fail, or success.
+  WcStatus match(Opcode opcode, std::uint32_t qp_num, const Device* device) {
+    return faults_.empty() ? WcStatus::success : find_match(opcode, qp_num, device);
   }
-  /// Counts this creation; true when it shall be refused.
+  /// Counts this creation. Returns true when it must be refused.
   bool refuse(SimResource resource);
 
   void fail_connect(std::string why) { connect_failure_ = std::move(why); }
-  /// Why the connection that is being concluded shall fail; empty: it may stand.
+  /// Returns why the connection that is being concluded must fail, or "" when it succeeds.
   std::string connect_failure();
 
   std::uint64_t fired() const { return fired_; }
 
  private:
-  WcStatus strike_slow(Opcode opcode, std::uint32_t qp_num, const Device* device);
+  WcStatus find_match(Opcode opcode, std::uint32_t qp_num, const Device* device);
 
   std::vector<SimFault> faults_;
-  std::array<std::uint64_t, 6> creations_{};  // how many until the refusal; 0: none planned
+  std::array<std::uint64_t, 6> creations_{};  // number of creations until the refusal; 0 when none is planned
   std::string connect_failure_;
   std::uint64_t fired_ = 0;
 };

@@ -36,7 +36,7 @@ SimQueuePair::SimQueuePair(SimDevice& device, SimCompletionQueue& cq, const QpOp
                     ? own_receives_
                     : static_cast<SimReceiveQueue*>(options.shared_receives)->receives) {
   qp_num_ = world_.add(*this);
-  cq_.make_room(options.send_wr_max + options.recv_wr_max + 1);  // and its end, see kNoReceive
+  cq_.make_room(options.send_wr_max + options.recv_wr_max + 1);  // and one for its own end, see kNoReceive
   ++device_.live.queue_pairs;
 }
 
@@ -47,14 +47,14 @@ SimQueuePair::~SimQueuePair() {
   if (peer_ != nullptr) peer_->reached_by_.erase(qp_num_);
   for (const std::uint32_t number : reached_by_) {
     SimQueuePair* other = world_.find(number);
-    if (other == nullptr) continue;  // itself, which has left
+    if (other == nullptr) continue;  // this queue pair itself, which has already been removed
     other->peer_ = nullptr;
     other->peer_gone_as_ = killed_ ? seen_by_peers_ : WcStatus::rem_abort_err;
   }
   for (std::uint64_t i = sends_.started; i != sends_.posted; ++i) {
     drop_bind(send_slot(i));
   }
-  receives_.freed(unpolled_);  // of shared ones: lost to who has not polled them, as with a NIC
+  receives_.freed(unpolled_);  // shared receives that were not polled are lost to the user, as with a NIC
   --device_.live.queue_pairs;
   world_.settle();
 }
@@ -82,12 +82,13 @@ std::string SimQueuePair::connect(std::span<const std::byte> remote_address) {
                   std::to_string(sizeof address));
   }
   std::memcpy(&address, remote_address.data(), sizeof address);
-  if (address.magic != kMagic || address.reserved != 0) return refuse("sim: that is no sim address");
+  if (address.magic != kMagic || address.reserved != 0)
+    return refuse("sim: the peer's address is not a sim address");
   if (address.world != world_.token())
     return refuse("sim: the peer is in another world (process or SimWorld)");
   SimQueuePair* peer = world_.find(address.qp_num);
   if (peer == nullptr) return refuse("sim: queue pair " + std::to_string(address.qp_num) + " does not exist");
-  if (peer == this) return refuse("sim: that is this queue pair's own address");
+  if (peer == this) return refuse("sim: a queue pair cannot connect to its own address");
   if (peer->peer_ != nullptr && peer->peer_ != this) {
     return refuse("sim: queue pair " + std::to_string(address.qp_num) + " is connected to another one");
   }
@@ -113,7 +114,7 @@ bool SimQueuePair::can_conclude() const {
 }
 
 void SimQueuePair::conclude() {
-  if (state_ != QpState::rtr) return;  // given up meanwhile
+  if (state_ != QpState::rtr) return;  // the attempt has been cancelled
   if (std::string why = world_.faults.connect_failure(); !why.empty()) {
     error_ = "sim: " + why;
   } else if (peer_ != nullptr && peer_->killed_) {
@@ -176,7 +177,7 @@ void SimQueuePair::stage(SendSlot& slot, const SendWr& wr) {
   }
 }
 
-/// A key that was promised and will not be bound.
+/// Frees a key that post_send has given out for a bind that will not be executed.
 void SimQueuePair::drop_bind(const SendSlot& slot) {
   software::KeyTable& keys = device_.protection.keys;
   if (slot.bind.key != 0 && keys.find(slot.bind.key) != nullptr) keys.remove(slot.bind.key);
@@ -186,7 +187,7 @@ void SimQueuePair::progress() {
   if (killed_ || device_.stopped) return;
   if (state_ == QpState::rtr && can_conclude()) cq_.announce();
   if (state_ == QpState::err) {
-    carry_out_reads();  // what was under way may still land, until the flush
+    carry_out_reads();  // READs in progress may still copy until the flush
     if (world_.now() >= flush_at_) flush();
     return;
   }
@@ -273,8 +274,8 @@ void SimQueuePair::enter_error() {
 }
 
 void SimQueuePair::flush() {
-  if (options_.shared_receives != nullptr && !told_) {
-    told_ = true;
+  if (options_.shared_receives != nullptr && !end_reported_) {
+    end_reported_ = true;
     Wc wc{.wr_id = kNoReceive, .status = WcStatus::wr_flush_err, .opcode = Opcode::recv};
     wc.qp_num = qp_num_;
     wc.tag = options_.tag;
@@ -313,7 +314,7 @@ void SimQueuePair::complete_receive(const Wc& wc) {
   Cqe cqe{wc, this, true, 0};
   cqe.wc.qp_num = qp_num_;
   cqe.wc.tag = options_.tag;
-  if (apart) cqe.wc.apart = buffer;  // until it is polled
+  if (apart) cqe.wc.apart = buffer;  // valid until the completion is polled
   if (cqe.wc.opcode == Opcode::send) cqe.wc.opcode = Opcode::recv;
   push(cqe);
 }

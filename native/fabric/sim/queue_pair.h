@@ -1,9 +1,9 @@
-// A queue pair of the simulated fabric: its two queues, its states and its connection. How one request acts
-// on memory is in execution.cc. On the world's thread.
+// A queue pair of the simulated fabric: its two queues, its states and its connection. execution.cc executes
+// single requests. On the world's thread.
 //
-// Of its send queue's indices (software/send_indices.h), the slots from `retired` to `started` have had their
-// effect, or are READs that wait for their moment; those from `started` on wait for their time, for the peer,
-// or for READs.
+// Meaning of the send queue's indices (software/send_indices.h): requests from `retired` to `started` have
+// been executed, or are READs that wait for the moment of their copy; requests from `started` on wait for
+// their time, for the peer, or for READs.
 #pragma once
 
 #include <cstdint>
@@ -33,26 +33,26 @@ class SimQueuePair final : public QueuePair {
   void to_error() override;
   std::string error() const override { return error_; }
 
-  /// Does all that is due now. Called by the world only.
+  /// Does all work that is due now. Called by the world only.
   void progress();
-  bool is_ready = false;  // in the world's ready list
+  bool is_ready = false;  // is in the world's ready list
 
   // Called by the completion queue.
   void polled(bool receive, std::uint64_t send_end, std::uint32_t count);
-  /// A connection under way that poll() would bring to its end, one way or the other.
+  /// Whether poll() would conclude a connection attempt now, successfully or not.
   bool can_conclude() const;
   void conclude();
 
   // Called for the hooks of SimWorld.
   const SimQueuePair* peer() const { return peer_; }
-  /// Numbers of those whose peer this is, in order, so that they are woken in the same order in each run of a
-  /// seed.
+  /// Numbers of the queue pairs whose peer this is. Ordered, so that they are woken in the same order in each
+  /// run with the same seed.
   const std::set<std::uint32_t>& reached_by() const { return reached_by_; }
   const SimDevice& device() const { return device_; }
   void kill(WcStatus seen_by_peers);
   void delay(std::uint64_t extra_ns) { extra_delay_ns_ = extra_ns; }
   void hold_completions() { holding_ = true; }
-  /// Completions stand in one ring, in the order of the events of the world.
+  /// Completions are in one ring, in the order of the world's events.
   bool may_hold_messages(std::uint64_t mark) const override;
   std::uint64_t message_mark() const override { return cq_.mark(); }
   void release_completions();
@@ -63,13 +63,15 @@ class SimQueuePair final : public QueuePair {
     SendWr wr;  // `sges` points into sge_room_
     std::uint64_t bytes = 0;
     std::uint64_t due_at =
-        0;  // queued: not before then, nor before those ahead of it; reading: when the READ is carried out
-    std::uint64_t done_at = 0;  // done: when it may be reported
+        // while queued: earliest start, also after those ahead of it; while reading: when the READ is
+        // executed
+        0;
+    std::uint64_t done_at = 0;  // when done: earliest time to report it
     software::BindRequest bind{};
-    WcStatus status = WcStatus::success;  // queued: why it will fail, when that was plain at post
+    WcStatus status = WcStatus::success;  // while queued: the error that was found at post
     Phase phase = Phase::queued;
-    bool vanished = false;   // rdma_read: see Wc
-    bool abandoned = false;  // rdma_read: its bytes are thrown away
+    bool vanished = false;   // rdma_read: see Wc::vanished
+    bool abandoned = false;  // rdma_read: its bytes are discarded
   };
 
   // queue_pair.cc
@@ -109,16 +111,17 @@ class SimQueuePair final : public QueuePair {
   const std::uint32_t sge_max_;
 
   QpState state_ = QpState::init;
-  std::uint64_t connects_at_ = 0;  // RTR: not before then
+  std::uint64_t connects_at_ = 0;  // in RTR: when the attempt is concluded at the earliest
   std::string error_;
   std::set<std::uint32_t> reached_by_;
-  SimQueuePair* peer_ = nullptr;                      // from connect() until the peer is destroyed
-  WcStatus peer_gone_as_ = WcStatus::rem_abort_err;   // what requests get once it is
-  WcStatus seen_by_peers_ = WcStatus::rem_abort_err;  // what requests to this one get once it is killed
+  SimQueuePair* peer_ = nullptr;                     // from connect() until the peer is destroyed
+  WcStatus peer_gone_as_ = WcStatus::rem_abort_err;  // status of requests after the peer has been destroyed
+  // status of the peers' requests after this one has been killed
+  WcStatus seen_by_peers_ = WcStatus::rem_abort_err;
   bool killed_ = false;
-  bool told_ = false;           // with shared receives: its end, see kNoReceive
-  bool failed_ = false;         // a request has failed: start no other
-  std::uint64_t flush_at_ = 0;  // ERR: from then on nothing moves
+  bool end_reported_ = false;   // with shared receives: its end has been reported, see kNoReceive
+  bool failed_ = false;         // a request has failed, so no other is started
+  std::uint64_t flush_at_ = 0;  // in ERR: from this time on nothing is copied
 
   software::SendIndices sends_;
   std::vector<SendSlot> send_slots_;
@@ -128,8 +131,9 @@ class SimQueuePair final : public QueuePair {
   std::uint32_t reads_waiting_ = 0;
 
   software::ReceiveRing own_receives_;
-  software::ReceiveRing& receives_;            // its own ones, or shared ones
-  std::uint64_t received_ = 0, unpolled_ = 0;  // of these: taken in all, and not yet polled
+  software::ReceiveRing& receives_;  // own or shared receives
+  // number of receives taken from receives_, and of those not yet polled
+  std::uint64_t received_ = 0, unpolled_ = 0;
 
   bool holding_ = false;
   std::vector<Cqe> held_;

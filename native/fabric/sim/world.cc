@@ -9,7 +9,7 @@
 namespace rdma_rpc::fabric {
 namespace {
 
-// Unlike everything else not from the seed: it must tell apart two worlds that have the same one.
+// Unlike everything else not derived from the seed, since it must distinguish two worlds with the same seed.
 std::uint64_t make_token() {
   std::random_device source;
   return std::uint64_t{source()} << 32 | source();
@@ -72,7 +72,7 @@ void World::settle() {
   settling_ = true;
   for (std::size_t i = 0; i < ready_.size(); ++i) {
     SimQueuePair& qp = *ready_[i];
-    // Cleared first: what it does now may wake it again, and then it is appended once more.
+    // Cleared first, because progress() may wake it again, which appends it once more.
     qp.is_ready = false;
     qp.progress();
   }
@@ -99,7 +99,7 @@ void World::set_stopped(const Device& device, bool stopped) {
   for (SimDevice* candidate : devices) {
     if (candidate == &device) candidate->stopped = stopped;
   }
-  // All, since others may have waited for this device.
+  // Wake all queue pairs, since others may have waited for this device.
   for (const auto& [number, qp] : queue_pairs_) wake(*qp, now_);
   settle();
 }

@@ -1,4 +1,4 @@
-// What all devices of a simulated world share: clock, events, random numbers, queue pairs by number,
+// State that all devices of a simulated world share: clock, events, random numbers, queue pairs by number,
 // faults. Internal to this folder. Single-threaded.
 #pragma once
 
@@ -29,21 +29,21 @@ class World {
   std::uint64_t read_extra();
   std::uint64_t retry_timeout() const { return scheduled() ? options_.retry_timeout_ns : 0; }
 
-  std::uint32_t add(SimQueuePair& qp);  ///< gives it a number that no other will have
+  std::uint32_t add(SimQueuePair& qp);  ///< gives it a number that is never reused
   void remove(SimQueuePair& qp);
   SimQueuePair* find(std::uint32_t qp_num) const;
-  /// By number, so that what walks over them does so in the same order in each run of a seed.
+  /// Ordered by number, so that loops over them run in the same order in each run with the same seed.
   const std::map<std::uint32_t, SimQueuePair*>& queue_pairs() const { return queue_pairs_; }
 
-  /// Has the queue pair look for work at that time; in immediate mode in the next settle(), whatever the
+  /// Makes the queue pair look for work at that time; in immediate mode in the next settle(), whatever the
   /// time.
   void wake(SimQueuePair& qp, std::uint64_t at);
-  /// Wakes every queue pair whose requests go to this one.
+  /// Wakes every queue pair that is connected to this one.
   void wake_peers_of(const SimQueuePair& qp);
-  /// Immediate mode: carries out everything that can be. Each entry point of the fabric that may make work
-  /// ends with it.
+  /// Immediate mode: executes everything that can be executed. Each entry point of the fabric that may create
+  /// work ends with it.
   void settle();
-  /// Scheduled mode: carries out the next event due by `until`; false when there is none.
+  /// Scheduled mode: executes the next event due by `until`. Returns false when no such event exists.
   bool step(std::uint64_t until);
   void advance_to(std::uint64_t time) { now_ = time; }
 
@@ -59,7 +59,7 @@ class World {
 
  private:
   struct Event {
-    std::uint64_t time, sequence;  // equal times keep the order in which they were asked for
+    std::uint64_t time, sequence;  // events with equal times keep the order in which they were requested
     std::uint32_t qp_num;
   };
   static bool later(const Event& a, const Event& b) {
@@ -74,7 +74,7 @@ class World {
   std::uint32_t last_qp_num_ = 0;
   std::vector<Event> events_;  // a heap by later()
   std::map<std::uint32_t, SimQueuePair*> queue_pairs_;
-  std::vector<SimQueuePair*> ready_;  // room for all queue pairs, so that waking one allocates nothing
+  std::vector<SimQueuePair*> ready_;  // has room for all queue pairs, so that waking one allocates nothing
   bool settling_ = false;
 };
 

@@ -90,7 +90,7 @@ bool KeyTable::present(std::uint32_t key) {
 }
 
 WcStatus KeyTable::bind(const BindRequest& request, std::uint32_t qp_num) {
-  KeyEntry* entry = find(request.key);  // null: the window has been freed since
+  KeyEntry* entry = find(request.key);  // null when the window has been freed meanwhile
   const KeyEntry* region = entry == nullptr ? nullptr : find(request.region_key);
   const bool covered = region != nullptr && region->kind == KeyEntry::Kind::region &&
                        may_bind(request.access, request.length, region->access) &&

@@ -1,6 +1,6 @@
-// The protection table of a device that is made in software: what each key gives access to. Asked for every
-// byte that a request of a peer moves, so that a key that has ended opens nothing from then on. Used by sim
-// and tcp, on the device's thread.
+// The protection table of a software device: what each key gives access to. Consulted for every byte that a
+// request of a peer moves, so that a key that has ended gives no access from then on. Used by sim and tcp, on
+// the device's thread.
 #pragma once
 
 #include <cstdint>
@@ -13,71 +13,72 @@ namespace rdma_rpc::fabric::software {
 class Window;
 
 struct KeyEntry {
-  enum class Kind : std::uint8_t { free, region, unbound, window };  // unbound: no rights, no bytes
+  // an unbound window has neither rights nor bytes
+  enum class Kind : std::uint8_t { free, region, unbound, window };
   Kind kind = Kind::free;
   std::uint32_t key = 0;
   std::uint32_t access = 0;
   std::uint64_t addr = 0;
   std::uint64_t length = 0;
-  std::uint32_t qp_num = 0;              ///< window: the queue pair that it is tied to
-  std::uint32_t region_key = 0;          ///< window: the region beneath
-  Window* window = nullptr;              ///< window: its object
-  const MemoryRegion* region = nullptr;  ///< region: its object
-  bool withdrawn = false;                ///< window, bound or about to be: its memory may have gone
+  std::uint32_t qp_num = 0;              ///< for a window: the queue pair that it is bound to
+  std::uint32_t region_key = 0;          ///< for a window: its region
+  Window* window = nullptr;              ///< for a window: its object
+  const MemoryRegion* region = nullptr;  ///< for a region: its object
+  bool withdrawn = false;                ///< for a window, bound or not yet: its memory may be gone
   std::uint32_t next_free = 0;
 
-  /// Written so that no sum can wrap.
+  /// Written so that no sum can overflow.
   bool contains(std::uint64_t start, std::uint64_t bytes) const {
     return start >= addr && start - addr <= length && bytes <= length - (start - addr);
   }
 };
 
-/// A bind that has been posted.
+/// A posted bind.
 struct BindRequest {
-  std::uint32_t key, region_key;  ///< keys, since the objects may be gone when its turn comes
+  /// keys rather than pointers, since the objects may be gone when the bind is executed
+  std::uint32_t key, region_key;
   std::uint32_t access;
   std::uint64_t addr, length;
 };
 
 class KeyTable {
  public:
-  /// `seed` decides where keys begin, so that those of another device, or of an earlier process, are not good
-  /// for this one.
+  /// `seed` decides where keys begin, so that keys of another device or of an earlier process are not valid
+  /// here.
   explicit KeyTable(std::uint32_t seed) : entries_(1), seed_(seed) {}
 
-  /// Files the entry under a new key; returns 0 when all keys are taken. Keys are `index << 8 | variant`. The
-  /// variant changes with each use of an index, and an index rests while few others are free, so that a stale
-  /// key finds nothing for long.
+  /// Adds the entry under a new key; returns 0 when all keys are taken. Keys are `index << 8 | variant`. The
+  /// variant changes with each use of an index, and a freed index is reused last, so that a stale key stays
+  /// invalid for long.
   std::uint32_t add(const KeyEntry& entry);
-  /// The key must be there.
+  /// The key must exist.
   void remove(std::uint32_t key);
-  /// Returns null for a key that is not in use.
+  /// Returns null for an unused key.
   KeyEntry* find(std::uint32_t key);
-  /// Drops every key of a window that is going away.
+  /// Removes every key of a window that is being destroyed.
   void remove_all_of(const Window* window);
 
-  /// Whether a local entry may be used; `access` is 0 to read it.
+  /// Whether a local scatter or gather entry may be used; `access` is 0 for reading.
   bool local_ok(const Sge& sge, std::uint32_t access);
-  /// Whether the peer of that queue pair may do this. Through a window that is_withdrawn() nothing is to be
-  /// moved all the same.
+  /// Whether the peer of that queue pair has this access.
   bool remote_ok(std::uint32_t key, std::uint32_t qp_num, std::uint64_t addr, std::uint64_t bytes,
                  std::uint32_t access);
 
-  /// Carries out a bind for that queue pair. One that is not allowed leaves its key unused.
+  /// Executes a bind for that queue pair. If it is not allowed, its key stays unbound.
   WcStatus bind(const BindRequest& request, std::uint32_t qp_num);
-  /// Ends a window of that queue pair. Returns false when that is none.
+  /// Invalidates a window of that queue pair. Returns false when the key names no such window.
   bool invalidate(std::uint32_t key, std::uint32_t qp_num);
-  /// See QueuePair. Returns false when this is no window, or another queue pair's.
+  /// See QueuePair::withdraw(). Returns false when the key names no window of that queue pair.
   bool withdraw(std::uint32_t key, std::uint32_t qp_num);
   bool is_withdrawn(std::uint32_t key);
-  /// Whether the memory behind a key, or of the region beneath it, is still there for the peer.
+  /// Whether the memory behind a key (of a window: behind its region) still exists for the peer.
   bool present(std::uint32_t key);
 
  private:
   static constexpr std::uint32_t kQuarantine = 1024;
   static constexpr std::uint32_t kMaxIndex = (1u << 24) - 1;
 
-  std::vector<KeyEntry> entries_;  // entry 0 is never used: key 0 means "none"
+  std::vector<KeyEntry> entries_;  // entry 0 is never used, since key 0 means "none"
   std::uint32_t seed_;
   std::uint32_t first_free_ = 0, last_free_ = 0, free_count_ = 0;
 };

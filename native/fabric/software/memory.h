@@ -1,5 +1,5 @@
-// Regions and windows of a device that is made in software: handles on entries of its protection table. Made
-// by the devices of sim and tcp, used on their thread.
+// Regions and windows of a software device: handles of entries in its protection table. Made by the devices
+// of sim and tcp, used on their thread.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace rdma_rpc::fabric::software {
 
-/// What a device has for its memory objects, which it outlives.
+/// State that a device shares with its memory objects. They must not outlive it.
 struct Protection {
   explicit Protection(std::uint32_t key_seed) : keys(key_seed) {}
   Protection(const Protection&) = delete;
@@ -23,7 +23,7 @@ struct Protection {
 
 class Region final : public MemoryRegion {
  public:
-  /// `entry` is in the table under `key`.
+  /// `entry` must already be in the table under `key`.
   Region(Protection& protection, KeyEntry& entry, std::uint32_t key);
   ~Region() override;
 
@@ -36,22 +36,22 @@ class Window final : public MemoryWindow {
   explicit Window(Protection& protection);
   ~Window() override;
 
-  /// A new key for a bind that is being posted; it gives no access before the bind has been carried out.
+  /// Returns a new key for a bind that is being posted; it gives no access before the bind has been executed.
   /// Returns 0 when no key is left.
   std::uint32_t next_key();
   bool of(const Protection& protection) const { return &protection == &protection_; }
 
-  std::uint32_t bound_key = 0;  ///< 0: not bound
+  std::uint32_t bound_key = 0;  ///< 0 when not bound
 
  private:
   Protection& protection_;
 };
 
-/// Files memory that why_not_register() lets be registered. Null when no key is left, and `error` then says
-/// so.
+/// Registers memory that why_not_register() has approved. Returns null, with the reason in `error`, when no
+/// key is left.
 std::unique_ptr<MemoryRegion> register_memory(Protection& protection, void* addr, std::size_t length,
                                               std::uint32_t access, std::string* error);
-/// Null when no key is left.
+/// Returns null when no key is left.
 std::unique_ptr<MemoryWindow> alloc_window(Protection& protection);
 
 }  // namespace rdma_rpc::fabric::software

@@ -1,8 +1,8 @@
-// The receives that have been posted, oldest first: of one queue pair, or of those that share them. Used by
-// sim and tcp, on the device's thread.
+// The posted receives, oldest first, of one queue pair or of those that share them. Used by sim and tcp, on
+// the device's thread.
 //
 //   freed ≤ used ≤ posted, by ever-growing index
-//   [freed, used)   has its message, or never will; its place comes back when its completion is polled
+//   [freed, used)   has its message, or never will; its slot is free again when its completion is polled
 //   [used, posted)  waits for a message
 #pragma once
 
@@ -18,10 +18,10 @@ namespace rdma_rpc::fabric::software {
 
 class ReceiveRing {
  public:
-  /// Room for so many; 0 where others' receives are used.
+  /// `limit` is the capacity; 0 for a queue pair that uses shared receives.
   explicit ReceiveRing(std::uint32_t limit) : limit_(limit), slots_(std::bit_ceil(std::max(limit, 1u))) {}
 
-  /// In order, as many as there is room for. Returns how many.
+  /// Posts in order, as many as fit. Returns their number.
   std::size_t post(std::span<const RecvWr> requests) {
     const std::size_t taken = std::min<std::size_t>(requests.size(), limit_ - (posted_ - freed_));
     for (const RecvWr& wr : requests.first(taken)) slots_[posted_++ & (slots_.size() - 1)] = wr;
@@ -30,9 +30,9 @@ class ReceiveRing {
   bool is_empty() const { return used_ == posted_; }
   const RecvWr& oldest() const { return slots_[used_ & (slots_.size() - 1)]; }
   std::uint32_t unused() const { return static_cast<std::uint32_t>(posted_ - used_); }
-  /// So many of the oldest ones have their message, or never will.
+  /// Marks the oldest `count` receives: they have their message, or will never get one.
   void use(std::uint32_t count) { used_ += count; }
-  /// The completions of so many have been polled.
+  /// Frees the slots of `count` receives whose completions have been polled.
   void freed(std::uint64_t count) { freed_ += count; }
 
  private:

@@ -1,12 +1,11 @@
-// How far the requests of a send queue have come, by ever-growing index. Part of the send queues of sim and
-// tcp, on the device's thread.
+// Progress of the requests in a send queue, by ever-growing index. Part of the send queues of sim and tcp, on
+// the device's thread.
 //
 //   freed ≤ retired ≤ started ≤ posted
-//   [freed, retired)    reported, or carried out without a signal; its slot comes back when that completion,
-//   or a
-//                       later one, is polled
-//   [retired, started)  begun: its effect is there, or is on its way; not yet reported
-//   [started, posted)   waits for its turn; the first one may be on its way in part
+//   [freed, retired)    reported, or executed without a signal; its slot is free again when that completion,
+//                       or a later one, is polled
+//   [retired, started)  begun: executed or on its way, not yet reported
+//   [started, posted)   waits for its turn; the first one may be partly on its way
 #pragma once
 
 #include <bit>
@@ -15,12 +14,12 @@
 namespace rdma_rpc::fabric::software {
 
 struct SendIndices {
-  /// Of a queue with room for so many requests.
+  /// `limit` is the capacity of the queue.
   explicit SendIndices(std::uint32_t limit) : limit(limit), mask(std::bit_ceil(limit) - 1) {}
 
   bool is_full() const { return posted - freed == limit; }
   bool all_started() const { return started == posted; }
-  /// Where the slot of an index is, in an array of slots() of them.
+  /// The slot of an index, in an array of slots() elements.
   std::uint64_t slot(std::uint64_t index) const { return index & mask; }
   std::size_t slots() const { return mask + 1; }
 

@@ -1,4 +1,4 @@
-// Opening the device and making what belongs to it; see device.h.
+// Opens the device and creates the objects that belong to it; see device.h.
 #include "fabric/tcp/device.h"
 
 #include <sys/mman.h>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::uint32_t kMaxQpWr = 16384;
 
-/// Up to here copies cost less than the round trips of a READ, or of asking for memory to write to.
+/// Up to this size, copies cost less than the round trips of a READ, or of a request for memory to write to.
 constexpr std::uint32_t kSegmentedBytes = 32 * 1024;
 
 Capabilities make_capabilities() {
@@ -93,31 +93,31 @@ std::unique_ptr<fabric::QueuePair> Device::create_qp(fabric::CompletionQueue& cq
   return qp;
 }
 
-/// Where the peer finds a passive queue pair.
+/// Fills in where the peer finds a passive queue pair.
 bool Device::be_reachable(Address* address, std::string* error) {
   std::string why;
   if (options_.host.empty()) {
     if (acceptor_ == nullptr)
       acceptor_ = Acceptor::open(
           reactor_,
-          [this](UniqueFd fd, const Greeting& greeting) {
-            if (prepare(fd.get(), options_).empty()) introduce(std::move(fd), greeting);
+          [this](UniqueFd fd, const ConnectMessage& message) {
+            if (prepare(fd.get(), options_).empty()) hand_to_queue_pair(std::move(fd), message);
           },
           &why);
     if (!why.empty()) why = "tcp: " + why;
     if (acceptor_ != nullptr) acceptor_->mark(&address->token);
   } else {
     if (listener_ == nullptr) listener_ = Listener::open(*this, &why);
-    if (listener_ != nullptr) address->place = listener_->place();
+    if (listener_ != nullptr) address->endpoint = listener_->endpoint();
   }
   if (error != nullptr && !why.empty()) *error = why;
   return why.empty();
 }
 
-void Device::introduce(UniqueFd fd, const Greeting& greeting) {
-  if (QueuePair* qp = find(greeting.to)) return qp->take({std::move(fd), greeting.from});
-  const Greeting answer = make_greeting(Say::unknown, greeting.from, greeting.to);
-  say(fd.get(), &answer, sizeof answer);
+void Device::hand_to_queue_pair(UniqueFd fd, const ConnectMessage& message) {
+  if (QueuePair* qp = find(message.to)) return qp->take({std::move(fd), message.from});
+  const ConnectMessage answer = make_connect_message(ConnectKind::unknown, message.from, message.to);
+  send_now(fd.get(), &answer, sizeof answer);
 }
 
 QueuePair* Device::find(const Token& token) const {

@@ -1,4 +1,5 @@
-// The device: owns the keys, the listener and what waits, and makes everything else. Used on one thread.
+// The device: owns the keys, the listener and the sockets without a queue pair, and creates everything else.
+// Used on one thread.
 #pragma once
 
 #include <array>
@@ -23,7 +24,7 @@ class QueuePair;
 class Device final : public fabric::Device {
  public:
   Device(const TcpOptions& options, std::uint32_t key_seed);
-  /// False: the system refuses.
+  /// Returns false when the system refuses.
   bool open() { return reactor_.open(); }
 
   const Capabilities& capabilities() const override { return capabilities_; }
@@ -45,17 +46,17 @@ class Device final : public fabric::Device {
   LingeringSockets& lingering_sockets() { return lingering_sockets_; }
   PathTimer& path_timer() { return path_timer_; }
   const std::vector<QueuePair*>& queue_pairs() const { return queue_pairs_; }
-  /// The queue pair of this token, or null.
+  /// The queue pair with this token, or null.
   QueuePair* find(const Token& token) const;
-  /// A connection has said whose it wants to be.
-  void introduce(UniqueFd fd, const Greeting& greeting);
+  /// Takes a connection whose connect message has been read.
+  void hand_to_queue_pair(UniqueFd fd, const ConnectMessage& message);
   void forget(const QueuePair& qp) {
     std::erase(queue_pairs_, &qp);
     path_timer_.forgot();
   }
-  /// What comes is read into it first: headers, and what is small. Nothing stays in it between two reads.
+  /// Buffer for reading headers and small payloads. It is empty between two reads.
   std::span<std::byte> prefetch() { return prefetch_; }
-  /// For bytes that nobody wants: as many as a frame has.
+  /// Buffer for bytes to be discarded, as large as a frame.
   std::span<std::byte> scrap() { return scrap_; }
 
  private:
@@ -67,7 +68,7 @@ class Device final : public fabric::Device {
   Reactor reactor_;
   LingeringSockets lingering_sockets_{reactor_};
   PathTimer path_timer_{*this};
-  // One of them, once there is a passive queue pair.
+  // Exactly one of the two exists, once a passive queue pair has been made.
   std::unique_ptr<Listener> listener_;
   std::unique_ptr<Acceptor> acceptor_;
   std::vector<QueuePair*> queue_pairs_;

@@ -4,7 +4,7 @@
 namespace rdma_rpc::fabric::tcp {
 namespace {
 
-/// Which fields an op has; those that it has not must be 0.
+/// The fields that an op has; all others must be 0.
 struct Shape {
   std::uint8_t flags;
   bool payload, key, addr, total;
@@ -38,20 +38,20 @@ const Shape* shape_of(Op op) {
 
 const char* why_malformed(const Header& header) {
   const Shape* shape = shape_of(header.op);
-  if (shape == nullptr) return "a frame of no known kind";
+  if (shape == nullptr) return "a frame of an unknown kind";
   if (header.reserved != 0) return "a frame's reserved bytes are not 0";
   if ((header.flags & ~shape->flags) != 0) return "a frame has flags that its kind does not have";
   if (header.bytes > kFrameBytesMax) return "a frame is longer than 65536 bytes";
-  if (!shape->payload && header.bytes != 0) return "a frame that carries no bytes says that it does";
+  if (!shape->payload && header.bytes != 0) return "a frame of a kind without payload announces payload";
   if (!shape->key && header.key != 0) return "a frame has a key that its kind does not have";
   if (!shape->addr && header.addr != 0) return "a frame has an address that its kind does not have";
   if (!shape->total && header.total != 0) return "a frame has a length that its kind does not have";
   if (header.total > kMessageBytesMax) return "a message is longer than 1 GiB";
   if (header.bytes > header.total) return "a frame is longer than what is left of its message";
   const bool vanished = (header.flags & flag_vanished) != 0;
-  if (vanished && header.bytes != 0) return "an answer from memory that is not there carries bytes";
+  if (vanished && header.bytes != 0) return "an answer for memory that no longer exists carries bytes";
   if (shape->payload && header.bytes == 0 && header.total != 0 && !vanished)
-    return "a frame of a message that is not over is empty";
+    return "a frame in the middle of a message is empty";
   const bool last = header.op == Op::read || header.bytes == header.total;
   if (!last && (header.flags & flag_ack) != 0) return "a frame that is not the last one asks for an ack";
   const bool has_extra = (header.flags & (flag_invalidate | flag_immediate)) != 0 || header.op == Op::refusal;

@@ -1,4 +1,4 @@
-// Making what belongs to a device; see device.h.
+// Creates the objects that belong to a device; see device.h.
 #include "fabric/verbs/device.h"
 
 #include <fcntl.h>
@@ -17,8 +17,8 @@
 namespace rdma_rpc::fabric::verbs {
 namespace {
 
-/// One less than 16 bits can tell: that one is for shared receives.
-constexpr std::uint32_t kPlacesMax = (1u << 16) - 1, kGenerations = 1u << 15;
+/// One less than 16 bits can express: the last value marks shared receives.
+constexpr std::uint32_t kSlotsMax = (1u << 16) - 1, kGenerations = 1u << 15;
 
 bool unblock(int fd) { return ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK) == 0; }
 
@@ -34,7 +34,7 @@ std::unique_ptr<Device> Device::make(ContextPtr context, const VerbsOptions& opt
   if (device->pd_ == nullptr || !unblock(device->context_->async_fd) || !device->watchdog_.open() ||
       !device->attempts_.open()) {
     *why = std::string(ibv_get_device_name(device->context_->device)) +
-           " gives no protection domain: " + why_refused(errno);
+           " cannot create a protection domain: " + why_refused(errno);
     return nullptr;
   }
   *why = probe(device->pd_.get(), &device->probed_);
@@ -108,7 +108,7 @@ std::unique_ptr<MemoryRegion> Device::reg_mr(void* addr, std::size_t length, std
 }
 
 std::unique_ptr<Registration> Device::begin_reg_mr(void* addr, std::size_t length, std::uint32_t access) {
-  // Pages that come in when they are used cost nothing now.
+  // Pages that are loaded on demand need no pinning now.
   if ((access & access_on_demand) != 0) return nullptr;
   return pinning(addr, length, access);
 }
@@ -138,7 +138,7 @@ std::unique_ptr<fabric::CompletionQueue> Device::create_cq(std::uint32_t entries
     auto cq = std::make_unique<CompletionQueue>(*this, std::move(channel), entries, probed_.cq_entries_max);
     if (cq->open()) return cq;
   }
-  refusal_ = capabilities().name + " gives no completion queue: " + why_refused(errno);
+  refusal_ = capabilities().name + " cannot create a completion queue: " + why_refused(errno);
   return nullptr;
 }
 
@@ -150,12 +150,12 @@ std::unique_ptr<fabric::QueuePair> Device::create_qp(fabric::CompletionQueue& cq
   if (!reason.empty()) reason += " of " + can.name;
   const auto* shared = static_cast<ReceiveQueue*>(options.shared_receives);
   if (gone_) reason = can.name + " was removed";
-  if (counters_.queue_pairs >= kPlacesMax)
-    reason = "no more than " + std::to_string(kPlacesMax) + " queue pairs on one device";
+  if (counters_.queue_pairs >= kSlotsMax)
+    reason = "no more than " + std::to_string(kSlotsMax) + " queue pairs on one device";
   Address address;
   if (reason.empty()) reason = make_address(options.active, &address);
   const std::uint32_t sends = QueuePair::device_sends(options, *this);
-  errno = 0;  // some drivers refuse without a word: an older error would be told
+  errno = 0;  // some drivers refuse without setting errno; an earlier error would be reported
   CompletionQueue::DeviceCq* device_cq =
       reason.empty() ? queue.reserve(sends + options.recv_wr_max, shared == nullptr ? 0 : shared->capacity())
                      : nullptr;
@@ -195,7 +195,7 @@ std::unique_ptr<fabric::ReceiveQueue> Device::create_receive_queue(fabric::Compl
     errno = 0;
     srq.reset(ibv_create_srq(pd_.get(), &init));
     if (srq == nullptr)
-      reason = can.name + " gives no queue of " + std::to_string(receives) +
+      reason = can.name + " cannot create a queue of " + std::to_string(receives) +
                " shared receives: " + why_refused(errno);
   }
   if (srq != nullptr)
@@ -207,17 +207,16 @@ std::unique_ptr<fabric::ReceiveQueue> Device::create_receive_queue(fabric::Compl
 void Device::enter_on_shared(QueuePair& qp) { on_shared_[qp.qp_num()] = &qp; }
 
 std::uint32_t Device::enter(QueuePair& qp) {
-  auto free =
-      std::find_if(places_.begin(), places_.end(), [](const Place& place) { return place.qp == nullptr; });
-  if (free == places_.end()) free = places_.insert(free, Place{});
+  auto free = std::find_if(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.qp == nullptr; });
+  if (free == slots_.end()) free = slots_.insert(free, Slot{});
   free->qp = &qp;
   free->generation = (free->generation + 1) % kGenerations;
-  return free->generation << 16 | static_cast<std::uint32_t>(free - places_.begin());
+  return free->generation << 16 | static_cast<std::uint32_t>(free - slots_.begin());
 }
 
-void Device::leave(const QueuePair& qp, std::uint32_t place) {
-  places_[place & 0xffff].qp = nullptr;
-  // Another one may have its number by now.
+void Device::leave(const QueuePair& qp, std::uint32_t slot) {
+  slots_[slot & 0xffff].qp = nullptr;
+  // Another queue pair may have its number by now.
   if (const auto found = on_shared_.find(qp.qp_num()); found != on_shared_.end() && found->second == &qp)
     on_shared_.erase(found);
 }

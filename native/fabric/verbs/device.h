@@ -1,5 +1,5 @@
-// An opened device: context, protection domain, the port in use, what was probed, and all queue pairs by
-// number. Used on one thread.
+// An opened device: context, protection domain, the port in use, the probed capabilities, and all queue pairs
+// by number. Used on one thread.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,7 @@ class QueuePair;
 
 class Device final : public fabric::Device {
  public:
-  /// Null, and why the device cannot be used.
+  /// Returns null, with the reason in `why`, when the device cannot be used.
   static std::unique_ptr<Device> make(ContextPtr context, const VerbsOptions& options, const Port& port,
                                       std::string* why);
 
@@ -53,32 +53,34 @@ class Device final : public fabric::Device {
   Attempts& attempts() { return attempts_; }
   /// Null where rdma_cm is not used.
   ConnectionManager* cm() const { return cm_.get(); }
-  /// A queue pair on this completion queue, with all that it needs.
+  /// A queue pair on this completion queue, together with the objects that it depends on.
   QueueObjects with_its_needs(const ChannelPtr& channel, const CqPtr& cq, const SrqPtr& srq, QpPtr qp) const {
     return {context_, pd_, channel, cq, srq, std::move(qp)};
   }
   WindowTable& windows() { return windows_; }
   DeviceCounters& counts() { return counters_; }
-  /// A queue pair's place: 16 bits of index, 15 of generation, so that completions of one that is gone are
-  /// told apart.
+  /// A queue pair's slot in the table: 16 bits of index and 15 of generation, so that completions of a
+  /// destroyed queue pair are recognised.
   std::uint32_t enter(QueuePair& qp);
-  void leave(const QueuePair& qp, std::uint32_t place);
-  QueuePair* find(std::uint32_t place) const {
-    const std::uint32_t index = place & 0xffff;
-    return index < places_.size() && places_[index].generation == place >> 16 ? places_[index].qp : nullptr;
+  void leave(const QueuePair& qp, std::uint32_t slot);
+  QueuePair* find(std::uint32_t slot) const {
+    const std::uint32_t index = slot & 0xffff;
+    return index < slots_.size() && slots_[index].generation == slot >> 16 ? slots_[index].qp : nullptr;
   }
-  /// Those with shared receives, whose completions name them by the device's number only.
+  /// Queue pairs with shared receives, whose completions name them only by the device's number.
   QueuePair* find_on_shared(std::uint32_t qp_num) const {
     const auto found = on_shared_.find(qp_num);
     return found == on_shared_.end() ? nullptr : found->second;
   }
   void enter_on_shared(QueuePair& qp);
-  /// Reads what the device reports by itself: queue pairs that it reports as broken go to ERR. events.cc.
+  /// Reads the events that the device reports by itself; queue pairs reported as broken go to ERR. See
+  /// events.cc.
   void read_async_events();
   Watchdog& watchdog() { return watchdog_; }
-  /// A second has passed. False: no queue pair waits for anything.
+  /// Called each second. Returns false when no queue pair waits for a completion.
   bool check_requests();
-  /// Nothing completes any more, closing works. Not all that are gone are dead.
+  /// Whether the device completes nothing any more; closing works. Not every removed device (is_gone()) is
+  /// dead.
   bool is_dead() const { return dead_; }
 
  private:
@@ -86,7 +88,7 @@ class Device final : public fabric::Device {
   Device() = default;
   std::string choose_ways();
   std::string path() const;
-  /// The address of a new queue pair, which adds its number.
+  /// Makes the address of a new queue pair, except for its number.
   std::string make_address(bool active, Address* address);
   void handle(const ibv_async_event& event);
   void be_removed();
@@ -95,18 +97,18 @@ class Device final : public fabric::Device {
   Port port_;
   ContextPtr context_;
   PdPtr pd_;
-  CqPtr prepared_;  ///< of soft::prepare()
+  CqPtr prepared_;  ///< result of soft::prepare()
   Probed probed_;
-  DeviceCounters counters_;  ///< `memory_bytes` is apart:
+  DeviceCounters counters_;  ///< without `memory_bytes`, which is counted in:
   std::shared_ptr<std::uint64_t> memory_bytes_ =
-      std::make_shared<std::uint64_t>();  ///< memory may outlive us
+      std::make_shared<std::uint64_t>();  ///< shared, because memory may outlive the device
   WindowTable windows_;
-  struct Place {
+  struct Slot {
     QueuePair* qp = nullptr;
     std::uint32_t generation = 0;
   };
-  std::vector<Place> places_;
-  std::unordered_map<std::uint32_t, QueuePair*> on_shared_;  ///< by number
+  std::vector<Slot> slots_;
+  std::unordered_map<std::uint32_t, QueuePair*> on_shared_;  ///< by queue pair number
   bool dead_ = false;
   Attempts attempts_;
   std::unique_ptr<ConnectionManager> cm_;

@@ -1,4 +1,4 @@
-// The RDMA devices of this machine, and opening one of them. Called when a device is opened or listed.
+// Lists the RDMA devices of this machine and opens one of them. Called when a device is opened or listed.
 #pragma once
 
 #include <span>
@@ -10,7 +10,7 @@ namespace rdma_rpc::fabric::verbs {
 
 class DeviceList {
  public:
-  /// Makes the library fork-safe first, which it takes only before its first object.
+  /// First makes the library fork-safe, which is possible only before its first object is created.
   DeviceList();
   ~DeviceList();
   DeviceList(const DeviceList&) = delete;
@@ -19,7 +19,7 @@ class DeviceList {
   std::span<ibv_device* const> devices() const { return {list_, static_cast<std::size_t>(count_)}; }
   /// "mlx5_0, mlx5_1".
   std::string names() const;
-  /// Why there are none: kernel, module or driver. Empty when there are.
+  /// Returns why the list is empty (kernel, module or driver), or "" when it is not.
   std::string why_none() const;
 
  private:
@@ -27,7 +27,7 @@ class DeviceList {
   int count_ = 0;
 };
 
-/// Null, and why.
+/// Returns null, with the reason in `why`, when the device cannot be opened.
 ContextPtr open_context(ibv_device* device, std::string* why);
 
 }  // namespace rdma_rpc::fabric::verbs

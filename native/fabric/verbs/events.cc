@@ -1,5 +1,5 @@
-// What a device reports by itself, apart from completions: queue pairs that broke, ports that came and went,
-// its own removal. On the device's thread, when a sleeper wakes.
+// Events that a device reports apart from completions: broken queue pairs, ports that go up and down, its own
+// removal. On the device's thread, when a sleeper wakes.
 #include <cerrno>
 
 #include "fabric/verbs/device.h"
@@ -8,7 +8,8 @@
 namespace rdma_rpc::fabric::verbs {
 namespace {
 
-/// Soft-RoCE says of a completion queue that is full that it has failed, over and over until somebody polls.
+/// Limit of events handled at once: soft-RoCE reports a full completion queue as failed, over and over until
+/// it is polled.
 constexpr int kReportsAtOnce = 16;
 
 }  // namespace
@@ -21,32 +22,33 @@ void Device::read_async_events() {
   ibv_async_event event{};
   for (int i = 0; i < kReportsAtOnce && !dead_ && ibv_get_async_event(context_.get(), &event) == 0; ++i) {
     handle(event);
-    // Destroying the object that an event is about waits for this.
+    // Destroying the object that an event concerns waits for this acknowledgement.
     ibv_ack_async_event(&event);
   }
 }
 
-/// A driver that can take itself from under its users ends all with IBV_EVENT_DEVICE_FATAL. One that cannot
-/// (soft-RoCE, soft-iWARP) says nothing, works on, and waits until nobody has it open; only rdma_cm tells.
+/// A driver that supports removal while in use ends everything with IBV_EVENT_DEVICE_FATAL. A driver that
+/// does not (soft-RoCE, soft-iWARP) reports nothing, keeps working, and waits until no process has it open;
+/// only rdma_cm reports the removal.
 void Device::be_removed() {
   gone_ = true;
-  for (const Place& place : places_) {
-    if (place.qp != nullptr) place.qp->fail(capabilities().name + " was removed");
+  for (const Slot& slot : slots_) {
+    if (slot.qp != nullptr) slot.qp->fail(capabilities().name + " was removed");
   }
 }
 
 bool Device::check_requests() {
   bool waiting = false;
-  for (const Place& place : places_) {
-    if (place.qp != nullptr && place.qp->check_requests()) waiting = true;
+  for (const Slot& slot : slots_) {
+    if (slot.qp != nullptr && slot.qp->check_requests()) waiting = true;
   }
   return waiting;
 }
 
 void Device::handle(const ibv_async_event& event) {
   const auto fail_those = [this](const std::string& why, auto&& which) {
-    for (const Place& place : places_) {
-      if (place.qp != nullptr && which(*place.qp)) place.qp->fail(capabilities().name + why);
+    for (const Slot& slot : slots_) {
+      if (slot.qp != nullptr && which(*slot.qp)) slot.qp->fail(capabilities().name + why);
     }
   };
   const auto concerned = [&](const QueuePair& qp) { return qp.is(event.element.qp); };
@@ -63,13 +65,13 @@ void Device::handle(const ibv_async_event& event) {
           concerned);
       break;
     case IBV_EVENT_COMM_EST:
-      for (const Place& place : places_) {
-        if (place.qp != nullptr && place.qp->is(event.element.qp)) place.qp->data_came();
+      for (const Slot& slot : slots_) {
+        if (slot.qp != nullptr && slot.qp->is(event.element.qp)) slot.qp->data_came();
       }
       break;
     case IBV_EVENT_QP_LAST_WQE_REACHED:
-      for (const Place& place : places_) {
-        if (place.qp != nullptr && concerned(*place.qp)) place.qp->takes_no_more();
+      for (const Slot& slot : slots_) {
+        if (slot.qp != nullptr && concerned(*slot.qp)) slot.qp->takes_no_more();
       }
       break;
     case IBV_EVENT_SRQ_ERR:
@@ -77,23 +79,23 @@ void Device::handle(const ibv_async_event& event) {
                  [&](const QueuePair& qp) { return qp.is_on(event.element.srq); });
       break;
     case IBV_EVENT_CQ_ERR:
-      for (const Place& place : places_) {
-        if (place.qp != nullptr && place.qp->is_on(event.element.cq))
-          place.qp->lose_completions(capabilities().name +
-                                     " reports that the completion queue has failed (IBV_EVENT_CQ_ERR)");
+      for (const Slot& slot : slots_) {
+        if (slot.qp != nullptr && slot.qp->is_on(event.element.cq))
+          slot.qp->lose_completions(capabilities().name +
+                                    " reports that the completion queue has failed (IBV_EVENT_CQ_ERR)");
       }
       break;
     case IBV_EVENT_DEVICE_FATAL:
       gone_ = dead_ = true;
-      for (const Place& place : places_) {
-        if (place.qp != nullptr)
-          place.qp->lose_device(capabilities().name + " was removed, or has failed (IBV_EVENT_DEVICE_FATAL)");
+      for (const Slot& slot : slots_) {
+        if (slot.qp != nullptr)
+          slot.qp->lose_device(capabilities().name + " was removed, or has failed (IBV_EVENT_DEVICE_FATAL)");
       }
       break;
     case IBV_EVENT_PORT_ACTIVE:
       if (cm_ != nullptr && event.element.port_num == port_.number) cm_->port_came_up();
       break;
-    default:  // ports and GIDs: the retries of a queue pair decide what becomes of it
+    default:  // ports and GIDs: the retries of a queue pair decide whether it survives
       break;
   }
 }

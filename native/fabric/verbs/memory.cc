@@ -28,11 +28,11 @@ std::unique_ptr<Memory> Memory::map(std::size_t bytes, std::shared_ptr<std::uint
   if (bytes == 0 || bytes > SIZE_MAX - kHugePage) return nullptr;
   std::size_t mapped = bytes;
   void* data = nullptr;
-  // Where the library still guards against fork() page by page it cannot register huge pages.
+  // Where the library protects registered memory against fork() page by page, it cannot register huge pages.
   if (bytes >= kHugePage && !guards_pages()) {
     mapped = (bytes + kHugePage - 1) / kHugePage * kHugePage;
-    // Refused at once unless the administrator has set huge pages aside; the kernel reserves them here, so
-    // that a later touch cannot fail.
+    // Fails at once unless the administrator has reserved huge pages; the kernel allocates them here, so that
+    // a later access cannot fail.
     data = map_pages(mapped, MAP_HUGETLB);
   }
   if (data == nullptr) {
@@ -62,7 +62,7 @@ Region::Region(MrPtr mr, std::uint64_t addr, std::uint32_t access, WindowTable& 
 }
 
 Region::~Region() {
-  // A device does not deregister what a window is bound to.
+  // A device does not deregister a region to which a window is bound.
   if (windows_bound > 0) windows_.free_those_on(*this);
   --counters_.memory_regions;
 }
@@ -107,7 +107,7 @@ std::string why_refused(int error) {
   rlimit limit{};
   ::getrlimit(RLIMIT_MEMLOCK, &limit);
   if (error != 0 && (error != ENOMEM || limit.rlim_cur == RLIM_INFINITY)) return system_refusal(error);
-  // Whatever a device is given is locked, and some drivers say nothing of it.
+  // Memory registered with a device is locked, and some drivers report no error when the limit is exceeded.
   return (error == 0 ? std::string("its driver gives no reason") : std::strerror(error)) +
          "; locked memory is limited to " + memlock_limit() +
          " (raise it with ulimit -l, or LimitMEMLOCK of its service)";

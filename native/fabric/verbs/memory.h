@@ -1,5 +1,5 @@
-// Host memory and registered regions. Each counts itself in the device's counters while it exists. On the
-// device's thread.
+// Host memory and registered regions. Each object counts itself in the device's counters while it exists. On
+// the device's thread.
 #pragma once
 
 #include <memory>
@@ -14,8 +14,9 @@ class WindowTable;
 
 class Memory final : public HostMemory {
  public:
-  /// Huge pages where the system has free ones, else such as the kernel may join later. Null when refused.
-  /// Counts itself in `total`, which it keeps: leases may outlive a device that was removed.
+  /// Maps huge pages where the system has free ones, else pages that the kernel may join later. Returns null
+  /// when refused. Counts itself in `total`, which it shares, because leases may outlive a device that was
+  /// removed.
   static std::unique_ptr<Memory> map(std::size_t bytes, std::shared_ptr<std::uint64_t> total);
   ~Memory() override;
 
@@ -26,12 +27,13 @@ class Memory final : public HostMemory {
 
 class Region final : public MemoryRegion {
  public:
-  /// `addr` is what requests name its first byte by; for a dmabuf that is not where it is mapped.
+  /// `addr` is the address that requests use for the first byte; for a dmabuf it is not where the memory is
+  /// mapped.
   Region(MrPtr mr, std::uint64_t addr, std::uint32_t access, WindowTable& windows, DeviceCounters& counters);
   ~Region() override;
   ibv_mr* get() const { return mr_.get(); }
   std::uint32_t access() const { return access_; }
-  /// How many windows are bound to it.
+  /// Number of windows bound to it.
   mutable std::uint32_t windows_bound = 0;
 
  private:
@@ -41,10 +43,10 @@ class Region final : public MemoryRegion {
   DeviceCounters& counters_;
 };
 
-/// A registration, whose pages the kernel pins one by one.
+/// A registration in two steps, since the kernel pins the pages one by one.
 class Pinning final : public Registration {
  public:
-  /// `refusal`: why not, if that is known before.
+  /// `refusal` is the reason if it is known in advance that the registration fails.
   Pinning(ibv_pd* pd, void* addr, std::size_t length, std::uint32_t access, std::string refusal,
           const std::string& device, WindowTable& windows, DeviceCounters& counters);
   void pin() override;
@@ -63,11 +65,12 @@ class Pinning final : public Registration {
   int error_ = 0;
 };
 
-/// Why a registration failed with this errno.
+/// Returns why a registration failed with this errno.
 std::string why_not_registered(int error, std::size_t length, const std::string& device);
-/// RLIMIT_MEMLOCK for people: "unlimited" or "65536 bytes".
+/// RLIMIT_MEMLOCK as text: "unlimited" or "65536 bytes".
 std::string memlock_limit();
-/// What a driver's errno says: the cause, the limit behind it and what to do. 0: the driver says nothing.
+/// Explains a driver's errno: the cause, the limit behind it and what to do. 0 means that the driver reports
+/// no reason.
 std::string why_refused(int error);
 
 }  // namespace rdma_rpc::fabric::verbs

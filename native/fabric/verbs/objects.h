@@ -1,6 +1,6 @@
 // Owners of the objects of libibverbs, one type each. Used by all files of this folder, on the device's
-// thread, but for those of a queue pair whose connection is given up before the kernel lets go of it (see
-// connect_thread.h): they share what they need.
+// thread, except for the objects of a queue pair whose connection is abandoned before the kernel releases it
+// (see connect_thread.h): these share ownership of what they need.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -23,7 +23,7 @@ class Shared : public std::shared_ptr<T> {
   Shared(std::nullptr_t = nullptr) {}
   explicit Shared(T* object) { reset(object); }
   void reset(T* object = nullptr) {
-    // A null pointer with a deleter would be handed to it.
+    // A shared_ptr made from null and a deleter would call the deleter with null.
     std::shared_ptr<T>& self = *this;
     if (object == nullptr) {
       self.reset();
@@ -39,17 +39,18 @@ using ChannelPtr = Shared<ibv_comp_channel, ibv_destroy_comp_channel>;
 using CqPtr = Shared<ibv_cq, ibv_destroy_cq>;
 using SrqPtr = Shared<ibv_srq, ibv_destroy_srq>;
 using QpPtr = Owned<ibv_qp, ibv_destroy_qp>;
-/// A queue pair with what has to outlive it; members go in the order last to first.
+/// A queue pair with the objects that must outlive it; members are in the order last to first to be
+/// destroyed.
 struct QueueObjects {
   ContextPtr context;
   PdPtr pd;
   ChannelPtr channel;
   CqPtr cq;
-  SrqPtr srq;  ///< null: all receives are its own
+  SrqPtr srq;  ///< null when all receives are its own
   QpPtr qp;
 };
 using MrPtr = Owned<ibv_mr, ibv_dereg_mr>;
-// ibv_dealloc_mw is an inline function of the header: it has no address that is the same everywhere.
+// ibv_dealloc_mw is an inline function of the header, so its address differs between translation units.
 struct DeallocMw {
   void operator()(ibv_mw* mw) const { ibv_dealloc_mw(mw); }
 };

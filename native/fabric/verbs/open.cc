@@ -27,7 +27,7 @@ std::string why_bad(const VerbsOptions& options) {
   return "";
 }
 
-/// A device of that context with its port chosen, or null and why.
+/// Creates a device of that context with its port chosen. Returns null, with the reason in `why`, on failure.
 std::unique_ptr<Device> make(ibv_device* candidate, const VerbsOptions& options,
                              const std::optional<Interface>& interface, std::string* why) {
   ContextPtr context = open_context(candidate, why);
@@ -38,7 +38,7 @@ std::unique_ptr<Device> make(ibv_device* candidate, const VerbsOptions& options,
   return Device::make(std::move(context), options, port, why);
 }
 
-/// Why so much memory cannot be registered now. Empty: it can.
+/// Returns why this amount of memory cannot be registered now, or "" when it can.
 std::string why_too_little(Device& device, std::size_t bytes) {
   if (bytes == 0) return "";
   const auto memory = device.alloc_memory(bytes, "trial");

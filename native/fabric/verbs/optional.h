@@ -1,6 +1,6 @@
-// What libibverbs has only from rdma-core 34 and 35 on, later than the oldest one that the plug-in loads with
-// (32): looked up at run time. Called when devices are listed and probed and when memory is registered, never
-// per call.
+// Functions that libibverbs has only since rdma-core 34 and 35, later than the oldest version that the
+// plug-in loads with (32). They are looked up at run time. Called when devices are listed and probed and when
+// memory is registered, never per call.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -10,13 +10,14 @@
 
 namespace rdma_rpc::fabric::verbs {
 
-/// As ibv_reg_dmabuf_mr(); null with EOPNOTSUPP where the library has none.
+/// As ibv_reg_dmabuf_mr(). Returns null with EOPNOTSUPP where the library lacks it.
 ibv_mr* reg_dmabuf_mr(ibv_pd* pd, std::uint64_t offset, std::size_t length, std::uint64_t iova, int fd,
                       int access);
 
-/// Makes fork() safe where the kernel does not do so by itself.
+/// Makes fork() safe where the kernel does not.
 void allow_forks();
-/// Whether the library guards registered memory against fork() page by page. One that cannot be asked does.
+/// Whether the library protects registered memory against fork() page by page. Returns true for a library
+/// that cannot be asked.
 bool guards_pages();
 
 }  // namespace rdma_rpc::fabric::verbs

@@ -49,7 +49,7 @@ std::string port_text(ibv_context* device, std::uint8_t number) {
   return std::string(ibv_get_device_name(device->device)) + " port " + std::to_string(number);
 }
 
-/// RoCE v2 on IPv4, on global IPv6, on link-local IPv6, RoCE v1; larger is better.
+/// Order of preference: RoCE v2 on IPv4, on global IPv6, on link-local IPv6, then RoCE v1; larger is better.
 int rank(const ibv_gid_entry& gid) {
   if (gid.gid_type == IBV_GID_TYPE_IB) return 1;
   if (gid.gid_type == IBV_GID_TYPE_ROCE_V1) return 2;
@@ -118,7 +118,8 @@ std::string choose_port(ibv_context* device, const VerbsOptions& options,
       continue;
     }
     const std::vector<ibv_gid_entry> gids = gids_of(device, number);
-    // iWARP finds its peers by IP address alone; one that was named must be there all the same.
+    // iWARP finds its peers by IP address alone and needs no GID, but a GID index given by the user must
+    // exist.
     static constexpr ibv_gid_entry kNone{};
     const bool needs_none = device->device->transport_type == IBV_TRANSPORT_IWARP && options.gid_index < 0;
     BestGid found = choose_gid(gids, options, interface);

@@ -1,5 +1,5 @@
-// The port of a device and the GID that its queue pairs use: as the user says, else by the address that is
-// served, else the best. Called when a device is opened or listed.
+// The port of a device and the GID that its queue pairs use: chosen by the options, else by the address that
+// is served, else the best one. Called when a device is opened or listed.
 #pragma once
 
 #include <optional>
@@ -15,19 +15,20 @@ namespace rdma_rpc::fabric::verbs {
 struct Port {
   std::uint8_t number = 0;
   std::uint8_t gid_index = 0;
-  bool has_address = false;  ///< that of the options
+  bool has_address = false;  ///< it has the address named in the options
   std::uint64_t max_msg_bytes = 0;
-  Address address;  ///< without what is a queue pair's own
+  Address address;  ///< without the fields of a single queue pair
 };
 
-/// Empty, and the port in `port`; else why `device` has none, beginning with its name.
+/// Sets `port` and returns "". Otherwise returns why `device` has no usable port; the text begins with the
+/// device's name.
 std::string choose_port(ibv_context* device, const VerbsOptions& options,
                         const std::optional<Interface>& interface, Port* port);
 
-/// Why nothing leaves or reaches this port now. Empty: it does, or the device does not say.
+/// Returns why the port can neither send nor receive now, or "" when it can or the device does not say.
 std::string why_down(ibv_context* device, std::uint8_t port);
 
-/// The ports with their GIDs, for people.
+/// The ports with their GIDs, for display.
 std::vector<VerbsPort> list_ports(ibv_context* device);
 
 }  // namespace rdma_rpc::fabric::verbs

@@ -14,11 +14,12 @@ namespace {
 
 constexpr std::uint32_t kSgeMax = 16, kInlineMax = 512;
 constexpr int kReadsMax = 128;
-/// Up to here two copies cost less than windows, a READ and its way: measured on soft-RoCE
-/// (bench/HISTORY.md); on a NIC by arithmetic, two copies of 3 us against two round trips and four posts.
+/// Up to this size, two copies cost less than windows and the round trips of a READ: measured on soft-RoCE
+/// (bench/HISTORY.md); for a NIC computed as two copies of 3 us against two round trips and four posts.
 constexpr std::uint32_t kSegmentedBytes = 32 * 1024;
 
-/// What a queue pair can send inline, or why there is no reliable one at all.
+/// Finds the largest inline size of a queue pair, or returns why the device has no reliable queue pair at
+/// all.
 std::string probe_inline(ibv_pd* pd, ibv_cq* cq, std::uint32_t sges, std::uint32_t* inline_bytes) {
   for (std::uint32_t bytes = kInlineMax;; bytes /= 2) {
     ibv_qp_init_attr init = reliable(cq, 16, 16, sges, bytes);
@@ -30,7 +31,7 @@ std::string probe_inline(ibv_pd* pd, ibv_cq* cq, std::uint32_t sges, std::uint32
     if (bytes == 0) break;
   }
   if (errno == ENOMEM || errno == EAGAIN || errno == EMFILE || errno == ENFILE)
-    return "gives no queue pair: " + why_refused(errno);
+    return "cannot create a queue pair: " + why_refused(errno);
   return "has no reliable connections (RC): " +
          (errno == 0 ? std::string("its driver gives no reason") : std::strerror(errno)) +
          (pd->context->device->transport_type == IBV_TRANSPORT_UNSPECIFIED
@@ -47,7 +48,8 @@ bool probe_on_demand(ibv_context* context) {
          (attr.odp_caps.per_transport_caps.rc_odp_caps & kNeeded) == kNeeded;
 }
 
-/// A driver that can take a dmabuf looks at the descriptor and finds it bad; one that cannot says so.
+/// A driver that supports dmabuf examines the descriptor and rejects it as invalid; a driver that does not
+/// support it reports that.
 bool probe_dmabuf(ibv_pd* pd) {
   errno = 0;
   const MrPtr mr(reg_dmabuf_mr(pd, 0, 4096, 0, -1, IBV_ACCESS_LOCAL_WRITE));
@@ -62,7 +64,7 @@ std::string probe(ibv_pd* pd, Probed* probed) {
   ibv_device_attr attr{};
   if (ibv_query_device(context, &attr) != 0) return name + " does not say what it can do (ibv_query_device)";
   const CqPtr cq(ibv_create_cq(context, 16, nullptr, nullptr, 0));
-  if (cq == nullptr) return name + " gives no completion queue: " + why_refused(errno);
+  if (cq == nullptr) return name + " cannot create a completion queue: " + why_refused(errno);
   const bool iwarp = context->device->transport_type == IBV_TRANSPORT_IWARP;
   Capabilities& can = probed->capabilities;
   can.name = name;
@@ -73,10 +75,10 @@ std::string probe(ibv_pd* pd, Probed* probed) {
   can.max_rd_atomic = static_cast<std::uint32_t>(std::clamp(attr.max_qp_init_rd_atom, 1, kReadsMax));
   if (const std::string why = probe_inline(pd, cq.get(), can.max_sge, &can.max_inline); !why.empty())
     return name + " " + why;
-  // Of iWARP devices none could be tried.
+  // Not for iWARP devices, since none was available for a test.
   if (!iwarp && attr.max_srq > 0) {
     ibv_srq_init_attr init{nullptr, {16, 1, 0}};
-    // All of them may complete on one of the device's completion queues, beside what is sent.
+    // All shared receives may complete on one of the device's completion queues, beside the sends.
     if (SrqPtr(ibv_create_srq(pd, &init)) != nullptr)
       can.max_srq_wr = static_cast<std::uint32_t>(std::min(attr.max_srq_wr, attr.max_cqe / 2));
   }

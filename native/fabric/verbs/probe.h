@@ -1,4 +1,4 @@
-// What an opened device can do, found out by trying. Called when a device is opened or listed.
+// The capabilities of an opened device, determined by trying. Called when a device is opened or listed.
 #pragma once
 
 #include <string>
@@ -12,14 +12,14 @@ namespace rdma_rpc::fabric::verbs {
 struct Probed {
   Capabilities capabilities;
   soft::Driver driver = soft::Driver::none;
-  std::uint16_t reads_served = 1;  ///< READs of a peer, per queue pair, at once
+  std::uint16_t reads_served = 1;  ///< READs of a peer that are served at once, per queue pair
   std::uint32_t cq_entries_max = 0;
 };
 
-/// Empty, or why the device cannot be used, beginning with its name.
+/// Returns "", or why the device cannot be used; the text begins with the device's name.
 std::string probe(ibv_pd* pd, Probed* probed);
 
-/// A reliable connection with both queues on one completion queue.
+/// Attributes of a reliable connection with both queues on one completion queue.
 ibv_qp_init_attr reliable(ibv_cq* cq, std::uint32_t sends, std::uint32_t receives, std::uint32_t sges,
                           std::uint32_t inline_bytes);
 

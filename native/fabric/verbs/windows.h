@@ -1,6 +1,6 @@
-// Memory windows, and what each is bound to as of the last request posted or completion polled. The device
-// knows too, but does not tell; and some devices do not survive what a window that is forgotten does to them.
-// On the device's thread.
+// Memory windows, and the binding of each as of the last request posted or completion polled. The device
+// knows it, too, but cannot be asked; and some devices do not survive a window that is left bound. On the
+// device's thread.
 #pragma once
 
 #include <unordered_map>
@@ -19,8 +19,9 @@ class WindowTable {
   /// The window that has this key now, or null.
   Window* find(std::uint32_t key) const;
 
-  /// The device frees what is or was bound on a queue pair, or to a region, that is about to go; the windows
-  /// get new keys. Soft-RoCE would wait 50 s for a queue pair with a window, and never deregister the region.
+  /// Frees the device's windows that are or were bound on a queue pair, or to a region, that is about to be
+  /// destroyed; the windows get new keys. Soft-RoCE would wait 50 s for a queue pair with a window, and never
+  /// deregister the region.
   void free_those_on(const QueuePair& qp);
   void free_those_on(const Region& region);
 
@@ -34,20 +35,21 @@ class Window final : public MemoryWindow {
   Window(MwPtr mw, WindowTable& table, DeviceCounters& counters);
   ~Window() override;
 
-  /// Null once the device has refused to replace it: it cannot be bound any more.
+  /// Null when the device has refused to replace it: it can no longer be bound.
   ibv_mw* get() const { return mw_.get(); }
   const QueuePair* queue_pair() const { return queue_pair_; }
   const Region* region() const { return region_; }
-  /// Of its last bind, also when the key has been invalidated since: that may have been flushed.
+  /// The queue pair of its last bind, also after the key has been invalidated, since that request may have
+  /// been flushed.
   const QueuePair* last_queue_pair() const { return last_queue_pair_; }
 
-  /// A bind has been posted. Gives the key that it makes.
+  /// Call when a bind is posted. Returns the key that it makes.
   std::uint32_t bind(const QueuePair& qp, const Region& region);
-  /// Its key has been invalidated, or will be before what is posted next.
+  /// Call when its key has been invalidated, or will be before the next posted request.
   void unbind();
-  /// The library has posted the bind: the next one begins with this key.
+  /// Call when the library has posted the bind: the next bind starts from this key.
   void posted() { mw_->rkey = rkey_; }
-  /// A bind of it is in the chain being made; a second has to wait for posted().
+  /// Whether the chain being made contains a bind of it; a second one has to wait for posted().
   bool in_chain() const { return mw_->rkey != rkey_; }
 
   void replace();

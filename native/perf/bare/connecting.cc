@@ -1,4 +1,4 @@
-// Connecting the queue pairs of an endpoint. See endpoint.h.
+// Connects the queue pairs of an endpoint. See endpoint.h.
 #include <algorithm>
 #include <cstring>
 
@@ -8,9 +8,9 @@ namespace rdma_rpc::perf::bare {
 namespace {
 
 constexpr std::uint8_t kHopLimit = 64;
-/// 67 ms, and six times, as the verbs fabric has it; soft-RoCE takes 7 for endless.
+/// 67 ms, and six retries, as in the verbs fabric; soft-RoCE treats 7 as unlimited.
 constexpr std::uint8_t kAckTimeout = 14, kRetries = 6;
-/// Who has no receive is asked again for ever, after 0.64 ms.
+/// A peer without a posted receive is retried without limit, every 0.64 ms.
 constexpr std::uint8_t kRnrRetries = 7, kRnrTimer = 12;
 
 }  // namespace

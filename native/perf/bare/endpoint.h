@@ -1,5 +1,5 @@
-// Queue pairs of libibverbs as perftest makes them: one completion queue, connected by what the sides tell
-// each other. Made by plugin.cc; see perf/endpoint.h for threads.
+// Queue pairs of libibverbs as perftest makes them: on one completion queue, connected with the addresses
+// that the two sides exchange. Made by plugin.cc; see perf/endpoint.h for threads.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 
 namespace rdma_rpc::perf::bare {
 
-/// Of datagrams, at both sides.
+/// For datagrams, on both sides.
 inline constexpr std::uint32_t kQkey = 0x11111111;
 
 struct Unmap {
@@ -29,7 +29,7 @@ class BareEndpoint final : public Endpoint {
  public:
   explicit BareEndpoint(Transport transport) : transport_(transport) {}
   ~BareEndpoint() override;
-  /// Empty, or why not.
+  /// Returns "", or why it could not be opened.
   std::string open(const fabric::VerbsOptions& device, const EndpointOptions& options);
 
   const Limits& limits() const override { return limits_; }
@@ -51,7 +51,7 @@ class BareEndpoint final : public Endpoint {
  private:
   struct Queue {
     fabric::verbs::QpPtr qp;
-    std::unique_ptr<ibv_ah, DestroyAh> peer;  ///< of datagrams
+    std::unique_ptr<ibv_ah, DestroyAh> peer;  ///< for datagrams
     std::uint32_t peer_qp_num = 0;
     std::uint32_t psn = 0;
     bool connected = false;
@@ -60,14 +60,14 @@ class BareEndpoint final : public Endpoint {
   std::string open_device(const fabric::VerbsOptions& options);
   std::string open_memory(std::size_t bytes);
   std::string open_queue(const EndpointOptions& options);
-  void fill(const Queue& queue, const Request& given, ibv_send_wr* to, ibv_sge* piece) const;
+  void fill(const Queue& queue, const Request& given, ibv_send_wr* to, ibv_sge* sge) const;
   Address local(const Queue& queue) const;
   std::string move_to_rtr(Queue& queue, const Address& peer);
   std::string move_to_rts(Queue& queue, const Address& peer);
   ibv_ah_attr path_to(const Address& peer) const;
 
   const Transport transport_;
-  // In the order in which they need each other: the last goes first.
+  // In the order of their dependencies: the last is destroyed first.
   fabric::verbs::ContextPtr context_;
   fabric::verbs::Port port_;
   std::uint8_t reads_ = 1;
@@ -81,11 +81,11 @@ class BareEndpoint final : public Endpoint {
   Memory peer_;
   std::size_t memory_bytes_ = 0;
   std::uint64_t memory_address_ = 0;
-  // Kept: what is the same in each request is written once.
+  // Kept between posts, so that fields that never change are written once.
   static constexpr std::size_t kBatch = 32;
-  std::array<ibv_sge, kBatch> pieces_{};
+  std::array<ibv_sge, kBatch> sges_{};
   std::array<ibv_send_wr, kBatch> work_{};
-  ibv_sge receive_piece_{};
+  ibv_sge receive_sge_{};
   ibv_recv_wr receive_{};
   unsigned events_ = 0;  ///< not yet acknowledged to the library
   bool stashed_ = false;

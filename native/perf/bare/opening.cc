@@ -1,4 +1,4 @@
-// Making an endpoint's device, memory and queue pairs. See endpoint.h.
+// Opens an endpoint's device, memory and queue pairs. See endpoint.h.
 #include <fcntl.h>
 #include <sys/mman.h>
 
@@ -18,7 +18,7 @@ namespace verbs = fabric::verbs;
 namespace {
 
 constexpr int kRemote = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
-/// Of the GRH in front of a datagram.
+/// Size of the GRH in front of a datagram.
 constexpr std::uint32_t kGrhBytes = 40;
 
 ibv_qp_type type_of(Transport transport) {
@@ -38,7 +38,7 @@ std::string BareEndpoint::open(const fabric::VerbsOptions& device, const Endpoin
   if (why.empty()) why = open_memory(options.memory_bytes);
   if (!why.empty()) return why;
   channel_.reset(ibv_create_comp_channel(context_.get()));
-  // Its events are fetched without waiting.
+  // Non-blocking, because its events are fetched without waiting.
   if (channel_ == nullptr || ::fcntl(channel_->fd, F_SETFL, O_NONBLOCK) != 0)
     return std::string("no completion channel: ") + std::strerror(errno);
   const std::uint32_t entries = options.queue_pairs * (options.send_wr_max + options.recv_wr_max);
@@ -102,13 +102,13 @@ std::string BareEndpoint::open_memory(std::size_t bytes) {
   if (region_ == nullptr) return verbs::why_refused(errno);
   memory_address_ = reinterpret_cast<std::uintptr_t>(data);
   for (std::size_t i = 0; i < kBatch; ++i) {
-    pieces_[i].lkey = region_->lkey;
-    work_[i].sg_list = &pieces_[i];
+    sges_[i].lkey = region_->lkey;
+    work_[i].sg_list = &sges_[i];
     work_[i].num_sge = 1;
     work_[i].next = i + 1 < kBatch ? &work_[i + 1] : nullptr;
   }
-  receive_piece_.lkey = region_->lkey;
-  receive_.sg_list = &receive_piece_;
+  receive_sge_.lkey = region_->lkey;
+  receive_.sg_list = &receive_sge_;
   receive_.num_sge = 1;
   return {};
 }
@@ -121,7 +121,7 @@ std::string BareEndpoint::open_queue(const EndpointOptions& options) {
   Queue queue;
   queue.qp.reset(ibv_create_qp(pd_.get(), &wanted));
   while (queue.qp == nullptr && wanted.cap.max_inline_data > 0) {
-    // Longer than the device copies: half of it, as nobody says how long that is.
+    // The device does not report its maximum, so retry with half.
     wanted.cap = {options.send_wr_max, options.recv_wr_max, 1, 1, wanted.cap.max_inline_data / 2};
     queue.qp.reset(ibv_create_qp(pd_.get(), &wanted));
   }

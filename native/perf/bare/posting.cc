@@ -1,4 +1,4 @@
-// Requests and completions of an endpoint. See endpoint.h.
+// Posts requests and polls completions of an endpoint. See endpoint.h.
 #include <algorithm>
 #include <array>
 
@@ -25,9 +25,9 @@ ibv_wr_opcode opcode_of(Verb verb) {
 
 }  // namespace
 
-void BareEndpoint::fill(const Queue& queue, const Request& given, ibv_send_wr* to, ibv_sge* piece) const {
-  piece->addr = memory_address_ + given.from;
-  piece->length = given.length;
+void BareEndpoint::fill(const Queue& queue, const Request& given, ibv_send_wr* to, ibv_sge* sge) const {
+  sge->addr = memory_address_ + given.from;
+  sge->length = given.length;
   to->wr_id = given.id;
   to->opcode = opcode_of(given.verb);
   const bool copied =
@@ -48,8 +48,8 @@ std::size_t BareEndpoint::post(std::uint32_t queue_pair, std::span<const Request
   const Queue& queue = queues_[queue_pair];
   const std::size_t count = std::min(kBatch, requests.size());
   if (count == 0) return 0;
-  for (std::size_t i = 0; i < count; ++i) fill(queue, requests[i], &work_[i], &pieces_[i]);
-  // The links stand, but for where this list ends.
+  for (std::size_t i = 0; i < count; ++i) fill(queue, requests[i], &work_[i], &sges_[i]);
+  // The requests stay linked from earlier posts, except at the end of this list.
   work_[count - 1].next = nullptr;
   ibv_send_wr* refused = nullptr;
   const int error = ibv_post_send(queue.qp.get(), work_.data(), &refused);
@@ -60,8 +60,8 @@ std::size_t BareEndpoint::post(std::uint32_t queue_pair, std::span<const Request
 
 bool BareEndpoint::post_receive(std::uint32_t queue_pair, std::uint64_t id, std::uint64_t to,
                                 std::uint32_t length) {
-  receive_piece_.addr = memory_address_ + to;
-  receive_piece_.length = length;
+  receive_sge_.addr = memory_address_ + to;
+  receive_sge_.length = length;
   receive_.wr_id = id;
   ibv_recv_wr* refused = nullptr;
   return ibv_post_recv(queues_[queue_pair].qp.get(), &receive_, &refused) == 0;
@@ -92,7 +92,7 @@ std::size_t BareEndpoint::poll(std::span<Completion> out) {
 
 bool BareEndpoint::arm() {
   if (ibv_req_notify_cq(cq_.get(), 0) != 0) return false;
-  // What came before it was asked for rings no bell.
+  // Completions that came before the notification was armed do not trigger it, so poll once.
   stashed_ = ibv_poll_cq(cq_.get(), 1, &stash_) > 0;
   return !stashed_;
 }

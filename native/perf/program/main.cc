@@ -1,6 +1,6 @@
-// The program in which `rdma-rpc perf` measures: one side of one test, without the memory, threads and event
-// loop of Node, as perftest's programs are. Started by the command (cli/perf/program.ts), which says line by
-// line what is to be done and reads what comes of it; ends when that side of its stdin is closed.
+// The program with which `rdma-rpc perf` measures: one side of one test, without the memory, threads and
+// event loop of Node, as perftest's programs are. Started by the command (cli/perf/program.ts), which sends
+// instructions line by line and reads the results. It ends when its stdin is closed.
 #include <unistd.h>
 
 #include <csignal>
@@ -12,10 +12,10 @@
 
 int main() {
   if (::isatty(STDIN_FILENO) == 1) {
-    std::fputs("This is what `rdma-rpc perf` measures with: use that command.\n", stderr);
+    std::fputs("This program is a part of `rdma-rpc perf`: use that command.\n", stderr);
     return 2;
   }
-  // A command that is gone shows at the end of stdin.
+  // The end of the command is noticed by the end of stdin.
   std::signal(SIGPIPE, SIG_IGN);
   rdma_rpc::perf::Output output(STDOUT_FILENO);
   rdma_rpc::perf::Side side(&output);

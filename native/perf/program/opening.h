@@ -1,4 +1,4 @@
-// Opens the endpoint that a test asks for, on a fabric or on libibverbs alone. Used by side.cc.
+// Opens the endpoint for a test, on a fabric or on libibverbs alone. Used by side.cc.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace rdma_rpc::perf {
 
-/// Null, and why.
+/// Returns null, with the reason in `error`, on failure.
 std::unique_ptr<Endpoint> open_endpoint(const Words& asked, const EndpointOptions& needs, std::string* error);
 
 }  // namespace rdma_rpc::perf

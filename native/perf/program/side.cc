@@ -44,7 +44,7 @@ Step read_step(const Words& asked) {
           .post_list = asked.small("postList")};
 }
 
-/// Hexadecimal digits, with commas between the queue pairs.
+/// The addresses as hexadecimal digits, separated by commas.
 std::vector<std::vector<std::byte>> read_queue_pairs(std::string_view text) {
   std::vector<std::vector<std::byte>> all(1);
   for (std::size_t i = 0; i < text.size();) {
@@ -71,7 +71,7 @@ std::string hex(std::span<const std::byte> bytes) {
   return all;
 }
 
-/// Latencies come behind the line: there may be ten million.
+/// Latencies are sent behind the line, since there may be ten million.
 Line line_of(const char* name, const Outcome& outcome) {
   return Line(name)
       .text("error", outcome.error)
@@ -114,7 +114,7 @@ void Side::take(const Words& asked) {
   if (name == "open") return open(asked);
   if (pair_ == nullptr) return output_->say(Line("failed").text("why", "nothing is open"));
   if (name == "stop") return pair_->stop(asked.number("expected"));
-  // All others use the pair themselves.
+  // All other instructions use the pair themselves.
   join();
   if (name == "connect") return connect(asked);
   if (name == "prepare") return prepare(asked);
@@ -153,7 +153,7 @@ void Side::connect(const Words& asked) {
   const Memory memory{asked.number("addr"), asked.number("bytes"), asked.small("rkey")};
   std::string why = pair_->connect({read_queue_pairs(asked.text("queuePairs")), memory});
   if (!why.empty()) return output_->say(Line("connected").text("why", why));
-  start([this] { output_->say(Line("connected").text("why", pair_->greet())); });
+  start([this] { output_->say(Line("connected").text("why", pair_->exchange_connect_messages())); });
 }
 
 void Side::prepare(const Words& asked) {
@@ -163,8 +163,8 @@ void Side::prepare(const Words& asked) {
 
 void Side::run(const Words& asked) {
   start([this, step = read_step(asked)] {
-    // With a table of files of its own: the kernel counts who uses a file that threads share, twice for each
-    // doorbell that is a system call. Nothing is opened in a step.
+    // Gives the thread a file table of its own: the kernel counts users of a file that threads share, twice
+    // for each doorbell that is a system call. A step opens no file.
     ::unshare(CLONE_FILES);
     const Outcome outcome = pair_->run(step, [this](std::uint64_t messages) {
       output_->say(Line("measured").number("messages", messages));

@@ -1,5 +1,5 @@
-// One side of a test, as cli/perf/program.ts asks for it line by line. Lines are taken on the main thread;
-// connecting and steps run on a thread of their own, so that what stops them can be read meanwhile.
+// One side of a test, controlled line by line by cli/perf/program.ts. The main thread reads lines; connecting
+// and steps run on a thread of their own, so that an instruction to stop can be read meanwhile.
 #pragma once
 
 #include <pthread.h>
@@ -15,11 +15,12 @@
 
 namespace rdma_rpc::perf {
 
-/// What is said to the command, by both threads.
+/// Output to the command, from both threads.
 class Output {
  public:
   explicit Output(int fd) : fd_(fd) {}
-  /// The line, and bytes that come behind it. Of one that is gone nobody is told: there is nobody else.
+  /// Writes the line, followed by bytes. If the command has gone, the error is ignored, since no reader is left
+  /// to read it.
   void say(const Line& line, std::span<const std::byte> behind = {});
 
  private:
@@ -28,13 +29,13 @@ class Output {
   std::mutex mutex_;
 };
 
-/// Changes with the lines: a program of another version is refused.
+/// Changes with the instructions: a program of another version is refused.
 inline constexpr std::uint64_t kLines = 1;
 
 class Side {
  public:
   explicit Side(Output* output) : output_(output) {}
-  /// Stops what is under way, and waits for that.
+  /// Stops the current step, and waits for its end.
   ~Side();
   Side(const Side&) = delete;
   Side& operator=(const Side&) = delete;
@@ -47,7 +48,7 @@ class Side {
   void prepare(const Words& asked);
   void run(const Words& asked);
   void check(const Words& asked);
-  /// On a thread of its own; says so where the system has none left.
+  /// Runs `work` on a thread of its own; reports it when the system has no thread left.
   void start(std::function<void()> work);
   void join();
 

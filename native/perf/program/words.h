@@ -1,6 +1,5 @@
-// A line that the program of `rdma-rpc perf` reads or writes: a word, and what belongs to it as in the query
-// of a URL, such as `stop expected=12`. JS has that built in (URLSearchParams), on the other side of the
-// pipe.
+// A line that the program of `rdma-rpc perf` reads or writes: a word, followed by fields as in the query of a
+// URL, such as `stop expected=12`. On the other side of the pipe, JS has that built in (URLSearchParams).
 #pragma once
 
 #include <cstdint>
@@ -10,7 +9,7 @@
 
 namespace rdma_rpc::perf {
 
-/// What a line says. Of what it does not say, the empty text, 0 and false.
+/// A parsed line. A field that is absent reads as the empty text, 0 or false.
 class Words {
  public:
   explicit Words(std::string_view line);
@@ -20,7 +19,7 @@ class Words {
   std::uint64_t number(const std::string& key) const;
   std::uint32_t small(const std::string& key) const { return static_cast<std::uint32_t>(number(key)); }
   bool has(const std::string& key) const { return all_.contains(key); }
-  /// What JS makes of `true`.
+  /// True for the text that JS makes of `true`.
   bool is(const std::string& key) const { return text(key) == "true"; }
 
  private:
@@ -28,7 +27,7 @@ class Words {
   std::map<std::string, std::string> all_;
 };
 
-/// A line in the making.
+/// A line that is being composed.
 class Line {
  public:
   explicit Line(std::string_view name) : all_(name) {}
@@ -36,7 +35,7 @@ class Line {
   Line& text(std::string_view key, std::string_view value);
   Line& number(std::string_view key, std::uint64_t value) { return text(key, std::to_string(value)); }
   Line& number(std::string_view key, double value);
-  /// With its end.
+  /// The line with its end.
   std::string all() const { return all_ + '\n'; }
 
  private:

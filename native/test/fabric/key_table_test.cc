@@ -1,5 +1,5 @@
-// Keys of a device in software: a key that has ended opens nothing for long, whatever is opened after it, and
-// a key of another process opens nothing here.
+// Keys of a software device: a key that has ended gives no access for long, whatever is created after it, and
+// a key of another process gives no access here.
 #include "fabric/software/key_table.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ using software::KeyTable;
 const KeyEntry kRegion{
     .kind = KeyEntry::Kind::region, .access = access_remote_read, .addr = 0x1000, .length = 64};
 
-TEST(KeyTable, AKeyThatHasEndedIsNotGivenAgainForLong) {
+TEST(KeyTable, AnEndedKeyIsNotReusedForALongTime) {
   KeyTable keys(7);
   const std::uint32_t ended = keys.add(kRegion);
   keys.remove(ended);
@@ -27,7 +27,7 @@ TEST(KeyTable, AKeyThatHasEndedIsNotGivenAgainForLong) {
   EXPECT_EQ(keys.find(ended), nullptr);
 }
 
-/// A peer that has seen a server restart may use what the process before has told it.
+/// A peer that has seen a server restart may use keys of the earlier process.
 TEST(KeyTable, BeginElsewhereInEachProcess) {
   std::set<std::uint32_t> first;
   for (std::uint32_t seed = 0; seed < 256; ++seed) first.insert(KeyTable(0x5eed00 + seed).add(kRegion));

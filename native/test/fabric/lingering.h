@@ -1,4 +1,4 @@
-// What a stranger may send whose reader it means harm: TCP sockets whose last close takes as long as their
+// Harmful descriptors that a hostile peer may send: TCP sockets whose last close takes as long as their
 // sender has set. Used by tests of unix connections.
 #pragma once
 
@@ -15,11 +15,11 @@
 
 namespace rdma_rpc::fabric::test {
 
-/// Far beyond what a loaded machine takes for anything here.
+/// Far longer than anything here takes on a loaded machine.
 inline constexpr std::chrono::seconds kLinger{60};
 inline constexpr std::chrono::seconds kAtOnce{20};
 
-/// A socket with unsent bytes whose peer reads nothing as long as this lives.
+/// A socket with unsent bytes whose peer reads nothing as long as this object lives.
 class Lingering {
  public:
   Lingering() {
@@ -40,14 +40,14 @@ class Lingering {
     while (::send(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL) > 0) {
     }
   }
-  /// Its last close takes kLinger, whoever does it.
+  /// Its last close takes kLinger, on whatever thread.
   UniqueFd give() { return std::move(socket_); }
 
  private:
   UniqueFd socket_, peer_;
 };
 
-/// `files` with one byte. False, and errno: the kernel takes them not.
+/// Sends `files` with one byte. Returns false, with errno set, when the kernel refuses them.
 inline bool send_files(int to, const std::vector<int>& files, char byte = 'x') {
   iovec part{&byte, 1};
   std::vector<std::byte> buffer(CMSG_SPACE(files.size() * sizeof(int)));
@@ -64,7 +64,7 @@ inline bool send_files(int to, const std::vector<int>& files, char byte = 'x') {
   return ::sendmsg(to, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
 }
 
-/// How long this thread was kept waiting.
+/// Returns how long this thread was blocked.
 template <class Action>
 std::chrono::steady_clock::duration time_of(Action action) {
   const auto begin = std::chrono::steady_clock::now();

@@ -1,5 +1,5 @@
-// Descriptors that strangers send with their bytes: the kernel refuses them where it can, and elsewhere no
-// thread but those that are there for it waits for what their last close takes.
+// Descriptors that unauthenticated peers send with their bytes: the kernel refuses them where it can;
+// elsewhere only dedicated threads wait for their last close.
 #include "fabric/rights.h"
 
 #include <poll.h>
@@ -25,7 +25,7 @@ Ends unix_pair() {
   return {UniqueFd(ends[0]), UniqueFd(ends[1])};
 }
 
-/// What there is, at most `bytes`; waits for the first of them. Empty: the end.
+/// Reads at most `bytes` bytes; waits for the first one. Returns an empty text at the end.
 std::string hear(const UniqueFd& fd, std::size_t bytes = 4096) {
   pollfd wait{fd.get(), POLLIN, 0};
   EXPECT_EQ(::poll(&wait, 1, static_cast<int>(std::chrono::milliseconds(kLinger).count())), 1);
@@ -41,7 +41,7 @@ void wait_until_closed() {
   while (being_closed() > 0) std::this_thread::yield();
 }
 
-TEST(Rights, AreRefusedByTheKernelToWhoSendsThem) {
+TEST(Rights, TheKernelRefusesThemToTheirSender) {
   if (!kernel_refuses_rights()) GTEST_SKIP() << "this kernel cannot (SO_PASSRIGHTS is of Linux 6.16)";
   const auto [here, there] = unix_pair();
   ASSERT_TRUE(refuse_rights(here.get()));
@@ -53,16 +53,16 @@ TEST(Rights, AreRefusedByTheKernelToWhoSendsThem) {
   EXPECT_TRUE(send_files(there.get(), {here.get()}));
 }
 
-TEST(Rights, WhatLingersIsClosedElsewhereAndAtOnce) {
-  Lingering stranger;
+TEST(Rights, ALingeringFileIsClosedOnAnotherThreadAtOnce) {
+  Lingering lingering;
   EXPECT_LT(time_of([&] {
-              close_elsewhere(stranger.give());
+              close_elsewhere(lingering.give());
               wait_until_closed();
             }),
             kAtOnce);
 }
 
-TEST(Rights, AsManyAsComeAreTaken) {
+TEST(Rights, AllReceivedFilesAreTaken) {
   const auto [here, there] = unix_pair();
   ASSERT_TRUE(send_files(there.get(), std::vector<int>(253, here.get())));
   std::vector<ForeignFd> files;
@@ -93,7 +93,7 @@ TEST(SocketRelay, PassesBytesBothWaysAndTheEndOfEither) {
   EXPECT_EQ(hear(there), "");
 }
 
-TEST(SocketRelay, ThatNobodyReadsFromKeepsWhatIsSent) {
+TEST(SocketRelay, WithoutAReaderKeepsTheSentBytes) {
   auto [here, there] = unix_pair();
   const UniqueFd end = relay_bytes(ForeignFd(std::move(here)));
   constexpr std::size_t kBytes = 4 << 20;
@@ -116,23 +116,23 @@ TEST(SocketRelay, ThatNobodyReadsFromKeepsWhatIsSent) {
 TEST(SocketRelay, EndsAConnectionThatBringsADescriptorAndItsReaderWaitsForNothing) {
   auto [here, there] = unix_pair();
   const UniqueFd end = relay_bytes(ForeignFd(std::move(here)));
-  Lingering stranger;
-  ASSERT_TRUE(send_files(there.get(), {stranger.give().get()}));
+  Lingering lingering;
+  ASSERT_TRUE(send_files(there.get(), {lingering.give().get()}));
   EXPECT_LT(time_of([&] { EXPECT_EQ(hear(end), ""); }), kAtOnce);
   EXPECT_EQ(hear(there), "");
   wait_until_closed();
 }
 
 TEST(SocketRelay, ServesOthersWhileOneIsFullOfDescriptors) {
-  auto [bad, stranger] = unix_pair();
+  auto [bad, sender] = unix_pair();
   auto [good, friendly] = unix_pair();
   Lingering first, second;
   {
     const UniqueFd one = first.give(), other = second.give();
-    ASSERT_TRUE(send_files(stranger.get(), {one.get()}));
-    ASSERT_TRUE(send_files(stranger.get(), {other.get()}));
+    ASSERT_TRUE(send_files(sender.get(), {one.get()}));
+    ASSERT_TRUE(send_files(sender.get(), {other.get()}));
   }
-  // The second one is never read: it goes with its connection.
+  // The second one is never read and goes with its connection.
   EXPECT_LT(time_of([&] {
               const UniqueFd bad_end = relay_bytes(ForeignFd(std::move(bad)));
               const UniqueFd good_end = relay_bytes(ForeignFd(std::move(good)));
@@ -143,7 +143,7 @@ TEST(SocketRelay, ServesOthersWhileOneIsFullOfDescriptors) {
             kAtOnce);
 }
 
-TEST(SocketRelay, GivesAConnectionToWhoWantsTheConnectionItself) {
+TEST(SocketRelay, HandsOverTheConnectionItselfOnRequest) {
   auto [here, there] = unix_pair();
   UniqueFd end = relay_bytes(ForeignFd(std::move(here)));
   tell(there, "hello");
@@ -165,9 +165,9 @@ TEST(SocketRelay, GivesAConnectionToWhoWantsTheConnectionItself) {
   EXPECT_FALSE(relayed_connection(there.get()));
 }
 
-/// The relay's thread is reading what the peer says when the connection is wanted, in some of these rounds:
-/// the peer has much to say, and each round waits a little longer.
-TEST(SocketRelay, GivesAConnectionWhosePeerIsSendingAtThatMoment) {
+/// In some of these rounds the relay's thread is reading from the peer when the connection is requested: the
+/// peer sends a lot, and each round waits a little longer.
+TEST(SocketRelay, HandsOverAConnectionWhosePeerIsSending) {
   const std::string much(100 << 10, 'm');
   for (int round = 0; round < 1000; ++round) {
     auto [here, there] = unix_pair();

@@ -1,4 +1,5 @@
-// The loader of the verbs plug-in where something is missing: each has its sentence. Runs without a device.
+// The loader of the verbs plug-in when something is missing: each case has its own sentence. Runs without a
+// device.
 #include "fabric/verbs_loader.h"
 
 #include <dlfcn.h>
@@ -44,7 +45,7 @@ TEST(VerbsLoader, ALibraryWithoutTheEntryIsOfAnotherVersion) {
   EXPECT_TRUE(has(why, "is of another version")) << why;
 }
 
-TEST(VerbsLoader, WithoutADeviceOpeningAndListingSayTheSameReason) {
+TEST(VerbsLoader, WithoutADeviceOpeningAndListingGiveTheSameReason) {
   const VerbsReport report = list_verbs_devices(0);
   if (report.why_none.empty()) GTEST_SKIP() << "not run: this machine has RDMA devices";
   std::string error;

@@ -1,4 +1,5 @@
-// Chunks of the arena that nobody has used for long go back to the system: which, when and how much at once.
+// Chunks of the arena that have not been used for long are returned to the system: which chunks, when, and
+// how many at once.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -11,7 +12,7 @@ namespace {
 
 constexpr std::size_t MiB = std::size_t{1} << 20;
 
-TEST(IdleArena, ChunksThatNobodyHasUsedForLongGoBackButForTheLast) {
+TEST(IdleArena, ChunksUnusedForLongAreFreedExceptTheLast) {
   FakeDevice device;
   Arena arena(device, {.budget_bytes = 256 * MiB});
   const auto second = [&] {
@@ -43,7 +44,7 @@ TEST(IdleArena, ChunksThatNobodyHasUsedForLongGoBackButForTheLast) {
   EXPECT_EQ(arena.alloc(4 * MiB), used) << "and it is what was used last";
 }
 
-TEST(IdleArena, WhatGoesBackIsNoMoreThanWhatIsIdle) {
+TEST(IdleArena, NoMoreIsFreedThanIsIdle) {
   FakeDevice device;
   Arena arena(device, {.budget_bytes = 256 * MiB});
   const BlockId held = arena.alloc(64 * MiB);

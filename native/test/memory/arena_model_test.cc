@@ -1,5 +1,5 @@
-// The arena against a model, for several seeds: random alloc, retain, release, stale release and find. Every
-// leased block carries canaries at both ends, so that two leases of the same bytes show at once.
+// Compares the arena with a model, for several seeds: random alloc, retain, release, stale release and find.
+// Every leased block has canaries at both ends, so that two leases of the same bytes are detected at once.
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -1,4 +1,5 @@
-// Shares of the arena: what one owner may have while there are others, and what they cannot take from it.
+// The shares of the arena: how much one owner may take while other owners exist, and what it cannot take from
+// them.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -12,14 +13,14 @@ namespace {
 constexpr std::size_t KiB = 1024;
 constexpr std::size_t MiB = 1024 * KiB;
 
-/// As many blocks as an owner gets.
+/// Allocates until the owner is refused; returns the number of blocks that it got.
 std::size_t take_all(Arena& arena, std::size_t bytes, Use use, OwnerId owner) {
   std::size_t count = 0;
   while (arena.alloc(bytes, use, owner) != kNoBlock) ++count;
   return count;
 }
 
-TEST(ArenaOwners, OneAloneMayHaveEverything) {
+TEST(ArenaOwners, ASingleOwnerMayHaveEverything) {
   FakeDevice device;
   Arena arena(device, {.budget_bytes = 64 * MiB});
   EXPECT_EQ(take_all(arena, MiB, Use::sink, arena.add_owner()), 64u);
@@ -27,7 +28,7 @@ TEST(ArenaOwners, OneAloneMayHaveEverything) {
 
 constexpr Use kLaterUses[] = {Use::fetch, Use::response, Use::sink};
 
-TEST(ArenaOwners, AGreedyOneLeavesAQuarterToTheOthers) {
+TEST(ArenaOwners, AGreedyOwnerLeavesAQuarterToTheOthers) {
   for (const Use use : kLaterUses) {
     SCOPED_TRACE(static_cast<int>(use));
     FakeDevice device;
@@ -38,7 +39,7 @@ TEST(ArenaOwners, AGreedyOneLeavesAQuarterToTheOthers) {
   }
 }
 
-TEST(ArenaOwners, HoweverManyAreGreedyOneMoreHasItsShare) {
+TEST(ArenaOwners, BesideManyGreedyOwnersAnotherHasItsShare) {
   for (const Use use : kLaterUses) {
     for (const std::size_t greedy : {1u, 2u, 5u, 20u}) {
       SCOPED_TRACE(testing::Message() << greedy << " for use " << static_cast<int>(use));
@@ -67,7 +68,8 @@ TEST(ArenaOwners, EachMayHaveOneBlockForEachStep) {
   }
 }
 
-/// A client and a server on one thread, and what is sent is copied: the copies wait for the fetch.
+/// A client and a server run on one thread and the sent data is copied: the copies wait until they are
+/// fetched.
 TEST(ArenaOwners, TheOnlyBlockOfAStepMayComeOutOfTheReserve) {
   FakeDevice device;
   Arena arena(device, {.budget_bytes = 16 * MiB});
@@ -81,7 +83,7 @@ TEST(ArenaOwners, TheOnlyBlockOfAStepMayComeOutOfTheReserve) {
   EXPECT_EQ(arena.alloc(4 * MiB, Use::fetch, server), kNoBlock);
 }
 
-TEST(ArenaOwners, OneWithALimitOfItsOwnKeepsItForItsRequests) {
+TEST(ArenaOwners, AnOwnerWithALimitKeepsItForItsRequests) {
   FakeDevice device;
   Arena arena(device, {.budget_bytes = 64 * MiB});
   const OwnerId limited = arena.add_owner(4 * MiB);
@@ -94,8 +96,8 @@ TEST(ArenaOwners, OneWithALimitOfItsOwnKeepsItForItsRequests) {
   EXPECT_NE(arena.alloc(8 * MiB, Use::fetch, other), kNoBlock);
 }
 
-/// Answers have as much again, so that they never wait for what their own requests hold; and one that is
-/// larger goes alone.
+/// Responses have a share of the same size, so that they never wait for what their own requests hold. A block
+/// that is larger than the share is allowed while it is the only one.
 TEST(ArenaOwners, AnAnswerCountsForTheLimitOfItsOwnerBesideRequests) {
   FakeDevice device;
   Arena arena(device, {.budget_bytes = 64 * MiB});
@@ -114,14 +116,14 @@ TEST(ArenaOwners, AnAnswerCountsForTheLimitOfItsOwnerBesideRequests) {
   EXPECT_NE(arena.alloc(MiB, Use::sink, limited), kNoBlock);
 }
 
-TEST(ArenaOwners, ThePlaceOfOneWithALimitIsGivenToOneWithout) {
+TEST(ArenaOwners, TheIndexOfAnOwnerWithALimitIsReusedForOneWithout) {
   FakeDevice device;
   Arena arena(device, {.budget_bytes = 64 * MiB});
   arena.remove_owner(arena.add_owner(KiB));
   EXPECT_FALSE(arena.beyond_own_limit(MiB, Use::fetch, arena.add_owner()));
 }
 
-TEST(ArenaOwners, OneMayFillAnEmptyArenaWithAMessage) {
+TEST(ArenaOwners, AnOwnerMayFillAnEmptyArenaWithAMessage) {
   FakeDevice device;
   Arena arena(device, {.budget_bytes = 64 * MiB});
   const OwnerId owner = arena.add_owner();
@@ -129,7 +131,7 @@ TEST(ArenaOwners, OneMayFillAnEmptyArenaWithAMessage) {
   EXPECT_NE(arena.alloc(64 * MiB, Use::sink, owner), kNoBlock);
 }
 
-TEST(ArenaOwners, WhatOneHoldsAfterItHasGoneCountsForNobodyElse) {
+TEST(ArenaOwners, BlocksOfARemovedOwnerCountForNoOther) {
   FakeDevice device;
   Arena arena(device, {.budget_bytes = 64 * MiB});
   arena.add_owner();

@@ -1,4 +1,4 @@
-// Why an arena has no block: a limit of its own, or what the system says.
+// The reasons for which the arena refuses a block: a limit of the arena, or an error of the system.
 #include <gtest/gtest.h>
 
 #include "fake_device.h"
@@ -7,7 +7,7 @@
 namespace rdma_rpc::memory {
 namespace {
 
-TEST(ArenaRefusals, OfTheSystemAreToldApartFromThoseOfTheBudget) {
+TEST(ArenaRefusals, OfTheSystemDifferFromThoseOfTheBudget) {
   FakeDevice device;
   Arena arena(device, {.budget_bytes = 8 << 20});
   EXPECT_EQ(arena.alloc(9 << 20), kNoBlock);

@@ -1,4 +1,4 @@
-// The arena as a specification: what a block is, when memory is reused, reserved and given back, and what
+// The specification of the arena: what a block is, when memory is reused, reserved and returned, and what
 // happens to callers that count references wrongly.
 #include "memory/arena.h"
 
@@ -54,7 +54,7 @@ TEST(Arena, ABlockLiesInARegionWithLocalRightsOnly) {
   EXPECT_EQ(device.last_access, fabric::access_local_write | fabric::access_mw_bind);
 }
 
-TEST(Arena, AsksForNoWindowRightsOfADeviceWithoutWindows) {
+TEST(Arena, RequestsNoWindowRightsOnADeviceWithoutWindows) {
   FakeDevice device;
   device.capabilities_.windows = false;
   Arena arena(device, {});
@@ -74,7 +74,7 @@ TEST(Arena, SmallBlocksShareAChunkAndALargeOneHasItsOwn) {
   EXPECT_EQ(arena.counters().bytes_reserved, 5 * MiB);
 }
 
-TEST(Arena, TheLastBlockFreedIsTheFirstGiven) {
+TEST(Arena, TheLastFreedBlockIsTheFirstReused) {
   FakeDevice device;
   Arena arena(device, {});
   const BlockId a = arena.alloc(64 * KiB), b = arena.alloc(64 * KiB), c = arena.alloc(64 * KiB);
@@ -113,7 +113,7 @@ TEST(Arena, TheLastReferenceFreesABlock) {
   EXPECT_EQ(arena.counters().stale, 0u);
 }
 
-TEST(Arena, RetainOrReleaseOfADeadNumberDoesNothingAndIsCounted) {
+TEST(Arena, RetainOrReleaseOfAStaleNumberIsOnlyCounted) {
   FakeDevice device;
   Arena arena(device, {});
   const BlockId id = arena.alloc(1);
@@ -125,11 +125,11 @@ TEST(Arena, RetainOrReleaseOfADeadNumberDoesNothingAndIsCounted) {
   arena.release(~BlockId{0});
   EXPECT_EQ(arena.counters().stale, 5u);
   EXPECT_EQ(arena.at(id).data, nullptr);
-  // The double release has not put the block on its free list twice.
+  // The double release must not have put the block on its free list twice.
   EXPECT_NE(arena.alloc(1), arena.alloc(1));
 }
 
-TEST(Arena, ANumberOfARetiredChunkStaysDead) {
+TEST(Arena, ANumberOfARetiredChunkStaysStale) {
   FakeDevice device;
   Arena arena(device, {.budget_bytes = 4 * MiB});
   const BlockId old = arena.alloc(3 * MiB);
@@ -143,7 +143,7 @@ TEST(Arena, ANumberOfARetiredChunkStaysDead) {
   EXPECT_EQ(arena.counters().stale, 1u);
 }
 
-TEST(Arena, NumbersArePositiveAsInt32HoweverOftenChunksCome) {
+TEST(Arena, NumbersStayPositiveAsInt32AfterManyChunks) {
   FakeDevice device;
   Arena arena(device, {.budget_bytes = 8 * KiB});
   for (int round = 0; round < 3000; ++round) {
@@ -154,8 +154,9 @@ TEST(Arena, NumbersArePositiveAsInt32HoweverOftenChunksCome) {
   EXPECT_EQ(arena.counters().trimmed_chunks, 2999u);
 }
 
-/// A number has few generations, so that one whose turn came at once would soon mean another block.
-TEST(Arena, ANumberRestsUntilAllOtherFreeOnesHaveBeenUsed) {
+/// A block number has few generations, so that a number that was reused immediately would soon denote another
+/// block.
+TEST(Arena, ANumberIsReusedAfterAllOtherFreeOnes) {
   FakeDevice device;
   Arena arena(device, {.budget_bytes = 2 * MiB, .chunk_bytes = MiB});
   arena.release(arena.alloc(4 * KiB));  // its chunk has 256 numbers
@@ -185,7 +186,7 @@ TEST(Arena, FindsTheLeasedBlockThatHoldsAWholeRange) {
   EXPECT_EQ(arena.find(data, 1), kNoBlock) << "free";
 }
 
-TEST(Arena, KnowsABlockWhetherItIsLeasedOrNotUntilItsChunkGoes) {
+TEST(Arena, KnowsABlockUntilItsChunkIsRetired) {
   FakeDevice device;
   Arena arena(device, {.budget_bytes = MiB, .chunk_bytes = MiB});
   const BlockId id = arena.alloc(4 * KiB);
@@ -212,7 +213,7 @@ TEST(Arena, TheBudgetIsNeverExceeded) {
 
 class ArenaBudgets : public testing::TestWithParam<std::size_t> {};
 
-TEST_P(ArenaBudgets, TheLargestBlockCanBeHadAndNoLargerOne) {
+TEST_P(ArenaBudgets, TheLargestBlockCanBeAllocatedAndNoLargerOne) {
   FakeDevice device;
   Arena arena(device, {.budget_bytes = GetParam()});
   const BlockId id = arena.alloc(arena.largest());
@@ -225,7 +226,7 @@ TEST_P(ArenaBudgets, TheLargestBlockCanBeHadAndNoLargerOne) {
 INSTANTIATE_TEST_SUITE_P(Table, ArenaBudgets,
                          testing::Values(4 * KiB, 20 * KiB, 64 * KiB, 64 * KiB + 1, 3 * MiB, 17 * MiB));
 
-TEST(Arena, ABudgetOfLessThanAPageGivesNothing) {
+TEST(Arena, ABudgetBelowAPageAllocatesNothing) {
   FakeDevice device;
   Arena arena(device, {.budget_bytes = 4095});
   EXPECT_EQ(arena.largest(), 0u);
@@ -234,7 +235,7 @@ TEST(Arena, ABudgetOfLessThanAPageGivesNothing) {
   EXPECT_EQ(arena.counters().refused, 2u);
 }
 
-TEST(Arena, IdleChunksGoBackWhenAnotherClassNeedsTheBudget) {
+TEST(Arena, IdleChunksAreFreedWhenAnotherClassNeedsTheBudget) {
   FakeDevice device;
   Arena arena(device, {.budget_bytes = 8 * MiB, .chunk_bytes = MiB});
   std::vector<BlockId> retired;
@@ -255,7 +256,7 @@ TEST(Arena, IdleChunksGoBackWhenAnotherClassNeedsTheBudget) {
   EXPECT_EQ(arena.alloc(4 * MiB), newer) << "kept hot";
 }
 
-TEST(Arena, AWhollyIdleSmallChunkGoesBackBlockByBlock) {
+TEST(Arena, AnIdleSmallChunkIsFreedBlockByBlock) {
   FakeDevice device;
   Arena arena(device, {.budget_bytes = 4 * MiB, .chunk_bytes = MiB});
   std::set<BlockId> retired;
@@ -294,7 +295,7 @@ TEST(Arena, ALockLimitBelowTheBudgetMakesASmallerArena) {
   EXPECT_EQ(device.memory_bytes, 64 * KiB) << "memory that could not be registered is not kept";
 }
 
-TEST(Arena, IdleChunksGoBackWhenTheSystemRefuses) {
+TEST(Arena, IdleChunksAreFreedWhenTheSystemRefuses) {
   FakeDevice device;
   device.lock_limit_bytes = 8 * MiB;
   Arena arena(device, {});
@@ -324,9 +325,9 @@ TEST(Arena, AFailureAtAnyStepLeaksNothing) {
   }
 }
 
-// --- shares of uses
+// --- shares of the uses
 
-TEST(Arena, WhatNobodyHasUsedDoesNotCountAsReleased) {
+TEST(Arena, UnusedBlocksDoNotCountAsReleased) {
   FakeDevice device;
   Arena arena(device, {.budget_bytes = 1 << 20});
   const BlockId used = arena.alloc(4096), unused = arena.alloc(4096);

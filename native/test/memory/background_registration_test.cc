@@ -1,5 +1,5 @@
-// Registrations of large buffers that another thread carries out: who waits for one, what comes of it, and
-// what a late one may not touch.
+// Registrations of large buffers on another thread: which calls wait for one, what becomes of it, and what a
+// late registration must not touch.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace rdma_rpc::memory {
 namespace {
 
-/// A cache whose large buffers, of 1,000 bytes and more, are registered by a background that the test ends.
+/// A cache that registers large buffers (1,000 bytes and more) in the background, when the test says so.
 class BackgroundTest : public testing::Test {
  protected:
   BackgroundTest() {
@@ -73,7 +73,7 @@ TEST_F(BackgroundTest, OneIsAwaitedUntilItIsOverAndIsAHitThen) {
   EXPECT_EQ(device.regs, 1u);
 }
 
-TEST_F(BackgroundTest, WhatIsRefusedThereIsTriedOnceMoreHereAndThenSaysWhy) {
+TEST_F(BackgroundTest, ARefusedRegistrationIsRetriedHereAndThenGivesTheReason) {
   device.lock_limit_bytes = 500;
   EXPECT_TRUE(awaits(1, 1000));
   finish(1);
@@ -90,7 +90,7 @@ TEST_F(BackgroundTest, WithoutAThreadTheBufferIsRegisteredHere) {
   EXPECT_EQ(cache.counters().background, 0u);
 }
 
-TEST_F(BackgroundTest, ABufferWhoseMemoryHasGoneMeanwhileIsNotKept) {
+TEST_F(BackgroundTest, ABufferWhoseMemoryIsGoneMeanwhileIsNotKept) {
   struct Gone final : fabric::Presence {
     bool present() const override { return false; }
   };
@@ -100,8 +100,9 @@ TEST_F(BackgroundTest, ABufferWhoseMemoryHasGoneMeanwhileIsNotKept) {
   EXPECT_EQ(device.regions, 0u);
 }
 
-/// Like a region that acquire() has registered. Its users must see that its memory has gone.
-TEST_F(BackgroundTest, ABufferWhoseMemoryGoesLaterIsSeenToHaveGone) {
+/// It behaves like a region that acquire() has registered: the users of the region must see that its memory
+/// is gone.
+TEST_F(BackgroundTest, ABufferWhoseMemoryIsGoneLaterIsNoticed) {
   struct Switched final : fabric::Presence {
     bool present() const override { return here; }
     bool here = true;
@@ -116,7 +117,7 @@ TEST_F(BackgroundTest, ABufferWhoseMemoryGoesLaterIsSeenToHaveGone) {
   EXPECT_FALSE(region->present());
 }
 
-TEST_F(BackgroundTest, OneThatAcquireHasOvertakenIsNotRegisteredTwice) {
+TEST_F(BackgroundTest, ABufferThatAcquireHasRegisteredIsNotRegisteredTwice) {
   EXPECT_TRUE(awaits(1, 1000));
   EXPECT_NE(cache.acquire(1, at(1), 1000, 0, &error), nullptr) << error;
   finish(1);
@@ -136,7 +137,7 @@ TEST_F(BackgroundTest, ALateOneDoesNotEndTheNext) {
   EXPECT_EQ(device.regions, 1u);
 }
 
-TEST_F(BackgroundTest, WhatNobodyAsksForAgainIsForgottenLikeAnIdleOne) {
+TEST_F(BackgroundTest, AnUnusedRegistrationExpiresLikeAnIdleOne) {
   device.refuse_reg = 1;
   EXPECT_TRUE(awaits(1, 1000, 5));
   finish(1, 10);
@@ -151,7 +152,7 @@ TEST_F(BackgroundTest, TheirNumberIsThatOfEntries) {
   EXPECT_FALSE(awaits(5, 1000));
 }
 
-TEST_F(BackgroundTest, WhatEndsAfterTheDeviceHasBeenLeftChangesNothing) {
+TEST_F(BackgroundTest, AnEndAfterTheDeviceIsReleasedChangesNothing) {
   EXPECT_TRUE(awaits(1, 1000));
   cache.clear();
   finish(1);

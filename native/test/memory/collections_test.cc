@@ -1,4 +1,5 @@
-// When V8 is made to collect: a fixed share of a thread's time, whatever one costs and whoever asks.
+// When V8 is asked to collect garbage: for a fixed share of the thread's time, whatever one collection costs
+// and whatever asks for it.
 #include "binding/event_loop/collections.h"
 
 #include <gtest/gtest.h>
@@ -11,13 +12,13 @@ namespace {
 constexpr std::uint64_t kMs = 1'000'000;
 constexpr std::uint64_t kLongMs = 600'000;
 
-/// What collections took of ten minutes.
+/// The time that collections took within ten minutes.
 struct Taken {
   std::uint64_t percent = 0, count = 0;
 };
 
-/// `askers` pumps whose calls wait all the time, and a stream's look each 100 ms; each collection costs so
-/// much.
+/// Simulates `askers` pumps whose calls wait all the time, and a stream that checks every 100 ms; each
+/// collection costs the given time.
 Taken taken(std::size_t askers, std::uint64_t cost_ns) {
   CollectionBudget budget;
   std::vector<Collections> pumps(askers, Collections(budget));
@@ -45,7 +46,7 @@ Taken taken(std::size_t askers, std::uint64_t cost_ns) {
   return {spent * 100 / (now - 1000 * kMs), count};
 }
 
-TEST(Collections, TakeAFixedShareOfTheTimeWhoeverAsks) {
+TEST(Collections, TakeAFixedShareOfTheTime) {
   for (const std::size_t askers : {1u, 2u, 5u}) {
     for (const std::uint64_t ms : {1u, 5u, 80u, 700u, 9000u}) {
       SCOPED_TRACE(ms);
@@ -56,7 +57,7 @@ TEST(Collections, TakeAFixedShareOfTheTimeWhoeverAsks) {
   }
 }
 
-TEST(Collections, AreNotMadeForWhatComesBackByItself) {
+TEST(Collections, AreNotMadeForBuffersThatAreReturned) {
   CollectionBudget budget;
   Collections collections(budget);
   for (std::uint64_t now = kMs; now < 1000 * kMs; now += kMs) {
@@ -72,7 +73,7 @@ TEST(Collections, AreDueSoonAfterCallsBeginToWait) {
   EXPECT_TRUE(collections.due(true, 2000 * kMs + CollectionBudget::kPauseMinNs));
 }
 
-TEST(Collections, ThatWouldFindNothingTakeNothingFromOthers) {
+TEST(Collections, ThatFindNothingTakeNoTimeFromOthers) {
   CollectionBudget budget;
   Collections idle(budget);
   EXPECT_FALSE(idle.due(true, 2000 * kMs));

@@ -1,5 +1,6 @@
-// A device of which only memory works: enough for the arena and the registration cache. It counts what is
-// open, and refuses by number (the n-th call), by a total (a lock limit) or by size.
+// A device of which only memory registration works, which is enough for the arena and the registration cache.
+// It counts the resources that are open, and fails requests by number (the n-th call), by total (a limit of
+// locked memory) or by size.
 #pragma once
 
 #include <cstdlib>
@@ -21,10 +22,10 @@ class FakeDevice final : public fabric::Device {
     capabilities_.pins_memory = true;
   }
 
-  std::uint64_t refuse_alloc = 0;  ///< the n-th alloc_memory() fails, 1 being the first; 0: none
+  std::uint64_t refuse_alloc = 0;  ///< the n-th alloc_memory() fails, counted from 1; 0: none fails
   std::uint64_t refuse_reg = 0;    ///< as above, for reg_mr()
-  std::uint64_t lock_limit_bytes = ~std::uint64_t{0};   ///< registered at once
-  std::uint64_t alloc_limit_bytes = ~std::uint64_t{0};  ///< of one alloc_memory()
+  std::uint64_t lock_limit_bytes = ~std::uint64_t{0};   ///< limit of the bytes registered at the same time
+  std::uint64_t alloc_limit_bytes = ~std::uint64_t{0};  ///< limit of one alloc_memory()
   std::uint64_t allocs = 0, regs = 0;
   std::uint64_t memory_bytes = 0, registered_bytes = 0, regions = 0;
   std::uint32_t last_access = 0;

@@ -1,5 +1,5 @@
-// The registration cache as a specification: what counts as the same buffer, what may leave when, and what a
-// refusal says.
+// The specification of the registration cache: what counts as the same buffer, which entries may be evicted
+// when, and what a refusal reports.
 #include "memory/mr_cache.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace {
 
 class MrCacheTest : public testing::Test {
  protected:
-  /// acquire() of the first `bytes` of buffer `key`, expected to be granted.
+  /// Calls acquire() for the first `bytes` of buffer `key`, and expects it to succeed.
   const fabric::MemoryRegion* get(MrCache& cache, std::uint64_t key, std::size_t bytes,
                                   std::uint64_t now_ns = 0) {
     const auto* region = cache.acquire(key, at(key), bytes, now_ns, &error);
@@ -46,7 +46,7 @@ TEST_F(MrCacheTest, RegistersOnDemandWhereTheDeviceCan) {
   }
 }
 
-TEST_F(MrCacheTest, ClearingLetsEverythingGoAndSaysSo) {
+TEST_F(MrCacheTest, ClearingEvictsEverythingAndReportsIt) {
   MrCache cache(device, {});
   watch(cache);
   get(cache, 1, 64);
@@ -57,7 +57,7 @@ TEST_F(MrCacheTest, ClearingLetsEverythingGoAndSaysSo) {
   EXPECT_EQ(cache.counters().entries, 0u);
   EXPECT_EQ(cache.counters().bytes, 0u);
   EXPECT_EQ(cache.counters().pinned, 0u);
-  cache.unpin(1, 0);  // by whoever still has it
+  cache.unpin(1, 0);  // by the remaining user
 }
 
 TEST_F(MrCacheTest, ASecondUseIsAHit) {
@@ -112,7 +112,7 @@ TEST_F(MrCacheTest, AReplacementThatFailsIsAnEviction) {
   EXPECT_EQ(cache.counters().entries, 0u);
 }
 
-TEST_F(MrCacheTest, TheLeastRecentlyUsedLeavesForBytes) {
+TEST_F(MrCacheTest, TheLeastRecentlyUsedIsEvictedForBytes) {
   MrCache cache(device, {.max_bytes = 300});
   watch(cache);
   use(cache, 1, 100);
@@ -126,7 +126,7 @@ TEST_F(MrCacheTest, TheLeastRecentlyUsedLeavesForBytes) {
   EXPECT_EQ(cache.counters().evictions, 2u);
 }
 
-TEST_F(MrCacheTest, TheLeastRecentlyUsedLeavesForEntries) {
+TEST_F(MrCacheTest, TheLeastRecentlyUsedIsEvictedForEntries) {
   MrCache cache(device, {.max_entries = 2});
   watch(cache);
   use(cache, 1, 64);
@@ -136,7 +136,7 @@ TEST_F(MrCacheTest, TheLeastRecentlyUsedLeavesForEntries) {
   EXPECT_EQ(cache.counters().entries, 2u);
 }
 
-TEST_F(MrCacheTest, APinnedEntryNeverLeaves) {
+TEST_F(MrCacheTest, APinnedEntryIsNeverEvicted) {
   MrCache cache(device, {.max_bytes = 200, .idle_ns = 10});
   watch(cache);
   const auto* region = get(cache, 1, 100, 0);

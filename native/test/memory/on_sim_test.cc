@@ -1,5 +1,5 @@
 // Arena blocks and cached registrations on a fabric that checks keys and rights as a NIC would: a peer reads
-// from both through a window, into a block of its own.
+// from both through a window into a block of its own.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -39,8 +39,8 @@ class OnSim : public testing::Test {
     EXPECT_EQ(server.qp->connect(client.qp->local_address()), "");
   }
 
-  /// Gives the server read rights to client memory for one call, and reads it into a block of the server's
-  /// arena.
+  /// Grants the server read access to client memory for one call, and reads the memory into a block of the
+  /// server's arena.
   fabric::WcStatus read_from_client(const fabric::MemoryRegion& region, const void* data, Arena& sinks) {
     auto window = client.device->alloc_mw();
     fabric::SendWr bind;
@@ -96,7 +96,7 @@ TEST_F(OnSim, NeitherGivesThePeerAKeyOfItsOwn) {
   EXPECT_EQ(arena.at(arena.alloc(1)).region->rkey(), 0u);
 }
 
-TEST_F(OnSim, EverythingIsGivenBack) {
+TEST_F(OnSim, EverythingIsReleased) {
   const fabric::DeviceCounters before = client.device->counters();
   {
     std::vector<std::byte> buffer(kBytes);

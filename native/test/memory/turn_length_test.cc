@@ -1,4 +1,4 @@
-// How long a turn of the pump may last.
+// How long an iteration of the pump may take.
 #include "binding/event_loop/turn_length.h"
 
 #include <gtest/gtest.h>
@@ -10,12 +10,12 @@ namespace {
 
 constexpr std::uint64_t kMs = 1'000'000;
 
-TEST(TurnLength, IsShortWhereTheLoopComesRoundAtOnce) {
+TEST(TurnLength, IsShortWhereTheLoopIteratesAtOnce) {
   EXPECT_EQ(turn_max_ns(0), kTurnMinNs);
   EXPECT_EQ(turn_max_ns(kTurnMinNs), kTurnMinNs);
 }
 
-TEST(TurnLength, IsInProportionToHowLongTheLoopWasAway) {
+TEST(TurnLength, IsProportionalToTheLoopsAbsence) {
   EXPECT_EQ(turn_max_ns(4 * kMs), 1 * kMs);
   EXPECT_EQ(turn_max_ns(20 * kMs), 5 * kMs);
 }

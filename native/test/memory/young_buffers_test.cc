@@ -1,5 +1,6 @@
-// When V8 is asked for a collection of its young objects: for messages that were lent and not given back, not
-// for those that come back, and never for more than a share of the thread's time unless it is overdue.
+// When V8 is asked to collect its young generation: for messages that were lent and not returned, not for
+// messages that are returned, and never for more than a share of the thread's time unless the collection is
+// overdue.
 #include "binding/buffers/young_buffers.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +11,7 @@ namespace {
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 constexpr std::uint64_t kMs = 1'000'000;
 
-TEST(YoungBuffers, ThatComeBackAskForNothing) {
+TEST(YoungBuffers, ReturnedBuffersRequestNoCollection) {
   YoungBuffers young(256 * kMiB);
   for (int i = 0; i < 10'000; ++i) {
     young.lent(kMiB);
@@ -20,7 +21,7 @@ TEST(YoungBuffers, ThatComeBackAskForNothing) {
   EXPECT_EQ(young.out(), 0u);
 }
 
-TEST(YoungBuffers, ThatAreDroppedAskForOneEachFourMebibytes) {
+TEST(YoungBuffers, DroppedBuffersRequestOneEachFourMebibytes) {
   YoungBuffers young(256 * kMiB);
   int collections = 0;
   for (int i = 0; i < 1024; ++i) {
@@ -34,7 +35,7 @@ TEST(YoungBuffers, ThatAreDroppedAskForOneEachFourMebibytes) {
   EXPECT_EQ(collections, 64);
 }
 
-TEST(YoungBuffers, OfASmallArenaAskSooner) {
+TEST(YoungBuffers, BuffersOfASmallArenaRequestSooner) {
   YoungBuffers young(8 * kMiB);
   young.lent(kMiB - 1);
   EXPECT_FALSE(young.wanted());
@@ -42,7 +43,7 @@ TEST(YoungBuffers, OfASmallArenaAskSooner) {
   EXPECT_TRUE(young.wanted());
 }
 
-TEST(YoungBuffers, ThatAreKeptAskMoreAndMoreSeldom) {
+TEST(YoungBuffers, KeptBuffersRequestMoreAndMoreSeldom) {
   YoungBuffers young(1024 * kMiB);
   int collections = 0;
   for (std::uint64_t i = 0; i < 512; ++i) {
@@ -51,7 +52,7 @@ TEST(YoungBuffers, ThatAreKeptAskMoreAndMoreSeldom) {
     ++collections;
     young.done(i * kMs, i * kMs);
   }
-  // Each time a quarter more is kept: far from the 128 of a fixed distance.
+  // Each time a quarter more is kept, which is far from the 128 that a fixed distance would give.
   EXPECT_LT(collections, 24);
   EXPECT_EQ(young.out(), 512 * kMiB);
 }

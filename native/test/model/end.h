@@ -1,5 +1,6 @@
-// One side of a modelled shm connection: a device, a queue pair and memory, all in this process, and the loop
-// of an application that sleeps when there is nothing to do. On whichever thread the Execution lets go on.
+// One side of a modelled shm connection: a device, a queue pair and memory, all in this process, and the
+// event loop of an application that sleeps while it has nothing to do. It runs on the thread that the
+// Execution has scheduled.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,17 +15,18 @@
 
 namespace rdma_rpc::fabric::model {
 
-/// How a completion queue finds what has come: it looks into the ring, the peer announces it, or now the one
-/// and now the other.
+/// How a completion queue learns of arrivals: it polls the ring, the peer announces them, or the two
+/// alternate.
 enum class Looks { by_itself, when_told, in_turns };
 
 struct End {
   static constexpr std::uint32_t kSlotBytes = 512;
   static constexpr std::size_t kMemoryBytes = 4096;
 
-  End(std::uint32_t receives_, Looks looks, std::uint32_t lap_cells) : receives(receives_) {
-    // Copies in pieces of a line; no revocation takes pages away, since none waits in vain here.
-    ShmOptions options{.copy_chunk_bytes = 64, .revoke_grace_us = 60'000'000, .lap_cells = lap_cells};
+  End(std::uint32_t receives_, Looks looks, std::uint32_t epoch_cells) : receives(receives_) {
+    // Copies in parts of one cache line. No revocation replaces pages in the model, since no revocation waits
+    // in vain here.
+    ShmOptions options{.copy_chunk_bytes = 64, .revoke_grace_us = 60'000'000, .epoch_cells = epoch_cells};
     if (looks != Looks::by_itself) options.watched_max = looks == Looks::in_turns ? 1 : 0;
     if (looks == Looks::in_turns) options.watched_min = 0, options.polls_per_hand = 1;
     device = open_shm_device(options, &error);
@@ -60,7 +62,7 @@ struct End {
     const Sge part = sge(offset, bytes);
     return post(Opcode::send, {&part, 1});
   }
-  /// Of all its memory. Before the threads start.
+  /// The key of all its memory. Call it before the threads start.
   void bind(std::uint32_t access) {
     SendWr wr;
     wr.opcode = Opcode::bind_mw;
@@ -68,7 +70,7 @@ struct End {
     qp->post_send({&wr, 1});
   }
 
-  /// The next completion, sleeping until there is one. False: the run is over.
+  /// Takes the next completion and sleeps until one is available. Returns false when the run is over.
   bool next(Execution& run, Wc* wc) const {
     while (!run.over()) {
       if (cq->poll({wc, 1}) == 1) return true;
@@ -96,11 +98,11 @@ struct End {
   std::unique_ptr<QueuePair> qp;
 };
 
-/// Two of them, connected.
+/// Two connected ends.
 struct Ends {
   explicit Ends(std::uint32_t receives = 2, Looks looks = Looks::by_itself,
-                std::uint32_t lap_cells = ShmOptions{}.lap_cells)
-      : a(receives, looks, lap_cells), b(receives, looks, lap_cells) {
+                std::uint32_t epoch_cells = ShmOptions{}.epoch_cells)
+      : a(receives, looks, epoch_cells), b(receives, looks, epoch_cells) {
     EXPECT_EQ(a.qp->connect(b.qp->local_address()), "");
     EXPECT_EQ(b.qp->connect(a.qp->local_address()), "");
     for (std::size_t i = 0; i < End::kMemoryBytes; ++i) {

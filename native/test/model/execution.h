@@ -1,8 +1,9 @@
 // Two threads that run in turns, and every order of their steps. A step is a load, a store, a fence or a copy
-// of shared memory (words.h), or a stall point; between two steps of one thread the other may make any number
-// of its own. explore() runs a scenario again and again, each time with another choice at one point, until
-// all choices within the limits have been made: so many switches away from a thread that could go on, so many
-// loads of a value that is not the newest. Used by the tests of this folder.
+// of shared memory (words.h), or a stall point; between two steps of one thread the other thread may take any
+// number of steps. explore() runs a scenario again and again, each time with another choice at one point,
+// until all choices within the limits have been made: the limits are the number of switches away from a
+// thread that could continue, and the number of loads that return an old value. Used by the tests of this
+// folder.
 #pragma once
 
 #include <condition_variable>
@@ -25,33 +26,33 @@ struct Choice {
   std::size_t made, options;
 };
 
-/// One execution: the choices that it begins with are given, after them it takes the first of each.
+/// One execution. The first choices are given; after them, it takes the first alternative of each choice.
 class Execution {
  public:
   Execution(const Limits& limits, std::vector<Choice> path) : path_(std::move(path)), left_(limits) {}
 
-  /// Runs both to their ends.
+  /// Runs both threads to their ends.
   void threads(const std::function<void()>& first, const std::function<void()>& second);
 
-  // For the threads' functions.
-  /// Nothing more can be done here until the other one has stored something.
+  // The following functions are called by the functions of the threads.
+  /// The calling thread cannot continue until the other one has stored something.
   void pause();
-  /// Sleeps until `wakes()`, which something that the other thread does brings about.
+  /// Sleeps until `wakes()` is true, as a result of an action of the other thread.
   void sleep_until(const std::function<bool()>& wakes);
-  /// The application's own bytes are read or written.
+  /// Reports that the application's own bytes are read or written.
   void touch(const void* at, std::size_t bytes, bool write);
   void expect(bool holds, const char* otherwise) {
     if (!holds) fail(otherwise);
   }
-  /// Something is wrong: every loop ends.
+  /// Reports an error: every loop ends.
   bool over() const { return !failure_.empty(); }
 
   const std::string& failure() const { return failure_; }
   const std::vector<Choice>& path() const { return path_; }
-  /// The last steps, for whoever looks into a failure.
+  /// The last steps, for the analysis of a failure.
   std::string trace() const;
 
-  // For words.h, on a thread of this run.
+  // The following functions are called by words.h, on a thread of this run.
   std::uint64_t load(const void* word, std::size_t bytes, std::memory_order order);
   void store(void* word, std::size_t bytes, std::uint64_t value, std::memory_order order);
   std::uint64_t update(void* word, std::size_t bytes, std::uint64_t keep, std::uint64_t set,
@@ -63,14 +64,14 @@ class Execution {
  private:
   struct Thread {
     bool finished = false, paused = false;
-    std::uint64_t paused_at = 0;  ///< stores made until then
+    std::uint64_t paused_at = 0;  ///< stores made up to that point
     std::function<bool()> wakes;
   };
   std::size_t other() const { return 1 - running_; }
   bool can_go_on(std::size_t thread);
   std::size_t choose(std::size_t options);
   void fail(const std::string& why);
-  /// The running thread cannot go on before the other one has done something.
+  /// The running thread cannot continue before the other one has acted.
   void wait();
   void switch_to(std::size_t thread);
   void finish();
@@ -91,10 +92,10 @@ class Execution {
 
 struct Explored {
   std::uint64_t runs = 0;
-  std::string failure;  ///< of the run that failed; empty: none did
+  std::string failure;  ///< of the run that failed; empty: none failed
   std::string trace;
 };
-/// `scenario` makes everything anew, calls threads(), and says with expect() what must hold.
+/// `scenario` creates everything anew, calls threads(), and checks the result with expect().
 Explored explore(const Limits& limits, const std::function<void(Execution&)>& scenario);
 
 }  // namespace rdma_rpc::fabric::model

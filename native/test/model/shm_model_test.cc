@@ -1,5 +1,5 @@
-// Every order of the steps in which two sides of a shm connection publish, sleep, wake, revoke and copy,
-// within the limits of each test: on the code of native/fabric/shm itself, and with values as late as its
+// Runs every order of the steps in which two sides of a shm connection publish, sleep, wake, revoke and copy,
+// within the limits of each test. It runs the code of native/fabric/shm itself, with values as old as its
 // memory orders allow (memory.h).
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -11,7 +11,8 @@ namespace {
 
 class ShmModel : public testing::Test {
  protected:
-  // One CPU: only one thread runs at a time, and "on which CPU" is a word that others read.
+  // The model has one CPU: only one thread runs at a time, and the CPU number of a side is a word that the
+  // other side reads.
   void SetUp() override {
     ::sched_getaffinity(0, sizeof everywhere_, &everywhere_);
     cpu_set_t one;
@@ -28,7 +29,7 @@ class ShmModel : public testing::Test {
     const Explored explored = explore(limits, scenario);
     EXPECT_EQ(explored.failure, "") << "in execution " << explored.runs << ", whose last steps are\n"
                                     << explored.trace;
-    // A handful would mean that hardly any load or store is a step.
+    // A smaller number would mean that hardly any load or store is a step.
     EXPECT_GT(explored.failure.empty() ? explored.runs : kFewest, kFewest - 1);
   }
 
@@ -36,7 +37,7 @@ class ShmModel : public testing::Test {
   cpu_set_t everywhere_{};
 };
 
-/// A message of `bytes` from a's memory at `offset` has arrived whole.
+/// Expects that a message of `bytes` from a's memory at `offset` has arrived complete.
 void expect_message(Execution& run, const Ends& ends, const Wc& wc, std::size_t offset, std::size_t bytes) {
   run.expect(wc.status == WcStatus::success && wc.opcode == Opcode::recv && wc.bytes == bytes,
              "another completion than the message's");
@@ -46,18 +47,18 @@ void expect_message(Execution& run, const Ends& ends, const Wc& wc, std::size_t 
              "a message has arrived with other bytes");
 }
 
-/// Nothing that is published may be missed, whichever way it is found.
+/// No published message may be missed, whichever way it is found.
 class ShmModelWake : public ShmModel, public testing::WithParamInterface<Looks> {
  protected:
-  /// One that looks in turns leaves off in one of these.
+  /// A side that alternates stops in one of these states.
   static void poll_idly(const End& end) {
     if (GetParam() != Looks::in_turns) return;
     Wc none;
     EXPECT_EQ(end.cq->poll({&none, 0}), 0u);
   }
-  static void finds_two_messages(std::uint32_t lap_cells) {
-    holds({.switches = 2, .old_values = 1}, [lap_cells](Execution& run) {
-      Ends ends(2, GetParam(), lap_cells);
+  static void finds_two_messages(std::uint32_t epoch_cells) {
+    holds({.switches = 2, .old_values = 1}, [epoch_cells](Execution& run) {
+      Ends ends(2, GetParam(), epoch_cells);
       run.threads(
           [&] {
             ends.a.send(8);
@@ -85,11 +86,11 @@ TEST_P(ShmModelWake, AMessageWakesASleeper) {
   });
 }
 
-TEST_P(ShmModelWake, ASleeperIsWokenEachTime) { finds_two_messages(ShmOptions{}.lap_cells); }
+TEST_P(ShmModelWake, ASleeperIsWokenEachTime) { finds_two_messages(ShmOptions{}.epoch_cells); }
 
-TEST_P(ShmModelWake, ASleeperFindsWhatBeginsALap) { finds_two_messages(1); }
+TEST_P(ShmModelWake, ASleeperFindsAMessageThatBeginsAnEpoch) { finds_two_messages(1); }
 
-TEST_P(ShmModelWake, TwoThatAnswerEachOtherSleepAndWake) {
+TEST_P(ShmModelWake, TwoSidesThatAnswerEachOtherSleepAndWake) {
   holds({.switches = 2, .old_values = 1}, [](Execution& run) {
     Ends ends(2, GetParam());
     const auto answers = [&run](End& end, bool first) {
@@ -119,7 +120,7 @@ TEST_P(ShmModelWake, AFaultWakesASleeper) {
   });
 }
 
-TEST_P(ShmModelWake, WhatComesWhileTheOwnerLeavesOffLookingIsFound) {
+TEST_P(ShmModelWake, AMessageDuringTheSwitchToSleepIsFound) {
   holds({.switches = 3, .old_values = 1}, [](Execution& run) {
     Ends ends(2, GetParam());
     poll_idly(ends.b);
@@ -139,7 +140,7 @@ INSTANTIATE_TEST_SUITE_P(, ShmModelWake, testing::Values(Looks::by_itself, Looks
                                                                    : "LooksInTurns";
                          });
 
-TEST_F(ShmModel, WhatWasSentBeforeAFaultArrives) {
+TEST_F(ShmModel, MessagesSentBeforeAFaultArrive) {
   holds({.switches = 2, .old_values = 1}, [](Execution& run) {
     Ends ends;
     const Sge sge = ends.a.sge(0, 8);
@@ -156,8 +157,8 @@ TEST_F(ShmModel, WhatWasSentBeforeAFaultArrives) {
 }
 
 TEST_F(ShmModel, MessagesOfEveryNumberOfCellsArriveWhole) {
-  // Two receives and eight cells, so that cells and receives are used again; each message is answered, and
-  // the answer is the permission for one more.
+  // Two receives and eight cells, so that cells and receives are reused; each message is answered, and the
+  // answer permits one more message.
   constexpr std::size_t kBytes[] = {8, 100, 200, 300, 20, 236};
   holds({.switches = 1, .old_values = 1}, [&](Execution& run) {
     Ends ends;
@@ -180,7 +181,8 @@ TEST_F(ShmModel, MessagesOfEveryNumberOfCellsArriveWhole) {
           for (std::size_t i = 0; i < std::size(kBytes) && ends.b.next(run, &wc); ++i) {
             expect_message(run, ends, wc, i * 256, kBytes[i]);
             if (run.over()) return;
-            run.touch(ends.b.at(wc.wr_id), End::kSlotBytes, true);  // the application's until it is posted
+            // it belongs to the application until it is posted
+            run.touch(ends.b.at(wc.wr_id), End::kSlotBytes, true);
             ends.b.post_recv(wc.wr_id);
             if (i + 2 < std::size(kBytes)) ends.b.send(4);
           }
@@ -188,9 +190,9 @@ TEST_F(ShmModel, MessagesOfEveryNumberOfCellsArriveWhole) {
   });
 }
 
-/// Laps of one cell: before each message the owner has read those before it, or has not, or its word for it
-/// is late.
-TEST_F(ShmModel, NoMessageIsWrittenOverOneThatHasNotBeenRead) {
+/// Epochs of one cell: before each message the owner has read the earlier ones, or has not, or its word for
+/// that arrives late.
+TEST_F(ShmModel, NoUnreadMessageIsOverwritten) {
   constexpr std::size_t kBytes[] = {8, 100, 20};
   holds({.switches = 2, .old_values = 1}, [&](Execution& run) {
     Ends ends(4, Looks::by_itself, 1);
@@ -216,7 +218,7 @@ TEST_F(ShmModel, AReceiveIsFilledOnlyOnceItIsPostedAgain) {
     run.threads(
         [&] {
           ends.a.send(300);
-          ends.a.send(300);  // finds the receive that is posted again, or none
+          ends.a.send(300);  // finds the receive that was posted again, or none
         },
         [&] {
           Wc wc;
@@ -228,7 +230,7 @@ TEST_F(ShmModel, AReceiveIsFilledOnlyOnceItIsPostedAgain) {
   });
 }
 
-TEST_F(ShmModel, AReceiveThatHasBeenFlushedIsLeftAlone) {
+TEST_F(ShmModel, AFlushedReceiveIsNotAccessed) {
   holds({.switches = 3, .old_values = 1}, [](Execution& run) {
     Ends ends(1);
     run.threads([&] { ends.a.send(300); },
@@ -240,7 +242,7 @@ TEST_F(ShmModel, AReceiveThatHasBeenFlushedIsLeftAlone) {
   });
 }
 
-TEST_F(ShmModel, AReceiveOfADestroyedQueuePairIsLeftAlone) {
+TEST_F(ShmModel, AReceiveOfADestroyedQueuePairIsNotAccessed) {
   holds({.switches = 2, .old_values = 1}, [](Execution& run) {
     Ends ends(1);
     run.threads([&] { ends.a.send(300); },
@@ -251,10 +253,11 @@ TEST_F(ShmModel, AReceiveOfADestroyedQueuePairIsLeftAlone) {
   });
 }
 
-/// A READ (true) or WRITE of b's memory by a is on its way while b takes the memory back.
+/// A READ (true) or a WRITE of b's memory by a is in progress while b revokes the access.
 class ShmModelWindow : public ShmModel, public testing::WithParamInterface<bool> {
  protected:
-  /// `revoke` revokes the window with that key; true: it is revoked, and nobody touches the memory.
+  /// `revoke` revokes the window with that key and returns true when it is revoked and the memory is no
+  /// longer accessed.
   static void is_left_alone(const std::function<bool(Execution&, Ends&, std::uint32_t key)>& revoke) {
     const bool read = GetParam();
     holds({.switches = 2, .old_values = 1}, [&](Execution& run) {
@@ -274,7 +277,7 @@ class ShmModelWindow : public ShmModel, public testing::WithParamInterface<bool>
   }
 };
 
-TEST_P(ShmModelWindow, WhoseInvalidationHasCompletedIsLeftAlone) {
+TEST_P(ShmModelWindow, IsNotAccessedAfterItsInvalidationHasCompleted) {
   is_left_alone([](Execution& run, Ends& ends, std::uint32_t key) {
     ends.b.post(Opcode::local_inv, {}, 0, key, true);
     for (Wc wc; ends.b.next(run, &wc);) {
@@ -286,7 +289,7 @@ TEST_P(ShmModelWindow, WhoseInvalidationHasCompletedIsLeftAlone) {
   });
 }
 
-TEST_P(ShmModelWindow, OfAQueuePairInErrorIsLeftAlone) {
+TEST_P(ShmModelWindow, OfAQueuePairInErrorIsNotAccessed) {
   is_left_alone([](Execution& run, Ends& ends, std::uint32_t) {
     Wc wc;
     ends.b.qp->to_error();

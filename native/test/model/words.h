@@ -1,5 +1,6 @@
-// What native/fabric/shm is built with for the model: words whose loads and stores are steps of a Execution
-// (execution.h). Included through RDMA_RPC_SHARED_WORDS; on whichever thread the Execution lets go on.
+// The atomic words with which native/fabric/shm is built for the model: their loads and stores are steps of
+// an Execution (execution.h). Included through RDMA_RPC_SHARED_WORDS; they run on the thread that the
+// Execution has scheduled.
 #pragma once
 
 #include <atomic>
@@ -10,7 +11,7 @@ namespace rdma_rpc::fabric::model {
 
 std::uint64_t load(const void* word, std::size_t bytes, std::memory_order order);
 void store(void* word, std::size_t bytes, std::uint64_t value, std::memory_order order);
-/// A load of the newest value and a store of `(value & keep) | set`, with nothing between them.
+/// Loads the newest value and stores `(value & keep) | set`, atomically.
 std::uint64_t update(void* word, std::size_t bytes, std::uint64_t keep, std::uint64_t set,
                      std::memory_order order);
 void fence(std::memory_order order);
@@ -37,7 +38,7 @@ class SharedWord {
   T exchange(T value, std::memory_order order) {
     return static_cast<T>(model::update(&value_, sizeof value_, 0, value, order));
   }
-  /// For connecting, which no model looks into.
+  /// Used while connecting, which is not modelled.
   bool compare_exchange_strong(T& expected, T desired) {
     const T found = load();
     if (found == expected) {

@@ -1,5 +1,5 @@
-// The loops of `rdma-rpc perf`: that they carry what they are told on each fabric, and find the one byte that
-// is not what was sent. On shm and tcp, each side on a thread of its own.
+// The loops of `rdma-rpc perf`: they carry the requested messages on each fabric, and detect a single wrong
+// byte. On shm and tcp, each side runs on its own thread.
 #include "perf/pair.h"
 
 #include <gtest/gtest.h>
@@ -21,11 +21,12 @@
 namespace rdma_rpc::perf {
 namespace {
 
-/// Damages one byte of a message that has arrived, before it is looked at.
+/// Damages one byte of an arrived message before it is checked.
 class Damaged final : public Endpoint {
  public:
   explicit Damaged(std::unique_ptr<Endpoint> inner) : inner_(std::move(inner)) {}
-  /// The byte at this place of the memory, when so many receives, or requests of its own, have completed.
+  /// The byte at this offset of the memory, when this number of receives, or of its own requests, has
+  /// completed.
   void plan(std::uint64_t at, bool receives, std::uint64_t after) {
     at_ = at, receives_ = receives, after_ = after, seen_ = 0;
   }
@@ -52,7 +53,7 @@ class Damaged final : public Endpoint {
     if (count != 0 && !out[0].received) out[0].failure = std::exchange(failure_, out[0].failure);
     return count;
   }
-  /// The next request that completes has failed so.
+  /// The next request that completes reports this failure.
   void fail_next(const char* failure) { failure_ = failure; }
   /// Called when the loop is about to sleep.
   void before_sleep(std::function<void()> action) { before_sleep_ = std::move(action); }
@@ -110,8 +111,8 @@ class Loops : public testing::TestWithParam<const char*> {
     const PeerAddress client = address(*ends.client), server = address(*ends.server);
     EXPECT_EQ(ends.server->connect(client), "");
     EXPECT_EQ(ends.client->connect(server), "");
-    auto other = std::async(std::launch::async, [&] { return ends.server->greet(); });
-    EXPECT_EQ(ends.client->greet(), "");
+    auto other = std::async(std::launch::async, [&] { return ends.server->exchange_connect_messages(); });
+    EXPECT_EQ(ends.client->exchange_connect_messages(), "");
     EXPECT_EQ(other.get(), "");
     return ends;
   }
@@ -148,7 +149,7 @@ PairOptions validating(std::uint32_t bytes) {
 }
 
 constexpr Verb kVerbs[] = {Verb::send, Verb::write, Verb::read};
-/// Few: two threads that look at memory share a processor when the machine is busy.
+/// Few, since two spinning threads share a processor when the machine is busy.
 constexpr std::uint64_t kMessages = 40;
 
 TEST_P(Loops, CarryEveryMessageWholeInBothMeasures) {
@@ -168,7 +169,7 @@ TEST_P(Loops, CarryEveryMessageWholeInBothMeasures) {
         EXPECT_EQ(client.messages, kMessages);
         EXPECT_EQ(client.corrupt + server.corrupt, 0u) << client.first_corrupt << server.first_corrupt;
         EXPECT_EQ(client.latency_ns.size(), latency ? kMessages : 0U);
-        // Half of a round trip each where the peer answers; by another clock than the whole.
+        // Half of each round trip where the peer answers, measured by another clock than the whole.
         const std::uint64_t halves = verb == Verb::read ? 1 : 2;
         const auto sum =
             std::accumulate(client.latency_ns.begin(), client.latency_ns.end(), std::uint64_t{0});
@@ -183,10 +184,10 @@ TEST_P(Loops, CarryEveryMessageWholeInBothMeasures) {
   }
 }
 
-TEST_P(Loops, LatencyOfSendsNeverWaitsForACompletionThatNobodyAskedFor) {
+TEST_P(Loops, LatencyOfSendsNeverWaitsForAnUnrequestedCompletion) {
   PairOptions shallow = validating(64);
   shallow.depth = 8;
-  // Few slots, since they are large: the depth is cut to them.
+  // Few slots, since they are large: the depth is reduced to their number.
   PairOptions large = validating(8 << 20);
   large.depth = 128;
   large.receive_depth = 512;
@@ -201,7 +202,7 @@ TEST_P(Loops, LatencyOfSendsNeverWaitsForACompletionThatNobodyAskedFor) {
   }
 }
 
-/// As by default. The peer's message may come while the completion is waited for.
+/// As by default. The peer's message may arrive while the completion is awaited.
 TEST_P(Loops, LatencyWithOneRequestUnderWayMissesNoMessage) {
   for (const Verb verb : kVerbs) {
     PairOptions options = validating(64);
@@ -218,7 +219,7 @@ TEST_P(Loops, LatencyWithOneRequestUnderWayMissesNoMessage) {
   }
 }
 
-TEST_P(Loops, LatencyOfSendsHasAReceiveForEachMessageHoweverFewThereAre) {
+TEST_P(Loops, LatencyOfSendsHasAReceiveForEachOfFewMessages) {
   for (const std::uint32_t receives : {1u, 2u, 3u, 16u}) {
     PairOptions options = validating(64);
     options.receive_depth = receives;
@@ -248,7 +249,7 @@ TEST_P(Loops, ASideThatIsOnlyReadSleepsUnlessItHasToMoveTheBytes) {
       std::async(std::launch::async, [&] { return ends.server->run(passive, [](std::uint64_t) {}); });
   const Outcome client = ends.client->run(step, [&](std::uint64_t) { ends.client->stop(); });
   const bool moves = ends.server->endpoint().limits().moves_in_poll;
-  // A side that does not sleep is not waited for for ever.
+  // A side that does not sleep does not wait for ever either.
   if (!moves) {
     EXPECT_EQ(slept.get_future().wait_for(std::chrono::seconds(30)), std::future_status::ready);
   }
@@ -261,7 +262,7 @@ TEST_P(Loops, ASideThatIsStoppedWhileItSleepsIsNotConnected) {
   Damaged* endpoint = nullptr;
   const auto pair = side(validating(64), true, &endpoint);
   endpoint->before_sleep([&] { pair->stop(); });
-  EXPECT_EQ(pair->greet(), "stopped");
+  EXPECT_EQ(pair->exchange_connect_messages(), "stopped");
 }
 
 TEST_P(Loops, SayWhichRequestHasFailed) {
@@ -274,7 +275,8 @@ TEST_P(Loops, SayWhichRequestHasFailed) {
 
 TEST_P(Loops, FindADamagedByteOfASend) {
   Ends ends = connected(validating(64));
-  // The greeting came first: message 5 is the seventh, in the seventh slot. The plan is made after it came.
+  // The connect message was first, so that message 5 is the seventh and lies in the seventh slot. The plan is
+  // made after the connect message has arrived.
   ends.at_server->plan(ends.server->layout().in(0, 6) + 33, true, 6);
   const auto [client, server] =
       run(ends, {.verb = Verb::send, .latency = false, .bytes = 64, .messages = 16});
@@ -318,8 +320,8 @@ TEST_P(Loops, AnotherSeedIsNotTheSameData) {
   const PeerAddress server{{ends.server->endpoint().address(0)}, ends.server->endpoint().memory()};
   EXPECT_EQ(ends.server->connect(client), "");
   EXPECT_EQ(ends.client->connect(server), "");
-  auto other = std::async(std::launch::async, [&] { return ends.server->greet(); });
-  EXPECT_EQ(ends.client->greet(), "");
+  auto other = std::async(std::launch::async, [&] { return ends.server->exchange_connect_messages(); });
+  EXPECT_EQ(ends.client->exchange_connect_messages(), "");
   EXPECT_EQ(other.get(), "");
   const auto [asked, answered] =
       run(ends, {.verb = Verb::send, .latency = false, .bytes = 64, .messages = 20});
@@ -365,7 +367,7 @@ TEST_P(Loops, APeerThatIsGoneEndsTheStepWithAnError) {
   EXPECT_NE(outcome.error, "");
 }
 
-TEST_P(Loops, AddressesThatAreNoneAreRefused) {
+TEST_P(Loops, InvalidAddressesAreRefused) {
   PairOptions options = validating(64);
   Damaged* unused = nullptr;
   const auto pair = side(options, true, &unused);

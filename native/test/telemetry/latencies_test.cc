@@ -1,4 +1,5 @@
-// Rows of methods in the counters page: who gets one, what is kept of names, and where a time is counted.
+// Rows of methods in the counters page: which methods get a row, which part of a name is kept, and where a
+// latency is counted.
 #include "telemetry/latencies.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +15,7 @@ constexpr std::uint64_t kUnitNs = 1u << kTimeShift;
 
 class LatenciesOfMethods : public testing::Test {
  protected:
-  /// Of the row with this id and side; null: there is none.
+  /// The row with this id and side; null: none.
   const MethodRow* row(std::uint64_t id, bool client) const {
     for (std::uint32_t at = 0; at < kMethodRows; ++at)
       if (rows_[at].id == id && rows_[at].client == (client ? 1 : 0)) return &rows_[at];
@@ -43,7 +44,7 @@ TEST_F(LatenciesOfMethods, ARowForEachSideOfANamedMethod) {
   EXPECT_EQ(row(7, true)->calls, 2u);
 }
 
-TEST_F(LatenciesOfMethods, BeyondTheRowsAllShareOneThatReadersSee) {
+TEST_F(LatenciesOfMethods, BeyondTheRowsAllShareAVisibleOne) {
   for (std::uint32_t method = 1; method <= 2 * kMethodRows; ++method) {
     latencies_.name(method, "m" + std::to_string(method));
     call(method, false);
@@ -58,7 +59,7 @@ TEST_F(LatenciesOfMethods, BeyondTheRowsAllShareOneThatReadersSee) {
   EXPECT_GT(kOtherMethods, std::numeric_limits<std::uint32_t>::max());
 }
 
-TEST_F(LatenciesOfMethods, IdsThatAPeerMakesUpTakeNoRowOfAServersMethods) {
+TEST_F(LatenciesOfMethods, InventedIdsTakeNoRowOfAServersMethods) {
   for (std::uint32_t made_up = 1000; made_up < 1000 + 2 * kMethodRows; ++made_up) call(made_up, false);
   latencies_.name(7, "kv.v1.Kv/Get");
   call(7, false);
@@ -94,7 +95,7 @@ TEST_F(LatenciesOfMethods, ANameIsCutAtACharacter) {
       {std::string(room, 'x'), std::string(room, 'x')},
       {std::string(room + 1, 'x'), std::string(room, 'x')},
       {std::string(1000, 'x'), std::string(room, 'x')},
-      // Two and four bytes, of which the first ones would fit.
+      // Characters of two and of four bytes, of which only the first bytes would fit.
       {std::string(room - 1, 'x') + "\xc3\xa9", std::string(room - 1, 'x')},
       {std::string(room - 3, 'x') + "\xf0\x9f\x98\x80", std::string(room - 3, 'x')},
       {std::string(room - 2, 'x') + "\xc3\xa9y", std::string(room - 2, 'x') + "\xc3\xa9"},

@@ -1,5 +1,5 @@
-// The flight recorder: what a session has of a ring, in order, also when the ring has gone round and when
-// sessions share it; and how the reason of an end is kept.
+// The flight recorder: the entries that a session has in a ring are in order, also when the ring has wrapped
+// and when sessions share it; and the reason of a session's end is kept.
 #include "telemetry/recorder.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 namespace rdma_rpc::telemetry {
 namespace {
 
-/// As wire::Header has it.
+/// The same bytes as in wire::Header.
 struct Header {
   std::uint8_t type = 1, flags = 2;
   std::uint16_t credits = 3;
@@ -37,7 +37,7 @@ class RecorderOfSessions : public testing::Test {
   std::unique_ptr<std::uint64_t[]> counts_{new std::uint64_t[kEventRings]{}};
 };
 
-TEST_F(RecorderOfSessions, AFrameHasItsHeaderAndTheTimeOfTheTurn) {
+TEST_F(RecorderOfSessions, AFrameHasItsHeaderAndTheTimeOfItsIteration) {
   const Recorder session = recorder(7, 0);
   session.frame_in(Header{}, 64);
   now_ns_ = 2000;

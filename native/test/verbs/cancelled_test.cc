@@ -1,8 +1,8 @@
 // A server is stopped in the middle of a call that its client has cancelled: first at a step of the transfer,
-// and once more when it has heard of the cancel and is about to answer it. The client's caller is told, the
-// call is held, and the client goes on with another server; when the stopped one goes on too, no byte of the
-// caller changes, no session ends, and the call is let go.
-// (Calls cancelled after the server has stopped: killed_test.cc.)
+// and in a second run when it has received the cancel and is about to answer it. The client's caller is told,
+// the call slot is held, and the client continues with another server; when the stopped server continues too,
+// no byte of the caller's memory changes, no session ends, and the call slot is released.
+// (For calls that are cancelled after the server has stopped see killed_test.cc.)
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -20,13 +20,13 @@ const CallSpec kRequest{.request_bytes = kBytes, .request_pieces = 2};
 const CallSpec kHandled{.request_bytes = kBytes, .given_sink = kBytes, .answer = Answer::later};
 const CallSpec kAsksForSink{.response_bytes = kBytes};
 const CallSpec kGivenSink{.response_bytes = kBytes, .given_sink = kBytes};
-/// More than a session writes in one turn, so that it hears of the cancel before the last WRITE.
+/// More than a session writes in one iteration, so that it receives the cancel before the last WRITE.
 constexpr std::size_t kTurns = 2 * kPostedBytesPerTurn;
 const CallSpec kLong{.response_bytes = kTurns, .given_sink = kTurns};
 
 struct Case {
   const char* name;
-  Phase phase;  ///< where the server stands when the client cancels
+  Phase phase;  ///< the server's phase when the client cancels
   CallSpec spec;
 };
 void PrintTo(const Case& each, std::ostream* out) { *out << each.name; }
@@ -42,8 +42,8 @@ class ServerOfACancelledCall : public VerbsFaults, public testing::WithParamInte
     if (phase != Phase::none) wait([&] { return server_.halted(); }, "the first stop of the server");
     drive_to_rest({&client_});
   }
-  /// The client does nothing meanwhile: it would time out on a slow machine. Over tcp it is what serves
-  /// READs, so there its clock stands still.
+  /// The client does nothing meanwhile, since it would time out on a slow machine. Over tcp the client itself
+  /// serves READs, so its clock stands still there.
   void let_it_hear_of_the_cancel() {
     server_.resume();
     const std::uint64_t now_ns = real_now_ns();
@@ -71,7 +71,7 @@ class ServerOfACancelledCall : public VerbsFaults, public testing::WithParamInte
   std::uint32_t session_ = server_.connect_as_server_of(client_);
 };
 
-TEST_P(ServerOfACancelledCall, IsStoppedUntilTheClientHasForgottenIt) {
+TEST_P(ServerOfACancelledCall, IsStoppedUntilTheClientHasEndedIt) {
   const auto [name, phase, spec] = GetParam();
   server_.ask(phase == Phase::none
                   ? OrderMessage{.order = Order::trip, .phase = Phase::before_response, .signal = SIGSTOP}
@@ -109,7 +109,7 @@ TEST_P(ServerOfACancelledCall, IsStoppedUntilTheClientHasForgottenIt) {
   other_.quit({&client_});
   close_down(client_, {session_, other_session}, "client");
   audit(client_, "client");
-  // What the servers ran is not in this ledger.
+  // This ledger does not contain the calls that the servers ran.
   for (std::uint64_t each = 1; each <= ledger_.size(); ++each) {
     if (ledger_.at(each).processed == boundary::Processed::yes) ledger_.at(each).began = 1;
   }

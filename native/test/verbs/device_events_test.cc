@@ -1,5 +1,5 @@
-// What a device says by itself: that it is being removed, that the peer has gone. Sessions hear of it whether
-// their process sleeps or polls, end with the reason, and a new one works.
+// The events that a device reports by itself: its removal, and the peer's disconnect. Sessions learn of them
+// whether their process sleeps or polls, end with the reason, and a new session works.
 #include <gtest/gtest.h>
 
 #include "verbs/devices/census.h"
@@ -16,14 +16,14 @@ class DeviceEvents : public VerbsFaults {
   }
 };
 
-/// A device of the guest that is being removed. The kernel waits for those that have it open.
+/// Removes a device of the guest. The kernel waits for the processes that have it open.
 class Removal {
  public:
   explicit Removal(std::string device) : device_(std::move(device)) {
     shell("setsid rdma link delete " + device_ + " >/dev/null 2>&1 &");
   }
   ~Removal() {
-    // Refused until the old one is gone.
+    // A new device is refused until the old one is gone.
     const std::string add =
         "rdma link add " + device_ + " type " + guest_link() + " netdev v" + device_.back();
     shell("for n in $(seq 600); do " + add + " 2>/dev/null && exit; sleep 0.05; done; " + add);
@@ -37,7 +37,7 @@ class Removal {
 
 TEST_F(DeviceEvents, ARemovedDeviceEndsItsSessionsAndAddedAgainItWorks) {
   {
-    std::unique_ptr<Removal> removal;  // over when all of this is closed
+    std::unique_ptr<Removal> removal;  // ends when all of this is closed
     Ends ends;
     const Link link = ends.connect();
     std::vector<std::uint64_t> under_way;
@@ -57,7 +57,7 @@ TEST_F(DeviceEvents, ARemovedDeviceEndsItsSessionsAndAddedAgainItWorks) {
   EXPECT_EQ(ends.finish(), Violations{});
 }
 
-/// What is left of a removed device are two descriptors that lead nowhere, until librdmacm opens another.
+/// The rest of a removed device are two useless descriptors, until librdmacm opens another device.
 TEST_F(DeviceEvents, TwentyRemovalsLeaveNoMoreDescriptorsThanOne) {
   const std::string device = options_of(kServerEnd).device;
   std::size_t left = 0;
@@ -67,7 +67,7 @@ TEST_F(DeviceEvents, TwentyRemovalsLeaveNoMoreDescriptorsThanOne) {
       Ends ends;
       const Link link = ends.connect();
       EXPECT_TRUE(ends.complete(link, {}).answered());
-      // In turn with a session on it, and when nobody uses it any more.
+      // First with a session on it, then when it is no longer used.
       if (round % 2 == 0) {
         removal = std::make_unique<Removal>(device);
         ends.until([&] { return ends.server.is_down(link.server); }, "the end of the session on the device");
@@ -80,14 +80,14 @@ TEST_F(DeviceEvents, TwentyRemovalsLeaveNoMoreDescriptorsThanOne) {
     if (round == 0) left = nowhere;
     EXPECT_LE(nowhere, left) << "in round " << round;
   }
-  // The census has it open, as whoever has used it.
+  // The census keeps it open, like any process that has used it.
   Ends ends;
   ends.expect_works(ends.connect());
   EXPECT_EQ(ends.finish(), Violations{});
 }
 
-/// An empty poll is all that this process does: no descriptor is looked at.
-TEST_F(DeviceEvents, WhoOnlyPollsHearsThatThePeerHasClosedTheConnection) {
+/// This process only polls an empty queue: it checks no descriptor.
+TEST_F(DeviceEvents, APollingSideNoticesThatThePeerHasClosedTheConnection) {
   Ends ends;
   const Link link = ends.connect();
   ends.expect_works(link);
@@ -97,7 +97,8 @@ TEST_F(DeviceEvents, WhoOnlyPollsHearsThatThePeerHasClosedTheConnection) {
     ends.client.turn(real_now_ns());
     ends.server.turn(real_now_ns());
   }
-  // iWARP ends the queue pair, which may be seen first: then the peer only may have closed it.
+  // iWARP ends the queue pair, which may be noticed first: then the reason may be only that the peer has
+  // closed it.
   const std::string why = ends.server.why_down(link.server);
   EXPECT_NE(why.find("closed the connection"), std::string::npos) << why;
   EXPECT_EQ(ends.finish(), Violations{});

@@ -1,5 +1,5 @@
-// What a device or the system has no more of: each resource refused in its turn, and locked memory limited as
-// `ulimit -l` does. An error says so, nothing is left behind, the next attempt works.
+// Exhausted resources of a device or of the system: each resource is refused in turn, and locked memory is
+// limited as by `ulimit -l`. An error reports it, nothing is left open, and the next attempt works.
 #include <gtest/gtest.h>
 #include <linux/capability.h>
 #include <sys/resource.h>
@@ -17,7 +17,7 @@ namespace {
 
 class Exhausted : public VerbsFaults {};
 
-/// Refuses the n-th resource that is asked for while it is armed.
+/// Fails the n-th resource that is requested while it is armed.
 struct RefuseNth {
   std::uint64_t nth = 0, seen = 0;
   bool armed = true;
@@ -25,7 +25,8 @@ struct RefuseNth {
   bool refused() const { return seen >= nth; }
 };
 
-/// One life of two ends, with the n-th resource of one of them refused. False: fewer than n were asked for.
+/// Creates and closes two ends, with the n-th resource of one of them refused. Returns false if fewer than n
+/// were requested.
 bool live(std::uint64_t nth, bool at_client) {
   SCOPED_TRACE((at_client ? "client's resource number " : "server's resource number ") + std::to_string(nth));
   RefuseNth refuse{nth};
@@ -34,7 +35,7 @@ bool live(std::uint64_t nth, bool at_client) {
   std::shared_ptr<fabric::Device> client = open_device(kClientEnd), server = open_device(kServerEnd);
   (at_client ? client : server) = std::make_shared<HookedDevice>(at_client ? client : server, hooks);
 
-  // The context and the session: refused with a reason, and granted when asked again.
+  // The context and the session: refused with a reason, and successful when requested again.
   std::string error;
   auto context = Context::open(at_client ? client : server, small_context(), &error);
   EXPECT_EQ(context == nullptr, !error.empty()) << error;
@@ -48,7 +49,7 @@ bool live(std::uint64_t nth, bool at_client) {
     const fabric::DeviceCounters left = (at_client ? client : server)->counters();
     EXPECT_EQ(left.queue_pairs + left.memory_regions + left.memory_windows + left.memory_bytes, 0u);
   }
-  // What calls ask for: they are refused, or wait, or do without; they never hang.
+  // The resources that calls request: the calls are refused, wait, or proceed without; they never hang.
   refuse.armed = false;
   Ends ends(client, server);
   const Link link = ends.connect();
@@ -71,8 +72,8 @@ TEST_F(Exhausted, TheNthResourceOfTheServer) {
   for (std::uint64_t nth = 1; live(nth, false) && !HasFailure(); ++nth) ASSERT_LT(nth, 100u);
 }
 
-/// Takes from this process the right to lock as much memory as it likes. The kernel refuses devices that were
-/// opened with other rights, so it comes before the device.
+/// Drops this process's right to lock any amount of memory. The kernel refuses devices that were opened with
+/// other rights, so it is dropped before the device is opened.
 class NoLockRight {
  public:
   NoLockRight() { set(false); }
@@ -128,7 +129,8 @@ TEST_F(Exhausted, LockedMemoryForASession) {
   const auto context = Context::open(device, small_context(), &error);
   ASSERT_NE(context, nullptr) << error;
   {
-    const LockLimit limit(96 << 10);  // more than the context has locked, less than with this session
+    // more than the context has locked, less than this session needs in addition
+    const LockLimit limit(96 << 10);
     EXPECT_LT(context->create_session({true, 256, 1 << 20, 1 << 20}, &error), 0);
   }
   EXPECT_NE(error.find("98304"), std::string::npos) << error;
@@ -140,7 +142,7 @@ TEST_F(Exhausted, LockedMemoryForTheMessagesOfCalls) {
   Ends ends;
   const Link link = ends.connect();
   {
-    // What is registered by now stays so; messages that would need more are copied, refused or wait.
+    // What is registered by now stays registered; messages that would need more are copied, refused or wait.
     const LockLimit limit(4 << 10);
     for (const CallSpec& spec : mixed_calls()) {
       const std::uint64_t id = ends.start(link, spec);
@@ -169,9 +171,10 @@ TEST_F(Exhausted, LockedMemoryForTheMessagesOfCalls) {
   std::_Exit(testing::Test::HasFailure() ? 1 : 0);
 }
 
-/// As a daemon does that drops its rights after it has connected: the kernel takes no request any more from
-/// who opened the device with others, nor lets librdmacm tidy up. So it is another process that does it.
-TEST_F(Exhausted, RightsGivenUpWhileASessionRuns) {
+/// A daemon that drops its rights after it has connected behaves like this: the kernel accepts no further
+/// request from a process that opened the device with other rights, and does not let librdmacm clean up. For
+/// that reason another process does it.
+TEST_F(Exhausted, RightsDroppedWhileASessionRuns) {
   if (guest_link() != "rxe") GTEST_SKIP() << "not run: only soft-RoCE's doorbell is a call of the kernel";
   testing::GTEST_FLAG(death_test_style) = "threadsafe";
   EXPECT_EXIT(give_up_rights_while_a_session_runs(), testing::ExitedWithCode(0), "");

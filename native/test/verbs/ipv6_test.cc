@@ -1,5 +1,5 @@
 // Connections by IPv6 addresses, global and link-local: the device that has the address is found, and calls
-// cross the wire and come back whole. On the guest's addresses (test/rdma-vm).
+// cross the wire and return complete. Uses the guest's addresses (test/rdma-vm).
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -28,7 +28,7 @@ class Ipv6 : public VerbsFaults, public testing::WithParamInterface<Addresses> {
       GTEST_SKIP() << "not run: iWARP devices are connected by rdma_cm only";
   }
 
-  /// By its address alone.
+  /// Found by its address alone.
   static std::shared_ptr<fabric::Device> device_at(std::size_t end) {
     fabric::VerbsOptions options = options_of(end);
     const std::string name = std::exchange(options.device, "");
@@ -43,7 +43,7 @@ class Ipv6 : public VerbsFaults, public testing::WithParamInterface<Addresses> {
     return device;
   }
 
-  /// What the server's end of the wire has counted.
+  /// The packets that the server's end of the wire has counted.
   static std::uint64_t received(const char* what) {
     return std::strtoull(shell(std::string("cat /sys/class/net/v1/statistics/") + what).c_str(), nullptr, 10);
   }

@@ -1,6 +1,6 @@
-// Keys misused by a peer that keeps no rule: beside the range it was given, the wrong way, too late, on
-// another queue pair, or never given out at all. The device refuses, no byte is read or written, only that
-// peer's session ends, and another one goes on with a call that was under way.
+// Keys that a misbehaving peer misuses: outside the range that it was granted, in the wrong direction, too
+// late, on another queue pair, or keys that were never granted. The device refuses, no byte is read or
+// written, only that peer's session ends, and another session continues with a call that was in progress.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -15,15 +15,16 @@ using boundary::Reason;
 using fabric::WcStatus;
 using wire::FrameType;
 
-/// Guard bytes of the application's buffers around each piece (Side).
+/// Guard bytes around each segment of the application's buffers (Side).
 constexpr std::uint64_t kGuard = 16;
 constexpr std::uint64_t kEndOfMemory = ~std::uint64_t{0};
 
-/// What a client has exposed to the raw peer for one call: two pieces of the request, and a sink.
+/// The memory that a client has exposed to the raw peer for one call: two segments of the request, and a
+/// sink.
 struct Exposed {
   RawPeer& raw;
   Ends& ends;
-  /// Bytes beyond a window that the device lets the peer reach all the same: those of its region.
+  /// Bytes outside a window that the device lets the peer access all the same: those of its region.
   std::uint64_t lax;
   wire::Piece piece, other_piece;
   wire::Sink sink;
@@ -33,7 +34,7 @@ struct Exposed {
 struct Trick {
   const char* name;
   std::function<Aim(Exposed&)> aim;
-  bool in_region = false;  ///< beyond the window, but not beyond the region of its memory
+  bool in_region = false;  ///< outside the window, but within the region of its memory
 };
 void PrintTo(const Trick& trick, std::ostream* out) { *out << trick.name; }
 std::string trick_name(const testing::TestParamInfo<Trick>& info) { return info.param.name; }
@@ -51,7 +52,7 @@ Exposed expose(RawPeer& raw, Ends& ends) {
           request.frame.header.call};
 }
 
-/// Answers the call as an honest server does, and waits for its end.
+/// Answers the call as a correct server does, and waits for its end.
 void answer(Exposed& exposed) {
   exposed.raw.peer().respond(exposed.call, 0, exposed.piece.rkey);
   exposed.ends.call(exposed.raw.id()).began = 1;
@@ -60,7 +61,7 @@ void answer(Exposed& exposed) {
   EXPECT_EQ(exposed.raw.peer().outcome(), WcStatus::success);
 }
 
-/// Gives the call up. The peer has its keys until it confirms that, and no longer.
+/// Cancels the call. The peer has its keys until it confirms the cancel, and no longer.
 void cancel(Exposed& exposed) {
   exposed.ends.client.cancel(exposed.raw.id(), Reason::deadline);
   exposed.ends.until([&] { return exposed.ends.call(exposed.raw.id()).ended(); }, "the end of the call");
@@ -71,7 +72,7 @@ void cancel(Exposed& exposed) {
 
 class KeysOfAClient : public VerbsFaults, public testing::WithParamInterface<Trick> {};
 
-TEST_P(KeysOfAClient, AreGoodForNothingElse) {
+TEST_P(KeysOfAClient, DoNotWorkElsewhere) {
   Ends ends;
   if (!ends.client.device->capabilities().windows) {
     GTEST_SKIP() << "not run: the device has no windows; a session then exposes a slab of its own as a whole";
@@ -209,7 +210,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 class KeysOfOthers : public VerbsFaults {};
 
-TEST_F(KeysOfOthers, AWindowIsGoodOnItsOwnQueuePairOnly) {
+TEST_F(KeysOfOthers, AWindowWorksOnItsOwnQueuePairOnly) {
   Ends ends;
   if (!ends.client.device->capabilities().windows) GTEST_SKIP() << "not run: the device has no windows";
   RawPeer owner(ends, true);
@@ -222,7 +223,7 @@ TEST_F(KeysOfOthers, AWindowIsGoodOnItsOwnQueuePairOnly) {
     EXPECT_EQ(thief.shoot(aim, {piece, exposed.piece.length}), WcStatus::rem_access_err);
     thief.expect_session_ends();
   }
-  // The session whose key was stolen goes on.
+  // The session whose key was stolen continues.
   EXPECT_FALSE(ends.client.is_down(owner.session())) << ends.client.why_down(owner.session());
   answer(exposed);
   ends.client.session(owner.session()).close("the test is over");
@@ -232,7 +233,7 @@ TEST_F(KeysOfOthers, AWindowIsGoodOnItsOwnQueuePairOnly) {
 
 class MemoryOfAServer : public VerbsFaults {
  protected:
-  /// A server gives out no key. What a client could guess: the keys under which its memory is known locally.
+  /// A server grants no key. A client could guess the keys under which the server's memory is known locally.
   static void expect_out_of_reach(bool write) {
     Ends ends;
     const Link honest = ends.connect();
@@ -260,19 +261,19 @@ TEST_F(MemoryOfAServer, CannotBeWritten) { expect_out_of_reach(true); }
 TEST_F(MemoryOfAServer, CannotBeRead) {
   if (!open_device(kServerEnd)->capabilities().checks_read_rights)
     GTEST_SKIP()
-        << "not run: the device lets whoever knows a key READ, whatever its rights (checks_read_rights)";
+        << "not run: the device lets any holder of a key READ, whatever its rights (checks_read_rights)";
   expect_out_of_reach(false);
 }
 
-/// A piece that the client has not exposed, or not as long as it says: the server's READ fails, and with it
-/// that session.
-TEST_F(MemoryOfAServer, IsNoMatterOfKeysThatLie) {
+/// A segment that the client has not exposed, or that is shorter than it claims: the server's READ fails, and
+/// that session with it.
+TEST_F(MemoryOfAServer, IsSafeFromForgedKeys) {
   Ends ends;
   if (!ends.client.device->capabilities().windows) GTEST_SKIP() << "not run: the device has no windows";
   const Link honest = ends.connect();
   for (const std::uint32_t length : {4000u, 4001u}) {
     RawPeer raw(ends, false);
-    // At the end of the peer's region, so that one byte more is beyond it too.
+    // At the end of the peer's region, so that one more byte is outside the region too.
     const std::uint64_t offset = ScriptedPeer::kMemoryBytes - 4000;
     const std::uint32_t key = raw.peer().expose(offset, 4000, fabric::access_remote_read);
     const std::uint32_t said = length == 4000 ? key ^ 0x100 : key;

@@ -1,5 +1,5 @@
 // The process at the other end is killed or stopped in each phase of a bulk call. The survivor's calls end
-// with the right code, nothing is left behind, the next peer is served; and when a stopped peer goes on, no
+// with the right code, nothing is left open, and the next peer is served; when a stopped peer continues, no
 // byte of an ended call changes.
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -22,7 +22,7 @@ struct Case {
 void PrintTo(const Case& each, std::ostream* out) { *out << each.name; }
 std::string case_name(const testing::TestParamInfo<Case>& info) { return info.param.name; }
 
-constexpr std::size_t kBytes = 1 << 20;  // under way for milliseconds
+constexpr std::size_t kBytes = 1 << 20;  // takes milliseconds
 
 /// Two windows for the request and one for the response.
 CallSpec bulk_both_ways(bool later) {
@@ -47,14 +47,14 @@ class ServerEnds : public VerbsFaults, public testing::WithParamInterface<Case> 
       server_->ask({.order = Order::trip, .phase = phase, .signal = number}, {&client_});
     }
     bulk_ = client_.start(session_, bulk_both_ways(phase == Phase::handler));
-    // Without an answer, unless it would be the handler that halts.
+    // No answer, except when the phase is that of the handler.
     small_ = client_.start(session_, {.answer = phase == Phase::handler ? Answer::now : Answer::later});
     wait([&] { return server_->halted(); }, "the end of the server");
   }
   void wait(const std::function<bool()>& done, const char* what) { drive({&client_}, done, what); }
   bool ended() { return ledger_.at(bulk_).ended() && ledger_.at(small_).ended(); }
 
-  /// What ended the two calls, if they were not answered before.
+  /// The codes of the two calls, if they were not answered before.
   void expect_ended(Reason reason) {
     for (const std::uint64_t id : {bulk_, small_}) {
       const CallRecord& call = ledger_.at(id);
@@ -66,7 +66,7 @@ class ServerEnds : public VerbsFaults, public testing::WithParamInterface<Case> 
     }
   }
 
-  /// Another server takes over, and all is well at the end.
+  /// Another server takes over, and everything works at the end.
   void go_on() {
     PeerProcess next(kServerEnd);
     const std::uint32_t session = next.connect_as_server_of(client_);
@@ -78,7 +78,7 @@ class ServerEnds : public VerbsFaults, public testing::WithParamInterface<Case> 
     close_down(client_, {session, session_}, "client");
     next.quit({});
     audit(client_, "client");
-    // What the servers ran is not in this ledger.
+    // This ledger does not contain the calls that the servers ran.
     for (std::uint64_t id = 1; id <= ledger_.size(); ++id) {
       if (ledger_.at(id).processed == boundary::Processed::yes) ledger_.at(id).began = 1;
     }
@@ -133,7 +133,7 @@ INSTANTIATE_TEST_SUITE_P(In, ServerEnds,
 
 class ClientEnds : public VerbsFaults, public testing::WithParamInterface<Case> {
  protected:
-  ClientEnds() { expect_strangers(strangers_); }
+  ClientEnds() { expect_foreign_calls(foreign_calls_); }
 
   void SetUp() override {
     if (GetParam().phase == Phase::revoking && !server_.device->capabilities().windows)
@@ -151,7 +151,7 @@ class ClientEnds : public VerbsFaults, public testing::WithParamInterface<Case> 
       };
     }
     if (!by_us) client_->ask({.order = Order::trip, .phase = phase, .signal = number}, {&server_});
-    // Small ones are answered; the bulk one comes last, so that only it meets the phase.
+    // Small calls are answered; the bulk call comes last, so that only it reaches the phase.
     client_->ask({.order = Order::start, .spec = bulk_both_ways(phase == Phase::handler)}, {&server_});
     if (phase == Phase::handler) {
       wait([&] { return server_.unanswered() != 0; }, "a request");
@@ -172,12 +172,13 @@ class ClientEnds : public VerbsFaults, public testing::WithParamInterface<Case> 
     next.quit({&server_});
     close_down(server_, {session, session_}, "server");
     audit(server_, "server");
-    EXPECT_EQ(strangers_.violations(false), Violations{});
+    EXPECT_EQ(foreign_calls_.violations(false), Violations{});
   }
 
-  Ledger strangers_;
+  Ledger foreign_calls_;
   std::shared_ptr<Hooks> hooks_ = std::make_shared<Hooks>();
-  Side server_{strangers_, std::make_shared<HookedDevice>(open_device(kServerEnd), hooks_), small_context()};
+  Side server_{foreign_calls_, std::make_shared<HookedDevice>(open_device(kServerEnd), hooks_),
+               small_context()};
   std::unique_ptr<PeerProcess> client_ = std::make_unique<PeerProcess>(kClientEnd);
   std::uint32_t session_ = 0;
 };

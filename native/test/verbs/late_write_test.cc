@@ -1,6 +1,6 @@
-// Memory of a call that its caller has given up. A server that was busy meanwhile does its work later; what
-// it READs and WRITEs then costs neither the session nor a byte of that memory. The ledger fills it with a
-// pattern when the caller is told and looks again after the server has certainly come to rest.
+// Memory of a call that its caller has cancelled. A server that was busy meanwhile does its work later; its
+// late READs and WRITEs then harm neither the session nor a byte of that memory. The ledger fills the memory
+// with a pattern when the caller is told, and checks it after the server has certainly come to rest.
 #include <gtest/gtest.h>
 
 #include "verbs/devices/census.h"
@@ -27,7 +27,7 @@ class LateServer : public VerbsFaults, public testing::WithParamInterface<Shape>
     if (GetParam().predicted) ends_.complete(link_, GetParam().spec);
   }
 
-  /// The client alone, until the call has ended.
+  /// Runs the client alone until the call has ended.
   void give_up(std::uint64_t id, Reason reason) {
     ends_.client.cancel(id, reason);
     drive(
@@ -66,7 +66,7 @@ TEST_P(LateServer, ThatAnswersAfterTheDeadline) {
   const std::uint64_t id = ends_.start(link_, spec);
   ends_.until([&] { return ends_.server.unanswered() != 0; }, "a request");
   give_up(id, Reason::deadline);
-  ends_.server.answer();  // before the server knows of the cancel
+  ends_.server.answer();  // before the server has received the cancel
   let_the_server_work();
   expect_the_next_call_works();
 }

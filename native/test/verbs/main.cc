@@ -1,5 +1,5 @@
-// The tests that only real devices can give. Says "not run" and why where there are none. Started by itself
-// as `verbs_faults_test --peer FD END` it is the other process of a test (peer_process.h).
+// The tests that need real devices. Prints "not run" and the reason where the machine has none. Started by
+// itself as `verbs_faults_test --peer FD END`, it is the other process of a test (peer_process.h).
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -18,10 +18,10 @@ using rdma_rpc::session::test::open_device;
 using rdma_rpc::session::test::options_of;
 using rdma_rpc::session::test::over_tcp;
 
-/// What libraries open once and keep is open before the first test counts.
+/// What libraries open once and keep is opened before the first test counts.
 class WarmUp final : public testing::Environment {
   /// The first connection in a guest that has just started, on a busy host, may take longer than the limit of
-  /// others.
+  /// the others.
   static std::shared_ptr<rdma_rpc::fabric::Device> open(std::size_t end) {
     if (over_tcp()) return open_device(end);
     rdma_rpc::fabric::VerbsOptions options = options_of(end);

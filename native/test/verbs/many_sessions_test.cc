@@ -1,5 +1,5 @@
-// A server with 200 sessions from two processes, one of which is killed while all are busy: its hundred go,
-// the others notice nothing.
+// A server with 200 sessions from two processes, one of which is killed while all sessions are busy: its
+// hundred sessions end, the others are not affected.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -22,10 +22,10 @@ ReportMessage report_of(PeerProcess& client, Side& server) {
   return report;
 }
 
-TEST_F(ManySessions, HalfOfThemKilledTheOthersGoOn) {
-  Ledger strangers;
-  expect_strangers(strangers);
-  Side server(strangers, open_device(kServerEnd), small_context());
+TEST_F(ManySessions, HalfOfThemKilledTheOthersContinue) {
+  Ledger foreign_calls;
+  expect_foreign_calls(foreign_calls);
+  Side server(foreign_calls, open_device(kServerEnd), small_context());
   PeerProcess killed(kClientEnd), kept(kClientEnd);
   std::vector<std::uint32_t> of_killed, of_kept;
   for (std::uint32_t i = 0; i < kSessions; ++i) {
@@ -41,7 +41,7 @@ TEST_F(ManySessions, HalfOfThemKilledTheOthersGoOn) {
     EXPECT_EQ(report.answered, 2 * kSessions);
     EXPECT_EQ(report.violations, 0u) << report.violation();
   }
-  // Calls of all are with the handlers when one process ends.
+  // Calls of all sessions are in handlers when one process ends.
   CallSpec held = bulk;
   held.answer = Answer::later;
   killed.ask({.order = Order::start, .spec = held}, {&server});
@@ -67,7 +67,7 @@ TEST_F(ManySessions, HalfOfThemKilledTheOthersGoOn) {
   kept.quit({&server});
   close_down(server, of_kept, "server");
   audit(server, "server");
-  EXPECT_EQ(strangers.violations(false), Violations{});
+  EXPECT_EQ(foreign_calls.violations(false), Violations{});
 }
 
 }  // namespace

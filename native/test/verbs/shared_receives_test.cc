@@ -1,6 +1,6 @@
-// Many sessions of two contexts on shared receives of a device: small calls on all of them, large ones beside
-// them, no SEND that finds no receive, and nothing lost when sessions end. RDMA_RPC_SESSIONS and
-// RDMA_RPC_CALLS ask for more of them.
+// Many sessions of two contexts on shared receives of a device: small calls on all of them with large ones
+// beside them, no SEND that finds no receive, and nothing lost when sessions end. RDMA_RPC_SESSIONS and
+// RDMA_RPC_CALLS set larger numbers.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -19,7 +19,7 @@ std::uint32_t given(const char* name, std::uint32_t otherwise) {
   return text == nullptr ? otherwise : static_cast<std::uint32_t>(std::strtoul(text, nullptr, 10));
 }
 
-/// SENDs that have found no receive, where the driver counts them.
+/// The number of SENDs that found no receive, where the driver counts them.
 std::uint64_t not_ready(const Side& side) {
   std::uint64_t sum = 0;
   for (const char* counter : {"send_rnr_err", "rcvd_rnr_err"}) {
@@ -50,7 +50,7 @@ TEST_F(SharedReceivesOfADevice, CarryTheCallsOfManySessions) {
   const std::uint64_t shared = ends.server.context->shared_receives().registered_bytes();
   EXPECT_LE(4 * shared, own);
   for (std::uint32_t made = 0, turn = 0; made < calls; ++turn) {
-    // Most of them in bursts on a few sessions, so that grants come and go.
+    // Most calls in bursts on a few sessions, so that grants are given and withdrawn.
     const Link& link = links[turn / 64 % 2 == 0 ? turn % sessions : turn / 64 % sessions];
     if (ends.start(link, {}) != 0) {
       ++made;
@@ -66,7 +66,7 @@ TEST_F(SharedReceivesOfADevice, CarryTheCallsOfManySessions) {
   EXPECT_EQ(not_ready(ends.server), before) << "SENDs have found no receive";
   std::printf("%u sessions, %u calls: %llu of %llu bytes of receives registered at each end\n", sessions,
               calls, static_cast<unsigned long long>(shared), static_cast<unsigned long long>(own));
-  // Half of them end with calls under way; the others have all receives.
+  // Half of them end with calls in progress; the others have all receives.
   for (std::uint32_t i = 0; i < sessions; i += 2) {
     ends.start(links[i], {.answer = Answer::later});
     ends.client.flush();

@@ -1,5 +1,5 @@
-// A bad wire: packets lost, late, in another order, twice, and none at all. Each call ends exactly once, an
-// answer has the right bytes, a cut wire is noticed by itself, and a mended one works again.
+// A bad wire: packets are lost, late, reordered, duplicated, or do not arrive at all. Each call ends exactly
+// once, an answer has the right bytes, a cut wire is noticed by itself, and a restored one works again.
 #include <gtest/gtest.h>
 
 #include "verbs/devices/census.h"
@@ -9,8 +9,8 @@
 namespace rdma_rpc::session::test {
 namespace {
 
-/// Endless on soft-RoCE: it counts down with each packet that is lost, so that any smaller number runs out
-/// within one message of 50 packets when every tenth is.
+/// Endless on soft-RoCE: it counts down with each packet that is lost, so that any smaller number is
+/// exhausted within one message of 50 packets when every tenth is lost.
 constexpr std::uint8_t kRetries = 7;
 constexpr int kRounds = 3;
 
@@ -18,8 +18,8 @@ struct Bad {
   const char* name;
   const char* netem;
   Exposure exposure = Exposure::automatic;
-  /// Soft-RoCE answers a READ that comes a second time, when its window is gone, by breaking the queue pair.
-  /// That takes a packet which overtakes others.
+  /// When soft-RoCE receives a duplicate of a READ whose window is gone, it answers by breaking the queue
+  /// pair. That requires a packet which overtakes others.
   bool may_break = false;
 };
 void PrintTo(const Bad& bad, std::ostream* out) { *out << bad.name; }
@@ -27,9 +27,9 @@ void PrintTo(const Bad& bad, std::ostream* out) { *out << bad.name; }
 #define NEEDS_THE_WIRE() \
   if (const std::string why = why_no_wire(); !why.empty()) GTEST_SKIP() << "not run: " << why
 
-/// Keeps every call slot busy until `total` calls have been made, then waits for the last one. A call has as
-/// long as any wait here, not all of them together: where TCP carries the requests, each packet that is lost
-/// again costs twice as long as the time before.
+/// Keeps every call slot busy until `total` calls have been made, then waits for the last one. Each call has
+/// as long as any wait here, not all of them together: where TCP carries the requests, each repeated loss of
+/// a packet takes twice as long as the one before.
 void make_calls(Ends& ends, const Link& link, std::size_t total,
                 const std::vector<CallSpec>& specs = mixed_calls()) {
   const std::size_t before = ends.ledger.size();
@@ -84,8 +84,8 @@ INSTANTIATE_TEST_SUITE_P(
 
 class LargeAnswers : public VerbsFaults, public testing::WithParamInterface<Bad> {};
 
-/// Several hundred packets under way at once. Soft-RoCE refused what it had sent itself when it had to send
-/// parts of long WRITEs again.
+/// Several hundred packets in flight at once. Soft-RoCE refused what it had sent itself when it had to
+/// retransmit parts of long WRITEs.
 TEST_P(LargeAnswers, ArriveOverABadWire) {
   NEEDS_THE_WIRE();
   Ends ends(open_device(kClientEnd, kRetries), open_device(kServerEnd, kRetries), GetParam().exposure);
@@ -109,7 +109,7 @@ INSTANTIATE_TEST_SUITE_P(With, LargeAnswers,
 
 class CutWire : public VerbsFaults {};
 
-TEST_F(CutWire, EndsTheSessionAndMendedItWorksAgain) {
+TEST_F(CutWire, EndsTheSessionAndWorksAgainWhenRestored) {
   NEEDS_THE_WIRE();
   if (guest_link() == "siw") {
     GTEST_SKIP() << "not run: a device on TCP repeats for minutes; there the sideband socket notices first";
@@ -121,7 +121,7 @@ TEST_F(CutWire, EndsTheSessionAndMendedItWorksAgain) {
   ends.until([&] { return ends.call(under_way[0]).ended(); }, "the first of the calls");
   {
     const Weather weather("loss 100%");
-    // Something has to be on its way for a device to miss the answer.
+    // A request has to be in flight for a device to miss the answer.
     under_way.push_back(ends.start(link, {}));
     const std::uint64_t began = real_now_ns();
     ends.until([&] { return ends.client.is_down(link.client); }, "the end of the session at the client");
@@ -156,7 +156,7 @@ TEST_F(CutWire, ANewConnectionFailsWithinItsLimit) {
     const std::uint32_t b = ends.server.open({false, 4, 1 << 20, 1 << 20});
     EXPECT_EQ(ends.server.session(b).connect(ends.client.session(a).local_address()), "");
     EXPECT_EQ(ends.client.session(a).connect(ends.server.session(b).local_address()), "");
-    // Addresses exchanged by hand connect without a packet: then it is the first call that fails.
+    // Addresses exchanged by hand connect without a packet: then the first call fails.
     const std::uint64_t id = ends.client.start(a, {});
     ends.until([&] { return ends.client.is_down(a); }, "the end of the attempt");
     EXPECT_TRUE(ends.call(id).ended());

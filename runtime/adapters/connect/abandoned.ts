@@ -1,9 +1,9 @@
 /**
- * Streams of responses that nobody reads any more and nobody has ended. connect-es gives its callers an
- * iterator without `return()`, so a loop left by `break` or an error says nothing: its stream would keep its
- * place, and its handler, for as long as the connection lives. What it has dropped is found by the garbage
- * collector; when streams wait for a place meanwhile, it is asked to look. Used by the transport, on its JS
- * thread.
+ * Streams of responses that are no longer read but have not been ended. connect-es gives its callers an
+ * iterator without `return()`, so a loop left by `break` or an error does not end its stream: it would keep
+ * its stream slot, and its handler, as long as the connection lives. Such dropped streams are found by the
+ * garbage collector; when streams are waiting for a slot, a collection is triggered. Used by the transport,
+ * on its JS thread.
  */
 import { clockMs } from '../../clock.ts';
 import { collectPauseMs } from '../../limits.ts';
@@ -12,13 +12,13 @@ import { loadNative } from '../../native/native.ts';
 
 type Messages = AsyncGenerator<unknown, void, undefined>;
 
-/** Whose streams they are: the queue of a channel, as far as it matters here. */
+/** The owner of the streams: the used part of a channel's queue. */
 export interface StreamPlaces {
   readonly openStreams: { readonly full: boolean } | undefined;
   readonly streams: { readonly size: number };
 }
 
-/** What connect-es holds, and in the end drops. */
+/** The object that connect-es holds, and finally drops. */
 class Held implements AsyncIterableIterator<unknown> {
   readonly #messages: Messages;
   constructor(messages: Messages) {
@@ -35,17 +35,17 @@ class Held implements AsyncIterableIterator<unknown> {
   }
 }
 
-/** Of this thread: those that have begun and not ended. */
+/** Number of streams of this thread that have begun and not ended. */
 let open = 0;
-/** Of those, found since the last collection that was asked for. */
+/** Number of dropped streams found since the last triggered collection. */
 let found = 0;
 const dropped = new FinalizationRegistry<Messages>((messages) => {
   ++found;
-  // One that has ended already takes no notice.
+  // No effect if it has already ended.
   messages.return().catch(() => undefined);
 });
 
-/** `messages` for connect-es: they are ended when they are dropped. */
+/** Wraps `messages` for connect-es, so that the stream ends when it is dropped. */
 export function endedWhenDropped(messages: Messages): AsyncIterable<unknown> {
   const counted = (async function* (): Messages {
     ++open;
@@ -62,7 +62,7 @@ export function endedWhenDropped(messages: Messages): AsyncIterable<unknown> {
 
 function collectorFor(): Collector | undefined {
   try {
-    loadNative(); // who has none has no streams either, and look() must not be told of that
+    loadNative(); // without the addon no stream exists, and look() must not report that it is missing
     return collector();
   } catch {
     return undefined;
@@ -72,13 +72,13 @@ function collectorFor(): Collector | undefined {
 let collect: Collector | undefined | 'not looked up' = 'not looked up';
 let timer: NodeJS.Timeout | undefined;
 let nextMs = 0;
-/** Between two collections; longer while they find nothing. */
+/** Pause between two collections; it grows while they find nothing. */
 let pauseMs: number = collectPauseMs.first;
 
 /**
- * A stream is about to be opened. While it has to wait for a place, and other streams might have been
- * dropped, there is a collection now and then: they share a tenth of the thread's time with those for calls
- * that wait for memory, and become rare when they find nothing.
+ * Call when a stream is about to be opened. While it has to wait for a slot, and other streams might have
+ * been dropped, collections are triggered now and then: together with those for calls that wait for memory
+ * they get a tenth of the thread's time, and become rare when they find nothing.
  */
 export function findDropped(places: StreamPlaces): void {
   if (places.openStreams?.full === true || places.streams.size > 0) schedule(places);
@@ -94,7 +94,7 @@ function look(places: StreamPlaces, now: Collector): void {
   timer = undefined;
   if (places.streams.size === 0 || open === 0) return;
   const began = clockMs();
-  // What is collected meanwhile for somebody else finds dropped streams, too.
+  // A collection triggered for another reason finds dropped streams, too.
   const waitMs = loadNative().collectionWaitMs();
   if (waitMs > 0) nextMs = began + waitMs;
   else {

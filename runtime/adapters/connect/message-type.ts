@@ -1,6 +1,6 @@
 /**
- * A message of protobuf-es as a MessageType: protobuf-es encodes and decodes, the bytes travel as ours do.
- * One per message, kept. Used by the transport.
+ * A message of protobuf-es as a MessageType: protobuf-es encodes and decodes, and the bytes are sent like
+ * those of other messages. Created once per message. Used by the transport.
  */
 import { create, type DescMessage, fromBinary, isMessage, type Message, toBinary } from '@bufbuild/protobuf';
 import { CodecError } from '../../codec/error.ts';
@@ -8,14 +8,14 @@ import { noRoom } from '../../codec/memory/sink.ts';
 import { messageType } from '../../codec/message.ts';
 import type { MessageType } from '../../codec/types.ts';
 
-/** What a message is encoded to, from an `encodeTo` that had no room, through `bound`, to one that has. */
+/**
+ * The encoding of a message, kept from an `encodeTo` without enough room, through `bound`, to the next
+ * `encodeTo`.
+ */
 interface Encoded {
   readonly message: unknown;
   readonly bytes: Uint8Array;
-  /**
-   * The second of two bounds: that of a message which did not fit a slot has just been asked for the same
-   * one.
-   */
+  /** The second of two calls of `bound`: one for a message that did not fit a slot has just been made. */
   readonly again: boolean;
 }
 
@@ -32,10 +32,10 @@ function make(desc: DescMessage): MessageType<Message, object> {
   return messageType<Message, object>({
     typeName,
     create: (init) => create(desc, init as never),
-    // protobuf-es has no bound but the encoding itself.
+    // protobuf-es can bound a message only by encoding it.
     bound: (message, sink) => {
       const again = sink.gatherBytes !== Number.POSITIVE_INFINITY;
-      // Never more than once, since the message may have changed when it is sent another time.
+      // Used at most once, since the message may have changed when it is sent again.
       const known = again && last?.message === message && !last.again;
       last = { message, bytes: known ? last!.bytes : encode(message), again };
       return last.bytes.byteLength;
@@ -52,7 +52,7 @@ function make(desc: DescMessage): MessageType<Message, object> {
     },
     decodeFrom: (source, at, end) => {
       try {
-        // Its `bytes` fields may be views of what it is given, and that memory is used again.
+        // A copy, because its `bytes` fields may be views of the given memory, which is reused.
         const bytes = source.slice(at, end);
         source.cross(at, end);
         return fromBinary(desc, bytes);

@@ -1,5 +1,5 @@
 /**
- * Headers of connect-es and metadata of ours, and errors of one as errors of the other. Used by the
+ * Converts headers of connect-es to metadata and back, and errors of each to the other. Used by the
  * transport.
  */
 import { Buffer } from 'node:buffer';
@@ -8,8 +8,8 @@ import { RpcError } from '../../core/errors/rpc-error.ts';
 import { Metadata } from '../../core/metadata.ts';
 
 /**
- * Values under `-bin` are base64 in a header, bytes in metadata. Throws a TypeError for what metadata cannot
- * hold.
+ * Values under `-bin` are base64 in a header, bytes in metadata. Throws a TypeError for values that metadata
+ * cannot contain.
  */
 export function toMetadata(header: Headers): Metadata | undefined {
   const metadata = new Metadata();
@@ -20,12 +20,12 @@ export function toMetadata(header: Headers): Metadata | undefined {
   return metadata.size === 0 ? undefined : metadata;
 }
 
-/** What a header can hold. */
+/** The characters that a header can contain. */
 const carried = /^[^\0\r\n\u0100-\uffff]*$/;
 
 /**
- * Text for a header. What none can hold is percent-encoded, as gRPC does with texts of errors: a call's
- * outcome must not be lost for it. `decodeURIComponent` gives the text again.
+ * Returns a text for a header. Other characters are percent-encoded, as gRPC does with error texts: the
+ * outcome of a call must not be lost because of them. `decodeURIComponent` restores the text.
  */
 function headerText(value: string): string {
   if (carried.test(value)) return value;
@@ -43,9 +43,7 @@ export function toHeaders(metadata: Metadata | undefined, headers: Headers = new
   return headers;
 }
 
-/**
- * The codes of both are those of gRPC. Details keep their bytes; `error.findDetails(schema)` decodes them.
- */
+/** Both use gRPC's codes. Details keep their bytes; `error.findDetails(schema)` decodes them. */
 export function toConnectError(error: unknown): ConnectError {
   if (!(error instanceof RpcError)) return ConnectError.from(error, Code.Internal);
   const { code, rawMessage, trailer: metadata, details } = error;

@@ -1,6 +1,6 @@
 /**
- * The transport of connect-es over a channel: its two methods, `unary` and `stream`, on the calls and streams
- * of this package.
+ * The transport of connect-es over a channel: its two methods, `unary` and `stream`, implemented by the calls
+ * and streams of this package.
  */
 import {
   create,
@@ -37,8 +37,8 @@ import { toConnectError, toHeaders, toMetadata } from './metadata.ts';
 
 export interface ConnectTransportOptions {
   /**
-   * Of connect-es, for all calls; the last one is applied first, as there. Those of the channel come behind
-   * them.
+   * Interceptors of connect-es for all calls; the first one is outermost, as in connect-es. Those of the
+   * channel run inside them.
    */
   interceptors?: Interceptor[];
   /** Time limit in ms of calls that have none of their own. Default: that of the channel. */
@@ -117,7 +117,7 @@ class ChannelTransport implements Transport {
     return this.#run(next, { ...request, stream: true, method, message } as StreamRequest) as Promise<never>;
   };
 
-  /** The responses, one or many; the request of a method that takes one is the first of `input`. */
+  /** The responses, one or many; a method with a single request takes the first of `input`. */
   async *#messages(
     method: DescMethod,
     input: AsyncIterable<unknown>,
@@ -134,7 +134,7 @@ class ChannelTransport implements Transport {
     }
   }
 
-  /** The method as a client of ours would have it, the channel's interceptors around it. */
+  /** Returns the method in the form of this package's clients, with the channel's interceptors around it. */
   #call(method: DescMethod): ClientMethodFunction {
     let call = this.#methods.get(method);
     if (call === undefined) {
@@ -172,7 +172,7 @@ class ChannelTransport implements Transport {
     received: { header: Headers; trailer: Headers },
   ): CallOptions {
     return {
-      // connect-es: 0 and less is a limit that has passed.
+      // In connect-es, 0 and less mean that the limit has passed.
       timeoutMs: timeoutMs === undefined ? undefined : Math.max(0, timeoutMs),
       signal,
       metadata: toMetadata(header),
@@ -205,16 +205,13 @@ async function* normalAll<D extends DescMessage>(
   for await (const init of inits) yield normal(desc, init);
 }
 
-/** The request of a method that takes one. */
+/** Returns the request of a method with a single request. */
 async function only(messages: AsyncIterable<unknown>): Promise<unknown> {
   for await (const message of messages) return message;
   throw new TypeError('a request is missing');
 }
 
-/**
- * For `createClient(Service, createConnectTransport(channel))` of connect-es. The channel stays yours to
- * close.
- */
+/** For `createClient(Service, createConnectTransport(channel))` of connect-es. Close the channel yourself. */
 export function createConnectTransport(channel: Channel, options: ConnectTransportOptions = {}): Transport {
   checkNames('createConnectTransport', options, ['interceptors', 'defaultTimeoutMs']);
   return new ChannelTransport(clientChannel('createConnectTransport', channel), options);

@@ -1,6 +1,6 @@
 /**
- * One call over a client of grpc-js, of any kind: on the wire of gRPC they are all streams, of one message or
- * many to each side. With the options and errors of this package. Used by client.ts.
+ * One call over a client of grpc-js, of any kind: on gRPC's wire they are all streams, of one or many
+ * messages in each direction. It has the options and errors of this package. Used by client.ts.
  */
 import type { Client, ClientDuplexStream, ServiceError, StatusObject } from '@grpc/grpc-js';
 import { callTimeoutMs } from '../../client/call/call-options.ts';
@@ -15,17 +15,17 @@ import { Scope } from '../../core/scopes.ts';
 import type { CallOptions } from '../../core/types.ts';
 import { errorOf, fromGrpc, toGrpc } from './client-metadata.ts';
 
-/** What is used of a client of grpc-js. */
+/** The used part of a client of grpc-js. */
 export type GrpcClient = Pick<Client, 'makeBidiStreamRequest' | 'getChannel'>;
 
-/** A method and what its client says of all of its calls. */
+/** A method and its client's defaults for all calls of it. */
 export interface GrpcMethod {
   readonly client: GrpcClient;
   readonly definition: MethodDefinition;
   /** In ms, -1 for none. */
   readonly timeoutMs: number;
   readonly waitForReady: boolean;
-  /** What its client says. */
+  /** From the client's defaults. */
   readonly idempotent?: boolean | undefined;
   readonly check: MessageCheck;
 }
@@ -39,12 +39,12 @@ class GrpcClientCall {
   /** The caller's async context: grpc-js has events of a call in that of whoever made its connection. */
   readonly #scope = new Scope();
   readonly #stream: Stream;
-  /** Why it was given up on this side: what the caller gets. */
+  /** Why this side cancelled the call; the caller gets this error. */
   #gaveUp: { readonly error: unknown } | undefined;
   #done = false;
   #status: StatusObject | undefined;
   #requests: AsyncIterator<unknown> | undefined;
-  /** Whoever waits for room. */
+  /** Wakes the writer that waits for room. */
   #wake: (() => void) | undefined;
   readonly #check: MessageCheck;
 
@@ -61,7 +61,7 @@ class GrpcClientCall {
     try {
       this.#stream = client.makeBidiStreamRequest(`/${path}`, same, same, metadata, { deadline });
     } catch (cause) {
-      // A client that has been closed throws an error of no kind, where a channel here says this.
+      // A closed client throws a plain Error; a channel of this package would report UNAVAILABLE.
       const why = `${path}: grpc-js cannot make the call: ${(cause as Error).message}`;
       throw new RpcError(Status.UNAVAILABLE, why, { processed: 'no', cause });
     }
@@ -70,7 +70,7 @@ class GrpcClientCall {
       this.#status = status;
       this.#finish();
     });
-    // Whoever reads gets it; without a listener it would end the process.
+    // The reader gets the error; without a listener it would end the process.
     this.#stream.on('error', () => this.#finish());
     this.#stream.on('drain', () => this.#wake?.());
     for (const signal of [options.signal, options.context?.signal])
@@ -96,13 +96,15 @@ class GrpcClientCall {
     try {
       this.#scope.run(callback, undefined, metadata);
     } catch (error) {
-      // Also behind the end, where a trailer is told.
+      // Also after the end of the call, when the trailer is reported.
       this.#gaveUp ??= { error: responseFault(this.#method.fullName, error) };
       this.#stream.cancel();
     }
   }
 
-  /** Nothing more is sent; requests that nobody takes any more are told so. Done twice, it does nothing. */
+  /**
+   * Sends nothing more, and ends the caller's requests if they are not finished. Further calls do nothing.
+   */
   #finish(): void {
     if (this.#done) return;
     this.#done = true;
@@ -129,8 +131,8 @@ class GrpcClientCall {
   }
 
   /**
-   * Sends what the caller gives, no faster than the server takes it. What the caller's iterable throws comes
-   * back to him as it is.
+   * Sends the caller's requests, no faster than the server takes them. An error thrown by the caller's
+   * iterable is returned unchanged.
    */
   async send(given: unknown): Promise<void> {
     try {
@@ -176,7 +178,7 @@ class GrpcClientCall {
       }
       if (this.#gaveUp !== undefined) throw this.#gaveUp.error;
       this.#tell(this.#options.onTrailer, fromGrpc(this.#status?.metadata ?? this.#noMetadata(path)));
-      // Of a callback that has thrown.
+      // Set by a callback that has thrown.
       const late = this.#gaveUp as { readonly error: unknown } | undefined;
       if (late !== undefined) throw late.error;
     } catch (error) {
@@ -203,8 +205,7 @@ function isServiceError(error: unknown): error is ServiceError {
 }
 
 /**
- * Starts when it is first read, as a stream over a channel does; what is wrong with the options comes out
- * then, too.
+ * Starts when it is first read, as a stream over a channel does; errors in the options are thrown then, too.
  */
 export async function* grpcResponses(
   method: GrpcMethod,
@@ -216,7 +217,7 @@ export async function* grpcResponses(
   yield* call.responses();
 }
 
-/** The only response of a method that has one. */
+/** Returns the only response of a method that has one. */
 export async function grpcResponse(
   method: GrpcMethod,
   request: unknown,

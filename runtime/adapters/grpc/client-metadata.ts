@@ -1,4 +1,4 @@
-/** Metadata and errors of calls over grpc-js, as ours and the other way round. Used by client-call.ts. */
+/** Converts metadata and errors of calls over grpc-js to ours and back. Used by client-call.ts. */
 import { Metadata as GrpcMetadata, type ServiceError } from '@grpc/grpc-js';
 import { RpcError } from '../../core/errors/rpc-error.ts';
 import { errorCode, Status } from '../../core/errors/status.ts';
@@ -6,7 +6,7 @@ import { takeDetails } from '../../core/errors/status-details.ts';
 import { Metadata, type MetadataInit, receivedMetadata } from '../../core/metadata.ts';
 import { printable } from './context.ts';
 
-/** Headers of HTTP/2 and of gRPC itself, which are no metadata of an application. */
+/** Headers of HTTP/2 and of gRPC itself, which are not metadata of an application. */
 const transport = /^(:|content-type$|date$|user-agent$|te$|grpc-(?!status-details-bin$))/;
 
 /** Throws a TypeError for text that gRPC cannot carry. */
@@ -25,13 +25,13 @@ export function toGrpc(path: string, init: MetadataInit | undefined, waitForRead
   return result;
 }
 
-/** Leaves out what ours have no form for. */
+/** Omits entries that are invalid as our metadata. */
 export function fromGrpc(received: GrpcMetadata): Metadata {
   const keys = Object.keys(received.getMap()).filter((key) => !transport.test(key));
   return receivedMetadata(keys.flatMap((key) => received.get(key).map((value) => [key, value] as const)));
 }
 
-/** Codes that grpc-js gives itself as well: whether a handler has run is not known then. */
+/** Codes that grpc-js also generates itself: with them it is unknown whether a handler has run. */
 const ownCodes: ReadonlySet<number> = new Set([
   Status.CANCELLED,
   Status.UNKNOWN,

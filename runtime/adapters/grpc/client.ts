@@ -1,7 +1,8 @@
 /**
- * `rdma-rpc/grpc-client`: the generated client over gRPC, for where there is no RDMA server yet, or none any
- * more. What is written against `createClient` runs with `createGrpcClient` as it is. Needs `@grpc/grpc-js`,
- * an optional peer dependency, whose client it is given: addresses, TLS and connections are its affair.
+ * `rdma-rpc/grpc-client`: the generated client over gRPC, for services whose server does not use RDMA, yet or
+ * any more. Code written for `createClient` works unchanged with `createGrpcClient`. Needs `@grpc/grpc-js`,
+ * an optional peer dependency, whose client it is given: addresses, TLS and connections are managed by that
+ * client.
  */
 import {
   checkHedgingFits,
@@ -25,7 +26,7 @@ import { type GrpcClient, type GrpcMethod, grpcResponse, grpcResponses } from '.
 
 export type { GrpcClient } from './client-call.ts';
 
-/** What a stream does not take, over a channel either. */
+/** Options that a stream does not accept, as over a channel. */
 const notForStreams = ['into', 'retry', 'hedging'] as const;
 
 function streamed(method: GrpcMethod): ClientMethodFunction {
@@ -61,9 +62,10 @@ function functionOf(method: GrpcMethod, repeats: Repeats): ClientMethodFunction 
 }
 
 /**
- * A client of `definition` over a client of grpc-js, `new Client(address, credentials)`, which stays yours to
- * close. The same interface as that of `createClient`, with the same options, defaults, interceptors and
- * errors; `into` has no effect, since gRPC has memory of its own. Throws for unknown method or option names.
+ * Makes a client of `definition` over a client of grpc-js, `new Client(address, credentials)`, which you
+ * close yourself. It has the same interface as that of `createClient`, with the same options, defaults,
+ * interceptors and errors; `into` has no effect, since gRPC manages its own memory. Throws for unknown method
+ * or option names.
  */
 export function createGrpcClient<D extends ServiceDefinition>(
   definition: D,

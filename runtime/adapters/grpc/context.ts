@@ -1,6 +1,6 @@
 /**
- * What a handler sees of a call that has come over real gRPC, and what becomes of the metadata and errors
- * that it leaves. For the adapters of grpc-js and nice-grpc, which say what they have as a `GrpcCall`.
+ * The handler's context of a call over real gRPC, and the conversion of the metadata and errors that the
+ * handler returns. For the adapters of grpc-js and nice-grpc, which describe their call as a `GrpcCall`.
  */
 import type { MethodDefinition } from '../../codec/types.ts';
 import { ContextValues } from '../../core/context-values.ts';
@@ -13,24 +13,24 @@ import { KnownPeer, type PeerInfo } from '../../core/peer.ts';
 import { deadlinePassed, handlerFailed } from '../../server/call-faults.ts';
 import { handlerController } from '../../server/handler-signal.ts';
 
-/** A call as a gRPC server has it. */
+/** A call in a gRPC server. */
 export interface GrpcCall {
   readonly peer: string;
-  /** What has come, key by key. */
+  /** The received metadata, by key. */
   metadata(): Iterable<readonly [string, Iterable<MetadataValue>]>;
-  /** Time left in ms, never below 0; undefined when there is no limit, or the server does not tell. */
+  /** Time left in ms, never below 0; undefined without a limit, or when the server does not know it. */
   timeoutMs(): number | undefined;
   sendHeader(header: Metadata): void;
 }
 
-/** How a failed call ends. */
+/** The end of a failed call. */
 export interface GrpcFailure {
   readonly code: number;
   readonly details: string;
   readonly trailer: Metadata;
 }
 
-/** What HTTP/2 carries as text. grpc-js throws for anything else, where nobody catches it. */
+/** The text that HTTP/2 can carry. For anything else grpc-js throws an error that is not caught. */
 export const printable = /^[ -~]*$/;
 
 function checkCarried(method: string, what: string, metadata: Metadata): void {
@@ -52,7 +52,7 @@ export class GrpcContext implements HandlerContext {
   #metadata: Metadata | undefined;
   #controller: AbortController | undefined;
   #cancelled: RpcError | undefined;
-  /** The header may be sent ahead of the answer. */
+  /** Whether the header may be sent before the response. */
   readonly #early: boolean;
   #headerSent = false;
   #done = false;
@@ -63,7 +63,7 @@ export class GrpcContext implements HandlerContext {
     this.#early = requestStream || responseStream;
   }
 
-  /** What gRPC has verified, its own interceptors know. */
+  /** Identities verified by gRPC are known only to gRPC's own interceptors. */
   get peer(): PeerInfo {
     this.#peer ??= new KnownPeer(this.#call.peer);
     return this.#peer;
@@ -87,7 +87,7 @@ export class GrpcContext implements HandlerContext {
     return this.#controller.signal;
   }
 
-  /** Why nobody waits for the answer any more, if so. */
+  /** Why the answer is no longer needed, if so. */
   get cancelled(): RpcError | undefined {
     return this.#cancelled;
   }
@@ -97,8 +97,8 @@ export class GrpcContext implements HandlerContext {
   }
 
   /**
-   * Once; it also goes by itself, with the first message or the end. That of a method without streams goes
-   * with its response, as everywhere.
+   * Sends the header once; otherwise it is sent with the first message or at the end. For a method without
+   * streams it goes with the response, as in all servers.
    */
   sendHeader(): void {
     if (this.#early) this.#sendHeader();
@@ -112,8 +112,8 @@ export class GrpcContext implements HandlerContext {
   }
 
   /**
-   * Nobody waits any more. gRPC servers also say so when a call has ended well; the handler should not hear
-   * of that.
+   * The answer is no longer needed. gRPC servers also report this for calls that ended normally, which the
+   * handler should not see.
    */
   cancel(): void {
     if (this.#done || this.#cancelled !== undefined) return;
@@ -125,9 +125,8 @@ export class GrpcContext implements HandlerContext {
   }
 
   /**
-   * What the handler reads its requests from. Node's HTTP/2 clients end a stream before they reset it, so the
-   * end of requests that nobody waits for looks like any other; the reset is there before the next turn of
-   * the event loop.
+   * The requests for the handler. Node's HTTP/2 clients end a stream before they reset it, so the end of
+   * cancelled requests looks like any other; the reset arrives before the next event-loop iteration.
    */
   async *requests(messages: AsyncIterable<unknown>): AsyncGenerator<unknown, void, undefined> {
     try {
@@ -139,7 +138,7 @@ export class GrpcContext implements HandlerContext {
     if (this.#cancelled !== undefined) throw this.#cancelled;
   }
 
-  /** The handler is done: its trailer. */
+  /** The handler has returned: returns its trailer. */
   finish(): Metadata {
     this.#sendHeader();
     checkCarried(this.method, 'trailer', this.trailer);
@@ -153,7 +152,7 @@ export class GrpcContext implements HandlerContext {
     const known = error instanceof RpcError ? error : undefined;
     const details = known?.rawMessage ?? handlerFailed(this.method);
     const code = known?.code ?? Status.INTERNAL;
-    // What cannot be sent is left out: the error says more than it.
+    // Metadata that cannot be sent is omitted: the error is more important.
     const carry = (action: () => void): void => {
       try {
         action();
@@ -166,7 +165,7 @@ export class GrpcContext implements HandlerContext {
     if (known !== undefined && known.details.length > 0)
       carry(() => entries.push([detailsKey, encodeDetails(known.code, known.rawMessage, known.details)]));
     const trailer = receivedMetadata(entries);
-    // Text with half a surrogate pair has no form in HTTP/2.
+    // Text with half a surrogate pair cannot be sent in HTTP/2.
     return { code, details: Buffer.from(details).toString(), trailer };
   }
 }

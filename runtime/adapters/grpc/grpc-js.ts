@@ -1,7 +1,7 @@
 /**
- * Handlers of a generated service for a server of grpc-js, which wants callbacks and streams of Node. Nothing
- * of grpc-js is imported: what is needed of it is described here, and its Metadata is made by the class of
- * the call's own, whichever copy of grpc-js that is.
+ * Handlers of a generated service for a server of grpc-js, which uses callbacks and Node streams. Nothing of
+ * grpc-js is imported: the needed parts are declared here, and Metadata is created with the class of the
+ * call's own, so that any copy of grpc-js works.
  */
 import type { Duplex } from 'node:stream';
 import type { ServiceDefinition } from '../../codec/types.ts';
@@ -15,7 +15,7 @@ interface GrpcJsMetadata {
   get(key: string): MetadataValue[];
 }
 
-/** What the four kinds of calls have in common. */
+/** The common part of the four kinds of calls. */
 export interface GrpcJsCall {
   readonly metadata: GrpcJsMetadata;
   readonly cancelled: boolean;
@@ -28,17 +28,17 @@ export interface GrpcJsCall {
 /** A handler of any kind, for `server.addService`. */
 export type GrpcJsHandler = (call: GrpcJsCall, callback: (...answer: never[]) => void) => void;
 
-/** What `server.addService(definition.methods, ...)` of grpc-js takes. */
+/** The argument of `server.addService(definition.methods, ...)` of grpc-js. */
 export type GrpcJsHandlers<D extends ServiceDefinition> = { [K in keyof D['methods']]: GrpcJsHandler };
 
-/** An error as grpc-js sends it. */
+/** An error in the form that grpc-js sends. */
 interface GrpcJsStatus {
   readonly code: number;
   readonly details: string;
   readonly metadata: never;
 }
 type Callback = (error: GrpcJsStatus | null, response?: unknown, trailer?: never) => void;
-/** Streams are one-sided where the method is. */
+/** Streams exist in the directions that the method has. */
 type GrpcJsStream = GrpcJsCall & Duplex & { readonly request: unknown; end(trailer: never): void };
 
 function toGrpcJs(call: GrpcJsCall, from: Metadata): never {
@@ -80,7 +80,7 @@ function statusOf(
   return { code, details, metadata: toGrpcJs(call, trailer) };
 }
 
-/** Until there is room for more, or nobody wants it. */
+/** Waits for room, or for the cancellation. */
 function roomIn(call: GrpcJsStream): Promise<void> {
   return new Promise((resolve) => {
     const done = (): void => {
@@ -108,7 +108,7 @@ async function write(
 
 function adapted(handler: GrpcHandler): (call: GrpcJsStream, callback: Callback) => void {
   const { requestStream, responseStream } = handler.method;
-  // A handler that stops reading early leaves the stream alone, which also carries the answer.
+  // If a handler stops reading early, the stream must stay open, since it also carries the response.
   const requestOf = (call: GrpcJsStream, context: GrpcContext): unknown =>
     requestStream ? context.requests(call.iterator({ destroyOnReturn: false })) : call.request;
 
@@ -140,7 +140,7 @@ function adapted(handler: GrpcHandler): (call: GrpcJsStream, callback: Callback)
 }
 
 /**
- * `handlers` for `server.addService(definition.methods, ...)` of grpc-js. Methods that they lack answer
+ * Returns `handlers` for `server.addService(definition.methods, ...)` of grpc-js. Missing methods answer
  * UNIMPLEMENTED.
  */
 export function toGrpcJsHandlers<D extends ServiceDefinition>(

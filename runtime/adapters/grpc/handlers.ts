@@ -1,6 +1,5 @@
 /**
- * The handlers of a service as both adapters run them: bound, complete, with what the user wants to hear of
- * errors.
+ * The handlers of a service as both adapters run them: bound, complete, and with the user's error callback.
  */
 import { encodeAhead } from '../../codec/service/encoded-ahead.ts';
 import type { MessageType, MethodDefinition, ServiceDefinition } from '../../codec/types.ts';
@@ -15,15 +14,15 @@ import { warnOfNames } from '../../server/handler-names.ts';
 
 export interface GrpcHandlerOptions {
   /**
-   * Called with what a handler throws that is no RpcError, and with all that one of a one-way method throws.
-   * `method`: `pkg.Service/Method`.
+   * Called with every error of a handler that is not an RpcError, and with all errors of one-way methods.
+   * `method` is `pkg.Service/Method`.
    */
   onHandlerError?: (error: unknown, method: string) => void;
 }
 
 type AnyHandler = (request: unknown, context: HandlerContext) => unknown;
 
-/** A method that can be called: a handler for each, one that refuses where the user has none. */
+/** A method with its handler, or one that answers UNIMPLEMENTED when the user has none. */
 export class GrpcHandler {
   readonly method: MethodDefinition;
   readonly #handler: AnyHandler;
@@ -37,7 +36,7 @@ export class GrpcHandler {
     this.#check = responseCheck(method.fullName, method.output, processWarning);
   }
 
-  /** The single response. A one-way method's answer does not wait for its handler. */
+  /** Returns the single response. A one-way method answers without waiting for its handler. */
   async respond(request: unknown, context: HandlerContext): Promise<unknown> {
     if (this.method.options.oneWay !== true || this.method.requestStream) {
       return this.checked(await this.#handler(request, context));
@@ -49,8 +48,8 @@ export class GrpcHandler {
   }
 
   /**
-   * A response. It is encoded here, since a server of gRPC that fails to tells nobody. Throws when it cannot
-   * be sent.
+   * Checks and encodes a response. It is encoded here, because a gRPC server does not report a failure to
+   * encode. Throws when the response cannot be sent.
    */
   checked(response: unknown): unknown {
     if (typeof response !== 'object' || response === null) {
@@ -63,14 +62,14 @@ export class GrpcHandler {
     return response;
   }
 
-  /** The stream of responses. */
+  /** Returns the stream of responses. */
   stream(request: unknown, context: HandlerContext): AsyncIterable<unknown> | Iterable<unknown> {
     return this.#handler(request, context) as AsyncIterable<unknown> | Iterable<unknown>;
   }
 
   /**
-   * A call has failed with `error`; `over`: since nobody waits for it any more, which an AbortError only
-   * repeats.
+   * A call has failed with `error`. `over` says that the call was cancelled, in which case an AbortError is
+   * no news.
    */
   report(error: unknown, over: boolean): void {
     if (error instanceof RpcError || (over && abortCode(error) !== undefined)) return;
@@ -78,7 +77,7 @@ export class GrpcHandler {
   }
 }
 
-/** Throws a TypeError for a handler that is no function. */
+/** Throws a TypeError for a handler that is not a function. */
 export function grpcHandlers<D extends ServiceDefinition>(
   definition: D,
   handlers: Partial<Handlers<D>>,

@@ -1,6 +1,6 @@
 /**
- * Handlers of a generated service for a server of nice-grpc, with the context and the errors that they know.
- * Nothing of nice-grpc is imported: what is needed of it is described here.
+ * Handlers of a generated service for a server of nice-grpc, with the usual context and errors. Nothing of
+ * nice-grpc is imported: the needed parts are declared here.
  */
 import type { MethodDefinition, ServiceDefinition } from '../../codec/types.ts';
 import type { Metadata, MetadataValue } from '../../core/metadata.ts';
@@ -30,7 +30,7 @@ type NiceGrpcHandler<M> =
       ) => M['responseStream'] extends true ? AsyncGenerator<ResInit, void, undefined> : Promise<ResInit>
     : never;
 
-/** What `server.add(definition, ...)` of nice-grpc takes. */
+/** The argument of `server.add(definition, ...)` of nice-grpc. */
 export type NiceGrpcHandlers<D extends ServiceDefinition> = {
   [K in keyof D['methods']]: NiceGrpcHandler<D['methods'][K]>;
 };
@@ -43,7 +43,7 @@ function contextOf(method: MethodDefinition, theirs: NiceGrpcContext): GrpcConte
   const call: GrpcCall = {
     peer: theirs.peer,
     metadata: () => theirs.metadata as Iterable<[string, MetadataValue[]]>,
-    // nice-grpc does not tell.
+    // nice-grpc does not provide it.
     timeoutMs: () => undefined,
     sendHeader: (header) => {
       copyTo(theirs.header, header);
@@ -60,7 +60,7 @@ function requestOf(handler: GrpcHandler, request: unknown, context: GrpcContext)
   return handler.method.requestStream ? context.requests(request as AsyncIterable<unknown>) : request;
 }
 
-/** An error as nice-grpc's ServerError, which it knows by these properties. */
+/** An error in the form of nice-grpc's ServerError, which is recognised by these properties. */
 function serverError(
   { code, details, trailer }: GrpcFailure,
   theirs: NiceGrpcContext,
@@ -105,7 +105,9 @@ function streamed(handler: GrpcHandler) {
   };
 }
 
-/** `handlers` for `server.add(definition, ...)` of nice-grpc. Methods that they lack answer UNIMPLEMENTED. */
+/**
+ * Returns `handlers` for `server.add(definition, ...)` of nice-grpc. Missing methods answer UNIMPLEMENTED.
+ */
 export function toNiceGrpcHandlers<D extends ServiceDefinition>(
   definition: D,
   handlers: Partial<Handlers<D>>,

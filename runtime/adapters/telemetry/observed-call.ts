@@ -1,6 +1,6 @@
 /**
- * A call as telemetry sees it: when it begins, which status it ends with, and when, streams to their last
- * message. What the interceptors of rdma-rpc/otel and rdma-rpc/prometheus share.
+ * Observes a call for telemetry: its start, its status and its end; for streams until the last message.
+ * Shared by the interceptors of rdma-rpc/otel and rdma-rpc/prometheus.
  */
 
 import { RpcError } from '../../core/errors/rpc-error.ts';
@@ -9,35 +9,35 @@ import { guarded } from '../../core/foreign.ts';
 import type { Next, RpcRequest, RpcResponse } from '../../core/interceptor.ts';
 
 /**
- * Upper bounds, seconds: 1, 2, 5 per decade from 1 us to 10 s. Calls take microseconds, which the usual
- * bounds (from 5 ms) cannot tell apart.
+ * Upper bounds in seconds: 1, 2, 5 per decade from 1 us to 10 s. Calls take microseconds, which the usual
+ * bounds (from 5 ms) cannot distinguish.
  */
 export const durationBounds: readonly number[] = [-6, -5, -4, -3, -2, -1, 0]
   .flatMap((exponent) => [1, 2, 5].map((digit) => Number(`${digit}e${exponent}`)))
   .concat(10);
 
 export interface Observer {
-  /** Runs a part of the call: what it calls, the handler above all, may look for a context. */
+  /** Runs a part of the call, so that code called by it, above all the handler, finds a context. */
   run<T>(part: () => T): T;
-  /** The call is over; comes once. `error`: undefined when all went well. */
+  /** Called once at the end of the call. `error` is undefined on success. */
   done(status: StatusName, error: unknown): void;
 }
 
-/** What the peer learns: on a server INTERNAL for errors without a status. */
+/** Returns the status that the peer gets: on a server INTERNAL for errors without a status. */
 function statusOf(side: RpcRequest['side'], error: unknown): StatusName {
   if (error instanceof RpcError) return error.codeName;
   return statusName(side === 'server' ? Status.INTERNAL : Status.UNKNOWN);
 }
 
-/** Of an observer whose beginning has failed. */
-const nobody: Observer = { run: (part) => part(), done: () => undefined };
+/** Used when creating an observer has failed. */
+const noObserver: Observer = { run: (part) => part(), done: () => undefined };
 
-/** What an observer cannot do costs the call nothing: telemetry fails, calls do not. */
+/** Catches errors of an observer: failing telemetry must not fail calls. */
 class Guarded implements Observer {
   readonly #observer: Observer;
 
   constructor(begin: () => Observer) {
-    let observer = nobody;
+    let observer = noObserver;
     guarded('the telemetry of a call', () => {
       observer = begin();
     });
@@ -75,7 +75,7 @@ class Guarded implements Observer {
   }
 }
 
-/** Carries out a call and tells the observer that `begin` makes how it ends. */
+/** Carries out a call and reports its end to the observer that `begin` creates. */
 export async function observedCall(
   next: Next,
   request: RpcRequest,
@@ -124,8 +124,8 @@ class ObservedMessages implements AsyncIterableIterator<unknown> {
   }
 
   /**
-   * The reader has left: on a client by itself, on a server because the call was given up, and the signal
-   * says why.
+   * The reader has stopped: on a client by itself, on a server because the call was cancelled, with the
+   * signal's reason.
    */
   async return(value?: unknown): Promise<IteratorResult<unknown>> {
     const reason: unknown = this.#over ? undefined : this.#request.signal?.reason;

@@ -1,7 +1,7 @@
 /**
  * `rdma-rpc/otel`: spans, their context across processes, and durations of calls, by the API of
  * OpenTelemetry, which is an optional peer dependency. One interceptor for clients and servers; attributes
- * and names are those of the semantic conventions for RPC.
+ * and names follow the semantic conventions for RPC.
  */
 import {
   type Attributes,
@@ -36,18 +36,19 @@ export interface OpenTelemetryOptions {
   tracerProvider?: TracerProvider;
   meterProvider?: MeterProvider;
   /**
-   * How the context travels in the metadata of requests. With the SDK's default: `traceparent`, `tracestate`,
-   * `baggage`.
+   * How the context is carried in the metadata of requests. The SDK's default uses `traceparent`,
+   * `tracestate`, `baggage`.
    */
   propagator?: TextMapPropagator;
-  /** More attributes of a call's span. They are made at its start. */
+  /** Further attributes of a call's span, computed at its start. */
   attributes?: (request: RpcRequest) => Attributes;
 }
 
 const scope = 'rdma-rpc';
 const system = 'rdma_rpc';
 /**
- * These speak against the server; others, such as NOT_FOUND, are its answer. On a client every error is one.
+ * Statuses that indicate a server error; others, such as NOT_FOUND, are valid answers. On a client every
+ * status except OK is an error.
  */
 const serverErrors: ReadonlySet<StatusName> = new Set<StatusName>([
   'UNKNOWN',
@@ -58,7 +59,7 @@ const serverErrors: ReadonlySet<StatusName> = new Set<StatusName>([
   'DATA_LOSS',
 ]);
 
-/** The context of the handler, for its own calls where no context manager carries it over `await`. */
+/** The context of the handler, for its own calls when no context manager carries it over `await`. */
 const handlerContext: ContextKey<Context | undefined> = createContextKey<Context | undefined>(
   undefined,
   'OpenTelemetry context',
@@ -73,11 +74,11 @@ const getter: TextMapGetter<Metadata> = {
 };
 const setter: TextMapSetter<Metadata> = { set: (metadata, key, value) => void metadata.set(key, value) };
 
-/** Peers whose attributes are kept. */
+/** Number of peers whose attributes are cached. */
 const knownPeersMax = 1024;
 const knownPeers = new Map<string, Attributes>();
 
-/** Of the peer of a request, worked out once. */
+/** Attributes of a request's peer, computed once. */
 function peerAttributes({ side, peer }: RpcRequest): Attributes {
   let attributes = knownPeers.get(side + peer);
   if (attributes === undefined) {
@@ -89,7 +90,7 @@ function peerAttributes({ side, peer }: RpcRequest): Attributes {
   return attributes;
 }
 
-/** `host:port`, or a path or list as it is. */
+/** Splits `host:port`; keeps a path or list unchanged. */
 function addressOf(peer: string, side: string): Attributes {
   const name = peer.replace(/^(unix:|dns:\/\/\/)/, '');
   const [, host, port] = /^\[?([^,]*?)\]?:(\d+)$/.exec(name) ?? [];
@@ -135,8 +136,8 @@ class ObservedSpan implements Observer {
 }
 
 /**
- * What the interceptor works with; asked for when the first call comes, so that a provider may be registered
- * after the interceptor was made.
+ * The instruments of the interceptor; created at the first call, so that a provider may be registered after
+ * the interceptor was made.
  */
 interface Instruments {
   readonly tracer: Tracer;
@@ -160,7 +161,8 @@ function instruments(options: OpenTelemetryOptions): Instruments {
 }
 
 /**
- * An interceptor for a server (`use`), a channel or a client. Outermost it measures what others take, too.
+ * An interceptor for a server (`use`), a channel or a client. As the outermost one it also measures the
+ * others.
  */
 export function openTelemetry(options: OpenTelemetryOptions = {}): Interceptor {
   let ready: Instruments | undefined;
@@ -170,7 +172,7 @@ export function openTelemetry(options: OpenTelemetryOptions = {}): Interceptor {
     const propagator = options.propagator ?? propagation;
     const client = request.side === 'client';
     const peer = peerAttributes(request);
-    // Clients of a server are too many for a metric.
+    // Without the peer: a server has too many clients for a metric.
     const attributes: Attributes = {
       'rpc.system.name': system,
       'rpc.method': request.method.fullName,

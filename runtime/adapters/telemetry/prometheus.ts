@@ -1,6 +1,6 @@
 /**
- * `rdma-rpc/prometheus`: calls counted and timed by method and status, and the counters of the native layers,
- * for prom-client, which is an optional peer dependency. One interceptor for clients and servers.
+ * `rdma-rpc/prometheus`: counts and durations of calls by method and status, and the counters of the native
+ * layers, for prom-client, which is an optional peer dependency. One interceptor for clients and servers.
  */
 import { Counter, Gauge, Histogram, type Registry, register } from 'prom-client';
 import { clockMs } from '../../clock.ts';
@@ -15,13 +15,13 @@ import { durationBounds, type Observer, observedCall } from './observed-call.ts'
 export interface PrometheusOptions {
   /** Default: prom-client's global one. */
   registry?: Registry;
-  /** Upper bounds of the buckets, seconds. Default: 1, 2, 5 per decade from 1 us to 10 s. */
+  /** Upper bounds of the buckets in seconds. Default: 1, 2, 5 per decade from 1 us to 10 s. */
   buckets?: readonly number[];
 }
 
 type Label = 'service' | 'method' | 'type';
 
-/** As others name them. */
+/** The names that other libraries use. */
 function kindOf({ method }: RpcRequest): string {
   if (method.requestStream) return method.responseStream ? 'bidi' : 'client_stream';
   return method.responseStream ? 'server_stream' : 'unary';
@@ -33,7 +33,7 @@ interface SideMetrics {
   readonly seconds: Histogram<Label>;
 }
 
-/** Those of a registry: two interceptors on one registry count together. */
+/** Returns the metrics of a registry: two interceptors with one registry count together. */
 function metricsOf(registry: Registry, side: string, buckets: number[]): SideMetrics {
   const labelNames: Label[] = ['service', 'method', 'type'];
   const registers = [registry];
@@ -99,7 +99,7 @@ export function prometheus(options: PrometheusOptions = {}): Interceptor {
   return (next) => (request) => observedCall(next, request, () => begin(request));
 }
 
-/** A scrape asks for one gauge after the other: all get the same reading. */
+/** A scrape reads one gauge after the other; all get the same reading for this time. */
 const readingMs = 50;
 
 function contextsOf(pid: number): readonly ContextCounters[] {
@@ -111,8 +111,8 @@ function contextsOf(pid: number): readonly ContextCounters[] {
 }
 
 /**
- * The counters of a process, of all its threads: sums over its contexts, and of what is a longest time the
- * longest.
+ * Returns the counters of a process, of all its threads: sums over its contexts, and the maximum for longest
+ * times.
  */
 function statsOf(pid: number): () => Stats {
   const names = Object.keys(stats()) as (keyof Stats)[];
@@ -128,10 +128,9 @@ function statsOf(pid: number): () => Stats {
 }
 
 /**
- * The counters of the native layers as gauges `rdma_rpc_native_…`, read when the registry is. Of this thread
- * (`stats()`), or, where a pid is given, of that process with all its threads, by its counters pages. A
- * thread writes its page at most every 100 ms, so these may be that old. Of a process that has ended they are
- * 0.
+ * Exports the counters of the native layers as gauges `rdma_rpc_native_…`, read when the registry is. They
+ * are those of this thread (`stats()`) or, with a pid, those of that process with all its threads, from its
+ * counters pages; 0 when it has ended.
  */
 export function collectNativeStats(registry: Registry = register, pid?: number): void {
   const read = pid === undefined ? stats : statsOf(pid);

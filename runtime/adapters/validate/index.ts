@@ -1,8 +1,7 @@
 /**
- * `rdma-rpc/validate`: messages are checked against the rules of protovalidate that their .proto gives them
- * (`(buf.validate.field).string.email = true`), by an interceptor for servers and clients. Needs
- * `@bufbuild/protovalidate` and `@bufbuild/protobuf`, which are optional peer dependencies: the rules are
- * theirs.
+ * `rdma-rpc/validate`: an interceptor for servers and clients that checks messages against the protovalidate
+ * rules of their .proto (`(buf.validate.field).string.email = true`). Needs `@bufbuild/protovalidate` and
+ * `@bufbuild/protobuf`, which are optional peer dependencies and implement the rules.
  */
 import { type DescMessage, type FileRegistry, fromBinary } from '@bufbuild/protobuf';
 import { createValidator, type Validator, type ValidatorOptions } from '@bufbuild/protovalidate';
@@ -17,17 +16,17 @@ import { hasRules, registryOf } from './schema.ts';
 import { violationDetails, violationsText } from './violations.ts';
 
 export interface ValidationOptions {
-  /** Check requests. Default true. */
+  /** Checks requests. Default true. */
   readonly requests?: boolean | undefined;
   /**
-   * Check responses, too: on a server those of its handlers, on a client what it gets; one that breaks a rule
-   * is INTERNAL. Default false.
+   * Also checks responses: on a server those of its handlers, on a client the received ones; a response that
+   * breaks a rule becomes INTERNAL. Default false.
    */
   readonly responses?: boolean | undefined;
-  /** Report the first broken rule only. Default false. */
+  /** Reports only the first broken rule. Default false. */
   readonly failFast?: boolean | undefined;
   /**
-   * What else protovalidate's `createValidator` takes. Its registry is that of the service's files, with
+   * Further options of protovalidate's `createValidator`. Its registry is made from the service's files, with
    * their predefined rules, unless one is given.
    */
   readonly validator?: ValidatorOptions | undefined;
@@ -59,7 +58,7 @@ class Validators {
     return found;
   }
 
-  /** Services without a schema have no rules, nor have most messages. */
+  /** Services without a schema have no rules, nor do most messages. */
   checkOf(
     service: ServiceDefinition,
     method: MethodDefinition,
@@ -84,13 +83,13 @@ function check(
   what: string,
   code: StatusCode,
 ): void {
-  // The answer that nobody waits for.
+  // The response of a call that was cancelled.
   if (message === undefined) return;
   let bytes: Uint8Array;
   try {
     bytes = type.encode(message);
   } catch (error) {
-    // No message of the type at all. Whoever sends it finds that out, and says it as ever.
+    // Not a message of the type at all. Its encoder will report that later.
     if (error instanceof CodecError) return;
     throw error;
   }
@@ -130,11 +129,11 @@ function checkedResponse(response: RpcResponse, one: Check): RpcResponse {
 }
 
 /**
- * The interceptor: `createServer().use(validation())`, `createClient(…, { '*': { interceptors: [validation()]
- * } })`. A request that breaks a rule is INVALID_ARGUMENT, and no handler sees it (of a stream: the handler's
- * next read throws). The error has the rules that are broken as details, google.rpc.BadRequest and
- * buf.validate.Violations. Messages with rules are encoded once more for it; those without cost nothing.
- * Throws a TypeError for unknown options.
+ * Makes the interceptor: `createServer().use(validation())`, `createClient(…, { '*': { interceptors:
+ * [validation()] } })`. A request that breaks a rule becomes INVALID_ARGUMENT, and no handler sees it (in a
+ * stream, the handler's next read throws). The error has the broken rules as details, google.rpc.BadRequest
+ * and buf.validate.Violations. Messages with rules are encoded an additional time for the check; those
+ * without cost nothing. Throws a TypeError for unknown options.
  */
 export function validation(options: ValidationOptions = {}): Interceptor {
   checkNames('validation', options, names);

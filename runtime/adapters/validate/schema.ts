@@ -1,6 +1,6 @@
 /**
- * The messages of a service as protobuf-es describes them, made of the descriptors that generated files
- * carry, and which of them have rules. Once per file, kept.
+ * Descriptions of a service's messages for protobuf-es, made from the descriptors in generated files, and
+ * which of the messages have rules. Cached per file.
  */
 import {
   create,
@@ -18,7 +18,7 @@ import {
 } from '@bufbuild/protovalidate/gen/buf/validate/validate_pb.js';
 import type { FileDescriptor } from '../../codec/file-descriptor.ts';
 
-/** Imports first. */
+/** Imports come first. */
 function collect(file: FileDescriptor, into: Map<string, FileDescriptor>): void {
   if (into.has(file.name)) return;
   for (const dependency of file.dependencies) collect(dependency, into);
@@ -27,7 +27,7 @@ function collect(file: FileDescriptor, into: Map<string, FileDescriptor>): void 
 
 const registries = new WeakMap<FileDescriptor, FileRegistry>();
 
-/** The file and all that it imports. */
+/** Returns the file with all its imports. */
 export function registryOf(file: FileDescriptor): FileRegistry {
   let registry = registries.get(file);
   if (registry === undefined) {
@@ -46,14 +46,13 @@ function ruled(desc: DescMessage, met: Set<DescMessage>): boolean {
   if (hasOption(desc, messageRules) || desc.oneofs.some((each) => hasOption(each, oneofRules))) return true;
   return desc.fields.some((field) => {
     if (hasOption(field, fieldRules)) return true;
-    // Also of lists and maps: what their elements or values are.
+    // Also for the elements of lists and the values of maps.
     return field.message !== undefined && ruled(field.message, met);
   });
 }
 
 /**
- * Whether the message, or one that it can hold, has rules. Those without are not looked at, which spares a
- * copy of each.
+ * Whether the message, or a message inside it, has rules. Others are not checked, which saves encoding them.
  */
 export function hasRules(desc: DescMessage): boolean {
   return ruled(desc, new Set());

@@ -1,6 +1,6 @@
 /**
- * What an error says of the rules that a message breaks: text, and details of both kinds that clients look
- * for. Never more than metadata has room for.
+ * The error for a message that breaks rules: its text, and details in both forms that clients look for.
+ * Limited to the room of metadata.
  */
 import { toBinary } from '@bufbuild/protobuf';
 import { pathToString } from '@bufbuild/protobuf/reflect';
@@ -8,7 +8,7 @@ import { type Violation, violationsToProto } from '@bufbuild/protovalidate';
 import type { ErrorDetail } from '../../core/errors/status-details.ts';
 import { BadRequest } from '../../details/index.ts';
 
-/** Of each detail. Metadata has 8 KiB for all, and travels in a slot. */
+/** Limit of each detail. Metadata has 8 KiB in total, and is sent in a slot. */
 const detailBytesMax = 2048;
 const textMax = 400;
 const namedMax = 3;
@@ -18,7 +18,7 @@ const cut = (text: string, length: number): string =>
 
 const fieldOf = ({ field }: Violation): string => (field.length === 0 ? '' : pathToString(field));
 
-/** `name: must be at least 2 characters [string.min_len]`, for the first few. */
+/** Returns `name: must be at least 2 characters [string.min_len]`, for the first few violations. */
 export function violationsText(violations: readonly Violation[]): string {
   const named = violations.slice(0, namedMax).map((violation) => {
     const { message, ruleId } = violation;
@@ -29,7 +29,7 @@ export function violationsText(violations: readonly Violation[]): string {
   return `${named.join('; ')}${rest > 0 ? `; and ${rest} more` : ''}`;
 }
 
-/** The longest list of the first ones whose encoding is short enough. */
+/** Returns the encoding of as many violations as fit. */
 function asManyAs(violations: readonly Violation[], encode: (some: Violation[]) => Uint8Array): Uint8Array {
   for (let count = violations.length; ; count = Math.floor(count / 2)) {
     const bytes = encode(violations.slice(0, count));
@@ -47,7 +47,7 @@ function google(violations: Violation[]): Uint8Array {
     fieldViolations: violations.map((violation) => ({
       field: fieldOf(violation),
       description: violation.message,
-      // By the rule of google.rpc: UPPER_SNAKE_CASE, at most 63 characters.
+      // As google.rpc requires: UPPER_SNAKE_CASE, at most 63 characters.
       reason: violation.ruleId
         .replace(/[^A-Za-z0-9]+/g, '_')
         .toUpperCase()
@@ -57,8 +57,8 @@ function google(violations: Violation[]): Uint8Array {
 }
 
 /**
- * buf.validate.Violations, as other implementations of protovalidate send it, and google.rpc.BadRequest,
- * which every client of gRPC knows.
+ * buf.validate.Violations, as sent by other implementations of protovalidate, and google.rpc.BadRequest,
+ * which every gRPC client knows.
  */
 export function violationDetails(violations: readonly Violation[]): ErrorDetail[] {
   return [

@@ -1,14 +1,14 @@
 /**
- * What a generated file may expect of `rdma-rpc/generated/v1`. Written into it by the generator, compared
- * when it is loaded.
+ * The revision of `rdma-rpc/generated/v1`. The generator writes it into each file, and it is compared when
+ * the file is loaded.
  */
 
-/** To be raised by one whenever generated code comes to call something that it has not called before. */
+/** Increase it by one whenever generated code starts to call a function that it has not called before. */
 export const revision = 1;
 
 /**
- * Throws for a file that was made for a later revision: what it calls may not be there, and nothing would say
- * so before it is called.
+ * Throws for a file that was generated for a later revision: functions that it calls may be missing, which
+ * would otherwise show only at the first call.
  */
 export function checkRevision(made: number, file: () => string): void {
   if (made > revision)

@@ -1,7 +1,7 @@
 /**
- * `rdma-rpc/generated/v1`: what generated code imports, the `$` of every generated file. Not for
- * applications. What stands here stays as it is as long as there is a `v1`: with what is taken away or
- * changes its meaning comes a `v2`, and with what is added a higher `revision`.
+ * `rdma-rpc/generated/v1`: everything that generated code imports, the `$` of every generated file. Not for
+ * applications. As long as `v1` exists, its exports keep their meaning: a removed or changed export needs a
+ * `v2`, an added one a higher `revision`.
  */
 export * from '../google/protobuf/any.rdma.ts';
 export * from '../google/protobuf/descriptor.rdma.ts';

@@ -1,5 +1,5 @@
 /**
- * An Any in JSON: the message's own fields beside `@type`, or its special form as `value`. Called by
+ * Any in JSON: the fields of the contained message beside `@type`, or its special form as `value`. Called by
  * well-known.ts.
  */
 import { CodecError, mismatch } from '../error.ts';
@@ -62,7 +62,7 @@ function content(
   const { value, ...more } = json;
   const [other] = Object.keys(more);
   if (other !== undefined && options.ignoreUnknownFields !== true)
-    throw new CodecError(path, `there is no field ${JSON.stringify(other)} beside "value"`);
+    throw new CodecError(path, `unexpected field ${JSON.stringify(other)} beside "value"`);
   if (value === undefined) throw new CodecError(path, 'a well-known type in an Any needs "value"');
   return readMessage(type, value, options, path, depth);
 }

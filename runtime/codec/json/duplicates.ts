@@ -1,12 +1,12 @@
 /**
- * JSON.parse takes the last of two members with the same name and does not tell; protobuf's JSON wants an
- * error. Called by index.ts with text that JSON.parse has accepted.
+ * Finds duplicate members of JSON objects. JSON.parse silently takes the last one, but protobuf's JSON
+ * mapping requires an error. Called by index.ts with text that JSON.parse has accepted.
  */
 
 const quote = 34;
 const backslash = 92;
 
-/** Where the string that begins at `at` ends: behind its closing quote. */
+/** Returns the position behind the closing quote of the string that begins at `at`. */
 function stringEnd(text: string, at: number): number {
   for (let i = at + 1; ; i++) {
     const char = text.charCodeAt(i);
@@ -15,9 +15,9 @@ function stringEnd(text: string, at: number): number {
   }
 }
 
-/** The first name that an object has twice, undefined when there is none. */
+/** Returns the first name that an object contains twice, or undefined. */
 export function duplicateMember(text: string): string | undefined {
-  /** The names seen in each object that is open; undefined for an array. */
+  /** The names seen in each open object; undefined for an array. */
   const open: (Set<string> | undefined)[] = [];
   let names: Set<string> | undefined;
   let atName = false;

@@ -1,6 +1,6 @@
 /**
- * Extensions in JSON: members called `[full.name]` of the message that they extend, for those in the
- * registry. Their values are among the fields that the message has kept. Called by write.ts and read.ts.
+ * Extensions in JSON: members called `[full.name]` of the extended message, for extensions in the registry.
+ * Their values come from the message's unknown fields. Called by write.ts and read.ts.
  */
 import { CodecError } from '../error.ts';
 import { type AnyExtension, codecOf, type Extendable, fieldNumbers } from '../extension.ts';
@@ -13,12 +13,12 @@ import type { JsonReadOptions, JsonWriteOptions } from './options.ts';
 import { readValue } from './read.ts';
 import { writeValue } from './write.ts';
 
-/** The extension as the field of a message that has nothing else. */
+/** The extension as the only field of a message. */
 const fieldOf = (extension: AnyExtension): Field => fieldsOf(codecOf(extension))[0] as Field;
 
 /**
- * Adds the extensions that `message` has. Fields that the registry does not know stay out, as all unknown
- * fields do.
+ * Adds the extensions of `message`. Fields that the registry does not know are omitted, as all unknown fields
+ * are.
  */
 export function writeExtensions(
   json: MutableJson,
@@ -42,8 +42,8 @@ export function writeExtensions(
 }
 
 /**
- * Sets the extension that `name` (`[shop.v1.discount]`) stands for. False: there is none of that name for
- * this type in the registry.
+ * Sets the extension that `name` (`[shop.v1.discount]`) stands for. Returns false when the registry has no
+ * extension of that name for this type.
  */
 export function readExtension(
   message: Extendable,

@@ -1,4 +1,4 @@
-/** FieldMask as one string of camelCase paths. Called by well-known.ts. */
+/** FieldMask as a single string of camelCase paths. Called by well-known.ts. */
 import { CodecError, mismatch } from '../error.ts';
 import type { FieldMask } from '../google/protobuf/field_mask.rdma.ts';
 

@@ -1,6 +1,6 @@
 /**
- * `rdma-rpc/json`: the canonical JSON mapping of protobuf, for tools, logs and gateways. An application that
- * does not import it does not bundle it. Errors are CodecErrors that name the field, as
+ * `rdma-rpc/json`: the canonical JSON mapping of protobuf, for tools, logs and gateways. It is bundled only
+ * into applications that import it. Errors are CodecErrors that name the field, such as
  * `shop.v1.Order.items[2].price`.
  */
 import { CodecError } from '../error.ts';
@@ -16,8 +16,8 @@ export type { JsonReadOptions, JsonWriteOptions } from './options.ts';
 export { jsonReplacer } from './replacer.ts';
 
 /**
- * The message as what JSON.stringify takes. 64-bit numbers are strings, `bytes` are base64. Throws CodecError
- * for what does not fit its field.
+ * Returns the message as a value for JSON.stringify. 64-bit numbers become strings, `bytes` become base64.
+ * Throws CodecError for a value that does not fit its field.
  */
 export function toJson<T, Init>(
   type: MessageType<T, Init>,
@@ -27,7 +27,7 @@ export function toJson<T, Init>(
   return writeMessage(type as MessageType<object>, message, options, type.typeName, 0);
 }
 
-/** The same as text; `indent` in spaces, default 0: all on one line. */
+/** Returns the message as JSON text; `indent` in spaces, default 0: all on one line. */
 export function toJsonString<T, Init>(
   type: MessageType<T, Init>,
   message: Init,
@@ -37,7 +37,7 @@ export function toJsonString<T, Init>(
 }
 
 /**
- * The message that what JSON.parse gives stands for. Throws CodecError for anything that is not of its form.
+ * Returns the message for a value from JSON.parse. Throws CodecError for anything that is not of its form.
  */
 export function fromJson<T, Init>(
   type: MessageType<T, Init>,
@@ -47,7 +47,7 @@ export function fromJson<T, Init>(
   return readMessage(type as MessageType<object>, json, options, type.typeName, 0) as T;
 }
 
-/** The same from text, in which no object may have two members of the same name. */
+/** The same from text. An object in it may not have two members of the same name. */
 export function fromJsonString<T, Init>(
   type: MessageType<T, Init>,
   text: string,

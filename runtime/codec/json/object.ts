@@ -1,10 +1,10 @@
-/** JSON objects with whatever keys a message has. Called by write.ts and read.ts. */
+/** JSON objects with arbitrary keys. Called by write.ts and read.ts. */
 import { mismatch } from '../error.ts';
 import type { JsonObject, JsonValue } from '../wkt/struct.ts';
 
 export type MutableJson = { [key: string]: JsonValue };
 
-/** Sets an own property, also one called `__proto__`. */
+/** Sets an own property, including one called `__proto__`. */
 export function put<V>(object: { [key: string]: V }, key: string, value: V): void {
   if (key === '__proto__')
     Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true });

@@ -3,29 +3,27 @@ import type { Registry } from '../wkt/any.ts';
 
 export interface JsonWriteOptions {
   /**
-   * Fields without presence that are at their default, empty lists and empty maps are written too. Default
-   * false.
+   * Also writes fields without presence that are at their default, empty lists and empty maps. Default false.
    */
   readonly alwaysEmitImplicit?: boolean;
-  /** Names as in the .proto instead of lowerCamelCase ones. Default false. */
+  /** Uses the names of the .proto instead of lowerCamelCase ones. Default false. */
   readonly useProtoFieldName?: boolean;
-  /** Enum values as numbers instead of names. Default false. */
+  /** Writes enum values as numbers instead of names. Default false. */
   readonly enumAsNumber?: boolean;
   /**
-   * What an Any may hold, and which extensions are written. Without it, an Any that holds something is an
-   * error, and extensions are left out.
+   * The types that an Any may contain, and the extensions to write. Without it, a non-empty Any is an error,
+   * and extensions are omitted.
    */
   readonly registry?: Registry;
 }
 
 export interface JsonReadOptions {
   /**
-   * Passes over fields, and names of enum values, that the message does not know. Default false: they are
-   * errors.
+   * Ignores fields, and names of enum values, that the message does not know. Default false: they are errors.
    */
   readonly ignoreUnknownFields?: boolean;
   /**
-   * What an Any may hold, and which extensions may be there. Without it, an Any that holds something and an
+   * The types that an Any may contain, and the extensions that may occur. Without it, a non-empty Any and any
    * extension are errors.
    */
   readonly registry?: Registry;

@@ -1,4 +1,4 @@
-/** JSON to messages. Called by applications and tools (`rdma-rpc/json`), never by calls. */
+/** Reads messages from JSON. Called by applications and tools (`rdma-rpc/json`), never by calls. */
 import { CodecError, mismatch } from '../error.ts';
 import { type Field, fieldsOf } from '../fields.ts';
 import { nestingMax } from '../limits.ts';
@@ -20,7 +20,7 @@ function namesOf(type: MessageType<object>): ReadonlyMap<string, Field> {
   let byName = names.get(type);
   if (byName === undefined) {
     const fields = fieldsOf(type);
-    // Where the JSON name of one field is the name of another, JSON names come first.
+    // If the JSON name of one field equals the .proto name of another, the JSON name wins.
     byName = new Map([
       ...fields.map((field) => [field.name, field] as const),
       ...fields.map((field) => [field.jsonName, field] as const),
@@ -38,7 +38,10 @@ function holdsNull(field: Field): boolean {
   );
 }
 
-/** One value that is not a list or a map. Undefined: an enum value that is unknown and to be passed over. */
+/**
+ * Reads one value that is not a list or map. Returns undefined for an unknown enum value that is to be
+ * ignored.
+ */
 function single(
   field: Field,
   json: JsonValue,
@@ -75,14 +78,14 @@ function map(field: Field, json: JsonValue, options: JsonReadOptions, path: stri
     const each = object[key] as JsonValue;
     if (each === null && !holdsNull(field)) mismatch(inside, each, 'a value');
     const name = mapKeyFromJson(field.mapKey ?? 'string', key, inside);
-    if (name in result) throw new CodecError(inside, 'the key is there twice');
+    if (name in result) throw new CodecError(inside, 'the key appears twice');
     const value = single(field, each, options, inside, depth);
     if (value !== undefined) result[name] = value;
   }
   return result;
 }
 
-/** The value of a field; undefined when the JSON stands for its absence. */
+/** Reads the value of a field. Returns undefined when the JSON stands for its absence. */
 export function readValue(
   field: Field,
   json: JsonValue,
@@ -90,14 +93,14 @@ export function readValue(
   path: string,
   depth: number,
 ): unknown {
-  // `null` is absence, for everything that has no null of its own.
+  // `null` means absence, except where the field's type has a null of its own.
   if (json === null && (!holdsNull(field) || field.presence === 'repeated' || field.presence === 'map'))
     return undefined;
   const read = field.presence === 'repeated' ? list : field.presence === 'map' ? map : single;
   return read(field, json, options, path, depth);
 }
 
-/** The fields of a message, without regard to what well-known types look like. */
+/** Reads the fields of a message, ignoring the special forms of well-known types. */
 export function readFields(
   type: MessageType<object>,
   json: JsonObject,
@@ -119,11 +122,11 @@ export function readFields(
       if (options.ignoreUnknownFields === true) continue;
       throw new CodecError(
         path,
-        `there is no field ${JSON.stringify(name)} (ignoreUnknownFields would pass over it)`,
+        `unknown field ${JSON.stringify(name)} (option ignoreUnknownFields ignores it)`,
       );
     }
     const inside = `${path}.${field.name}`;
-    if (seen.has(field)) throw new CodecError(inside, 'the field is there twice, under both of its names');
+    if (seen.has(field)) throw new CodecError(inside, 'the field appears twice, under both of its names');
     seen.add(field);
     const result = readValue(field, json[name] as JsonValue, options, inside, depth);
     if (result === undefined) continue;
@@ -131,7 +134,7 @@ export function readFields(
     else {
       const chosen = message[field.oneof] as { readonly case?: string } | undefined;
       if (chosen?.case !== undefined)
-        throw new CodecError(inside, `another field of the same oneof, ${chosen.case}, is there too`);
+        throw new CodecError(inside, `another field of the same oneof, ${chosen.case}, is set too`);
       message[field.oneof] = { case: field.key, value: result };
     }
   }

@@ -1,17 +1,17 @@
 /**
- * Scalars, enums and map keys to JSON and back, by the rules of protobuf's JSON mapping. Called by write.ts,
- * read.ts and the well-known types.
+ * Converts scalars, enums and map keys to JSON and back, by the rules of protobuf's JSON mapping. Called by
+ * write.ts, read.ts and the well-known types.
  */
 import { mismatch } from '../error.ts';
 import { checkFloat, shortFloat } from '../float.ts';
 import { whole, wide } from '../integer-range.ts';
 import type { EnumObject, Scalar } from '../types.ts';
 
-/** A base64 text, standard or URL-safe, padded or not. */
+/** Base64 text, standard or URL-safe, padded or not. */
 const base64 = /^[A-Za-z0-9+/_-]*={0,2}$/;
-/** Half of a pair without the other half. */
+/** Half of a surrogate pair without the other half. */
 const loneSurrogate = /\p{Surrogate}/u;
-/** A number of JSON, which Number() is stricter about than it needs to be and laxer elsewhere. */
+/** A JSON number. Number() is stricter than JSON in some cases and laxer in others. */
 const jsonNumber = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 const wholeNumber = /^-?\d{1,20}$/;
 
@@ -55,7 +55,7 @@ export function scalarToJson(scalar: Scalar, value: unknown, path: string): bool
   }
 }
 
-/** The first name of the value, its number when it has none. */
+/** Returns the first name of the value, or the number itself when it has no name. */
 export function enumToJson(names: EnumObject, value: unknown, path: string): number | string {
   if (typeof value !== 'number' || value !== (value | 0)) mismatch(path, value, 'an enum value');
   for (const name of Object.keys(names)) if (names[name] === value) return name;
@@ -73,7 +73,7 @@ function floating(value: unknown, path: string, single: boolean): number {
     mismatch(path, value, 'a number, "NaN", "Infinity" or "-Infinity"');
   if (!single) return number;
   checkFloat(number, path);
-  // As a decoder would give it.
+  // A decoder would also return the rounded value.
   return Math.fround(number);
 }
 
@@ -124,7 +124,7 @@ export function scalarFromJson(
   }
 }
 
-/** Undefined for a name that the enum does not have. */
+/** Returns undefined for a name that the enum does not have. */
 export function enumFromJson(names: EnumObject, value: unknown, path: string): number | undefined {
   if (typeof value === 'string') {
     if (Object.hasOwn(names, value)) return names[value];
@@ -133,7 +133,7 @@ export function enumFromJson(names: EnumObject, value: unknown, path: string): n
   return whole(value as number, 'int32', path, value);
 }
 
-/** A key of a map: in JSON always a string, in our maps a property name. */
+/** Converts the key of a map: always a string in JSON, and a property name in our maps. */
 export function mapKeyFromJson(scalar: Scalar, key: string, path: string): string {
   if (scalar === 'bool') {
     if (key !== 'true' && key !== 'false') mismatch(path, key, '"true" or "false" as key');

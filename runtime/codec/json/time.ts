@@ -1,4 +1,4 @@
-/** Timestamp and Duration as text: RFC 3339 and seconds with an `s`. Called by well-known.ts. */
+/** Timestamp and Duration as text: RFC 3339, and seconds followed by `s`. Called by well-known.ts. */
 import { CodecError, mismatch } from '../error.ts';
 import type { Duration } from '../google/protobuf/duration.rdma.ts';
 import type { Timestamp } from '../google/protobuf/timestamp.rdma.ts';
@@ -12,7 +12,7 @@ import {
 const rfc3339 = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(?:Z|([+-])(\d\d):(\d\d))$/;
 const span = /^(-?)(\d{1,12})(?:\.(\d{1,9}))?s$/;
 
-/** 0, 3, 6 or 9 digits with a point in front. */
+/** A decimal point and 3, 6 or 9 digits, or nothing. */
 function fraction(nanos: number): string {
   if (nanos === 0) return '';
   const digits = String(nanos).padStart(9, '0');
@@ -46,7 +46,7 @@ export function timestampFromJson(json: unknown, path: string): Timestamp {
   const [, year, month, day, hour, minute, second, digits, sign, offsetHours = '0', offsetMinutes = '0'] =
     match;
   const ms = Date.parse(`${year}-${month}-${day}T${hour}:${minute}:${second}Z`);
-  // Date takes 30 February for 2 March, and hour 24 for the next day.
+  // Date turns 30 February into 2 March, and hour 24 into the next day.
   const exists = Number.isFinite(ms) && Number(hour) < 24 && new Date(ms).getUTCDate() === Number(day);
   const offset = Number(offsetHours) * 3600 + Number(offsetMinutes) * 60;
   if (!exists || Number(offsetHours) > 23 || Number(offsetMinutes) > 59)

@@ -1,7 +1,4 @@
-/**
- * The well-known types that look different in JSON from what their fields say. Called by write.ts and
- * read.ts.
- */
+/** The well-known types with a special form in JSON. Called by write.ts and read.ts. */
 import { mismatch } from '../error.ts';
 import type { Scalar } from '../types.ts';
 import type { JsonValue } from '../wkt/struct.ts';
@@ -25,7 +22,7 @@ export interface WellKnown {
   read(json: JsonValue, options: JsonReadOptions, path: string, depth: number): object;
 }
 
-/** A message with one field, which is all that JSON shows. */
+/** A message with a single field, shown in JSON as the value of that field. */
 function wrapper(scalar: Scalar): WellKnown {
   const zero = scalar === 'bool' ? false : scalar === 'string' ? '' : scalar.endsWith('64') ? 0n : 0;
   return {

@@ -1,4 +1,4 @@
-/** Messages to JSON. Called by applications and tools (`rdma-rpc/json`), never by calls. */
+/** Writes messages as JSON. Called by applications and tools (`rdma-rpc/json`), never by calls. */
 import { CodecError, mismatch } from '../error.ts';
 import { type Field, fieldsOf, fieldValue, isMap, isUnset, zeroOf } from '../fields.ts';
 import { nestingMax } from '../limits.ts';
@@ -11,7 +11,7 @@ import type { JsonWriteOptions } from './options.ts';
 import { enumToJson, scalarToJson } from './scalar.ts';
 import { wellKnown } from './well-known.ts';
 
-/** One value that is not a list or a map. */
+/** Writes one value that is not a list or map. */
 function single(
   field: Field,
   value: unknown,
@@ -28,7 +28,7 @@ function single(
   return enumToJson(options.enumAsNumber === true ? {} : names, value, path);
 }
 
-/** The enum whose only value is the null of JSON. */
+/** Whether this is the enum NullValue, whose only value is the null of JSON. */
 export function isNullValue(names: object): boolean {
   return Object.hasOwn(names, 'NULL_VALUE') && Object.keys(names).length === 1;
 }
@@ -66,7 +66,7 @@ function given(field: Field, message: object, options: JsonWriteOptions): unknow
   return field.presence === 'repeated' ? [] : field.presence === 'map' ? {} : undefined;
 }
 
-/** What a field has, whatever its presence. */
+/** Writes the value of a field, whatever its presence. */
 export function writeValue(
   field: Field,
   value: unknown,
@@ -78,7 +78,7 @@ export function writeValue(
   return write(field, value, options, path, depth);
 }
 
-/** The fields of a message, without regard to what well-known types look like. */
+/** Writes the fields of a message, ignoring the special forms of well-known types. */
 export function writeFields(
   type: MessageType<object>,
   message: object,

@@ -1,66 +1,70 @@
 /**
- * Received messages in pieces (docs/wire/frames.md §2.4): the memory begins with a table of their lengths,
- * and each piece begins on 64 bytes, so that large `bytes` values can be used in place. Decoders know nothing
- * of it: positions count as if the pieces lay one behind the other, and a Source changes what its `bytes`
- * begin with whenever it comes to the next one. Used by Source, filled by runtime/boundary with what a peer
- * has sent.
+ * Images: received messages in the aligned layout (docs/wire/frames.md §2.4). The memory begins with a table
+ * of segment lengths, and each segment begins on a multiple of 64 bytes, so that large `bytes` values can be
+ * used in place. Decoders do not know of it: positions count as if the segments were contiguous, and the
+ * Source changes its `bytes` when it comes to the next segment. Used by Source; runtime/boundary creates
+ * images from received memory.
  */
 
 import { readWord } from './word.ts';
 
-/** Where a piece begins: on the next multiple of this from the start of the memory. */
+/** Each segment begins on a multiple of this, counted from the start of the memory. */
 export const imageAlignment = 64;
 
-/** The place of a piece that comes behind `at`. */
+/** Returns where a segment behind `at` begins. */
 export function imagePlace(at: number): number {
   return Math.ceil(at / imageAlignment) * imageAlignment;
 }
 
-/** Bytes of a table of so many pieces, and its gap. */
-export function imageTableBytes(pieces: number): number {
-  return imagePlace(4 + 4 * pieces);
+/** Returns the size of a table with this number of segments, including the gap behind it. */
+export function imageTableBytes(segments: number): number {
+  return imagePlace(4 + 4 * segments);
 }
 
-/** The longest image of a message that may have `messageBytes`. */
+/** Returns the size limit of the image of a message with at most `messageBytes`. */
 export function imageBytesMax(messageBytes: number): number {
   return messageBytes + Math.floor(messageBytes / 8) + 4096;
 }
 
-/** What reads an image: a Source. */
-export interface PieceReader {
+/** What an image is read through: a Source. */
+export interface SegmentReader {
   readonly bytes: Uint8Array;
-  /** Where the piece that it sees ends. */
+  /** End of the visible segment. */
   readonly gapAt: number;
-  /** Changes the memory that it sees. */
+  /** Changes the visible memory. */
   show(bytes: Uint8Array, gapAt: number): void;
 }
 
 const noBuffer = new ArrayBuffer(0);
 const nothing = new Uint8Array(noBuffer);
-/** A table of so many lengths is kept for the next image. */
+/** Table size that is kept allocated for the next image. */
 const lengthsKept = 64;
 
 export class Image {
-  /** Of the message, without table and gaps. */
+  /** Length of the message without table and gaps. */
   bytes = 0;
   #memory: Uint8Array = nothing;
-  /** Its own, and where in it that begins: to ask a typed array for these is a call of V8's each. */
+  /**
+   * The ArrayBuffer of #memory and the offset in it. They are kept because reading them from a typed array
+   * calls into V8 each time.
+   */
   #buffer: ArrayBufferLike = noBuffer;
   #offset = 0;
   /**
-   * Of the pieces, and how many they are. A copy: a peer that is trusted with memory may change what lies
-   * there.
+   * The segments' lengths and their number. A copy, since a peer with access to the memory may change the
+   * table.
    */
   #lengths: Uint32Array = new Uint32Array(3);
   #count = 0;
-  /** The piece that the source is in: its number, its first position, and its place in the memory. */
-  #piece = 0;
+  /** The segment that the source is in: its index, its first position, and its offset in the memory. */
+  #segment = 0;
   #first = 0;
   #place = 0;
 
   /**
-   * The image that `memory`, which begins on 64 bytes, holds to its end. A text: why it is none. `image`: one
-   * that nobody reads any more, and that is to be this one now. `buffer`: the memory's.
+   * Returns the image in `memory`, which begins on a multiple of 64 bytes and ends where the image ends, or a
+   * text that says why it is invalid. `image` is an unused object to be reused for it, `buffer` the
+   * ArrayBuffer of the memory.
    */
   static of(
     memory: Uint8Array,
@@ -70,7 +74,7 @@ export class Image {
     return image.#open(memory, buffer) ?? image;
   }
 
-  /** Lets go of the memory. */
+  /** Releases the memory. */
   leave(): void {
     this.#memory = nothing;
     this.#buffer = noBuffer;
@@ -91,7 +95,7 @@ export class Image {
       bytes += length;
       if (length !== 0) end = imagePlace(end) + length;
     }
-    if (end > memory.length && bytes !== 0) return 'an image that ends in a piece';
+    if (end > memory.length && bytes !== 0) return 'an image that ends in a segment';
     this.#memory = memory;
     this.#buffer = buffer;
     this.#offset = memory.byteOffset;
@@ -100,46 +104,48 @@ export class Image {
     return undefined;
   }
 
-  /** Puts the source at the first piece. */
-  enter(source: PieceReader): void {
-    this.#piece = 0;
+  /** Moves the source to the first segment. */
+  enter(source: SegmentReader): void {
+    this.#segment = 0;
     this.#first = 0;
     this.#place = imageTableBytes(this.#count);
     this.moveTo(source, 0);
   }
 
   /**
-   * Moves on to the piece that position `at` is in; with `at` on a boundary, to the piece that begins there.
+   * Moves on to the segment that contains position `at`; with `at` on a boundary, to the segment that begins
+   * there.
    */
-  moveTo(source: PieceReader, at: number): void {
+  moveTo(source: SegmentReader, at: number): void {
     const lengths = this.#lengths;
-    while (this.#piece + 1 < this.#count && at >= this.#first + (lengths[this.#piece] as number))
+    while (this.#segment + 1 < this.#count && at >= this.#first + (lengths[this.#segment] as number))
       this.#step();
     this.#show(source);
   }
 
   /**
-   * Back to the piece that position `at` is in: a group's end is looked for before the group is read. Step by
-   * step, not from the start: a peer may send many groups behind many pieces.
+   * Moves back to the segment that contains position `at`: the end of a group is searched before the group is
+   * read. It goes step by step rather than from the start, since a peer may send many groups behind many
+   * segments.
    */
-  moveBack(source: PieceReader, at: number): void {
+  moveBack(source: SegmentReader, at: number): void {
     if (at >= this.#first) return;
     while (at < this.#first) {
-      const length = this.#lengths[--this.#piece] as number;
+      const length = this.#lengths[--this.#segment] as number;
       this.#first -= length;
       this.#place -= imagePlace(length);
     }
     this.moveTo(source, at);
   }
 
-  /** A copy of positions [start, end), in memory of its own, from whichever pieces they are in. */
-  copy(source: PieceReader, start: number, end: number): Uint8Array {
+  /** Returns a copy of positions [start, end), in memory of its own, from whichever segments they are in. */
+  copy(source: SegmentReader, start: number, end: number): Uint8Array {
     const whole = new Uint8Array(end - start);
     const here = this.#first;
     this.moveBack(source, start);
     for (let at = start; at < end; ) {
       this.moveTo(source, at);
-      const stop = Math.min(end, this.#piece + 1 < this.#count ? source.gapAt : end);
+      const stop = Math.min(end, this.#segment + 1 < this.#count ? source.gapAt : end);
       whole.set(source.bytes.subarray(at, stop), at - start);
       at = stop;
     }
@@ -149,23 +155,25 @@ export class Image {
   }
 
   #step(): void {
-    const length = this.#lengths[this.#piece++] as number;
+    const length = this.#lengths[this.#segment++] as number;
     this.#first += length;
     this.#place = imagePlace(this.#place + length);
   }
 
-  /** The source's memory begins where position 0 would lie if this piece were the only one. */
-  #show(source: PieceReader): void {
-    const last = this.#piece + 1 === this.#count;
+  /** Shows the source memory that begins where position 0 would lie if this segment were the only one. */
+  #show(source: SegmentReader): void {
+    const last = this.#segment + 1 === this.#count;
     const { length } = this.#memory;
-    // Empty pieces may have their places behind the end.
+    // Empty segments may lie behind the end of the memory.
     const at = Math.min(this.#place - this.#first, length);
     source.show(
       new Uint8Array(this.#buffer, this.#offset + at, length - at),
-      last ? noGap : this.#first + (this.#lengths[this.#piece] as number),
+      last ? noGap : this.#first + (this.#lengths[this.#segment] as number),
     );
   }
 }
 
-/** Of `Source.gapAt`: no other piece follows. A position beyond it is found to be none by looking again. */
+/**
+ * Value of `Source.gapAt` when no other segment follows. Reading beyond the end is detected by other checks.
+ */
 export const noGap = 0x7fff_ffff;

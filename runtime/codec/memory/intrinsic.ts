@@ -1,7 +1,7 @@
 /**
- * Length and memory of an application's `bytes`, as the engine knows them. A subclass of Uint8Array, or a
- * property of the array itself, may say something else: a `length` that is too large would send bytes that
- * nobody has written, which are those of an earlier message in the same memory. Called wherever bytes of an
+ * Length and memory of an application's `bytes` values, as known by the engine. A subclass of Uint8Array, or
+ * an own property of the array, may report other values: a `length` that is too large would send bytes that
+ * were never written, left over from an earlier message in the same memory. Called wherever bytes of an
  * application are measured, on its thread.
  */
 
@@ -16,15 +16,15 @@ const buffer = getterOf(typedArray, 'buffer') as (this: unknown) => ArrayBufferL
 const viewLength = getterOf(DataView.prototype, 'byteLength') as (this: unknown) => number;
 const viewOffset = getterOf(DataView.prototype, 'byteOffset') as (this: unknown) => number;
 const viewBuffer = getterOf(DataView.prototype, 'buffer') as (this: unknown) => ArrayBufferLike;
-/** Undefined for all that is no typed array. */
+/** Returns undefined for everything that is not a typed array. */
 const nameOf = getterOf(typedArray, Symbol.toStringTag as unknown as string) as (
   this: unknown,
 ) => string | undefined;
 
 /**
- * Elements of a typed array. Throws a TypeError for anything else. Elements cannot be overridden, so the
- * first one that is not there tells whether `length` is true: two loads, where a call of the getter costs as
- * much as a small value.
+ * Returns the number of elements of a typed array, and throws a TypeError for anything else. Elements cannot
+ * be overridden, so the first element that is missing shows whether `length` is true. That takes two loads,
+ * where calling the getter costs as much as encoding a small value.
  */
 export function lengthOf(bytes: Uint8Array): number {
   const said = bytes.length;
@@ -32,7 +32,7 @@ export function lengthOf(bytes: Uint8Array): number {
   return isTrue ? said : length.call(bytes);
 }
 
-/** Bytes of a typed array or DataView. A DataView whose memory is gone has none. */
+/** Returns the size in bytes of a typed array or DataView; 0 for a DataView whose memory is detached. */
 export function byteLengthOf(view: ArrayBufferView): number {
   if (nameOf.call(view) !== undefined) return byteLength.call(view);
   try {
@@ -44,7 +44,7 @@ export function byteLengthOf(view: ArrayBufferView): number {
 
 const shadowed = ['length', 'byteLength', 'byteOffset', 'buffer'] as const;
 
-/** Nothing of it says anything but what the engine knows. */
+/** Whether no property of it is overridden. */
 function isPlain(bytes: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(bytes);
   if (prototype !== Uint8Array.prototype && prototype !== Buffer.prototype) return false;
@@ -52,8 +52,7 @@ function isPlain(bytes: object): boolean {
 }
 
 /**
- * A Uint8Array over the same memory on which nothing is overridden: the value itself, unless it must be
- * another.
+ * Returns a Uint8Array over the same memory without overridden properties: the value itself when it has none.
  */
 export function plainBytes(view: ArrayBufferView): Uint8Array {
   if (isPlain(view)) return view as Uint8Array;

@@ -1,10 +1,12 @@
 /**
- * For private fields of objects that were made elsewhere: nobody else sees them, neither as a property nor in
- * a copy. A WeakMap costs eight times as much, and again in each garbage collection.
+ * A base class for private fields on objects that were created elsewhere: no other code sees such a field,
+ * neither as a property nor in a copy. A WeakMap costs eight times as much, and again in each garbage
+ * collection.
  */
 
 /**
- * What `new` gives back is the object itself, so that a private field of a subclass becomes the object's own.
+ * The constructor returns the given object, so that the private fields of a subclass are added to that
+ * object.
  */
 export const Itself = function itself(object: object): object {
   return object;

@@ -1,6 +1,6 @@
 /**
- * Notes in the ArrayBuffer of a request, whose memory goes back when its call is over, which request that
- * was. Code that meets the buffer later, empty, can then say what has become of it. Written by the server,
+ * Notes on the ArrayBuffer of a request, whose memory is reclaimed when its call ends, which method the
+ * request belonged to. Code that finds the buffer detached later can then explain why. Written by the server,
  * read by encoders and by `keep()`, on the JS thread of the server.
  */
 import { Itself } from './itself.ts';
@@ -32,20 +32,20 @@ class Lent extends Itself {
   }
 }
 
-/** The memory of this buffer is lent to a handler of `method`. */
+/** Notes that the memory of this buffer is lent to a handler of `method`. */
 export function markLent(buffer: ArrayBuffer, lease: object, method: string): void {
   Lent.set(buffer, lease, method);
 }
 
-/** The lease of a buffer that was lent to a handler; undefined for any other. */
+/** Returns the lease of a buffer that was lent to a handler; undefined for any other buffer. */
 export function lentLease(buffer: ArrayBufferLike): object | undefined {
   return Lent.lease(buffer);
 }
 
-/** Whether the memory of this view is gone. */
+/** Whether the memory of this view is detached. */
 export function isDetached(view: ArrayBufferView): boolean {
   try {
-    // Throws for a buffer without memory, whose `detached` is not everywhere yet.
+    // Throws for a detached buffer; its property `detached` does not exist on all Node versions.
     new Uint8Array(view.buffer as ArrayBuffer);
     return false;
   } catch {
@@ -53,7 +53,7 @@ export function isDetached(view: ArrayBufferView): boolean {
   }
 }
 
-/** Why a view of this buffer is empty, and what to do. */
+/** Explains why a view of this buffer is empty, and what to do. */
 export function whyDetached(buffer: ArrayBufferLike): string {
   const method = Lent.method(buffer);
   if (method === undefined)

@@ -1,7 +1,7 @@
 /**
- * Memory that another process may write to at any time, even while a message is read from it: large messages
- * over fabrics of shared memory. Decoders look at each byte once, or take a copy first. Marked by
- * runtime/boundary when a buffer is first given out, asked by Source.
+ * Marks memory that another process may change at any time, even while a message in it is being read: large
+ * messages on shared-memory fabrics. Decoders read each byte of such memory only once, or copy it first. Set
+ * by runtime/boundary when a buffer is first handed out, checked by Source.
  */
 import { Itself } from './itself.ts';
 
@@ -17,9 +17,7 @@ class Shared extends Itself {
   }
 }
 
-/**
- * From now on messages in `buffer` are read with that in mind, also by whoever decodes a part of it later.
- */
+/** Makes all later decoders of messages in `buffer`, or in parts of it, read it as shared memory. */
 export function markShared(buffer: ArrayBufferLike): void {
   Shared.mark(buffer);
 }

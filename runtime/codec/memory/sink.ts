@@ -1,15 +1,16 @@
 /**
- * Where an encoder writes: memory that the caller owns, and a list of holes for the `bytes` values that are
- * left out of it. A sink is reused for one message after another by runtime/boundary; generated encoders fill
- * it. No allocation after construction, except one DataView per memory when a message has floats.
+ * The writer of encoders: memory that the caller owns, and a list of out-of-line `bytes` values. The place of
+ * an out-of-line value in the memory is called a hole. runtime/boundary reuses a sink for one message after
+ * another; generated encoders fill it. It allocates nothing after construction, except one DataView per
+ * memory when a message has floats.
  */
 
 /**
- * `bytes` values that one encoding leaves out at most; further ones are copied. Two pieces of an image for
- * each, and their lengths.
+ * Limit of the out-of-line `bytes` values of one message; further ones are copied. In the aligned layout each
+ * needs two segments and their lengths.
  */
 export const holesMax = 32_767;
-/** Of these have memory from the start. */
+/** Number of holes that have memory from the start. */
 const holesUsual = 30;
 
 const nothing = new Uint8Array(0);
@@ -19,53 +20,55 @@ export class Sink {
   bytes: Uint8Array = nothing;
   private floats: DataView | undefined;
   /**
-   * `bytes` values of at least this length are left out of the memory. Infinity (the default): everything is
-   * copied.
+   * `bytes` values of at least this length become out-of-line values. Infinity (the default) copies
+   * everything.
    */
   gatherBytes = Number.POSITIVE_INFINITY;
   /**
-   * `bytes` values of at least this length begin on 64 bytes at the receiver, whatever their field says. At
-   * most `gatherBytes`, or Infinity.
+   * `bytes` values of at least this length begin on a multiple of 64 bytes at the receiver, whatever their
+   * field's threshold is. Either Infinity or at least `gatherBytes`.
    */
   alignBytes = Number.POSITIVE_INFINITY;
   /**
-   * Of the values that are left out, those below this length are left out for their place only, and will be
-   * copied there.
+   * Out-of-line values below this length are out of line only for their alignment, and will be copied there.
    */
   apartBytes = 0;
-  /** Total length of such values that `bound` has planned. */
+  /** Total length of those values planned by `bound`. */
   copied = 0;
-  /** Total length of the values that `bound` has planned to leave out. */
+  /** Total length of all out-of-line values planned by `bound`. */
   gathered = 0;
   /**
-   * Holes that `bound` has planned; in a sink that leaves nothing out, values whose field says that they
-   * should be.
+   * Number of holes planned by `bound`; in a sink without out-of-line values, the number of values whose
+   * field asks for one.
    */
   planned = 0;
-  /** `bound` has found messages nested more deeply than they may be; what it returns then means nothing. */
+  /** `bound` has found messages nested too deeply; its result is meaningless then. */
   tooDeep = false;
-  /** Holes recorded by `encodeTo`: `holeAt[0 .. holes)` ascending, each with its value in `holeValue`. */
+  /**
+   * Number of holes recorded by `encodeTo`: `holeAt[0 .. holes)` is ascending, each with its value in
+   * `holeValue`.
+   */
   holes = 0;
-  /** Total length of the recorded holes' values. */
+  /** Total length of the values of the recorded holes. */
   held = 0;
-  /** Position in the memory where the value belongs: in front of the byte at that position. */
+  /** Position of each hole: its value belongs in front of the byte at that position. */
   readonly holeAt: number[] = new Array<number>(holesUsual).fill(0);
-  /** Whether it is left out for its place only. */
+  /** Whether the value is out of line only for its alignment. */
   readonly holeCopied: boolean[] = new Array<boolean>(holesUsual).fill(false);
   readonly holeValue: Uint8Array[] = new Array<Uint8Array>(holesUsual).fill(nothing);
 
-  /** `encodeTo` has come to something for which there was no room. What it has written then means nothing. */
+  /** `encodeTo` had no room for something. Everything it has written is meaningless then. */
   full = false;
 
-  /** The same memory, for floats; made when the first one is written. */
+  /** The same memory, for floats; created when the first float is written. */
   get view(): DataView {
     this.floats ??= new DataView(this.bytes.buffer, this.bytes.byteOffset, this.bytes.byteLength);
     return this.floats;
   }
 
   /**
-   * Which values are left out: those of `gatherBytes` to be sent from where they are, those of `alignBytes`
-   * to begin on 64 bytes.
+   * Sets the thresholds: values of `gatherBytes` or more are sent from where they are, values of `alignBytes`
+   * or more begin on a multiple of 64 bytes.
    */
   plan(gatherBytes: number, alignBytes: number): void {
     this.gatherBytes = Math.min(gatherBytes, alignBytes);
@@ -73,7 +76,7 @@ export class Sink {
     this.apartBytes = gatherBytes;
   }
 
-  /** Points at `memory` and forgets the last message. `gatherBytes` stays as it is. */
+  /** Points at `memory` and forgets the last message. `gatherBytes` stays unchanged. */
   reset(memory: Uint8Array): void {
     if (this.bytes !== memory) {
       this.bytes = memory;
@@ -84,7 +87,7 @@ export class Sink {
     this.planned = 0;
     this.tooDeep = false;
     this.held = 0;
-    // Drops the references: a sink lives as long as its channel, the values should not.
+    // Drops the references, since a sink lives as long as its channel and the values should not.
     for (let i = 0; i < this.holes; i++) this.holeValue[i] = nothing;
     this.holes = 0;
     this.full = false;
@@ -100,10 +103,7 @@ export class Sink {
   }
 }
 
-/**
- * There is no room behind `at`: what should come there is left out. Returns `at`, for the writer that has
- * found out.
- */
+/** Records that the memory behind `at` is too small. Returns `at`, for the writer that has noticed it. */
 export function noRoom(sink: Sink, at: number): number {
   sink.full = true;
   return at;

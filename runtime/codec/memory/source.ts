@@ -1,12 +1,12 @@
 /**
- * What a decoder reads: memory with one or more encoded messages in it, and the rule for `bytes` fields (copy
- * or view). Reused for one message after another by runtime/boundary; generated decoders read it.
+ * The reader of decoders: memory with one or more encoded messages, and the rule for `bytes` fields (copy or
+ * view). runtime/boundary reuses it for one message after another; generated decoders read from it.
  */
 import { CodecError } from '../error.ts';
 import { type Image, noGap } from './image.ts';
 import { isShared } from './shared-memory.ts';
 
-/** Copies of received values: memory of the caller's choice for [start, end) of `from`. */
+/** Allocates the copies of received values: returns a copy of [start, end) of `from`. */
 export type CopyOut = (from: Uint8Array, start: number, end: number) => Uint8Array;
 
 const nothing = new Uint8Array(0);
@@ -16,42 +16,43 @@ export class Source {
   bytes: Uint8Array = nothing;
   private fixed: DataView | undefined;
   /**
-   * `bytes` fields of at least this length are views of the memory, shorter ones copies. Infinity (the
-   * default): always copies.
+   * `bytes` values of at least this length are views of the memory, shorter ones copies. Infinity (the
+   * default) always copies.
    */
   leaseBytes = Number.POSITIVE_INFINITY;
   /**
-   * Another process may change the memory while it is read: whoever looks twice at a byte looks at a copy.
+   * Another process may change the memory while it is read, so code that reads a byte twice must copy it
+   * first.
    */
   shared = false;
-  /** Views of the memory given out since `reset`: when 0, nothing of the decoded messages refers to it. */
+  /** Number of views of the memory given out since `reset`. When 0, no decoded message refers to it. */
   leases = 0;
-  /** Where the piece ends that is being read, when another one follows: behind it `bytes` begin elsewhere. */
+  /** End of the current segment when another one follows: behind it, `bytes` begins elsewhere. */
   gapAt = noGap;
-  /** Where `bytes` values are copied to; undefined: each into memory of its own. */
+  /** Allocates copies of `bytes` values; undefined gives each a memory of its own. */
   copyOut: CopyOut | undefined;
   private image: Image | undefined;
-  /** Position behind what a primitive has just read: its second result. */
+  /** Position behind the last value that a primitive has read: its second result. */
   at = 0;
-  /** Of the field that is being read: number and wire type, as an int32. Set by `nextTag`. */
+  /** Number and wire type of the field being read, as an int32. Set by `nextTag`. */
   tag = 0;
-  /** Where the content ends of which `readStart` has just read the length: its second result. */
+  /** End of the content whose length `readStart` has just read: its second result. */
   stop = 0;
-  /** The map with number keys that was last found to have gaps. */
+  /** The last map with number keys that was found to have gaps. */
   sparse: object | undefined;
-  /** Where the outermost message starts, and its name: for errors. */
+  /** Start and name of the outermost message, for errors. */
   origin = 0;
   typeName = '';
 
-  /** The same memory, for fixed-width fields; made when the first one is read. */
+  /** The same memory, for fixed-width fields; created when the first one is read. */
   get view(): DataView {
     this.fixed ??= new DataView(this.bytes.buffer, this.bytes.byteOffset, this.bytes.byteLength);
     return this.fixed;
   }
 
   /**
-   * Points at `memory`. `leaseBytes` stays as it is. `shared`: who knows need not have the buffer looked at,
-   * which a typed array gives away by a call of V8's only.
+   * Points at `memory`. `leaseBytes` stays unchanged. A caller that knows whether the memory is `shared`
+   * saves looking at the buffer, which a typed array returns only by a call into V8.
    */
   reset(memory: Uint8Array, shared?: boolean): void {
     if (this.bytes !== memory) {
@@ -65,7 +66,7 @@ export class Source {
     this.gapAt = noGap;
   }
 
-  /** Reads a message in pieces, from position 0 on. */
+  /** Starts to read a message in the aligned layout, at position 0. */
   open(image: Image): void {
     this.leases = 0;
     this.sparse = undefined;
@@ -73,7 +74,7 @@ export class Source {
     image.enter(this);
   }
 
-  /** For Image: the memory of the piece that is read now, as if it were that of all of them. */
+  /** For Image: sets the memory of the current segment, as if it contained all of them. */
   show(bytes: Uint8Array, gapAt: number): void {
     this.bytes = bytes;
     this.fixed = undefined;
@@ -81,42 +82,42 @@ export class Source {
   }
 
   /**
-   * A value in [start, end) has been passed over that `gapAt` is in front of or in: the pieces behind it come
-   * next.
+   * Call after skipping a value in [start, end) that begins behind, or contains, `gapAt`: moves on to the
+   * next segments.
    */
   cross(start: number, end: number): void {
     if (this.image === undefined) return;
-    if (this.missed(start)) this.fail(start, 'a piece of the message ends in the middle of a value');
+    if (this.missed(start)) this.fail(start, 'a segment of the message ends in the middle of a value');
     this.image.moveTo(this, end);
   }
 
-  /** A piece has ended before `at`, and nobody has noticed. */
+  /** Whether a segment has ended before `at` unnoticed. */
   private missed(at: number): boolean {
     return this.gapAt < at && this.gapAt !== noGap;
   }
 
-  /** Back to a position that has been passed over. */
+  /** Moves back to an earlier position. */
   back(at: number): void {
     this.image?.moveBack(this, at);
   }
 
-  /** All that has been read must have come from where it is: no piece is left over. */
+  /** Checks at the end that no segment boundary was missed. */
   close(end: number): void {
     if (this.image !== undefined && this.missed(end))
-      this.fail(end, 'a piece of the message ends in the middle of a value');
+      this.fail(end, 'a segment of the message ends in the middle of a value');
   }
 
-  /** A copy of [start, end) in memory of its own. */
+  /** Returns a copy of [start, end) in memory of its own. */
   slice(start: number, end: number): Uint8Array {
     return this.image === undefined ? this.bytes.slice(start, end) : this.image.copy(this, start, end);
   }
 
-  /** The bytes of [start, end), which are not to be kept. */
+  /** Returns the bytes of [start, end); do not keep them. */
   part(start: number, end: number): Uint8Array {
     return this.image === undefined ? this.bytes.subarray(start, end) : this.image.copy(this, start, end);
   }
 
-  /** The `bytes` value in [start, end): a copy, or from `leaseBytes` on a view of the memory. */
+  /** Returns the `bytes` value in [start, end): a copy, or from `leaseBytes` on a view of the memory. */
   value(start: number, end: number): Uint8Array {
     if (this.image === undefined || end < this.gapAt) return this.valueHere(start, end);
     return this.valueAcross(start, end);
@@ -133,13 +134,13 @@ export class Source {
 
   private valueAcross(start: number, end: number): Uint8Array {
     if (start >= this.gapAt) this.cross(start, start);
-    // Only a peer that cuts values into pieces sends one that has a boundary inside.
+    // Values contain a boundary only when a peer has cut them into segments.
     const value = this.missed(end) ? this.slice(start, end) : this.valueHere(start, end);
     if (end >= this.gapAt) this.cross(start, end);
     return value;
   }
 
-  /** Refuses the message. */
+  /** Throws an error for the message. */
   fail(at: number, reason: string): never {
     throw new CodecError(this.typeName, reason, at - this.origin);
   }

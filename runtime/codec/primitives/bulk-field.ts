@@ -1,20 +1,20 @@
 /**
- * `bytes` fields with a threshold of their own (rdma_rpc.bulk_threshold), instead of the sink's. A sink that
- * leaves nothing out notes that this message has something to leave out: runtime/boundary then takes one that
- * does. Called by generated code.
+ * `bytes` fields with a threshold of their own (rdma_rpc.bulk_threshold) instead of the sink's. A sink
+ * without out-of-line values notes that this message has a candidate; runtime/boundary then encodes it with a
+ * sink that supports them. Called by generated code.
  */
 import { byteLengthOf } from '../memory/intrinsic.ts';
 import type { Sink } from '../memory/sink.ts';
 import { writeBytes } from './write.ts';
 
-/** The sink's own threshold, replaced for one value; returns what it was. */
+/** Replaces the sink's threshold for one value; returns the old one. */
 export function enter(sink: Sink, threshold: number): number {
   const usual = sink.gatherBytes;
   if (usual !== Number.POSITIVE_INFINITY) {
     usualApart = sink.apartBytes;
     sink.gatherBytes = Math.min(threshold, sink.alignBytes);
-    // A sink that copies everything goes on doing so: there is no room for the list of what would lie
-    // elsewhere.
+    // A sink that copies everything continues to do so, since it has no room for the list of out-of-line
+    // values.
     if (usualApart !== Number.POSITIVE_INFINITY) sink.apartBytes = threshold;
   }
   return usual;
@@ -22,7 +22,7 @@ export function enter(sink: Sink, threshold: number): number {
 
 let usualApart = 0;
 
-/** Back to what `enter` has returned. */
+/** Restores the threshold that `enter` has returned. */
 export function leave(sink: Sink, usual: number): void {
   if (usual === Number.POSITIVE_INFINITY) return;
   sink.gatherBytes = usual;

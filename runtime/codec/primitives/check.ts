@@ -1,5 +1,5 @@
 /**
- * Checks of kind, for values whose parts are looked at: messages, strings, `bytes`, lists, oneofs. (Numbers
+ * Checks the kind of values whose parts are inspected: messages, strings, `bytes`, lists, oneofs. (Numbers
  * and booleans are checked where they are written.) Called by generated code when it encodes and when it
  * measures.
  */
@@ -9,10 +9,10 @@ import { lengthOf } from '../memory/intrinsic.ts';
 import { whyDetached } from '../memory/lent.ts';
 import type { Sink } from '../memory/sink.ts';
 
-/** Of this module and not of another: V8 asks every time whether an import has its value yet. */
+/** A constant of this module, because V8 checks on each access whether an import is initialised. */
 const depthMax = nestingMax;
 
-/** Entering a message, which `name` (its type, or the field that it is in) is to have. */
+/** Called on entry to a message; `name` is its type, or the field that contains it. */
 export function checkMessage(message: object, depth: number, name: string): void {
   if (typeof message !== 'object' || message === null || Array.isArray(message))
     mismatch(name, message, 'an object');
@@ -22,7 +22,7 @@ export function checkMessage(message: object, depth: number, name: string): void
 }
 
 /**
- * The same for an encoder: whether there is too little room for what any message of the type needs at least,
+ * The same for an encoder. Returns whether the room is too small even for the smallest message of the type,
  * which ends at `least`.
  */
 export function noEntry(
@@ -57,23 +57,23 @@ function refuseBytes(value: unknown, field: string): never {
   mismatch(field, value, wanted);
 }
 
-/** Whether a `bytes` field without presence is worth sending. */
+/** Whether a `bytes` field without presence must be sent. */
 export function hasBytes(value: Uint8Array, field: string): boolean {
   checkBytes(value, field);
-  // One that says more than it has is written as empty.
+  // A value that claims a length but has none is written as empty.
   if (value.length !== 0 || lengthOf(value) !== 0) return true;
   checkAttached(value, field);
   return false;
 }
 
 /**
- * An empty value, which is not to be one whose memory is gone: a call may have waited meanwhile, and its
- * bytes would be missing without a word.
+ * Throws if an empty value is detached: a call may have waited since it was given, and its bytes would be
+ * missing silently.
  */
 export function checkAttached(value: Uint8Array, field: string): void {
   try {
-    // As every method of typed arrays it throws for a detached one, whose `buffer.detached` is not everywhere
-    // yet.
+    // Throws for a detached array, as every method of typed arrays does; `buffer.detached` does not exist on
+    // all Node versions.
     Uint8Array.prototype.at.call(value, 0);
   } catch {
     throw new CodecError(field, whyDetached(value.buffer));
@@ -89,7 +89,7 @@ export function checkOneof(value: object, field: string): void {
     mismatch(field, value, 'an object with `case` and `value`');
 }
 
-/** A oneof of which none of its fields is the case: it is absent, or says so, or is refused. */
+/** Accepts a oneof without a set field: absent, or with `case: undefined`. Throws for anything else. */
 export function noCase(value: { readonly case?: unknown } | undefined, field: string): void {
   if (value === undefined) return;
   checkOneof(value, field);

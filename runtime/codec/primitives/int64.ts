@@ -1,7 +1,7 @@
 /**
- * 64-bit integers as two 32-bit halves and back. Going through one shared scratch array is several times
- * faster than shifts and masks on bigints, and allocates nothing when encoding. Called by the readers and
- * writers of varints and fixed64 fields.
+ * Converts 64-bit integers to two 32-bit halves and back. A shared scratch array is several times faster than
+ * shifts and masks on bigints, and allocates nothing when encoding. Called by the readers and writers of
+ * varints and fixed64 fields.
  */
 import { endianness } from 'node:os';
 import { mismatch } from '../error.ts';
@@ -9,26 +9,26 @@ import { mismatch } from '../error.ts';
 const signed = new BigInt64Array(1);
 const unsigned = new BigUint64Array(signed.buffer);
 const halves = new Int32Array(signed.buffer);
-/** Where the low half lies. */
+/** Index of the low half. */
 export const lowIndex = endianness() === 'LE' ? 0 : 1;
 const low = lowIndex;
 const high = 1 - low;
 
 /**
- * The same for many values. Halves written here are best read as bigints in a second pass: a read of eight
- * bytes has to wait for writes of four.
+ * The same for many values. Halves written here should be read as bigints in a second pass, since a read of
+ * eight bytes has to wait for writes of four.
  */
 export const manyValues = 128;
 export const manySigned = new BigInt64Array(manyValues);
 export const manyUnsigned = new BigUint64Array(manySigned.buffer);
 export const manyHalves = new Int32Array(manySigned.buffer);
 
-/** Low half of the value last given to a split function, as int32. */
+/** Returns the low half of the value last given to a split function, as int32. */
 export function lowHalf(): number {
   return halves[low] as number;
 }
 
-/** High half, as int32. */
+/** Returns its high half, as int32. */
 export function highHalf(): number {
   return halves[high] as number;
 }
@@ -57,7 +57,7 @@ export function joinUnsigned(lo: number, hi: number): bigint {
   return unsigned[0] as bigint;
 }
 
-/** Zigzag of the halves just split, in place. */
+/** Zigzag-encodes the halves just split, in place. */
 export function zigzag(): void {
   const lo = halves[low] as number;
   const hi = halves[high] as number;
@@ -66,7 +66,7 @@ export function zigzag(): void {
   halves[low] = (lo << 1) ^ sign;
 }
 
-/** The signed value of zigzag halves. */
+/** Returns the signed value of zigzag-encoded halves. */
 export function joinZigzag(lo: number, hi: number): bigint {
   const sign = -(lo & 1);
   return joinSigned(((lo >>> 1) | (hi << 31)) ^ sign, (hi >>> 1) ^ sign);

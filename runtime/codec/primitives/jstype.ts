@@ -1,11 +1,11 @@
 /**
- * 64-bit fields that are strings or numbers, since the .proto (`jstype`) or the generator's option `int64`
- * says so: to and from bigint. Called by generated code around the bigint readers and writers.
+ * Converts 64-bit fields declared as strings or numbers, by the .proto (`jstype`) or the generator's option
+ * `int64`, to and from bigint. Called by generated code around the bigint readers and writers.
  */
 import { CodecError, mismatch } from '../error.ts';
 import type { Source } from '../memory/source.ts';
 
-/** Decimal digits with an optional sign; nothing else that BigInt() would take. */
+/** Decimal digits with an optional sign. BigInt() would accept other texts, too. */
 const decimal = /^-?\d{1,20}$/;
 
 export function bigintOfString(value: string, field: string): bigint {
@@ -18,12 +18,12 @@ export function bigintOfNumber(value: number, field: string): bigint {
   return BigInt(value);
 }
 
-/** Refuses what a number cannot hold exactly rather than rounding it. */
+/** Throws for a value that a number cannot hold exactly, instead of rounding it. */
 export function numberOfBigint(source: Source, value: bigint, field: string): number {
   const number = Number(value);
   if (!Number.isSafeInteger(number)) {
     const remedy = 'have it generated as bigint or string (int64, jstype)';
-    // The field's own name: that of the message would only repeat its beginning.
+    // The error names the field; the message's name would only repeat its beginning.
     throw new CodecError(field, `${value} does not fit a number: ${remedy}`, source.at - source.origin);
   }
   return number;

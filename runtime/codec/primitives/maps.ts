@@ -2,13 +2,13 @@
 import { mismatch } from '../error.ts';
 import type { Source } from '../memory/source.ts';
 
-/** How a map's keys are typed. At run time they are strings, always. */
+/** The TypeScript type of a map's keys. At run time keys are always strings. */
 type KeyOf<M> = string extends keyof M ? string : number;
 
 /**
- * Refuses what is no map. Returns whether a loop `for (const key in map)` is the way to write it: it finds
- * inherited keys, too, which are no entries, and one map without a prototype (a hash table, as our decoders
- * make them) makes it slow for all others.
+ * Throws unless it is a map. Returns whether it may be written with a `for (const key in map)` loop. Such a
+ * loop also finds inherited keys, which are not entries, and a single map without a prototype (a hash table,
+ * as our decoders create) makes it slow for all other maps.
  */
 export function checkMap(map: object, field: string): boolean {
   if (typeof map !== 'object' || map === null || Array.isArray(map) || map instanceof Map) {
@@ -19,21 +19,21 @@ export function checkMap(map: object, field: string): boolean {
   return true;
 }
 
-/** The keys of a map, and the check of its kind. */
+/** Checks a map's kind and returns its keys. */
 export function mapKeys<M extends object>(map: M, field: string): readonly KeyOf<M>[] {
   checkMap(map, field);
   return Object.keys(map) as KeyOf<M>[];
 }
 
-/** Above the keys that a list would have, below those that V8 takes for a list in any case. */
+/** Above the keys that a list would have, and below those that V8 treats as a list in any case. */
 const denseMax = 31;
-/** A key so large that V8 keeps the object's number keys in a hash table for good. */
+/** A key so large that V8 keeps the object's number keys in a hash table permanently. */
 const hashed = 2 ** 30;
 
 /**
- * Sets `map[key]`, a key that is a number. V8 keeps such keys in an array while the gaps are below 1,024,
- * copies it whenever one does not fit, and ends with a hash table all the same: 0, 1000, 2000 … cost 700 ns
- * each. A map whose keys have gaps is told to begin with the table.
+ * Sets `map[key]` for a numeric key. V8 keeps such keys in an array while the gaps are below 1,024, copies it
+ * whenever one does not fit, and changes to a hash table in the end: 0, 1000, 2000 … cost 700 ns each.
+ * Therefore a map whose keys have gaps is made to use the hash table from the start.
  */
 export function putNumber<V>(source: Source, map: { [key: number]: V }, key: number, value: V): void {
   if (key > denseMax && source.sparse !== map && map[key - 1] === undefined) {
@@ -47,13 +47,13 @@ export function putNumber<V>(source: Source, map: { [key: number]: V }, key: num
 }
 
 /**
- * Back from a map's key to the number that it is. One way of writing each number: no two keys become the same
- * one. The writers check the range.
+ * Converts a map's key back to a number. Only one spelling of each number is accepted, so that no two keys
+ * become equal. The writers check the range.
  */
 export function numberKey(key: number | string, field: string): number {
   const text = key as string;
   const { length } = text;
-  // NaN of an empty key is neither a sign nor a digit.
+  // The NaN of an empty key is neither a sign nor a digit.
   const sign = text.charCodeAt(0);
   let number = sign - 48;
   let i = 1;
@@ -61,7 +61,7 @@ export function numberKey(key: number | string, field: string): number {
     number = text.charCodeAt(1) - 48;
     i = 2;
   }
-  // A zero stands alone, and without a sign.
+  // Zero has no further digit and no sign.
   if (!(number >= 0 && number <= 9) || (number === 0 && length > 1) || length > 11) refuseKey(text, field);
   for (; i < length; i++) {
     const digit = text.charCodeAt(i) - 48;

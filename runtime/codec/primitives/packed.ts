@@ -1,7 +1,7 @@
 /**
- * Writers of packed fields: a length and the values, without tags. One loop for each type: V8 keeps
- * everything in registers there, which it cannot where a generated function has a dozen of loops. Called by
- * generated code only, on the thread of the call, with lists that are not empty.
+ * Writers of packed fields: a length and the values, without tags. Each type has a loop of its own in which
+ * V8 keeps everything in registers; a generated function with a dozen loops would not allow that. Called by
+ * generated code only, on the thread of the call, with non-empty lists.
  */
 
 import { mismatch } from '../error.ts';
@@ -21,12 +21,12 @@ import {
   writeVarint64,
 } from './write.ts';
 
-/** Of this module, as V8 asks of an import whether it has its value yet. */
+/** A constant of this module, because V8 checks on each access whether an import is initialised. */
 const floatLimit = floatRoundsAway;
 
 /**
- * Of this module and not of another: V8 asks every time whether an import has its value yet, and whether it
- * is the function that it was.
+ * Constants of this module, because V8 checks on each access whether an import is initialised, and whether it
+ * still is the same function.
  */
 const prefixMax = lengthBytes;
 const low = lowIndex;
@@ -43,13 +43,13 @@ const putSfixed32 = writeSfixed32;
 const putFixed64 = writeFixed64;
 const putSfixed64 = writeSfixed64;
 
-// The length of a list is read once: a getter or a Proxy of the application may change it in between, and
-// beyond `limit` lie the messages of others.
+// The length of a list is read once: a getter or a Proxy of the application may change it meanwhile, and the
+// memory beyond `limit` belongs to other messages.
 
-// Values of a list tend to be of one size: the room for the length is as if all were like the last one. Where
-// that turns out wrong the values are moved.
+// Values in a list tend to have the same size, so the room for the length is computed as if all were like the
+// last one. If that turns out wrong, the values are moved.
 
-/** The size of the last value. Whether it is a number at all is asked later. */
+/** Returns the encoded size of the last value. Whether it is a number is checked later. */
 function lastSize(list: readonly number[], zigzag: boolean): number {
   const last = list[list.length - 1];
   if (typeof last !== 'number') return 1;
@@ -57,7 +57,7 @@ function lastSize(list: readonly number[], zigzag: boolean): number {
   return last < 0 ? 10 : sizeOf(last);
 }
 
-/** The same for 64 bits, to a byte or two. */
+/** The same for 64 bits, accurate to a byte or two. */
 function lastSize64(list: readonly bigint[], zigzag: boolean): number {
   const last = list[list.length - 1];
   if (typeof last !== 'bigint') return 1;

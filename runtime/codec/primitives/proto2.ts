@@ -1,22 +1,25 @@
 /**
- * Primitives for what only proto2 and editions have: groups, required fields, strings that nobody promised to
- * be UTF-8. Called by generated code for such fields only.
+ * Primitives for features of proto2 and editions: groups, required fields, strings that need not be UTF-8.
+ * Called by generated code for such fields only.
  */
 import { CodecError } from '../error.ts';
 import type { Source } from '../memory/source.ts';
 import { readLength, readTag, skipField } from './read.ts';
 
-/** Encoding: a required field is not there. */
+/** Encoding: throws because a required field is absent. */
 export function missing(field: string): never {
   throw new CodecError(field, 'is required and was not given');
 }
 
-/** Decoding: the message has ended without it. */
+/** Decoding: throws because the message has ended without it. */
 export function missingField(source: Source, end: number, field: string): never {
   return source.fail(end, `the required field ${field} is missing`);
 }
 
-/** A group whose start tag has been read: where its content ends. `source.at` is left behind its end tag. */
+/**
+ * Returns the end of a group's content, after its start tag has been read. `source.at` is left behind its end
+ * tag.
+ */
 export function readGroup(source: Source, number: number, at: number, end: number, depth: number): number {
   const content = at;
   while (at < end) {
@@ -34,7 +37,7 @@ export function readGroup(source: Source, number: number, at: number, end: numbe
   return source.fail(end, `truncated: the group of field ${number} has no end`);
 }
 
-/** A string in which invalid UTF-8 becomes U+FFFD. */
+/** Reads a string; invalid UTF-8 becomes U+FFFD. */
 export function readLooseString(source: Source, at: number, end: number): string {
   const stop = readLength(source, at, end);
   const { bytes, at: start } = source;

@@ -1,6 +1,6 @@
 /**
  * Primitives of generated decoders. Each reads at `at`, returns the value and leaves the position behind it
- * in `source.at`. A read never goes past `end` unnoticed: either it fails here, or it leaves a position
+ * in `source.at`. A read past `end` never goes unnoticed: either it fails here, or it leaves a position
  * behind `end`, which the decoder's loop refuses (`readEnd`). Called by generated code only, on the thread of
  * the call.
  */
@@ -15,8 +15,8 @@ import { readUtf8 } from './text.ts';
 let high = 0;
 
 /**
- * A varint of any length: low half as int32, high half in `high`. Not for applications; the readers of runs
- * call it too.
+ * Reads a varint of any length: returns the low half as int32 and leaves the high half in `high`. Also called
+ * by the readers of packed fields; not for applications.
  */
 export function wide(source: Source, at: number, end: number): number {
   if (end - at < varintBytesMax) return wideAtEnd(source, at, end);
@@ -41,12 +41,12 @@ export function wide(source: Source, at: number, end: number): number {
   return lo;
 }
 
-/** High half of what `wide` has just read, as int32. */
+/** High half of the varint that `wide` has just read, as int32. */
 export function wideHigh(): number {
   return high;
 }
 
-/** From the fifth byte on, which lies across both halves. */
+/** Reads on from the fifth byte, which belongs to both halves. */
 function wider(source: Source, at: number, lo: number): number {
   const bytes = source.bytes;
   let byte = bytes[at++] as number;
@@ -66,7 +66,7 @@ function tooWide(source: Source, at: number): never {
   return source.fail(at, `a varint has more than ${varintBytesMax} bytes`);
 }
 
-/** Where the varint may run into the end of the message. */
+/** Reads where the varint may extend past the end of the message. */
 function wideAtEnd(source: Source, at: number, end: number): number {
   const bytes = source.bytes;
   let lo = 0;
@@ -83,7 +83,7 @@ function wideAtEnd(source: Source, at: number, end: number): number {
   return source.fail(end, 'truncated: the message ends inside a varint');
 }
 
-/** Entering a message. */
+/** Called on entry to a message. */
 export function readMessage(source: Source, at: number, depth: number, typeName: string): void {
   if (depth === 0) {
     source.origin = at;
@@ -91,12 +91,12 @@ export function readMessage(source: Source, at: number, depth: number, typeName:
   } else if (depth > nestingMax) source.fail(at, `messages are nested more than ${nestingMax} deep`);
 }
 
-/** Leaving one: what has been read must end where the message does. */
+/** Called at the end of a message: the last value must end where the message does. */
 export function readEnd(source: Source, at: number, end: number): void {
   if (at !== end) source.fail(end, 'truncated: a field runs past the end of its message');
 }
 
-/** Field number and wire type, unsigned. */
+/** Reads the field number and wire type, unsigned. */
 export function readTag(source: Source, at: number, end: number): number {
   const byte = source.bytes[at] as number;
   if (byte < 128) {
@@ -108,7 +108,7 @@ export function readTag(source: Source, at: number, end: number): number {
   return lo >>> 0;
 }
 
-/** A length prefix: where the content ends. The content starts at `source.at`. */
+/** Reads a length prefix and returns the end of the content. The content starts at `source.at`. */
 export function readLength(source: Source, at: number, end: number): number {
   let length = source.bytes[at] as number;
   if (length < 128) source.at = at + 1;
@@ -121,7 +121,10 @@ export function readLength(source: Source, at: number, end: number): number {
   return source.at + length;
 }
 
-/** A length prefix: where the content starts. It ends at `source.stop`, until the next one is read so. */
+/**
+ * Reads a length prefix and returns the start of the content. Its end is in `source.stop` until the next
+ * call.
+ */
 export function readStart(source: Source, at: number, end: number): number {
   source.stop = readLength(source, at, end);
   return source.at;
@@ -173,8 +176,8 @@ export function readUint64(source: Source, at: number, end: number): bigint {
 }
 
 /**
- * An int64 as a number; no bigint is made for what 32 bits hold. `field` is for the error of one that no
- * number holds.
+ * Reads an int64 as a number; no bigint is created for values of 32 bits. `field` is for the error when a
+ * number cannot hold the value.
  */
 export function readInt64Number(source: Source, at: number, end: number, field: string): number {
   const byte = source.bytes[at] as number;
@@ -200,7 +203,7 @@ export function readSint64(source: Source, at: number, end: number): bigint {
   return joinZigzag(wide(source, at, end), high);
 }
 
-/** Refuses a fixed-width value that is cut off; leaves the position behind it. */
+/** Throws for a fixed-width value that is cut off; leaves the position behind it. */
 export function need(source: Source, at: number, end: number, bytes: number): void {
   if (end - at < bytes) source.fail(at, 'truncated: the message ends inside a fixed-width field');
   source.at = at + bytes;
@@ -243,7 +246,7 @@ export function readString(source: Source, at: number, end: number): string {
   return text;
 }
 
-/** A copy, or from `source.leaseBytes` on a view of the memory. */
+/** Returns a copy, or from `source.leaseBytes` on a view of the memory. */
 export function readBytes(source: Source, at: number, end: number): Uint8Array {
   const stop = readLength(source, at, end);
   const start = source.at;
@@ -252,8 +255,8 @@ export function readBytes(source: Source, at: number, end: number): Uint8Array {
 }
 
 /**
- * Passes over a field that the message does not know, or knows with another wire type. Returns the position
- * behind it, which is also `source.at`.
+ * Skips a field that is unknown, or known with another wire type. Returns the position behind it, which is
+ * also in `source.at`.
  */
 export function skipField(source: Source, tag: number, at: number, end: number, depth: number): number {
   const number = tag >>> 3;
@@ -284,7 +287,7 @@ export function skipField(source: Source, tag: number, at: number, end: number, 
   return source.at;
 }
 
-/** Groups are no longer written by anybody, but a decoder has to find their end. They nest like messages. */
+/** Current encoders write no groups, but a decoder has to find their end. They nest like messages. */
 function skipGroup(source: Source, group: number, at: number, end: number, depth: number): void {
   if (depth > nestingMax) source.fail(at, `groups are nested more than ${nestingMax} deep`);
   while (at < end) {

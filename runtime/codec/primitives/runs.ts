@@ -1,15 +1,15 @@
 /**
- * Readers of packed fields: a length and the values, without tags. Each takes the list that there is and
- * returns the one that holds the new values too: a list that nobody has begun can then be made at its length
- * instead of growing. Like all readers they leave the position behind the run in `source.at`. Called by
- * generated code only, on the thread of the call.
+ * Readers of packed fields: a length and the values, without tags. Each takes the existing list and returns
+ * the list that also holds the new values, so that a new list can be created at its final length instead of
+ * growing. Like all readers they leave the position behind the field in `source.at`. Called by generated code
+ * only, on the thread of the call.
  */
 
 import type { Source } from '../memory/source.ts';
 import { lowIndex, manyHalves, manySigned, manyUnsigned, manyValues } from './int64.ts';
 import { need, readLength, wide, wideHigh } from './read.ts';
 
-/** Of this module and not of another: V8 asks every time whether an import has its value yet. */
+/** Constants of this module, because V8 checks on each access whether an import is initialised. */
 const low = lowIndex;
 const high = 1 - low;
 const signed = manySigned;
@@ -18,26 +18,29 @@ const halves = manyHalves;
 const readWide = wide;
 const highOfWide = wideHigh;
 
-/** Values that are collected before they go into a list. */
+/** Number of values collected before they are moved to a list. */
 const chunk = manyValues;
-/** From here on a copy of what has been collected beats adding one after the other. */
+/**
+ * From this number of values on, copying the collected array is faster than appending one value after the
+ * other.
+ */
 const copiedMin = 8;
 
 /**
- * What is collected: whole numbers of 32 bits with a sign, or doubles. A list each, since V8 keeps them in
- * different forms, in copies too.
+ * The collected values: signed 32-bit integers, or doubles. They have separate arrays because V8 stores them
+ * in different forms, in copies too.
  */
 const ints: number[] = [0];
 const reals: number[] = [0.5];
 
-/** The list with the first `count` of what has been collected. */
+/** Returns the list with the first `count` collected values added. */
 function joined(into: number[], from: readonly number[], count: number): number[] {
   if (into.length === 0 && count >= copiedMin) return from.slice(0, count);
   for (let i = 0; i < count; i++) into.push(from[i] as number);
   return into;
 }
 
-/** The same without a sign. Few of them need the 32nd bit. */
+/** The same for unsigned values. Few of them need the 32nd bit. */
 function joinedUnsigned(into: number[], count: number): number[] {
   let all = 0;
   for (let i = 0; i < count; i++) all |= ints[i] as number;
@@ -46,14 +49,14 @@ function joinedUnsigned(into: number[], count: number): number[] {
   return into;
 }
 
-/** Collects varints, of which the low half is wanted, and returns how many. */
+/** Collects the low halves of varints and returns their number. */
 function collectInts(source: Source, at: number, stop: number, zigzag: boolean): number {
   const { bytes } = source;
   const near = stop - 2;
   let count = 0;
   while (at < stop && count < chunk) {
-    // Up to three bytes, with as many left: nearly all. The reader of the others stays out of this loop, so
-    // that V8 has registers for it.
+    // Fast path for values of up to three bytes, nearly all of them. The reader of longer values is kept out
+    // of this loop, so that V8 has registers for it.
     while (at < near && count < chunk) {
       let value = bytes[at] as number;
       if (value < 128) at++;
@@ -82,8 +85,8 @@ function collectInts(source: Source, at: number, stop: number, zigzag: boolean):
 }
 
 /**
- * Collects varints of 64 bits as halves, and returns how many. Up to six bytes are read in the inner loop, as
- * milliseconds since 1970 have.
+ * Collects 64-bit varints as halves and returns their number. The inner loop reads up to six bytes, which
+ * suffices for milliseconds since 1970.
  */
 function collectHalves(source: Source, at: number, stop: number): number {
   const { bytes } = source;
@@ -138,7 +141,7 @@ function collectHalves(source: Source, at: number, stop: number): number {
   return count;
 }
 
-/** How many values of `size` bytes are collected next. Fails where there is a piece of one. */
+/** Returns how many values of `size` bytes to collect next. Throws when only a part of one is left. */
 function sized(source: Source, at: number, stop: number, size: number): number {
   if (stop - at >= chunk * size) return chunk;
   const count = Math.floor((stop - at) / size);
@@ -146,7 +149,7 @@ function sized(source: Source, at: number, stop: number, size: number): number {
   return count;
 }
 
-/** int32, and enums. */
+/** Reads int32 and enum values. */
 export function readRunInt32(source: Source, at: number, end: number, into: number[]): number[] {
   const stop = readLength(source, at, end);
   while (source.at < stop) into = joined(into, ints, collectInts(source, source.at, stop, false));

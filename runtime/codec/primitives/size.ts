@@ -1,8 +1,7 @@
 /**
- * Primitives of the generated `bound` functions: how much each value may take. They know no names and refuse
- * nothing: what is of another kind than its field counts nothing, and the encoder, which looks at it next,
- * says what is wrong. Called by generated code only, for messages that are too large for the memory that is
- * at hand.
+ * Primitives of the generated `bound` functions: how much room each value may need. They know no names and
+ * refuse nothing: a value of the wrong kind counts as 0, and the encoder, which runs next, reports it. Called
+ * by generated code only, for messages that are too large for the available memory.
  */
 
 import { nestingMax } from '../limits.ts';
@@ -14,9 +13,8 @@ import { lengthBytes, stringRoom } from './room.ts';
 const none: readonly never[] = [];
 
 /**
- * Whether there is nothing of a message to measure: it is absent, or none. Behind one that is nested too
- * deeply nothing more is measured: the encoder comes no further either, and a message that is in itself twice
- * would have no end.
+ * Whether a message needs no measuring: it is absent, or not an object. Messages nested too deeply are not
+ * measured either: the encoder will not get that far, and a message that contains itself would have no end.
  */
 export function sizeless(message: unknown, sink: Sink, depth: number): boolean {
   if (typeof message !== 'object' || message === null) return true;
@@ -29,7 +27,7 @@ export function sizeString(text: unknown): number {
 }
 
 export function sizeBytes(value: unknown, sink: Sink): number {
-  // Of a typed array, too: the encoder refuses one where it is none of the field's.
+  // Accepts any typed array: the encoder refuses one that does not belong to the field.
   if (!ArrayBuffer.isView(value)) return 0;
   const length = byteLengthOf(value);
   if (length >= sink.gatherBytes && length !== 0 && sink.planned < holesMax) {
@@ -50,13 +48,13 @@ export function sizeBulk(value: unknown, sink: Sink, threshold: number): number 
   return size;
 }
 
-/** A oneof of which only strings and `bytes` have a length of their own. */
+/** A oneof in which only strings and `bytes` have a variable length. */
 export function sizeChoice(choice: { readonly value?: unknown } | undefined, sink: Sink): number {
   const value = choice?.value;
   return typeof value === 'string' ? stringRoom(value) : sizeBytes(value, sink);
 }
 
-/** The elements of a list that has any. */
+/** Returns the elements of a list, or an empty list. */
 export function itemsOf<V>(list: readonly V[] | undefined): readonly V[] {
   return Array.isArray(list) ? list : none;
 }
@@ -66,7 +64,7 @@ export function sizeList(list: readonly unknown[] | undefined, size: number): nu
   return Array.isArray(list) ? lengthBytes + list.length * size : 0;
 }
 
-/** `size` bytes for each besides the string. */
+/** `size` bytes for each element in addition to the string. */
 export function sizeStrings(list: readonly string[] | undefined, size: number): number {
   if (!Array.isArray(list)) return 0;
   let n = lengthBytes + list.length * size;
@@ -76,17 +74,17 @@ export function sizeStrings(list: readonly string[] | undefined, size: number): 
 
 const isMap = (map: unknown): map is object => typeof map === 'object' && map !== null && !Array.isArray(map);
 
-/** The values of a map that has any. */
+/** Returns the values of a map, or an empty list. */
 export function valuesOf<V>(map: { readonly [key: string]: V } | undefined): readonly V[] {
   return isMap(map) ? Object.values(map) : none;
 }
 
-/** A map whose keys are numbers, `size` bytes for each entry. */
+/** A map with numeric keys, `size` bytes for each entry. */
 export function sizeMap(map: object | undefined, size: number): number {
   return isMap(map) ? Object.keys(map).length * size : 0;
 }
 
-/** A map with strings as keys, `size` bytes for all else of each entry. */
+/** A map with string keys, `size` bytes for the rest of each entry. */
 export function sizeKeys(map: object | undefined, size: number): number {
   let n = 0;
   if (isMap(map)) for (const key of Object.keys(map)) n += size + stringRoom(key);

@@ -1,11 +1,11 @@
 /**
- * Strings to UTF-8 and back. Short ASCII strings are moved in JavaScript, where a native call would cost more
- * than the bytes; everything else goes through Node's own transcoder. Called by the string reader and writer.
+ * Converts strings to UTF-8 and back. Short ASCII strings are copied in JavaScript, where a native call would
+ * cost more than the bytes; all others use Node's own transcoder. Called by the string reader and writer.
  */
 import { isUtf8 } from 'node:buffer';
 import type { Source } from '../memory/source.ts';
 
-/** Methods of Buffer that work on any Uint8Array; Node has them, @types/node does not list them. */
+/** Methods of Buffer that work on any Uint8Array; Node has them, but @types/node does not declare them. */
 interface Transcoder {
   utf8Slice(this: Uint8Array, start: number, end: number): string;
   utf8Write(this: Uint8Array, text: string, at: number, bytesMax: number): number;
@@ -13,8 +13,8 @@ interface Transcoder {
 const { utf8Slice, utf8Write } = Buffer.prototype as unknown as Transcoder;
 
 /**
- * Up to here a loop beats one native call, which costs what 30 to 40 characters do (Node 20). At three bytes
- * each their length still has one byte.
+ * Up to this length a loop is faster than one native call, which costs as much as 30 to 40 characters (Node
+ * 20). With three bytes per character, the length still fits one byte.
  */
 export const loopCharsMax = 36;
 const loopBytesMax = 16;
@@ -22,13 +22,14 @@ const loopBytesMax = 16;
 const char = String.fromCharCode;
 
 /**
- * Writes `text`, which is no longer than `loopCharsMax`, at `at` and returns the end. Lone surrogates become
- * U+FFFD.
+ * Writes `text`, which has at most `loopCharsMax` characters, at `at` and returns the end. Lone surrogates
+ * become U+FFFD.
  */
 export function writeShort(bytes: Uint8Array, at: number, text: string): number {
   const length = text.length;
   let i = 0;
-  // Two at a time: one costs a turn of the loop, and four cost more code than V8 copies into all callers.
+  // Two characters per iteration: with one, the loop overhead dominates; with four, the code that V8 inlines
+  // into all callers is too large.
   for (; i + 2 <= length; i += 2) {
     const a = text.charCodeAt(i);
     const b = text.charCodeAt(i + 1);
@@ -44,14 +45,14 @@ export function writeShort(bytes: Uint8Array, at: number, text: string): number 
   return at + length;
 }
 
-/** The rest of `text` from character `i` on. */
+/** Writes the rest of `text` from character `i` on. */
 function writeShortUtf8(bytes: Uint8Array, at: number, text: string, i: number): number {
   const { length } = text;
   for (; i < length; i++) {
     let code = text.charCodeAt(i);
     if (code < 0x80) {
       bytes[at++] = code;
-      // Most languages go on in ASCII for a while.
+      // In most languages, more ASCII characters follow.
       for (; i + 3 <= length; i += 2) {
         const a = text.charCodeAt(i + 1);
         const b = text.charCodeAt(i + 2);
@@ -68,7 +69,8 @@ function writeShortUtf8(bytes: Uint8Array, at: number, text: string, i: number):
       continue;
     }
     if ((code & 0xf800) === 0xd800) {
-      // One half of a pair, a high one if all is well, and behind it the low one. NaN behind the end is not.
+      // Half of a surrogate pair: normally a high one, followed by the low one. The NaN behind the end of the
+      // text is not a low one.
       const low = text.charCodeAt(i + 1);
       if (code < 0xdc00 && (low & 0xfc00) === 0xdc00) {
         i++;
@@ -89,15 +91,15 @@ function writeShortUtf8(bytes: Uint8Array, at: number, text: string, i: number):
 }
 
 /**
- * Writes any string, lone surrogates as U+FFFD, and returns the end. The caller has made sure that the text
- * fits (`stringRoom`). The length that is passed to Node is the room there is: since Node 24 a longer one
- * throws, where Node 22 and before cut it, and three bytes per character are more than a measured text has.
+ * Writes any string, with lone surrogates as U+FFFD, and returns the end. The caller has made sure that the
+ * text fits (`stringRoom`). The length passed to Node is the available room: since Node 24 a larger length
+ * throws (Node 22 and before cut it), and a measured text may have less room than three bytes per character.
  */
 export function writeUtf8(bytes: Uint8Array, at: number, text: string): number {
   return at + utf8Write.call(bytes, text, at, bytes.length - at);
 }
 
-/** The string in [at, end), which lies in the memory. Refuses invalid UTF-8. */
+/** Returns the string in [at, end), which lies in the memory. Throws for invalid UTF-8. */
 export function readUtf8(source: Source, at: number, end: number): string {
   const bytes = source.bytes;
   if (end - at <= loopBytesMax) {
@@ -106,23 +108,29 @@ export function readUtf8(source: Source, at: number, end: number): string {
   }
   if (source.shared) return readCopied(source, at, end);
   const text = utf8Slice.call(bytes, at, end);
-  // The transcoder replaces what is invalid; a string with a replacement character deserves a second look.
+  // The transcoder replaces invalid bytes, so a string that contains a replacement character needs a check.
   if (text.includes('\ufffd') && !isUtf8(bytes.subarray(at, end)))
     source.fail(at, 'invalid UTF-8 in a string');
   return text;
 }
 
-/** The text in [at, end), which nobody else changes. What is invalid UTF-8 becomes U+FFFD. */
+/**
+ * Returns the text in [at, end) of memory that no other thread or process changes. Invalid UTF-8 becomes
+ * U+FFFD.
+ */
 export function readText(bytes: Uint8Array, at: number, end: number): string {
   const text = end - at <= loopBytesMax ? readShortAscii(bytes, at, end) : undefined;
   return text ?? utf8Slice.call(bytes, at, end);
 }
 
-/** Of what is read in one go: longer texts are copied to memory of their own. */
+/** Longer texts are copied to memory of their own. */
 const copyBytesMax = 4096;
 let copyRoom: Uint8Array | undefined;
 
-/** V8 measures a text before it makes the string: whoever changes it in between writes beyond the string. */
+/**
+ * V8 measures a text before it creates the string. A peer that changes the text in between would make V8
+ * write beyond the string, so shared memory is copied first.
+ */
 function readCopied(source: Source, at: number, end: number): string {
   const length = end - at;
   let copy: Uint8Array;
@@ -140,8 +148,8 @@ function readCopied(source: Source, at: number, end: number): string {
 }
 
 /**
- * The text of at most `loopBytesMax` bytes, undefined when one of them is not ASCII. Each call of `char`
- * makes a string, and to join two of them makes a third, so there are at most two calls.
+ * Returns the text of at most `loopBytesMax` bytes, or undefined when one of them is not ASCII. Each call of
+ * `char` creates a string, and joining two creates a third, so at most two calls are made.
  */
 function readShortAscii(bytes: Uint8Array, at: number, end: number): string | undefined {
   const length = end - at;
@@ -164,7 +172,7 @@ function readEight(bytes: Uint8Array, at: number): string | undefined {
   return (a | b | c | d | e | f | g | h) > 127 ? undefined : char(a, b, c, d, e, f, g, h);
 }
 
-/** Of one to seven. */
+/** Reads one to seven bytes. */
 function readFew(bytes: Uint8Array, at: number, length: number): string | undefined {
   const a = bytes[at] as number;
   if (length === 1) return a > 127 ? undefined : char(a);

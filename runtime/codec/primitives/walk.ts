@@ -1,15 +1,15 @@
 /**
- * The way of generated decoders through a message: into it, from tag to tag, out of it. The position is
- * `source.at`, where whatever reads a field leaves it. (readMessage, readTag, skipField and readEnd are the
- * same by arguments, for entries of maps.) Called by generated code only, on the thread of the call.
+ * How generated decoders move through a message: into it, from tag to tag, and out of it. The position is
+ * `source.at`, where each field's reader leaves it. (readMessage, readTag, skipField and readEnd do the same
+ * with arguments, for map entries.) Called by generated code only, on the thread of the call.
  */
 
 import type { Source } from '../memory/source.ts';
 import { readEnd, readMessage, readTag, skipField } from './read.ts';
 
 /**
- * Of this module and not of another: V8 asks every time whether an import has its value yet, and whether it
- * is the function that it was.
+ * Constants of this module, because V8 checks on each access whether an import is initialised, and whether it
+ * still is the same function.
  */
 const enter = readMessage;
 const wideTag = readTag;
@@ -28,17 +28,17 @@ export function nextTag(source: Source, end: number): number {
     source.tag = byte;
     return at + 1;
   }
-  // With its sign: V8 keeps no other number of 32 bits in a property without memory of its own.
+  // Signed, because V8 stores no other 32-bit numbers in a property without allocating.
   source.tag = wideTag(source, at, end) | 0;
   return source.at;
 }
 
-/** Passes over the field of `source.tag`, which nobody knows. */
+/** Skips the unknown field of `source.tag`. */
 export function skipUnknown(source: Source, at: number, end: number, depth: number): void {
   skipField(source, source.tag >>> 0, at, end, depth);
 }
 
-/** What has been read must end where the message does. */
+/** Called at the end of a message: the last value must end where the message does. */
 export function leaveMessage(source: Source, end: number): void {
   leave(source, source.at, end);
 }

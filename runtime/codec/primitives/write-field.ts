@@ -1,9 +1,9 @@
 /**
- * Primitives of generated encoders for whole fields: as those of write.ts, with the last byte of the tag in
- * front of the value (nearly always there is no other), for which generated code has kept room. A store less
- * in generated code, at every field, for compilers to read. Those of the most frequent types repeat what
- * write.ts has, so that V8 has one function to copy into its callers and not two. Called by generated code
- * only, on the thread of the call.
+ * Primitives of generated encoders for whole fields. They are like those of write.ts, but also write the last
+ * byte of the tag (nearly always its only one) in front of the value; generated code has kept room for it.
+ * That saves one store per field in generated code, which makes it faster to compile. The primitives of the
+ * most frequent types repeat the code of write.ts, so that V8 inlines one function into its callers and not
+ * two. Called by generated code only, on the thread of the call.
  */
 
 import { mismatch } from '../error.ts';
@@ -29,12 +29,12 @@ import {
   writeVarint64,
 } from './write.ts';
 
-/** Of this module, as V8 asks of an import whether it has its value yet. */
+/** A constant of this module, because V8 checks on each access whether an import is initialised. */
 const floatLimit = floatRoundsAway;
 
 /**
- * Of this module and not of another: V8 asks every time whether an import has its value yet, and whether it
- * is the function that it was.
+ * Constants of this module, because V8 checks on each access whether an import is initialised, and whether it
+ * still is the same function.
  */
 const putVarint = writeVarint;
 const putVarint64 = writeVarint64;
@@ -249,7 +249,7 @@ export function writeStringField(
   bytes[at++] = tag;
   if (typeof text !== 'string' || text.length > textMax || at + prefixMax + 3 * text.length > limit)
     return writeLongString(sink, at, text, limit, field);
-  // Three bytes per character stay below 128: the length has one byte.
+  // With at most three bytes per character the text has fewer than 128 bytes, so its length is one byte.
   const end = putText(bytes, at + 1, text);
   bytes[at] = end - at - 1;
   return end;
@@ -280,7 +280,7 @@ export function writeBulkField(
   return writeBulk(sink, at + 1, value, limit, field, threshold);
 }
 
-/** Tag and length of a message in [at + 2, end), as `closeLength` puts the length alone. */
+/** Writes tag and length of a message in [at + 2, end); `closeLength` writes the length alone. */
 export function closeLengthField(sink: Sink, at: number, tag: number, held: number, end: number): number {
   const { bytes } = sink;
   bytes[at++] = tag;
@@ -289,7 +289,7 @@ export function closeLengthField(sink: Sink, at: number, tag: number, held: numb
   return end;
 }
 
-/** The same for a message that has no hole whatever its values. */
+/** The same for a message type that can have no hole. */
 export function closeSolidField(bytes: Uint8Array, at: number, tag: number, end: number): number {
   bytes[at++] = tag;
   if (end - at > 128) return putLength(bytes, at, at + 1, end);

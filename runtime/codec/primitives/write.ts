@@ -1,9 +1,9 @@
 /**
- * Primitives of generated encoders. Each writes at `at` and returns the end. Those that take a `limit` look
- * for room first; for the others, which need a few bytes at most, generated code has kept it free. Those that
- * take a `field` (its full name) refuse values of the wrong kind. Whether something is a number at all is
- * asked first: an operator that meets a bigint, a symbol or `valueOf` throws an error that is not ours.
- * Called by generated code only, on the thread of the call.
+ * Primitives of generated encoders. Each writes at `at` and returns the end. Those with a `limit` check the
+ * room first; the others need a few bytes at most, which generated code has kept free. Those with a `field`
+ * (its full name) refuse values of the wrong kind. They check first whether a value is a number at all,
+ * because an operator applied to a bigint, a symbol or an object with `valueOf` throws an error that is not a
+ * CodecError. Called by generated code only, on the thread of the call.
  */
 
 import { mismatch } from '../error.ts';
@@ -17,17 +17,17 @@ import { bigintOfNumber } from './jstype.ts';
 import { lengthBytes, stringRoom } from './room.ts';
 import { loopCharsMax, writeShort, writeUtf8 } from './text.ts';
 
-/** Of this module, as V8 asks of an import whether it has its value yet. */
+/** A constant of this module, because V8 checks on each access whether an import is initialised. */
 const floatLimit = floatRoundsAway;
 
-/** Bytes of a length as a varint. Lengths stay below 2^32. */
+/** Returns the size of a length as a varint. Lengths are below 2^32. */
 export function varintSize(value: number): number {
   return value < 0x80 ? 1 : value < 0x4000 ? 2 : value < 0x20_0000 ? 3 : value < 0x1000_0000 ? 4 : 5;
 }
 
 /**
- * Any unsigned 32-bit value (or its int32 twin). A store into bytes keeps the low eight bits: seven of the
- * value and the mark.
+ * Writes any unsigned 32-bit value (or the int32 with the same bits). A store into bytes keeps the low eight
+ * bits: seven of the value and the continuation bit.
  */
 export function writeVarint(bytes: Uint8Array, at: number, value: number): number {
   const rest = value >>> 0;
@@ -48,7 +48,7 @@ export function writeVarint(bytes: Uint8Array, at: number, value: number): numbe
   return writeWide(bytes, at, rest);
 }
 
-/** More than three bytes, of which the first two are there. */
+/** Writes values of more than three bytes, of which the first two are already written. */
 function writeWide(bytes: Uint8Array, at: number, rest: number): number {
   bytes[at + 2] = (rest >>> 14) | 128;
   if (rest < 0x1000_0000) {
@@ -125,7 +125,7 @@ export function writeUint64(bytes: Uint8Array, at: number, value: bigint, field:
   return writeVarint64(bytes, at, lowHalf(), highHalf());
 }
 
-/** An int64 given as a number (`jstype = JS_NUMBER`); no bigint is made for what 32 bits hold. */
+/** Writes an int64 given as a number (`jstype = JS_NUMBER`); no bigint is created for values of 32 bits. */
 export function writeInt64Number(bytes: Uint8Array, at: number, value: number, field: string): number {
   if (typeof value === 'number' && value === value >>> 0) return writeVarint(bytes, at, value);
   return writeInt64(bytes, at, bigintOfNumber(value, field), field);
@@ -178,33 +178,33 @@ export function writeDouble(sink: Sink, at: number, value: number, field: string
 }
 
 /**
- * Of this module and not of another: V8 asks every time whether an import has its value yet, and whether it
- * is the function that it was.
+ * Constants of this module, because V8 checks on each access whether an import is initialised, and whether it
+ * still is the same function.
  */
 const shortMax = loopCharsMax;
 const prefixMax = lengthBytes;
 const loopText = writeShort;
 
 /**
- * Length and text. Small, since V8 copies it into its callers together with the loop; all that is not a short
- * string that fits is apart.
+ * Writes length and text. It is small because V8 inlines it into its callers together with the loop;
+ * everything except a short string that fits is handled by another function.
  */
 export function writeString(sink: Sink, at: number, text: string, limit: number, field: string): number {
   if (typeof text !== 'string' || text.length > shortMax || at + prefixMax + 3 * text.length > limit)
     return writeLongString(sink, at, text, limit, field);
   const { bytes } = sink;
-  // Three bytes per character stay below 128: the length has one byte.
+  // With at most three bytes per character the text has fewer than 128 bytes, so its length is one byte.
   const end = loopText(bytes, at + 1, text);
   bytes[at] = end - at - 1;
   return end;
 }
 
-/** V8 takes a const for what it is; a function's own name might come to mean another one. */
+/** V8 treats a const as constant; a function's own name might be reassigned. */
 const putString = writeString;
 
 /**
- * A list of strings, each behind `tag`, which is one byte. What one leaves free suffices for the next one's
- * tag, so the first without room ends the list.
+ * Writes a list of strings, each behind `tag`, which is one byte. Each string leaves enough room for the next
+ * tag, so the first one that does not fit ends the list.
  */
 export function writeStrings(
   sink: Sink,
@@ -240,13 +240,14 @@ export function writeLongString(sink: Sink, at: number, text: string, limit: num
   checkString(text, field);
   if (at + stringRoom(text) > limit) return noRoom(sink, at);
   const { bytes } = sink;
-  // The prefix is guessed as for ASCII.
+  // The room for the prefix is computed as for ASCII.
   const start = at + varintSize(text.length);
   return putLength(bytes, at, start, writeUtf8(bytes, start, text));
 }
 
 /**
- * Puts the length of [start, end) at `at`; content that has been written too far in front for that is moved.
+ * Writes the length of [start, end) at `at`; moves the content if the length needs another number of bytes
+ * than was kept free.
  */
 export function putLength(bytes: Uint8Array, at: number, start: number, end: number): number {
   const length = end - start;
@@ -256,11 +257,11 @@ export function putLength(bytes: Uint8Array, at: number, start: number, end: num
   return at + size + length;
 }
 
-/** Below this a loop beats one call of `set`. */
+/** Below this size a loop is faster than one call of `set`. */
 const loopBytesMax = 12;
 const ownLength = lengthOf;
 
-/** Length and value; the value is left out when it is long enough for a hole. */
+/** Writes length and value; a value that is long enough is recorded as a hole instead. */
 export function writeBytes(sink: Sink, at: number, value: Uint8Array, limit: number, field: string): number {
   checkBytes(value, field);
   const bytes = sink.bytes;
@@ -279,8 +280,8 @@ export function writeBytes(sink: Sink, at: number, value: Uint8Array, limit: num
 }
 
 /**
- * Puts the length of a message at `at`: of [at + 1 + wide, end) and the holes recorded since `held` was read.
- * Where that takes other than `1 + wide` bytes the content is moved, and the holes in it.
+ * Writes the length of a message at `at`: of [at + 1 + wide, end) and of the holes recorded since `held` was
+ * read. If it needs another number of bytes than `1 + wide`, the content is moved, and the holes in it.
  */
 export function closeLength(sink: Sink, at: number, held: number, end: number, wide = 0): number {
   if (wide !== 0 || end - at > 128 || sink.held !== held) return closeWide(sink, at, held, end, wide);
@@ -288,7 +289,7 @@ export function closeLength(sink: Sink, at: number, held: number, end: number, w
   return end;
 }
 
-/** The same for a message that has no hole whatever its values: of `bytes`, there are none in it. */
+/** The same for a message type that can have no hole, because it contains no `bytes`. */
 export function closeSolid(bytes: Uint8Array, at: number, end: number, wide = 0): number {
   if (wide !== 0 || end - at > 128) return putLength(bytes, at, at + 1 + wide, end);
   bytes[at] = end - at - 1;

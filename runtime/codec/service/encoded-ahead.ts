@@ -1,7 +1,7 @@
 /**
- * Messages that were encoded before a gRPC server asks for it, so that what is wrong with one is known where
- * something can be done about it. Written by the adapters for gRPC servers, read by the serializers of the
- * same definition, which servers call with the same object soon after.
+ * Messages that are encoded before a gRPC server asks for them, so that encoding errors appear where they can
+ * be handled. Written by the adapters for gRPC servers; read by the serializers of the same definition, which
+ * servers call with the same object soon afterwards.
  */
 import type { MessageType } from '../types.ts';
 
@@ -12,17 +12,17 @@ interface Encoded {
 
 const ahead = new WeakMap<object, Encoded>();
 
-/** Throws what the message's encoder throws. */
+/** Encodes the message in advance. Throws what its encoder throws. */
 export function encodeAhead<Init extends object>(type: MessageType<unknown, Init>, message: Init): void {
   ahead.set(message, { type, bytes: type.encode(message) });
 }
 
-/** The message's bytes, out of memory that is its own. */
+/** Returns the message's encoding, in memory of its own. */
 export function encoded<Init>(type: MessageType<unknown, Init>, message: Init): Uint8Array {
   if (typeof message === 'object' && message !== null) {
     const known = ahead.get(message);
     if (known?.type === type) {
-      // Once: it may be changed and sent again.
+      // Used only once, since the message may be changed and sent again.
       ahead.delete(message);
       return known.bytes;
     }

@@ -1,23 +1,26 @@
 /**
- * Method ids: the 32 bits that name a method on the wire. The generator and `defineService` make them; a
- * server checks them for collisions when a service is added.
+ * Method ids: the 32 bits that identify a method on the wire. Computed by the generator and `defineService`;
+ * a server checks them for collisions when a service is added.
  */
 
 /**
- * Ids below are the protocol's own (docs/wire/frames.md): 0 is no method, 2 the messages that a client sends
- * on a stream.
+ * Ids below this are reserved for the protocol (docs/wire/frames.md): 0 is no method, 2 marks the messages
+ * that a client sends on a stream.
  */
 const reservedMethodIds = 256;
 
-/** Of methods whose messages are not protobuf. No path has a `+`, so the id says the codec too. */
+/**
+ * Suffixes for methods whose messages are not protobuf. No path contains a `+`, so the id also identifies the
+ * codec.
+ */
 const suffixes = { PROTOBUF: '', MSGPACK: '+msgpack' } as const;
 
-/** What messages can be on the wire. */
+/** The encodings of messages on the wire. */
 export type WireCodec = keyof typeof suffixes;
 
 /**
- * 32-bit FNV-1a of the UTF-8 bytes of the path (with `+msgpack` behind it for MessagePack), unsigned; what
- * falls on a reserved id moves up by 256.
+ * Returns the 32-bit FNV-1a hash of the path's UTF-8 bytes (followed by `+msgpack` for MessagePack),
+ * unsigned; 256 is added to a reserved id.
  */
 export function methodId(path: string, codec: WireCodec = 'PROTOBUF'): number {
   let hash = 0x811c9dc5;

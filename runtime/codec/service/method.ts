@@ -1,15 +1,15 @@
 /**
- * A method of a generated service: what this package needs, and the forms that grpc-js and nice-grpc take, so
- * that definitions are theirs too. Made when a generated module is loaded; a form is made when somebody reads
- * it. Nothing of either is imported.
+ * A method of a generated service: what this package needs, and the forms that grpc-js and nice-grpc expect,
+ * so that the definitions work with them, too. Created when a generated module is loaded; each foreign form
+ * is created when it is first read. Nothing of either library is imported.
  */
 
 import type { MessageType, MethodDefinition, MethodForm, MethodOptions } from '../types.ts';
 import { encoded } from './encoded-ahead.ts';
 
 /**
- * A message type as ts-proto makes it. `encode` takes what `fromPartial` gives: nice-grpc takes the type of
- * messages from there.
+ * A message type as ts-proto generates it. `encode` takes the result of `fromPartial`, from which nice-grpc
+ * derives the type of messages.
  */
 export interface TsProtoMessageType<T, Init> {
   encode(message: T): { finish(): Uint8Array };
@@ -17,7 +17,7 @@ export interface TsProtoMessageType<T, Init> {
   fromPartial(message: Init): T;
 }
 
-/** Node's, which is no word of TypeScript where its types are not installed. */
+/** Node's Buffer, which TypeScript does not know where Node's types are not installed. */
 type NodeBuffer = typeof globalThis extends { Buffer: { alloc(size: number): infer B } } ? B : Uint8Array;
 
 function tsProto<T, Init>(type: MessageType<T, Init>): TsProtoMessageType<T, Init> {
@@ -42,7 +42,7 @@ function deserializer<T>(type: MessageType<T, never>): (bytes: Uint8Array) => T 
   return (bytes) => type.decode(bytes);
 }
 
-/** What generated code says of a method. */
+/** The properties of a method in generated code. */
 interface Declared<
   Req,
   ReqInit,
@@ -62,7 +62,7 @@ interface Declared<
   readonly preferred?: MethodForm<Req, ReqInit, Res, ResInit>;
 }
 
-/** A service whose methods are these is a definition for nice-grpc, and its `methods` are one for grpc-js. */
+/** A service with such methods is a definition for nice-grpc, and its `methods` are one for grpc-js. */
 export class Method<
   Req,
   ReqInit,
@@ -80,8 +80,8 @@ export class Method<
   readonly output: MessageType<Res, ResInit>;
   readonly responseStream: ResponseStream;
   /**
-   * Both types: one has what was declared, the other names what could have been, without which TypeScript
-   * takes the options of gRPC for others.
+   * An intersection of the declared options and all possible ones; without the second, TypeScript would not
+   * accept it as the options of gRPC.
    */
   readonly options: Options & MethodOptions;
   readonly preferred: MethodForm<Req, ReqInit, Res, ResInit> | undefined;
@@ -98,14 +98,14 @@ export class Method<
   }
 
   /**
-   * `GetUser`. No property of its own: grpc-js copies those to functions, which have a name that cannot be
-   * changed.
+   * `GetUser`. A getter rather than an own property: grpc-js copies own properties to functions, whose `name`
+   * cannot be assigned.
    */
   get name(): string {
     return this.fullName.slice(this.fullName.indexOf('/') + 1);
   }
 
-  /** `/pkg.Service/GetUser`: that of HTTP/2. */
+  /** `/pkg.Service/GetUser`: the path in HTTP/2. */
   get path(): string {
     return `/${this.fullName}`;
   }

@@ -1,6 +1,6 @@
 /**
- * Quoted text and bytes: what their escapes stand for, and back. Called by print.ts and parse.ts, and by the
- * generator for the literals of .proto files, whose escapes are the same.
+ * Escapes in quoted text and bytes. Called by print.ts and parse.ts, and by the generator for the literals of
+ * .proto files, which have the same escapes.
  */
 
 const named: Readonly<Record<number, string>> = {
@@ -14,7 +14,7 @@ const named: Readonly<Record<number, string>> = {
 
 const octal = (byte: number): string => `\\${byte.toString(8).padStart(3, '0')}`;
 
-/** As protoc writes `bytes` in a descriptor's `default_value`, too. */
+/** Also the form in which protoc writes `bytes` in a descriptor's `default_value`. */
 export function escapeBytes(bytes: Uint8Array): string {
   let result = '';
   for (const byte of bytes)
@@ -26,7 +26,7 @@ export function quoteBytes(bytes: Uint8Array): string {
   return `"${escapeBytes(bytes)}"`;
 }
 
-/** Text stays readable: only what is no character of a line is escaped. */
+/** Escapes only control characters, quotes and backslashes, so that text stays readable. */
 export function quoteText(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what has to be written as escapes
   const special = /[\x00-\x1f"'\\\x7f]/g;
@@ -48,9 +48,9 @@ const simple: Readonly<Record<string, number>> = {
 };
 
 /**
- * The bytes of what is between the quotes, or what is wrong with it. `halves`: of surrogate pairs. Text
- * format refuses them, also with the other half behind it, as it has \\U for that; in a .proto they become
- * U+FFFD.
+ * Returns the bytes between the quotes, or a text that says what is wrong. `halves` says how to treat halves
+ * of surrogate pairs: text format refuses them, even when the other half follows, as it has \\U for such
+ * characters; in a .proto they become U+FFFD.
  */
 export function bytesOfQuoted(text: string, halves: 'refused' | 'replaced'): Uint8Array | string {
   if (!text.includes('\\')) return new TextEncoder().encode(text);
@@ -73,13 +73,13 @@ export function bytesOfQuoted(text: string, halves: 'refused' | 'replaced'): Uin
     const point = short ?? long;
     if (point === undefined) {
       const byte = simple[letter];
-      if (byte === undefined) return `there is no escape ${whole}`;
+      if (byte === undefined) return `${whole} is not an escape`;
       result[at++] = byte;
       continue;
     }
     const code = Number.parseInt(point, 16);
     if (halves === 'refused' && code >= 0xd800 && code < 0xe000) return `${whole} is half of a character`;
-    if (code > 0x10ffff) return `${whole} is no character`;
+    if (code > 0x10ffff) return `${whole} is not a character`;
     at += result.write(String.fromCodePoint(code), at);
   }
   at += result.write(text.slice(from), at);

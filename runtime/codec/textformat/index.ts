@@ -1,7 +1,7 @@
 /**
- * `rdma-rpc/text`: protobuf's text format, for logs, configuration and tests. An application that does not
- * import it does not bundle it. Errors are CodecErrors: printing they name the field, parsing line and
- * column.
+ * `rdma-rpc/text`: protobuf's text format, for logs, configuration and tests. It is bundled only into
+ * applications that import it. Errors are CodecErrors; they name the field when printing, line and column
+ * when parsing.
  */
 import type { MessageType } from '../types.ts';
 import type { TextReadOptions, TextWriteOptions } from './options.ts';
@@ -11,8 +11,8 @@ import { Printer } from './print.ts';
 export type { TextReadOptions, TextWriteOptions } from './options.ts';
 
 /**
- * The message in text format, fields by number, a line end behind each. Throws CodecError for what does not
- * fit its field, and for nesting over 100.
+ * Returns the message in text format, fields ordered by number, each followed by a line end. Throws
+ * CodecError for a value that does not fit its field, and for nesting over 100.
  */
 export function toText<T, Init>(
   type: MessageType<T, Init>,
@@ -23,8 +23,8 @@ export function toText<T, Init>(
 }
 
 /**
- * The message that the text stands for. Throws CodecError with line and column for anything that is not of
- * its form, and for nesting over 100.
+ * Returns the message that the text describes. Throws CodecError with line and column for invalid text, and
+ * for nesting over 100.
  */
 export function fromText<T, Init>(
   type: MessageType<T, Init>,

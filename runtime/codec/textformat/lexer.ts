@@ -1,4 +1,4 @@
-/** Tokens of text format with their places. Called by parse.ts, one token at a time. */
+/** Tokens of text format with their positions. Called by parse.ts, one token at a time. */
 import { CodecError } from '../error.ts';
 
 export interface Token {
@@ -9,7 +9,7 @@ export interface Token {
 
 const blank = /(?:[ \t\r\n\v\f]+|#[^\n]*)/y;
 const name = /[A-Za-z_]\w*/y;
-/** Hexadecimal and octal first: what looks like one is no decimal. */
+/** Hexadecimal and octal first, since their texts are not valid decimals. */
 const int = /0[xX][\da-fA-F]+|0[0-7]*|[1-9]\d*/y;
 const float = /(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?[fF]?|\d+[eE][+-]?\d+[fF]?|(?:0|[1-9]\d*)[fF]/y;
 
@@ -33,7 +33,7 @@ export class TextLexer {
     );
   }
 
-  /** The token that is there, and on to the next. */
+  /** Returns the current token and advances to the next. */
   next(): Token {
     const { token } = this;
     this.token = this.#read();
@@ -91,12 +91,15 @@ export class TextLexer {
       text = this.#take(int);
     }
     if (text === undefined) return undefined;
-    // Digits and letters side by side are neither.
-    if (/[\w.]/.test(this.#text[this.#at] ?? '')) this.fail('this is no number', at);
+    // A number directly followed by letters is invalid.
+    if (/[\w.]/.test(this.#text[this.#at] ?? '')) this.fail('this is not a number', at);
     return { kind, text, at };
   }
 
-  /** With its quotes. By hand: a regular expression runs out of stack on megabytes. */
+  /**
+   * Reads a string including its quotes, without a regular expression, which would run out of stack on
+   * megabytes.
+   */
   #quoted(quote: string): string {
     const start = this.#at;
     for (let at = start + 1; at < this.#text.length; at++) {
@@ -108,6 +111,6 @@ export class TextLexer {
         return this.#text.slice(start, this.#at);
       }
     }
-    return this.fail('this string has no end on its line', start);
+    return this.fail('this string does not end on its line', start);
   }
 }

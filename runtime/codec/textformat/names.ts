@@ -1,5 +1,5 @@
 /**
- * What fields are called in text format: groups go by the name of their message. Used by print.ts and
+ * Names of fields in text format: a group is called by the name of its message. Used by print.ts and
  * parse.ts.
  */
 import { type Field, fieldsOf } from '../fields.ts';
@@ -13,7 +13,7 @@ export function textName({ name, group, message }: Field): string {
 
 const known = new WeakMap<MessageType<object>, ReadonlyMap<string, Field>>();
 
-/** The fields of a type as they may be written; a group under both of its names. */
+/** Returns the fields of a type by their names in text format; a group has two names. */
 export function fieldsByTextName(type: MessageType<object>): ReadonlyMap<string, Field> {
   let byName = known.get(type);
   if (byName === undefined) {

@@ -1,24 +1,27 @@
-/** What toText and fromText may be given. */
+/** Options of toText and fromText. */
 import type { Registry } from '../wkt/any.ts';
 
 export interface TextWriteOptions {
   /**
-   * What an Any may hold, which is then written out, and which extensions have names. Without it, an Any is
-   * its two fields, and extensions are unknown fields.
+   * The types that an Any may contain, which is then expanded, and the extensions that are written by name.
+   * Without it, an Any is written as its two fields, and extensions as unknown fields.
    */
   readonly registry?: Registry;
   /**
-   * Fields that the message has kept without knowing them are written too, by number. They cannot be read
-   * back. Default false.
+   * Also writes the unknown fields that a message has kept, by number. They cannot be read back. Default
+   * false.
    */
   readonly unknownFields?: boolean;
-  /** Everything on one line. Default false: a line for each field, nested ones two spaces further in. */
+  /**
+   * Writes everything on one line. Default false: a line for each field, nested ones indented by two spaces.
+   */
   readonly oneLine?: boolean;
 }
 
 export interface TextReadOptions {
   /**
-   * What an Any that is written out may hold, and which extensions may be there. Without it they are errors.
+   * The types that an expanded Any may contain, and the extensions that may occur. Without it they are
+   * errors.
    */
   readonly registry?: Registry;
 }

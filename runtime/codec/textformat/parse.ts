@@ -1,4 +1,4 @@
-/** Text format to messages. Called by index.ts. */
+/** Parses text format. Called by index.ts. */
 import { type AnyExtension, codecOf } from '../extension.ts';
 import { type Field, fieldsOf, zeroOf } from '../fields.ts';
 import { nestingMax } from '../limits.ts';
@@ -21,7 +21,7 @@ class Parser {
     this.#registry = registry;
   }
 
-  /** Up to `end`, which is taken, or to the end of the text. */
+  /** Reads fields up to and including `end`, or to the end of the text. */
   message(type: MessageType<object>, end: '}' | '>' | '', depth: number): object {
     const lexer: TextLexer = this.#lexer;
     if (depth > nestingMax) lexer.fail(`messages are nested more than ${nestingMax} deep`);
@@ -55,7 +55,7 @@ class Parser {
       message[field.key] = value;
       return;
     }
-    if (seen.has(field)) lexer.fail(`${token.text} is there twice`, token.at);
+    if (seen.has(field)) lexer.fail(`${token.text} appears twice`, token.at);
     seen.add(field);
     if (field.oneof === undefined) message[field.key] = value;
     else {
@@ -66,7 +66,7 @@ class Parser {
     }
   }
 
-  /** A value of a field that is no more: whatever has the form of one. */
+  /** Skips the value of a reserved field: anything that has the form of a value. */
   #passOver(depth: number): void {
     const lexer: TextLexer = this.#lexer;
     if (depth > nestingMax) lexer.fail(`messages are nested more than ${nestingMax} deep`);
@@ -127,14 +127,15 @@ class Parser {
     if (extension.extends !== type.typeName)
       lexer.fail(`${name} is an extension of ${extension.extends}`, at);
     const field = fieldsOf(codecOf(extension))[0] as Field;
-    if (extended.has(extension) && field.presence !== 'repeated') lexer.fail(`${name} is there twice`, at);
+    if (extended.has(extension) && field.presence !== 'repeated') lexer.fail(`${name} appears twice`, at);
     extended.set(extension, this.#value(field, depth, extended.get(extension)));
   }
 
   #any(type: MessageType<object>, message: Message, url: string, at: number, depth: number): void {
     const lexer: TextLexer = this.#lexer;
-    if (type.typeName !== 'google.protobuf.Any') lexer.fail(`${type.typeName} is no google.protobuf.Any`, at);
-    if (message.typeUrl !== '') lexer.fail('an Any holds one message', at);
+    if (type.typeName !== 'google.protobuf.Any')
+      lexer.fail(`${type.typeName} is not google.protobuf.Any`, at);
+    if (message.typeUrl !== '') lexer.fail('an Any contains only one message', at);
     const content = this.#registry?.find(url.slice(url.lastIndexOf('/') + 1));
     if (content === undefined) lexer.fail(`type ${url} is not in the registry (option registry)`, at);
     lexer.accept(':');
@@ -150,8 +151,8 @@ class Parser {
   }
 
   /**
-   * What a field holds after what comes next; `before` is what it held, of which lists and maps become
-   * longer.
+   * Reads the next value and returns the new value of the field. `before` is the old one, to which lists and
+   * maps are added.
    */
   #value(field: Field, depth: number, before: unknown): unknown {
     const lexer: TextLexer = this.#lexer;
@@ -184,7 +185,7 @@ class Parser {
     return field.array === undefined ? value : arrayFromBytes(field.array, value as Uint8Array, field.name);
   }
 
-  /** A map's entry is a message with `key` and `value`. */
+  /** Reads a map entry, a message with `key` and `value`. */
   #entry(field: Field, depth: number): [key: string, value: unknown] {
     const lexer: TextLexer = this.#lexer;
     const end = lexer.is('<') ? '>' : '}';
@@ -195,7 +196,7 @@ class Parser {
       const { kind, text, at } = lexer.next();
       if (kind !== 'name' || (text !== 'key' && text !== 'value'))
         lexer.fail('an entry of a map has key and value', at);
-      if (found.has(text)) lexer.fail(`${text} is there twice`, at);
+      if (found.has(text)) lexer.fail(`${text} appears twice`, at);
       const nests = text === 'value' && field.message !== undefined;
       if (!lexer.accept(':') && !nests) lexer.expected(':');
       found.set(

@@ -1,4 +1,4 @@
-/** Messages to text format. Called by index.ts. */
+/** Prints messages in text format. Called by index.ts. */
 import { CodecError, mismatch } from '../error.ts';
 import { type AnyExtension, codecOf, fieldNumbers } from '../extension.ts';
 import { type Field, fieldsOf, fieldValue, isMap, isUnset } from '../fields.ts';
@@ -21,7 +21,7 @@ function floatText(value: number, single: boolean): string {
   return String(single ? shortFloat(value) : value);
 }
 
-/** One value that is no message. */
+/** Prints one value that is not a message. */
 function scalarText({ scalar, enum: names, array }: Field, value: unknown, path: string): string {
   if (scalar === undefined) return String(enumToJson(names ?? {}, value, path));
   if (array !== undefined) return quoteBytes(octets(value as ArrayBufferView, arrays[array], path));
@@ -81,7 +81,7 @@ export class Printer {
     if (kept !== undefined) this.#kept(type, kept, path);
   }
 
-  /** An Any written out, where its type is known and its value is one. */
+  /** Prints an expanded Any, if its type is known and its value valid. */
   #any(message: object, path: string): boolean {
     const { typeUrl = '', value } = message as { typeUrl?: string; value?: Uint8Array };
     const type = this.#registry?.find(anyTypeName({ typeUrl }));
@@ -121,7 +121,9 @@ export class Printer {
     }
   }
 
-  /** What the message has kept: extensions by name, all else by number, if at all. */
+  /**
+   * Prints the unknown fields of a message: extensions by name, others by number if the option asks for them.
+   */
   #kept(type: MessageType<object>, bytes: Uint8Array, path: string): void {
     const found = new Map<number, AnyExtension>();
     for (const number of fieldNumbers(bytes)) {

@@ -1,4 +1,4 @@
-/** Numbers, words and strings of text format for the type that they are meant for. Called by parse.ts. */
+/** Reads numbers, words and strings of text format for a given type. Called by parse.ts. */
 import type { Field } from '../fields.ts';
 import type { Scalar } from '../types.ts';
 import { bytesOfQuoted } from './escape.ts';
@@ -60,7 +60,7 @@ function readBool(lexer: TextLexer): boolean {
   return value;
 }
 
-/** One or more strings side by side. */
+/** Reads one or more adjacent strings. */
 function readBytes(lexer: TextLexer): Uint8Array {
   if (lexer.token.kind !== 'string') lexer.expected('a string in quotes');
   const parts: Uint8Array[] = [];
@@ -83,14 +83,14 @@ function readText(lexer: TextLexer): string {
   }
 }
 
-/** Numbers that the enum does not have are numbers all the same, unless it is closed. */
+/** Numbers outside the enum are accepted, unless it is closed. */
 function readEnum(lexer: TextLexer, names: { readonly [name: string]: number }, closed: boolean): number {
   const { kind, text } = lexer.token;
   if (kind !== 'name') {
     const { at } = lexer.token;
     const number = Number(readInteger(lexer, rangeOf('int32')));
     if (closed && !Object.values(names).includes(number))
-      lexer.fail(`${number} is no value of this closed enum`, at);
+      lexer.fail(`${number} is not a value of this closed enum`, at);
     return number;
   }
   const value = Object.hasOwn(names, text) ? names[text] : undefined;
@@ -99,7 +99,7 @@ function readEnum(lexer: TextLexer, names: { readonly [name: string]: number }, 
   return value;
 }
 
-/** One value of a field that is no message. */
+/** Reads one value of a field that is not a message. */
 export function readScalar(
   lexer: TextLexer,
   scalar: Scalar | undefined,

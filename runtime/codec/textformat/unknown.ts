@@ -1,5 +1,5 @@
 /**
- * Unknown fields as text format shows them: numbers, and what looks like a message as one. Called by
+ * Unknown fields in text format: numbers, and nested fields where bytes look like a message. Called by
  * print.ts.
  */
 
@@ -13,10 +13,10 @@ export interface UnknownField {
   readonly value: string | readonly UnknownField[];
 }
 
-/** Messages in bytes that may as well be no message: deeper ones are shown as bytes. */
+/** Depth limit for bytes that only look like a message: deeper ones are shown as bytes. */
 const guessDepth = 10;
 
-/** Throws CodecError for what is malformed. */
+/** Throws CodecError for malformed bytes. */
 export function unknownFields(bytes: Uint8Array, depth = 0): UnknownField[] {
   const source = new Source();
   source.reset(bytes);
@@ -38,7 +38,7 @@ export function unknownFields(bytes: Uint8Array, depth = 0): UnknownField[] {
         case 2:
           return delimited(bytes.subarray(at - Number(varint(bytes, start)), at), depth);
         default: {
-          // A group, without its end tag.
+          // The content of a group, without its end tag.
           let end = at - 1;
           while (end > start && ((bytes[end - 1] as number) & 128) !== 0) end--;
           return unknownFields(bytes.subarray(start, end), depth);

@@ -1,16 +1,16 @@
 /**
- * Messages in an Any and out of it. For applications and the JSON mapping; the codec itself never looks
- * inside.
+ * Packs messages into an Any and unpacks them. For applications and the JSON mapping; the codec itself never
+ * looks inside.
  */
 import { CodecError } from '../error.ts';
 import { type AnyExtension, isExtension } from '../extension.ts';
 import type { Any } from '../google/protobuf/any.rdma.ts';
 import { isMessageType, type MessageType } from '../types.ts';
 
-/** What type names in an Any start with unless somebody says otherwise. */
+/** Default prefix of type URLs. */
 const typeUrlPrefix = 'type.googleapis.com/';
 
-/** Full name of the message in an Any, '' when it is empty. */
+/** Returns the full name of the message in an Any, or '' when it is empty. */
 export function anyTypeName(any: { readonly typeUrl: string }): string {
   return any.typeUrl.slice(any.typeUrl.lastIndexOf('/') + 1);
 }
@@ -19,12 +19,15 @@ export function packAny<T, Init>(type: MessageType<T, Init>, message: Init): Any
   return { typeUrl: typeUrlPrefix + type.typeName, value: type.encode(message) };
 }
 
-/** Whether the Any holds a message of that type. */
+/** Whether the Any contains a message of that type. */
 export function isAny<T, Init>(type: MessageType<T, Init>, any: Any): boolean {
   return anyTypeName(any) === type.typeName;
 }
 
-/** Undefined when the Any holds another type. Throws CodecError when its value is malformed. */
+/**
+ * Returns the message, or undefined when the Any contains another type. Throws CodecError when its value is
+ * malformed.
+ */
 export function unpackAny<T, Init>(type: MessageType<T, Init>, any: Any): T | undefined {
   return isAny(type, any) ? type.decode(any.value) : undefined;
 }
@@ -35,22 +38,25 @@ export interface Unpacked {
   readonly message: object;
 }
 
-/** Message types by name: what an Any may hold. And extensions, for the JSON mapping. */
+/** Message types by name, for the content of an Any, and extensions, for the JSON mapping. */
 export interface Registry {
-  /** The type of that full name (`kv.v1.Entry`), undefined when it is not in the registry. */
+  /** Returns the type with that full name (`kv.v1.Entry`), or undefined when it is not in the registry. */
   find(typeName: string): MessageType<object> | undefined;
-  /** Throws CodecError when the type is not in the registry or the value is malformed. */
+  /**
+   * Returns the content of an Any. Throws CodecError when the type is not in the registry or the value is
+   * malformed.
+   */
   unpack(any: Any): Unpacked;
-  /** The extension of that full name (`shop.v1.discount`). */
+  /** Returns the extension with that full name (`shop.v1.discount`). */
   extension(name: string): AnyExtension | undefined;
-  /** The extension of a message, by their full name and number. */
+  /** Returns the extension of a message by the message's full name and the number. */
   extensionOf(typeName: string, number: number): AnyExtension | undefined;
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: messages of any types, whole modules of them
 type Registered = MessageType<any, any> | AnyExtension | { readonly [name: string]: unknown };
 
-/** Another one under the same key is a mistake. */
+/** Adds an entry. A different one under the same key is a mistake. */
 function addOnce<T>(map: Map<string, T>, key: string, value: T, what: string): void {
   const before = map.get(key);
   if (before !== undefined && before !== value)
@@ -59,8 +65,8 @@ function addOnce<T>(map: Map<string, T>, key: string, value: T, what: string): v
 }
 
 /**
- * A registry of message types, extensions, and of whole generated modules (`import * as shop from
- * './shop.rdma.ts'`), of which it takes both. Two of the same name are a mistake: RangeError.
+ * Makes a registry of message types, extensions, and whole generated modules (`import * as shop from
+ * './shop.rdma.ts'`), of which it takes both. Throws RangeError for two entries of the same name.
  */
 export function createRegistry(...entries: readonly Registered[]): Registry {
   const types = new Map<string, MessageType<object>>();

@@ -1,6 +1,6 @@
 /**
- * Durations as milliseconds and as nanoseconds. For applications; the codec itself never converts. Both ways
- * throw RangeError for what no Duration can be.
+ * Converts durations to and from milliseconds and nanoseconds. For applications; the codec itself never
+ * converts. All functions throw RangeError for values outside a Duration's range.
  */
 import type { Duration } from '../google/protobuf/duration.rdma.ts';
 import { checkedDuration, joinNanos, second, splitMs } from './seconds.ts';
@@ -8,11 +8,11 @@ import { checkedDuration, joinNanos, second, splitMs } from './seconds.ts';
 /** Throws RangeError for NaN, infinities and more than 10,000 years. */
 export function durationFromMs(ms: number): Duration {
   const { seconds, nanos } = splitMs(Math.abs(ms));
-  // Both parts have the sign of the span. `0 -` instead of a minus: no -0.
+  // Both parts have the sign of the duration. `0 -` instead of a minus avoids -0.
   return checkedDuration(ms < 0 ? { seconds: -seconds, nanos: 0 - nanos } : { seconds, nanos });
 }
 
-/** Milliseconds with a fraction. */
+/** Returns milliseconds with a fraction. */
 export function durationToMs(duration: Duration): number {
   const { seconds, nanos } = checkedDuration(duration);
   return Number(seconds) * 1000 + nanos / 1e6;

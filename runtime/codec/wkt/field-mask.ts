@@ -1,11 +1,11 @@
-/** Field masks whose paths are checked against the message that they are for. For applications. */
+/** Field masks whose paths are checked against a message type. For applications. */
 import { CodecError } from '../error.ts';
 import { type Field, fieldsOf } from '../fields.ts';
 import type { FieldMask } from '../google/protobuf/field_mask.rdma.ts';
 import type { MessageType } from '../types.ts';
 
 /**
- * A mask for messages of that type. Paths are names as in the .proto, joined with dots:
+ * Returns a mask for messages of that type. Paths are names of the .proto, joined with dots:
  * `customer.first_name`. Throws CodecError for a path that the message does not have; only the last part may
  * be repeated or a map.
  */
@@ -17,7 +17,7 @@ export function fieldMaskFor<T, Init>(type: MessageType<T, Init>, ...paths: read
       const field: Field | undefined =
         inside && fieldsOf(inside).find((candidate) => candidate.name === name);
       if (field === undefined)
-        throw new CodecError(type.typeName, `there is no field ${JSON.stringify(path)} for a mask`);
+        throw new CodecError(type.typeName, `unknown field ${JSON.stringify(path)} in a mask`);
       inside = field.presence === 'repeated' || field.presence === 'map' ? undefined : field.message;
     }
   }

@@ -1,4 +1,4 @@
-/** What applications do with the well-known types. Part of `rdma-rpc/codec`. */
+/** Functions for the well-known types. Part of `rdma-rpc/codec`. */
 export { createRegistry, isAny, packAny, type Registry, type Unpacked, unpackAny } from './any.ts';
 export { durationFromMs, durationFromNanos, durationToMs, durationToNanos } from './duration.ts';
 export { fieldMaskFor } from './field-mask.ts';

@@ -1,6 +1,6 @@
 /**
- * Field masks, applied: what of a message a mask lets through, and updates of no more than what it names; by
- * the rules of field_mask.proto and of protobuf's FieldMaskUtil. For applications.
+ * Applies field masks: copies the fields of a message that a mask names, and updates only those; by the rules
+ * of field_mask.proto and of protobuf's FieldMaskUtil. For applications.
  */
 import { CodecError } from '../error.ts';
 import { type Field, fieldsOf, fieldValue, zeroOf } from '../fields.ts';
@@ -17,14 +17,15 @@ interface MaskLike {
 
 export interface MaskMergeOptions {
   /**
-   * A message that the mask ends at replaces the one before, instead of being merged into it. Default false.
+   * A message at the end of a mask's path replaces the old one instead of being merged into it. Default
+   * false.
    */
   readonly replaceMessages?: boolean | undefined;
-  /** So do lists and maps, instead of being appended and merged. Default false. */
+  /** Lists and maps replace the old ones, instead of being appended and merged. Default false. */
   readonly replaceLists?: boolean | undefined;
 }
 
-/** A field of the mask: all of it, or what is inside. */
+/** A field of the mask: all of it, or some of its fields. */
 interface Node {
   readonly field: Field;
   inside: Map<string, Node> | undefined;
@@ -34,9 +35,7 @@ function refuse(type: AnyType, path: string, why: string): never {
   throw new CodecError(type.typeName, `the field mask has ${JSON.stringify(path.slice(0, 200))}, but ${why}`);
 }
 
-/**
- * A path's first part and where it leads, one part after the other. A shorter path takes in the longer ones.
- */
+/** Adds a path to the tree, one part after the other. A shorter path includes the longer ones. */
 function addPath(type: AnyType, path: string, root: Map<string, Node>): void {
   const parts = path.split('.');
   if (parts.length > nestingMax) refuse(type, path, `messages are nested at most ${nestingMax} deep`);
@@ -60,7 +59,7 @@ function addPath(type: AnyType, path: string, root: Map<string, Node>): void {
       refuse(type, path, `${message.typeName}.${name} is ${what}: only the last part may be`);
     }
     message = field.message;
-    // All of it is in the mask already: the rest of the path is still checked.
+    // The field is completely in the mask already; the rest of the path is still checked.
     nodes = node.inside ?? new Map();
   }
 }
@@ -72,9 +71,9 @@ function treeOf(type: AnyType, { paths = [] }: MaskLike): Map<string, Node> {
 }
 
 /**
- * Refuses a mask with a path that messages of the type do not have: CodecError, with the path and the part of
- * it that is wrong. Paths are names as in the .proto, joined with dots; only the last part may be repeated or
- * a map. For masks that come from a peer; the functions below do it themselves.
+ * Throws CodecError for a mask with a path that messages of the type do not have; the error contains the path
+ * and the wrong part. Paths are names of the .proto, joined with dots; only the last part may be repeated or
+ * a map. For masks that come from a peer; the functions below call it themselves.
  */
 export function checkFieldMask<T, Init>(type: MessageType<T, Init>, mask: MaskLike): void {
   treeOf(type as AnyType, mask);
@@ -97,8 +96,8 @@ function put(field: Field, message: Mutable, value: unknown): void {
 }
 
 /**
- * A copy of `message` with what the mask names and nothing else, unknown fields neither. Without a mask all
- * of it, with an empty one nothing. Throws CodecError for a path that the message does not have.
+ * Returns a copy of `message` with only the fields in the mask, without unknown fields. No mask copies
+ * everything, an empty mask nothing. Throws CodecError for a path that the message does not have.
  */
 export function pruneByMask<T, Init>(
   type: MessageType<T, Init>,
@@ -119,7 +118,7 @@ function clear(field: Field, target: Mutable): void {
       target[field.key] = newMap();
       return;
     case 'oneof':
-      // Another case of it stays.
+      // Another set field of the oneof stays.
       if (fieldValue(target, field) !== undefined) target[field.oneof as string] = { case: undefined };
       return;
     case 'optional':
@@ -154,10 +153,10 @@ function mergeNode(
 }
 
 /**
- * Changes `target` to what `source` has in the fields that the mask names, and returns it. A scalar that
- * `source` does not have is cleared; a message is merged, a list appended, a map merged, unless the options
- * say to replace. Without a mask every field counts that `source` has. Nothing of `source` is shared
- * afterwards. Throws CodecError for a path that the message does not have; `target` is then as it was.
+ * Changes the masked fields of `target` to those of `source`, and returns it. A scalar that `source` lacks is
+ * cleared; a message is merged, a list appended, a map merged, unless the options say to replace. Without a
+ * mask, all fields of `source` count. Nothing of `source` is shared afterwards. Throws CodecError for a path
+ * that the message does not have; `target` is unchanged then.
  */
 export function mergeByMask<T, Init>(
   type: MessageType<T, Init>,

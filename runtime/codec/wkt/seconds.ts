@@ -1,17 +1,18 @@
 /**
- * Seconds and nanoseconds, which Timestamp and Duration are made of, their ranges, and what JavaScript has
- * for them. Called by timestamp.ts and duration.ts.
+ * Seconds and nanoseconds, the parts of Timestamp and Duration: their ranges, and conversions to JavaScript's
+ * types. Called by timestamp.ts and duration.ts.
  */
 
-/** Nanoseconds of a second. */
+/** Nanoseconds per second. */
 export const second = 1_000_000_000n;
 
 /**
- * Seconds of a Timestamp, by google/protobuf/timestamp.proto: 0001-01-01T00:00:00Z to 9999-12-31T23:59:59Z.
+ * Range of a Timestamp's seconds, by google/protobuf/timestamp.proto: 0001-01-01T00:00:00Z to
+ * 9999-12-31T23:59:59Z.
  */
 export const timestampSecondsMin = -62_135_596_800n;
 export const timestampSecondsMax = 253_402_300_799n;
-/** Seconds of a Duration to either side, by google/protobuf/duration.proto: 10,000 years. */
+/** Limit of a Duration's seconds in both directions, by google/protobuf/duration.proto: 10,000 years. */
 export const durationSecondsMax = 315_576_000_000n;
 export const nanosMax = 999_999_999;
 
@@ -20,12 +21,12 @@ export interface Parts {
   readonly nanos: number;
 }
 
-/** Milliseconds, split so that `nanos` is never negative. */
+/** Splits milliseconds so that `nanos` is never negative. */
 export function splitMs(ms: number): Parts {
   if (!Number.isFinite(ms)) throw new RangeError(`rdma-rpc: ${ms} is not a time in milliseconds`);
   const seconds = Math.floor(ms / 1000);
   const nanos = Math.round((ms - seconds * 1000) * 1e6);
-  // Rounding may fill up the second.
+  // Rounding may complete the second.
   return nanos === 1e9 ? { seconds: BigInt(seconds + 1), nanos: 0 } : { seconds: BigInt(seconds), nanos };
 }
 
@@ -36,10 +37,10 @@ export function joinNanos({ seconds, nanos }: Parts): bigint {
 
 function checkNanos(type: string, { nanos }: Parts, least: number): void {
   if (!Number.isInteger(nanos) || nanos < least || nanos > nanosMax)
-    throw new RangeError(`${type}.nanos: ${nanos} is no whole number from ${least} to ${nanosMax}`);
+    throw new RangeError(`${type}.nanos: ${nanos} is not a whole number from ${least} to ${nanosMax}`);
 }
 
-/** Gives the timestamp back. Throws RangeError for one that protobuf does not have. */
+/** Returns the timestamp. Throws RangeError when it is outside protobuf's range. */
 export function checkedTimestamp<T extends Parts>(timestamp: T): T {
   const { seconds } = timestamp;
   if (seconds < timestampSecondsMin || seconds > timestampSecondsMax)
@@ -50,7 +51,7 @@ export function checkedTimestamp<T extends Parts>(timestamp: T): T {
   return timestamp;
 }
 
-/** Gives the duration back. Throws RangeError for one that protobuf does not have. */
+/** Returns the duration. Throws RangeError when it is outside protobuf's range. */
 export function checkedDuration<T extends Parts>(duration: T): T {
   const { seconds, nanos } = duration;
   if (seconds < -durationSecondsMax || seconds > durationSecondsMax)

@@ -1,4 +1,4 @@
-/** Plain JSON as Struct, Value and ListValue, and back. For applications and the JSON mapping. */
+/** Converts plain JSON to Struct, Value and ListValue, and back. For applications and the JSON mapping. */
 import { CodecError, mismatch } from '../error.ts';
 import type {
   ListValue,
@@ -11,7 +11,7 @@ import type {
 import { nestingMax } from '../limits.ts';
 import { newMap } from '../message.ts';
 
-/** What JSON.parse gives. */
+/** The type of JSON.parse's result. */
 export type JsonValue = null | boolean | number | string | readonly JsonValue[] | JsonObject;
 export type JsonObject = { readonly [key: string]: JsonValue };
 
@@ -23,7 +23,7 @@ function deeper(depth: number): number {
   return depth + 1;
 }
 
-/** Throws CodecError for what is not JSON: NaN, infinities, undefined, functions, cycles. */
+/** Throws CodecError for values that are not JSON: NaN, infinities, undefined, functions, cycles. */
 export function structFromJson(json: JsonObject, depth = 0): Struct {
   if (typeof json !== 'object' || json === null || Array.isArray(json))
     mismatch('google.protobuf.Struct', json, 'a JSON object');
@@ -57,7 +57,7 @@ export function valueFromJson(json: JsonValue, depth = 0): Value {
   return mismatch(valueName, json, 'a JSON value');
 }
 
-/** The object has no prototype: a key `__proto__` is a key like any other. */
+/** The object has no prototype, so a key `__proto__` is a key like any other. */
 export function structToJson(struct: StructInit, depth = 0): JsonObject {
   const json = newMap<{ [key: string]: JsonValue }>();
   const { fields = {} } = struct;
@@ -69,7 +69,7 @@ export function listToJson(list: ListValueInit, depth = 0): JsonValue[] {
   return (list.values ?? []).map((value) => valueToJson(value, deeper(depth)));
 }
 
-/** Throws CodecError for a Value that holds nothing, NaN or an infinity, which JSON does not have. */
+/** Throws CodecError for a Value that is empty, NaN or an infinity, which JSON cannot express. */
 export function valueToJson({ kind }: ValueInit, depth = 0): JsonValue {
   switch (kind?.case) {
     case 'nullValue':
@@ -85,6 +85,6 @@ export function valueToJson({ kind }: ValueInit, depth = 0): JsonValue {
     case 'listValue':
       return listToJson(kind.value, deeper(depth));
     default:
-      throw new CodecError(valueName, 'holds nothing, which JSON cannot say');
+      throw new CodecError(valueName, 'is empty, which JSON cannot express');
   }
 }

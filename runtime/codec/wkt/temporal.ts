@@ -1,7 +1,8 @@
 /**
- * Timestamps and Durations as `Temporal.Instant` and `Temporal.Duration`, exactly: both count nanoseconds.
- * For applications. Temporal is that of the runtime (Node has one from version 26 on) or a polyfill's, which
- * is handed in; neither is needed by who does not call these. The types need no `lib` of the compiler.
+ * Converts Timestamps and Durations to and from `Temporal.Instant` and `Temporal.Duration`, exactly: both
+ * count nanoseconds. For applications. Temporal is that of the runtime (Node has it from version 26 on) or a
+ * polyfill passed as an argument; applications that do not call these functions need neither. The types need
+ * no `lib` of the compiler.
  */
 import type { Duration } from '../google/protobuf/duration.rdma.ts';
 import type { Timestamp } from '../google/protobuf/timestamp.rdma.ts';
@@ -9,12 +10,12 @@ import { durationFromNanos } from './duration.ts';
 import { checkedDuration } from './seconds.ts';
 import { timestampFromNanos, timestampToNanos } from './timestamp.ts';
 
-/** What is read of a `Temporal.Instant`. */
+/** The used part of a `Temporal.Instant`. */
 export interface InstantLike {
   readonly epochNanoseconds: bigint;
 }
 
-/** What is read of a `Temporal.Duration`. */
+/** The used part of a `Temporal.Duration`. */
 export interface DurationLike {
   readonly years: number;
   readonly months: number;
@@ -28,7 +29,7 @@ export interface DurationLike {
   readonly nanoseconds: number;
 }
 
-/** What is used of a `Temporal`. */
+/** The used part of `Temporal`. */
 export interface TemporalLike<I = InstantLike, D = DurationLike> {
   readonly Instant: { fromEpochNanoseconds(nanoseconds: bigint): I };
   readonly Duration: {
@@ -37,7 +38,7 @@ export interface TemporalLike<I = InstantLike, D = DurationLike> {
 }
 
 type Global = typeof globalThis;
-/** `Temporal.Instant` where the compiler knows it, else what is read of one. */
+/** `Temporal.Instant` if the compiler knows it, else the part above. */
 type GlobalInstant = Global extends {
   Temporal: { Instant: { fromEpochNanoseconds(nanoseconds: bigint): infer I } };
 }
@@ -53,14 +54,14 @@ function known(given: TemporalLike | undefined, call: string): TemporalLike {
   );
 }
 
-/** Throws RangeError for an instant outside of the years 1 to 9999. */
+/** Throws RangeError for an instant outside the years 1 to 9999. */
 export function timestampFromTemporal(instant: InstantLike): Timestamp {
   return timestampFromNanos(instant.epochNanoseconds);
 }
 
 /**
- * Of the runtime's Temporal, or of the one given. Throws RangeError for what no Timestamp can be, TypeError
- * where there is no Temporal.
+ * Uses the runtime's Temporal, or the given one. Throws RangeError for values outside a Timestamp's range,
+ * TypeError when Temporal is missing.
  */
 export function timestampToTemporal(timestamp: Timestamp): GlobalInstant;
 export function timestampToTemporal<I>(timestamp: Timestamp, temporal: Pick<TemporalLike<I>, 'Instant'>): I;
@@ -73,7 +74,7 @@ export function timestampToTemporal(
 }
 
 /**
- * A day has 24 hours, as with Temporal itself. Throws RangeError for years, months and weeks, whose length
+ * A day has 24 hours, as in Temporal itself. Throws RangeError for years, months and weeks, whose length
  * depends on the calendar, and for more than 10,000 years.
  */
 export function durationFromTemporal(duration: DurationLike): Duration {
@@ -90,8 +91,8 @@ export function durationFromTemporal(duration: DurationLike): Duration {
 }
 
 /**
- * In seconds and parts of them; `round({ largestUnit: 'hours' })` makes hours of it. Throws RangeError for
- * what no Duration can be, TypeError where there is no Temporal.
+ * The result has seconds and fractions of them; `round({ largestUnit: 'hours' })` converts them to hours.
+ * Throws RangeError for values outside a Duration's range, TypeError when Temporal is missing.
  */
 export function durationToTemporal(duration: Duration): GlobalDuration;
 export function durationToTemporal<D>(

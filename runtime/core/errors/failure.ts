@@ -9,7 +9,7 @@ import { Status, type StatusCode } from './status.ts';
 
 const processedNames: readonly Processed[] = ['no', 'maybe', 'yes'];
 
-/** The `processed` word of an event. */
+/** Translates the `processed` word of an event. */
 export function processedName(word: number): Processed {
   return processedNames[word] ?? 'maybe';
 }
@@ -41,8 +41,8 @@ const texts: Readonly<Record<number, string>> = {
 };
 
 /**
- * What a signal's reason says of a call: that its time is up, as the signal of a handler's context does, or
- * that it was cancelled.
+ * Returns what a signal's reason means for a call: the deadline has passed, as for the signal of a handler's
+ * context, or the call was cancelled.
  */
 export function reasonOf(cause: unknown): number {
   return cause instanceof RpcError && cause.code === Status.DEADLINE_EXCEEDED
@@ -51,7 +51,8 @@ export function reasonOf(cause: unknown): number {
 }
 
 /**
- * A call that ended here for a native reason. `method` is the path of the call, `detail` what else is known.
+ * The error of a call that ended on this side for a native reason. `method` is the path of the call, `detail`
+ * further information.
  */
 export function failure(
   reason: number,
@@ -65,7 +66,7 @@ export function failure(
   return new RpcError(code, `${method}: ${text}${detail === '' ? '' : ` (${detail})`}`, { processed, cause });
 }
 
-/** The same, where it may have been the system that gave no memory: its reason then. */
+/** The same, when the system may have refused memory: the error then contains its reason. */
 export function memoryFailure(
   native: NativeContext,
   reason: number,
@@ -81,16 +82,16 @@ export function memoryFailure(
   return new RpcError(Status.RESOURCE_EXHAUSTED, text, { processed, cause });
 }
 
-/** A method that a server knows by no more than the id on the wire. */
+/** Names a method whose id on the wire is all that the server knows. */
 export const unnamed = (id: number): string => `method id ${id >>> 0}`;
 
-/** What a server answers to a call of a method that it does not have. */
+/** The server's answer to a call of an unknown method. */
 export const unimplemented = (name: string): string => `${name} is not implemented by this server`;
 
-/** Of a call whose `into` the server may still write to. */
+/** For a call whose `into` the server may still write to. */
 export const leaseLost = 'the server may still write to `into`: the lease is released';
 
-/** Of a call whose response was to come into `into` or nowhere. */
+/** For a call whose response is too large for `into`, without permission to use other memory. */
 export function beyondInto(method: string, needed: number, capacity: number): RpcError {
   const text =
     `${method}: the response takes ${needed} bytes of memory and \`into\` has ${capacity}; ` +
@@ -102,13 +103,16 @@ export function intoLent(method: string): TypeError {
   return new TypeError(`${method}: into: another call brings its response to this lease: give each its own`);
 }
 
-/** A request that cannot be encoded. */
+/** For a request that cannot be encoded. */
 export function requestFault(method: string, cause: unknown, processed: Processed = 'no'): RpcError {
   const text = `${method}: the request cannot be sent: ${textOf(cause)}`;
   return new RpcError(Status.INTERNAL, text, { processed, cause });
 }
 
-/** A response that cannot be decoded, a part that must not be, or what the caller's own callback threw. */
+/**
+ * For a response that cannot be decoded, a message part that is not allowed, or an error thrown by the
+ * caller's callback.
+ */
 export function responseFault(method: string, cause: unknown): RpcError {
   const text = `${method}: the response cannot be used: ${textOf(cause)}`;
   return new RpcError(Status.INTERNAL, text, { processed: 'yes', cause });
@@ -125,7 +129,7 @@ export function tooLarge(
   return new RpcError(Status.RESOURCE_EXHAUSTED, text, { processed });
 }
 
-/** `why`: what they wait for, if it is known. */
+/** `why` says what the calls wait for, if it is known. */
 export function queueFull(method: string, queueMax: number, why = ''): RpcError {
   const text = `${method}: ${queueMax} calls wait already${why === '' ? '' : ` (${why})`}; make fewer at once, or raise queueMax of the channel`;
   return new RpcError(Status.RESOURCE_EXHAUSTED, text, { processed: 'no' });

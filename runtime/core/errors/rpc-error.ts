@@ -1,4 +1,4 @@
-/** The one error class of both sides: thrown to callers, and thrown by handlers to answer with a status. */
+/** The error class of both sides: thrown to callers, and thrown by handlers to answer with a status. */
 
 import { brand } from '../../codec/brand.ts';
 import type { MessageType } from '../../codec/types.ts';
@@ -9,41 +9,41 @@ import { errorCode, Status, type StatusCode, type StatusName, statusName } from 
 import { type ErrorDetail, type ErrorDetailInit, errorDetail } from './status-details.ts';
 
 /**
- * Whether the handler can have run: `no` it cannot, `maybe` the request went out and no answer came, `yes`
+ * Whether the handler can have run: `no` it cannot, `maybe` the request was sent and no answer came, `yes`
  * the server answered.
  */
 export type Processed = 'no' | 'maybe' | 'yes';
 
 export interface RpcErrorOptions {
   /**
-   * Messages that say more, as a program needs it: `{ type: BadRequest, value: {...} }`. Those of google.rpc
-   * are in `rdma-rpc/details`.
+   * Messages with further information for programs: `{ type: BadRequest, value: {...} }`. The messages of
+   * google.rpc are in `rdma-rpc/details`.
    */
   details?: readonly ErrorDetailInit[] | undefined;
-  /** Metadata to send behind the answer, in any form that `metadata` of a call takes. Default: empty. */
+  /** Metadata to send with the error, in any form that `metadata` of a call takes. Default: empty. */
   trailer?: MetadataInit | undefined;
-  /** Stays on this side. */
+  /** Not sent to the peer. */
   cause?: unknown;
-  /** Default `maybe`. Errors made by this library say what they know. */
+  /** Default `maybe`. Errors made by this library set it when they know. */
   processed?: Processed | undefined;
 }
 
 const optionNames: readonly (keyof RpcErrorOptions)[] = ['details', 'trailer', 'cause', 'processed'];
 const processedValues: readonly Processed[] = ['no', 'maybe', 'yes'];
 const none: readonly ErrorDetail[] = [];
-/** Names of the errors that an AbortSignal gives. */
+/** Names of the errors that an AbortSignal throws. */
 const abortCodes: Readonly<Record<string, StatusCode>> = {
   AbortError: Status.CANCELLED,
   TimeoutError: Status.DEADLINE_EXCEEDED,
 };
 
-/** Causes of causes that are looked at: they may go in a circle. */
+/** Limit of the chain of causes, which may be circular. */
 const causesMax = 16;
 
 /**
- * The code of what an abort throws, undefined for anything else. Node's functions throw an AbortError with
- * the signal's reason as its cause, so that is asked: an RpcError among the causes, as the signals of
- * handlers have, says it best, then a TimeoutError.
+ * Returns the status code for an abort error, undefined for anything else. Node's functions throw an
+ * AbortError with the signal's reason as its cause, so the causes decide: an RpcError among them (as for the
+ * signals of handlers) is the most precise, then a TimeoutError.
  */
 export function abortCode(error: unknown): StatusCode | undefined {
   try {
@@ -57,7 +57,7 @@ export function abortCode(error: unknown): StatusCode | undefined {
     }
     return code;
   } catch {
-    return undefined; // a getter of it has thrown
+    return undefined; // one of its getters has thrown
   }
 }
 
@@ -65,21 +65,21 @@ export class RpcError extends Error {
   readonly code: StatusCode;
   /** For example `NOT_FOUND`. */
   readonly codeName: StatusName;
-  /** The text without the code name in front. */
+  /** The message without the code name in front. */
   readonly rawMessage: string;
-  /** What the server sent behind its answer, or is to send. */
+  /** Metadata that the server sent with the error, or that is to be sent. */
   readonly trailer: Metadata;
   /** Encoded; `findDetails` decodes them. */
   readonly details: readonly ErrorDetail[];
   /**
-   * Whether the handler can have run: `no` calling again is always safe, `maybe` no answer came, `yes` the
-   * server answered.
+   * Whether the handler can have run. `no`: it has not, so repeating the call is always safe. `maybe`: no
+   * answer has arrived. `yes`: the server has answered.
    */
   readonly processed: Processed;
 
   /**
-   * @param code one of {@link Status} but OK; another number becomes UNKNOWN. Throws a TypeError for an
-   * option that there is not, CodecError for a detail that cannot be encoded.
+   * @param code one of {@link Status} except OK; another number becomes UNKNOWN. Throws a TypeError for an
+   * unknown option, CodecError for a detail that cannot be encoded.
    */
   constructor(code: StatusCode, message: string, options: RpcErrorOptions = {}) {
     checkNames('new RpcError', options, optionNames);
@@ -100,7 +100,7 @@ export class RpcError extends Error {
       throw new RangeError(`new RpcError: processed: ${String(this.processed)} is none of no, maybe, yes`);
   }
 
-  /** The details of one type, decoded; malformed ones are left out. */
+  /** Returns the details of one type, decoded; malformed ones are omitted. */
   findDetails<T>(type: MessageType<T, never>): T[] {
     const found: T[] = [];
     for (const detail of this.details) {
@@ -108,13 +108,13 @@ export class RpcError extends Error {
       try {
         found.push(type.decode(detail.value));
       } catch {
-        // Whoever sent it has another idea of the type: for the caller it is as if it were not there.
+        // The sender has another version of the type; for the caller the detail does not exist.
       }
     }
     return found;
   }
 
-  /** For logs: what JSON.stringify makes of it. Stack and cause stay here; details are base64. */
+  /** The form used by JSON.stringify, for logs. Stack and cause are omitted; details are base64. */
   toJSON(): object {
     const { name, codeName, code, rawMessage, processed, trailer, details } = this;
     return {
@@ -129,9 +129,9 @@ export class RpcError extends Error {
   }
 
   /**
-   * An RpcError stays as it is, a TimeoutError (of `AbortSignal.timeout`) becomes DEADLINE_EXCEEDED, an
-   * AbortError what its causes say, else CANCELLED, anything else `code` (UNKNOWN) with its text and the
-   * original as cause.
+   * Converts any error: an RpcError is returned unchanged, a TimeoutError (of `AbortSignal.timeout`) becomes
+   * DEADLINE_EXCEEDED, an AbortError gets the code of its causes or CANCELLED, anything else `code` (UNKNOWN)
+   * with its text and the original as cause.
    */
   static from(reason: unknown, code: StatusCode = Status.UNKNOWN): RpcError {
     if (reason instanceof RpcError) return reason;

@@ -1,7 +1,7 @@
 /**
- * The details of an error, and how they travel: as a google.rpc.Status in the metadata entry
- * `grpc-status-details-bin`, which is what gRPC does. That message is read and written by hand, since the
- * runtime does not import generated code; `rdma-rpc/details` has the messages that people put in. Used where
+ * The details of an error and their form on the wire: a google.rpc.Status in the metadata entry
+ * `grpc-status-details-bin`, as in gRPC. That message is encoded and decoded by hand here, since the runtime
+ * does not import generated code; `rdma-rpc/details` contains the messages for applications. Used where
  * errors are made, sent and received.
  */
 import { Any } from '../../codec/google/protobuf/any.rdma.ts';
@@ -23,14 +23,12 @@ export interface ErrorDetail {
   readonly value: Uint8Array;
 }
 
-/** A detail as it is given to an error: a message and its type, or one that came with another error. */
+/** A detail as passed to an error: a message and its type, or a detail received with another error. */
 export type ErrorDetailInit =
   | { readonly type: MessageType<unknown, unknown>; readonly value: object }
   | ErrorDetail;
 
-/**
- * The encoding is made at once, so that a wrong value is an error where it was written. Throws CodecError.
- */
+/** Encodes the detail at once, so that a wrong value throws where it was written. Throws CodecError. */
 export function errorDetail({ type, value }: ErrorDetailInit): ErrorDetail {
   if (typeof type === 'string') return { type, value: value as Uint8Array };
   return { type: type.typeName, value: type.encode(value) };
@@ -39,10 +37,10 @@ export function errorDetail({ type, value }: ErrorDetailInit): ErrorDetail {
 const codeTag = 1 << 3;
 const messageTag = (2 << 3) | 2;
 const detailTag = (3 << 3) | 2;
-/** The most that a tag and a length, or a code, take. */
+/** Maximum size of a tag and a length, or of a code. */
 const fieldBytes = 12;
 
-/** google.rpc.Status, encoded. */
+/** Encodes a google.rpc.Status. */
 export function encodeDetails(code: number, message: string, details: readonly ErrorDetail[]): Uint8Array {
   let room = 2 * fieldBytes + 3 * message.length;
   for (const { type, value } of details) {
@@ -86,8 +84,8 @@ function decodeDetails(bytes: Uint8Array): ErrorDetail[] {
 }
 
 /**
- * Takes the details out of an error's metadata. Without any, or when they are malformed, the metadata stays
- * as it is.
+ * Removes the details from an error's metadata and returns them. If they are absent or malformed, the
+ * metadata is unchanged.
  */
 export function takeDetails(metadata: Metadata | undefined): readonly ErrorDetail[] {
   const bytes = metadata?.get(detailsKey);

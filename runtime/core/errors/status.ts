@@ -25,12 +25,12 @@ export type StatusCode = (typeof Status)[StatusName];
 
 const names = Object.keys(Status) as StatusName[];
 
-/** The name of a code; `UNKNOWN` for a number that is none. */
+/** Returns the name of a code; `UNKNOWN` for any other number. */
 export function statusName(code: number): StatusName {
   return names[code] ?? 'UNKNOWN';
 }
 
-/** A code as it came from a peer: anything that is no error code becomes UNKNOWN. */
+/** Converts a code received from a peer: anything that is not an error code becomes UNKNOWN. */
 export function errorCode(code: number): StatusCode {
   return Number.isInteger(code) && code >= 1 && code < names.length ? (code as StatusCode) : Status.UNKNOWN;
 }

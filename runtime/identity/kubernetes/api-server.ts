@@ -1,21 +1,21 @@
 /**
- * Requests to the API server, whose certificate only the authorities of the cluster sign: `fetch` of Node
- * takes no others than its own. Used for the keys of tokens.
+ * Requests to the API server, whose certificate is signed only by the authorities of the cluster, which
+ * Node's `fetch` cannot be told to accept. Used for the keys of tokens.
  */
 import { request } from 'node:https';
 import type { FetchImplementation } from 'jose';
 
 export interface ApiServer {
-  /** PEM: of authorities; a function reads it anew. */
+  /** Certificates of authorities in PEM; a function is called again for each request. */
   readonly ca: string | (() => string);
-  /** To be shown. */
+  /** The token to send. */
   readonly token?: () => string;
 }
 
-/** Keys are some KiB. */
+/** Limit of a response; keys have some KiB. */
 const bytesMax = 1 << 20;
 
-/** As `fetch`, for what jose asks. */
+/** Returns a function with the signature of `fetch`, as far as jose needs it. */
 export function fetchOver({ ca, token }: ApiServer): FetchImplementation {
   return (url, { headers, signal }) =>
     new Promise((resolve, reject) => {

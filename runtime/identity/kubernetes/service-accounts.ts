@@ -1,7 +1,6 @@
 /**
- * Who a client is by the token of its service account, for `authenticate` of a server in a cluster.
- * Signature, issuer, audience and times are checked by jose; the keys are those that the API server
- * publishes.
+ * Authenticates a client by the token of its service account, for `authenticate` of a server in a cluster.
+ * jose checks signature, issuer, audience and times; the keys are those that the API server publishes.
  */
 import { readFileSync } from 'node:fs';
 import {
@@ -19,19 +18,19 @@ import { issuerOf, mounted } from './token.ts';
 
 export interface ServiceAccountsOptions {
   /**
-   * What tokens must have been made for: one of these, such as the name of this service. Tokens for the API
-   * server itself are for nobody else.
+   * The required audience of tokens: one of these, such as the name of this service. Tokens for the API
+   * server itself are never accepted.
    */
   audience: string | readonly string[];
-  /** Who has made them. Default: who has made the token of this pod. */
+  /** The required issuer. Default: the issuer of this pod's token. */
   issuer?: string;
   /**
-   * The keys that tokens are signed with: themselves, or where they are. Default: those that the API server
-   * of this cluster publishes.
+   * The keys that tokens are signed with, or their URL. Default: the keys that the API server of this cluster
+   * publishes.
    */
   jwks?: JSONWebKeySet | URL;
   /**
-   * PEM: the authorities that sign the certificate of that address. Default: those of this pod for the API
+   * PEM: the authorities that sign the certificate of that URL. Default: this pod's authorities for the API
    * server.
    */
   ca?: string;
@@ -50,7 +49,7 @@ interface Checked extends Pick<ServiceAccountsOptions, 'jwks' | 'ca'> {
 }
 
 const apiServer = new URL('https://kubernetes.default.svc/openid/v1/jwks');
-/** Public keys alone: a secret that somebody has put among the keys signs nothing. */
+/** Public keys only: a symmetric secret among the keys must not validate a signature. */
 const algorithms = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA'];
 const account = /^system:serviceaccount:[^:]+:[^:]+$/;
 const bearer = /^Bearer +([\w.-]+)$/i;
@@ -62,15 +61,15 @@ function keysOf({ jwks = apiServer, ca }: Checked): JWTVerifyGetKey {
   return createRemoteJWKSet(jwks, {
     [customFetch]: fetchOver({
       ca: ca ?? (() => readFileSync(mounted.ca, 'utf8')),
-      // The API server tells its keys to those that it knows; nobody else gets the token.
+      // The API server returns its keys to authenticated clients only; the token is sent nowhere else.
       ...(own && { token: () => readFileSync(mounted.token, 'utf8').trim() }),
     }),
   });
 }
 
 /**
- * For the option `authenticate`: clients are `system:serviceaccount:NAMESPACE:NAME`. Throws for options that
- * cannot be used.
+ * For the option `authenticate`: clients get the identity `system:serviceaccount:NAMESPACE:NAME`. Throws for
+ * invalid options.
  */
 export function serviceAccounts(options: ServiceAccountsOptions): Authenticate {
   const checked = checkedOptions<Checked>('serviceAccounts', options, rules);

@@ -4,15 +4,15 @@
 import { readFile } from 'node:fs/promises';
 import type { CredentialsSource } from '../../client/credentials.ts';
 
-/** Where a pod has what it needs for the API server. */
+/** The files that a pod has for the API server. */
 const folder = '/var/run/secrets/kubernetes.io/serviceaccount';
 export const mounted = { token: `${folder}/token`, ca: `${folder}/ca.crt` } as const;
 
-/** What a token says, unchecked. Throws for what is none. */
+/** Returns the unverified claims of a token. Throws when it is not a token. */
 export function claimsOf(token: string): Readonly<Record<string, unknown>> {
   const [, payload = '', signature] = token.trim().split('.');
   const claims = signature === undefined ? undefined : parsed(Buffer.from(payload, 'base64url').toString());
-  // What could not be read may be part of a secret.
+  // The error does not show the content, which may be part of a secret.
   if (claims === undefined) throw new Error('a file with something else than a token');
   return claims;
 }
@@ -27,7 +27,7 @@ function parsed(text: string): Record<string, unknown> | undefined {
   }
 }
 
-/** Who has made the token of this pod. Throws when it does not say. */
+/** Returns the issuer of this pod's token. Throws when the token has none. */
 export function issuerOf(token: string): string {
   const { iss } = claimsOf(token);
   if (typeof iss === 'string' && iss !== '') return iss;
@@ -37,8 +37,8 @@ export function issuerOf(token: string): string {
 }
 
 /**
- * For `credentials: { session }`. `file`: of a token that is projected for the audience of the server. It is
- * read again shortly before it expires, for the next connection.
+ * For `credentials: { session }`. `file` is the path of a token projected for the audience of the server. It
+ * is read again for the next connection, shortly before it expires.
  */
 export function serviceAccountToken(file: string): CredentialsSource {
   if (typeof file !== 'string' || file === '')

@@ -1,5 +1,5 @@
 /**
- * An X.509 identity as an agent gives it, as options of TLS. Used by a workload, for each answer of its
+ * Converts an X.509 identity from an agent to TLS options. Used by a workload, for each response of its
  * agent.
  */
 import { X509Certificate } from 'node:crypto';
@@ -18,14 +18,11 @@ export interface Svid {
     readonly key: string;
     readonly crl?: string;
   };
-  /**
-   * Those who sign the certificates of others: of its own trust domain, and of those that it is federated
-   * with.
-   */
+  /** The authorities of its own trust domain, and of federated ones. */
   readonly domains: TrustDomains;
-  /** Why authorities of other domains are left out. */
+  /** Why authorities of other domains were omitted. */
   readonly faults: readonly string[];
-  /** As `Date.now()` counts. */
+  /** On the clock of `Date.now()`. */
   readonly expiresAtMs: number;
 }
 
@@ -37,7 +34,7 @@ function pem(label: string, der: Uint8Array): string {
   return [`-----BEGIN ${label}-----`, ...lines, `-----END ${label}-----`, ''].join('\n');
 }
 
-/** Values of DER that lie one behind the other. Throws when they are cut off. */
+/** Iterates over concatenated DER values. Throws when they are cut off. */
 function* values(der: Uint8Array): Generator<Uint8Array> {
   for (let at = 0; at < der.byteLength; ) {
     const first = der[at + 1] ?? 0x80;
@@ -56,8 +53,8 @@ const certificates = (der: Uint8Array): string[] =>
   [...values(der)].map((one) => new X509Certificate(one).toString());
 
 /**
- * Those of other domains, by their names. One that cannot be used is left out: nobody of it is let in, and
- * the others go on.
+ * Returns the authorities of other domains, by domain name. An unusable bundle is omitted: no peer of that
+ * domain is accepted, and the others are unaffected.
  */
 function federated(
   own: string,
@@ -67,12 +64,12 @@ function federated(
   const faults: string[] = [];
   for (const [id, bundle] of bundles) {
     const domain = trustDomainOf(id);
-    // What the agent says of the own one stands beside the identity.
+    // The authorities of our own domain come with the identity.
     if (domain === own) continue;
     try {
       if (domain === undefined) throw new Error('that is the id of no trust domain');
       const pems = certificates(bundle);
-      if (pems.length === 0) throw new Error('there is no authority in it');
+      if (pems.length === 0) throw new Error('it contains no authority');
       domains.set(domain, pems);
     } catch (error) {
       faults.push(`the bundle of ${quoted(id)} is left out: ${textOf(error)}`);
@@ -81,7 +78,7 @@ function federated(
   return { domains, faults };
 }
 
-/** Throws for what is no usable identity. */
+/** Throws for an unusable identity. */
 export function svidOf(
   { spiffeId, x509Svid, x509SvidKey, bundle }: X509SVID,
   { crl, federatedBundles }: Pick<X509SVIDResponse, 'crl' | 'federatedBundles'>,

@@ -1,16 +1,16 @@
 /**
- * The authorities of trust domains, as an agent gives them: those of the own one, and of others that it is
- * federated with. TLS knows all of them at once; who signs in one domain must not be able to name anybody of
- * another, so the path of each certificate is gone again here, by the authorities of the domain that it names
- * alone. Used by svid.ts, and for each client of a server.
+ * The authorities of trust domains, as an agent provides them: of our own domain, and of federated ones. TLS
+ * accepts certificates of all of them at once, but an authority of one domain must not be able to issue ids
+ * of another. Therefore the path of each certificate is verified again here, with only the authorities of the
+ * domain that it names. Used by svid.ts, and for each client of a server.
  */
 import { X509Certificate } from 'node:crypto';
 import { identityOf } from '../../control/tls/certificate.ts';
 
-/** More certificates than a path has anywhere. */
+/** No real path has more certificates. */
 const pathMax = 8;
 
-/** `example.org` of `spiffe://example.org/web`; undefined for what is no SPIFFE id. */
+/** Returns `example.org` for `spiffe://example.org/web`; undefined when it is not a SPIFFE id. */
 export function trustDomainOf(id: string): string | undefined {
   return /^spiffe:\/\/([a-z0-9._-]{1,255})(?:\/.*)?$/.exec(id)?.[1];
 }
@@ -40,20 +40,20 @@ export class TrustDomains {
     }
   }
 
-  /** The authorities of all of them, as PEM. */
+  /** The authorities of all domains, as PEM. */
   get ca(): string {
     return [...this.#bundles.values()].map(({ pem }) => pem).join('');
   }
 
-  /** Those that sign the certificates of these ids. Throws when nobody is known who does. */
+  /** Returns the authorities that sign the certificates of these ids. Throws when none is known. */
   caOf(ids: readonly string[]): string {
     const domains = new Set(ids.map((id) => trustDomainOf(id) ?? id));
     return [...domains].map((domain) => this.#bundleOf(domain).pem).join('');
   }
 
   /**
-   * What is wrong with a certificate that TLS has found to be good by some authority of these. `certificate`:
-   * with those behind it that were sent.
+   * Returns what is wrong with a certificate that TLS has accepted by one of these authorities. `certificate`
+   * includes the certificates that were sent behind it.
    */
   fault(certificate: X509Certificate): Error | undefined {
     try {
@@ -76,7 +76,7 @@ export class TrustDomains {
     const domain = id === undefined ? undefined : trustDomainOf(id);
     if (domain === undefined) throw new Error('the certificate has no SPIFFE id');
     const bundle = this.#bundleOf(domain);
-    // All that TLS knows are those.
+    // TLS knows only the authorities of this domain.
     if (this.#bundles.size === 1) return;
     const notOf = `the certificate of ${id} is not signed by an authority of its trust domain`;
     let unseen = '';
@@ -85,13 +85,13 @@ export class TrustDomains {
       const root = bundle.authorities.find((authority) => hasIssued(authority, at));
       const next = at.issuerCertificate;
       if (root !== undefined) {
-        // TLS could have gone by another path with those that are not needed.
+        // If the peer sent further certificates, TLS may have used another path.
         if (next !== undefined && !next.raw.equals(root.raw)) break;
         return;
       }
-      // TLS has found a path all the same. Node 24.21 shows a server nothing of what a client sends behind
-      // its own certificate, where 22 and 26 do, and without that nobody knows whose authority is at the end
-      // of the path.
+      // TLS has found a path all the same. Node 24.21 does not show a server the certificates that a client
+      // sends behind its own (22 and 26 do), and without them the authority at the end of the path is
+      // unknown.
       if (next === undefined) unseen = `, and Node ${process.versions.node} shows no certificate behind it`;
       if (next === undefined || !hasIssued(next, at) || this.#isOfAnother(next, bundle)) break;
       at = next;
@@ -99,7 +99,10 @@ export class TrustDomains {
     throw new Error(`${notOf}${unseen}`);
   }
 
-  /** TLS may have ended its path there, and not seen what the domain itself has said of this authority. */
+  /**
+   * TLS may have ended its path at this authority, without the certificate by which the domain itself
+   * restricts it.
+   */
   #isOfAnother(authority: X509Certificate, own: Bundle): boolean {
     const key = spkiOf(authority);
     return [...this.#bundles.values()].some((bundle) => bundle !== own && bundle.keys.has(key));

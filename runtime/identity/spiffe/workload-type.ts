@@ -1,47 +1,46 @@
-/** A workload as applications see it: what createWorkload() gives. What asks the agent is in workload.ts. */
+/** The types of createWorkload(): its options and its result. The implementation is in workload.ts. */
 import type { ChannelTls, ServerTls } from '../../control/tls/tls-options.ts';
 import type { Log } from '../../core/log.ts';
 
 export interface WorkloadOptions {
   /**
-   * Where the agent listens: `unix:/path`, or `tcp://ADDRESS:PORT`. Default: what SPIFFE_ENDPOINT_SOCKET of
-   * the environment says.
+   * Where the agent listens: `unix:/path`, or `tcp://ADDRESS:PORT`. Default: the environment variable
+   * SPIFFE_ENDPOINT_SOCKET.
    */
   endpoint?: string;
   /**
-   * Which identity, where the agent has several for this process: a SPIFFE id, or the operator's hint.
+   * Which identity to use when the agent has several for this process: a SPIFFE id, or the operator's hint.
    * Default: the first.
    */
   id?: string;
   /**
-   * Gets a line when the agent is away, and when it has given what cannot be used. Default: a process
-   * warning.
+   * Gets a line when the agent is unreachable, and when its response is unusable. Default: a process warning.
    */
   log?: Log;
 }
 
-/** Whom a channel expects to be served by. */
+/** The server that a channel accepts. */
 export interface ExpectedServer {
-  /** Its SPIFFE id, or one of several of a trust domain. */
+  /** Its SPIFFE id, or several of one trust domain. */
   identity: string | readonly string[];
 }
 
 /** The identity of this process, and its certificates. */
 export interface Workload extends AsyncDisposable {
-  /** The SPIFFE id of this process; undefined until the agent has given one. */
+  /** The SPIFFE id of this process; undefined until the agent has provided one. */
   readonly identity: string | undefined;
   /**
-   * Resolves when the agent has given an identity. Waits for as long as that takes; rejects when it is
+   * Resolves when the agent has provided an identity. Waits without a limit; rejects when the workload is
    * closed.
    */
   ready(): Promise<void>;
   /**
-   * For `createServer({ tls })`: clients must have certificates of the own trust domain, or of one that the
-   * agent says it is federated with; each by the authorities of its own domain alone.
+   * For `createServer({ tls })`: clients need certificates of our own trust domain, or of a domain that the
+   * agent reports as federated; each is verified with the authorities of its own domain alone.
    */
   server(): () => Promise<ServerTls>;
-  /** For `createChannel(address, { tls })`: the server must be the one that is expected. */
+  /** For `createChannel(address, { tls })`: the server must be the expected one. */
   channel(expected: ExpectedServer): () => Promise<ChannelTls>;
-  /** Asks the agent no more. What has been given stays in use until it expires. */
+  /** Stops asking the agent. The current certificates stay in use until they expire. */
   close(): Promise<void>;
 }

@@ -1,7 +1,7 @@
 /**
- * The identity that an agent on this host gives this process (SPIFFE Workload API, by gRPC over a unix
- * socket), kept up to date as long as the agent tells of new certificates. While it is away, what it has
- * given last is used until that expires. One per process; on its JS thread.
+ * The identity that an agent on this host provides for this process (SPIFFE Workload API, by gRPC over a unix
+ * socket), kept up to date with the agent's new certificates. While the agent is unreachable, its last
+ * certificates are used until they expire. One per process; on its JS thread.
  */
 import { setTimeout } from 'node:timers/promises';
 import { Client, credentials, type Client as GrpcClient } from '@grpc/grpc-js';
@@ -24,11 +24,11 @@ const rules: OptionRules = {
   log: { kind: 'function' },
 };
 
-/** What the specification asks for, so that no web page can be made to ask. */
+/** Required by the specification, so that a web page cannot trigger a request. */
 const metadata = { 'workload.spiffe.io': 'true' };
 const pauseMs = { first: 1000, max: 30_000 } as const;
 
-/** The address as grpc-js has it. */
+/** Returns the address in the form of grpc-js. */
 function target(endpoint: string): string {
   const [, path] = /^unix:(?:\/\/)?(\/.+)$/.exec(endpoint) ?? [];
   if (path !== undefined) return `unix:${path}`;
@@ -47,10 +47,10 @@ class AgentWorkload implements Workload {
   readonly #running: Promise<void>;
   #svid: Svid | undefined;
   #waiting: (() => void)[] = [];
-  /** Why there is no newer one. */
+  /** Why no newer identity is available. */
   #trouble = 'the agent has not answered yet';
 
-  /** Throws for options that cannot be used. */
+  /** Throws for invalid options. */
   constructor(options: WorkloadOptions = {}) {
     const { endpoint, id, log } = checkedOptions<Required<WorkloadOptions>>('createWorkload', options, rules);
     this.#grpc = new Client(
@@ -86,7 +86,7 @@ class AgentWorkload implements Workload {
     const domain = ids.map(trustDomainOf)[0];
     if (domain === undefined || ids.some((id) => trustDomainOf(id) !== domain))
       throw new TypeError('channel: identity: takes SPIFFE ids, all of one trust domain');
-    // So TLS itself knows no others who could name one of them.
+    // With these authorities alone, TLS itself accepts no other that could issue one of the ids.
     return this.#source(({ material, domains }) => ({ ...material, ca: domains.caOf(ids), identity }));
   }
 
@@ -101,7 +101,7 @@ class AgentWorkload implements Workload {
     return this.close();
   }
 
-  /** Gives the same object until there is another identity. */
+  /** Returns the same object until the identity changes. */
   #source<T>(make: (svid: Svid) => T): () => Promise<T> {
     let from: Svid | undefined;
     let made: T | undefined;
@@ -148,7 +148,7 @@ class AgentWorkload implements Workload {
     }
   }
 
-  /** What cannot be used changes nothing. */
+  /** An unusable response changes nothing. */
   #take(response: X509SVIDResponse): void {
     try {
       const { svids } = response;
@@ -166,7 +166,7 @@ class AgentWorkload implements Workload {
   }
 }
 
-/** Asks the agent of this host who this process is, from now on. Throws for options that cannot be used. */
+/** Starts to ask the agent of this host for the identity of this process. Throws for invalid options. */
 export function createWorkload(options?: WorkloadOptions): Workload {
   return new AgentWorkload(options);
 }

@@ -1,6 +1,4 @@
-/**
- * `rdma-rpc bench` as a user runs it, against servers in this process: what it prints, writes and refuses.
- */
+/** `rdma-rpc bench` as a user runs it, with servers in this process: its output, its files and its errors. */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer as createNetServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -62,7 +60,7 @@ async function bench(...args: string[]): Promise<Result & { readonly exitCode: n
   return { ...expectSchema('bench', JSON.parse(out) as Result), exitCode: code };
 }
 
-test('a closed loop: as many calls as were asked for, and no corrected latencies', async () => {
+test('a closed loop: the requested number of calls, and no corrected latencies', async () => {
   const result = await bench(method, '-n', '300', '-c', '5', '-d', '{"text":"hi"}');
   expect(result).toMatchObject({
     exitCode: 0,
@@ -111,7 +109,7 @@ test('streams: each call has all messages of the data, and ends with its last an
   expect(answers).toMatchObject({ exitCode: 0, calls: { ok: 5 }, travelled: { responses: null } });
 });
 
-test('calls that fail are counted by code and by what was said; exit code 1', async () => {
+test('calls that fail are counted by code and by message; exit code 1', async () => {
   const result = await bench('test.echo.Echo/Behave', '-n', '20');
   expect(result).toMatchObject({
     exitCode: 1,
@@ -121,10 +119,10 @@ test('calls that fail are counted by code and by what was said; exit code 1', as
   });
 });
 
-test('without an answer there are no latencies, and none of 0 us are shown', async () => {
+test('without an answer no latencies are shown, not even 0 us', async () => {
   const { code, out } = await run('bench', address, 'test.echo.Echo/Behave', '-n', '20');
   expect(code).toBe(1);
-  expect(out).toContain('Latency: none, as no call was answered with OK');
+  expect(out).toContain('Latency: none, because no call was answered with OK');
   expect(out).not.toMatch(/0 us/);
 });
 
@@ -153,7 +151,7 @@ test('files: every call, a log of HdrHistogram, a page', async () => {
   expect(page).not.toMatch(/(src|href)=/);
 });
 
-test('the screen, but for the times', async () => {
+test('the screen, except for the times', async () => {
   const { code, out } = await run('bench', address, method, '-n', '40', '-c', '1', '-d', '{"text":"hi"}');
   expect(code).toBe(0);
   const screen = out
@@ -183,12 +181,12 @@ test('the screen, but for the times', async () => {
 
     Histogram:
 
-    How the messages travelled:
+    How the messages were transferred:
       requests   40 in a SEND, 0 bulk (0 %)
       responses  40 in a SEND, 0 bulk (0 %)
       own frames 40 inline, 0 eager (0 %)
 
-    A closed loop waits for a slow server, and so sees it less often: --rps measures what users wait.
+    A closed loop waits for slow answers and therefore measures fewer of them; use --rps to measure the latency that users see.
     "
   `);
 });
@@ -233,7 +231,7 @@ describe('gRPC', () => {
     });
   });
 
-  test('of a server whose reflection is the one before, v1alpha, the method is found by that', async () => {
+  test('the method is found by v1alpha reflection of an older server', async () => {
     const older = new GrpcServer();
     const asked: string[] = [];
     const answer = (
@@ -273,7 +271,7 @@ describe('gRPC', () => {
     }
   });
 
-  test('without reflection there must be files', async () => {
+  test('without reflection files are required', async () => {
     const outcome = await run('bench', `127.0.0.1:${port}`, method, '--grpc');
     expect(outcome).toEqual({
       code: 1,
@@ -335,7 +333,7 @@ describe('one sentence, and no stack', () => {
     refused(await run('bench', address, ...args), 1, errors);
   });
 
-  test('exit code 1: nobody listens, or somebody who says nothing', async () => {
+  test('exit code 1: no listener, or a silent one', async () => {
     refused(await run('bench', '127.0.0.1:1', method), 1, /ECONNREFUSED/);
     const silent = createNetServer();
     await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));

@@ -1,4 +1,7 @@
-/** What `rdma-rpc bench` sends: JSON that stays, and templates that make another request of each call. */
+/**
+ * The requests of `rdma-rpc bench`: constant JSON, and templates that produce a different request for each
+ * call.
+ */
 import { describe, expect, test } from 'vitest';
 import { requestsOf } from '../../../cli/bench/data.ts';
 import { templateOf } from '../../../cli/bench/template.ts';
@@ -27,7 +30,7 @@ describe('requests', () => {
     expect(await texts(data, 3)).toEqual(expected);
   });
 
-  test('of a stream: all of them in each call', async () => {
+  test('in a stream: all of them in each call', async () => {
     expect(await texts('[{"text":"a"},{"text":"{{.RequestNumber}}"}]', 2, true)).toEqual([
       ['a', '0'],
       ['a', '1'],
@@ -35,9 +38,9 @@ describe('requests', () => {
   });
 
   test.each([
-    ['{"txet":"a"}', /no field "txet"; did you mean text/],
+    ['{"txet":"a"}', /unknown field "txet"; did you mean text/],
     ['{"text":', /not JSON/],
-    ['', /has no request/],
+    ['', /contains no request/],
     ['{"text":"{{randomString 5}}"}', /randomString takes 2 numbers/],
     ['{"text":{{randomInt 1 5}}}', /text/],
   ])('%j is none', async (data, error) => {
@@ -61,16 +64,16 @@ describe('templates', () => {
     expect(made(text)).toMatch(expected);
   });
 
-  test('JSON with braces beside braces is none', () => {
+  test('JSON with adjacent braces is not a template', () => {
     expect(templateOf('{"a":{"b":{}}}')).toBeUndefined();
   });
 
   test.each([
     ['{{.RequestNumbr}}', /did you mean \.RequestNumber/],
-    ['{{}}', /empty action/],
+    ['{{}}', /unknown action \(empty\)/],
     ['{{randomInt 5 5}}', /the first below the second/],
     ['{{randomBytes 1e12}}', /length up to/],
-    ['{{constructor}}', /there is no constructor/],
+    ['{{constructor}}', /unknown action constructor/],
   ])('%s is none', (text, error) => {
     expect(() => templateOf(text)).toThrow(error);
   });

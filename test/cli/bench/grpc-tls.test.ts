@@ -1,4 +1,4 @@
-/** `rdma-rpc bench --grpc` on a server of grpc-js with TLS that wants to know who asks. */
+/** `rdma-rpc bench --grpc` with a grpc-js server with TLS that requires a client certificate. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer as createListener, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -78,14 +78,14 @@ test('without a certificate, and without TLS, it refuses', async () => {
   expect(plain).toMatchObject({ code: 1, errors: expect.stringContaining('no gRPC server without TLS') });
 });
 
-test('a secret of sessions is none of gRPC', async () => {
+test('a session secret is not a gRPC credential', async () => {
   expect(await bench('--psk-file', file('key'))).toMatchObject({
     code: 2,
     errors: expect.stringContaining('--psk-file and --require have no meaning with --grpc'),
   });
 });
 
-test('a server that accepts and says nothing is given up, and the command ends', async () => {
+test('a server that accepts and stays silent causes a time-out, and the command ends', async () => {
   const open: Socket[] = [];
   const silent = createListener((socket) => void open.push(socket.on('error', () => undefined)));
   await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));

@@ -1,9 +1,9 @@
 /**
- * The load generator of `rdma-rpc bench`, in time that a test owns: who begins when, and what is recorded of
- * it.
+ * The load generator of `rdma-rpc bench`, on a clock that a test controls: when each call begins, and what is
+ * recorded of it.
  */
 import { describe, expect, test } from 'vitest';
-import { type End, Load, type LoadEnd, type MakeCall, type Plan } from '../../../cli/bench/load.ts';
+import { type End, type LoadEnd, LoadRun, type MakeCall, type Plan } from '../../../cli/bench/load.ts';
 import { Recording } from '../../../cli/bench/recording.ts';
 import { Schedule } from '../../../cli/bench/schedule.ts';
 import { oneByOne, VirtualClock } from './virtual.ts';
@@ -23,7 +23,7 @@ async function run(clock: VirtualClock, call: MakeCall, plan: Partial<Plan>, ski
   const { schedule, durationMs = forever } = plan;
   const recording = new Recording({ open: schedule !== undefined, expectedMs: durationMs, skip, rows: true });
   const whole = { concurrency: 10, total: forever, durationMs, schedule, graceMs: 1000, ...plan };
-  const load = new Load(whole, clock, call, recording);
+  const load = new LoadRun(whole, clock, call, recording);
   const end = await clock.run(load.run());
   const of = (which: 'raw' | 'corrected') => (percentile: number) =>
     recording.total(which)!.getValueAtPercentile(percentile) / 1e6;
@@ -31,7 +31,7 @@ async function run(clock: VirtualClock, call: MakeCall, plan: Partial<Plan>, ski
 }
 
 describe('closed loop', () => {
-  test('each worker has one call at a time, and as many calls are made as were asked for', async () => {
+  test('each worker has one call at a time, and the requested number of calls is made', async () => {
     const clock = new VirtualClock();
     let most = 0;
     let now = 0;
@@ -52,7 +52,7 @@ describe('closed loop', () => {
     expect(recording.total('corrected')).toBeUndefined();
   });
 
-  test('it ends with its time, and with what is running then', async () => {
+  test('it ends at its time limit, after the running calls', async () => {
     const clock = new VirtualClock();
     const { begun, elapsedMs } = await run(clock, oneByOne(clock, 1), { durationMs: 50, concurrency: 2 });
     expect(begun).toBeGreaterThanOrEqual(50);
@@ -60,7 +60,7 @@ describe('closed loop', () => {
     expect(elapsedMs).toBeLessThanOrEqual(52.001);
   });
 
-  test('calls that fail at once leave the event loop its turns', async () => {
+  test('calls that fail at once do not block the event loop', async () => {
     const clock = new VirtualClock();
     const failed: End = { code: 'UNAVAILABLE', message: 'gone', responseBytes: 0 };
     const { begun, recording } = await run(clock, async () => failed, { total: 1000 });
@@ -69,7 +69,7 @@ describe('closed loop', () => {
     expect(recording.total('raw')!.totalCount).toBe(0);
   });
 
-  test('the first calls may be left out', async () => {
+  test('the first calls may be omitted', async () => {
     const clock = new VirtualClock();
     const { recording } = await run(clock, oneByOne(clock, 1), { total: 20 }, 5);
     expect(recording.codes).toEqual(new Map([['OK', 15]]));
@@ -77,7 +77,7 @@ describe('closed loop', () => {
 });
 
 describe('open loop', () => {
-  test('calls begin when they are meant to, whatever the answers take', async () => {
+  test('calls begin on schedule, however long the answers take', async () => {
     const clock = new VirtualClock();
     const starts: number[] = [];
     const slow = oneByOne(clock, 1);
@@ -99,8 +99,8 @@ describe('open loop', () => {
     const half = constant(maximum / 2);
     const call = oneByOne(clock, 0.25, 5000, 200);
     const outcome = await run(clock, call, { schedule: half, durationMs: 10_000 });
-    // Ten calls were under way when it stopped, of 20,000: too few for a p99.9. Four hundred came while it
-    // stood still, and waited.
+    // Ten calls were in progress when the server stopped, of 20,000: too few for a p99.9. Four hundred were
+    // due while it stood still, and waited.
     expect(outcome.raw(99.9)).toBeLessThan(5);
     expect(outcome.raw(100)).toBeGreaterThan(190);
     expect(outcome.corrected(99.9)).toBeGreaterThan(150);
@@ -110,7 +110,7 @@ describe('open loop', () => {
     expect(outcome.recording.total('corrected')!.totalCount).toBe(outcome.begun);
   });
 
-  test('what never began is counted, and has waited until the end', async () => {
+  test('calls that never began are counted, and have waited until the end', async () => {
     const clock = new VirtualClock();
     const call = oneByOne(clock, 10);
     const { begun, unsent, corrected } = await run(clock, call, {
@@ -119,7 +119,7 @@ describe('open loop', () => {
       graceMs: 500,
       concurrency: 1,
     });
-    // 100 calls a second for the second and the half more that calls may be late.
+    // 100 calls a second for one second and the additional half second that calls may be late.
     expect(begun).toBeGreaterThan(148);
     expect(begun + unsent).toBe(1000);
     expect(corrected(99)).toBeGreaterThan(1300);
@@ -139,11 +139,11 @@ describe('open loop', () => {
     expect(raw(50)).toBeCloseTo(100, 0);
   });
 
-  test('stop() lets what is running end', async () => {
+  test('stop() lets the running calls end', async () => {
     const clock = new VirtualClock();
     const recording = new Recording({ open: true, expectedMs: forever, skip: 0, rows: false });
     const plan = { concurrency: 5, total: forever, durationMs: forever, graceMs: 0, schedule: constant(100) };
-    const load = new Load(plan, clock, oneByOne(clock, 5), recording);
+    const load = new LoadRun(plan, clock, oneByOne(clock, 5), recording);
     clock.wakeAt(clock.now() + 95, () => load.stop());
     const { begun, unsent } = await clock.run(load.run());
     expect({ begun, unsent }).toEqual({ begun: 10, unsent: 0 });

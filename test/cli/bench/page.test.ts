@@ -1,6 +1,6 @@
 /**
- * The report of `rdma-rpc bench` in a real browser: Debian's Chromium, where there is one. What is in it
- * comes out of a load in time that stands still.
+ * The report of `rdma-rpc bench` in a real browser: Debian's Chromium, where it is installed. The report's
+ * contents come from a load on a simulated clock.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { Load, type MakeCall } from '../../../cli/bench/load.ts';
+import { LoadRun, type MakeCall } from '../../../cli/bench/load.ts';
 import { pageOf } from '../../../cli/bench/page.ts';
 import { Recording } from '../../../cli/bench/recording.ts';
 import { type Result, resultOf } from '../../../cli/bench/result.ts';
@@ -20,7 +20,7 @@ needs('browser');
 
 const evil = '</script><script>document.title = "taken"</script><img src=x onerror="document.title=1">';
 
-/** `failing`: one call in so many; 0: none. */
+/** `failing`: every n-th call fails; 0: none. */
 async function result(rps: number | undefined, total: number, failing = 0): Promise<Result> {
   const clock = new VirtualClock();
   const answered = oneByOne(clock, 0.25, 400, 200);
@@ -40,7 +40,7 @@ async function result(rps: number | undefined, total: number, failing = 0): Prom
     rows: false,
   });
   const plan = { concurrency: 10, total, durationMs: maxDurationMs, schedule, graceMs: 0 };
-  const end = await clock.run(new Load(plan, clock, call, recording).run());
+  const end = await clock.run(new LoadRun(plan, clock, call, recording).run());
   return resultOf({
     target: {
       address: '10.0.0.5:5000',
@@ -75,7 +75,7 @@ const folder = mkdtempSync(join(tmpdir(), 'rdma-rpc-page-'));
 let browser: Browser | undefined;
 beforeAll(async () => {
   if (whyNot('browser') !== '') return;
-  // Root needs it, and the page is our own.
+  // Chromium requires it for root, and the page is our own.
   browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox'] });
 }, 60_000);
 afterAll(async () => {
@@ -83,7 +83,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** Errors, and what the page asks of the network, are in `trouble`. */
+/** Errors, and requests of the page to the network, are collected in `trouble`. */
 async function opened(report: Result, trouble: string[], width = 1280): Promise<Page> {
   const page = await browser!.newPage({ viewport: { width, height: 900 } });
   page.on('pageerror', (error) => trouble.push(error.message));
@@ -97,7 +97,7 @@ async function opened(report: Result, trouble: string[], width = 1280): Promise<
   return page;
 }
 
-/** How many pixels of each plot have been drawn on. */
+/** The number of pixels of each plot that have been drawn on. */
 const inked = (page: Page): Promise<Record<string, number>> =>
   page.evaluate(`Object.fromEntries([...document.querySelectorAll('.plot')].map((plot) => {
     const canvas = plot.querySelector('canvas');
@@ -106,7 +106,7 @@ const inked = (page: Page): Promise<Record<string, number>> =>
     return [plot.id, data.filter((value, i) => i % 4 === 3 && value > 0).length];
   }))`);
 
-test('an open loop with a server that stood still: figures, plots, remarks, and no word from outside', async () => {
+test('an open loop with a server that stood still: figures, plots, remarks, and no external resources', async () => {
   const trouble: string[] = [];
   const page = await opened(await result(2000, 4000, 10), trouble);
   expect(trouble).toEqual([]);
@@ -122,7 +122,7 @@ test('an open loop with a server that stood still: figures, plots, remarks, and 
     'Throughput over time',
     'Latency over time, corrected',
     'Latency',
-    'How the payloads travelled',
+    'How the payloads were transferred',
     'Calls by code',
   ]);
   expect((await text('aside p')).join('\n')).toMatch(/found all 10 workers busy and began late/);
@@ -130,7 +130,7 @@ test('an open loop with a server that stood still: figures, plots, remarks, and 
   const tables = (await text('section.wide table')).join('\n');
   expect(tables).toMatch(/OK\s+3,600\s+90 %/);
   expect(tables).toContain(evil);
-  // What the pointer is on is read out below the plot.
+  // The values under the pointer are shown below the plot.
   await page.locator('#percentiles .u-over').hover();
   expect((await text('#percentiles .u-legend')).join(' ')).toMatch(
     /Percentile:?\s*9\d[\d.]* %.*Corrected:?\s*[\d.]+ \w+/s,
@@ -146,13 +146,13 @@ test('no latency where no call was answered with OK: that is not 0', async () =>
   expect(shown(await result(undefined, 100, 2))).not.toContain('–');
 });
 
-test('a closed loop on a narrow screen: one column, and nothing beside the edge', async () => {
+test('a closed loop on a narrow screen: one column, and nothing beyond the edge', async () => {
   const trouble: string[] = [];
   const page = await opened(await result(undefined, 2000), trouble, 420);
   expect(trouble).toEqual([]);
   expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(420);
   for (const pixels of Object.values(await inked(page))) expect(pixels).toBeGreaterThan(1000);
-  // Wider: the plots grow along.
+  // A wider window: the plots grow with it.
   await page.setViewportSize({ width: 800, height: 900 });
   const width = await page
     .locator('#latency canvas')
@@ -174,7 +174,7 @@ test('no call was answered: no plots, and no error either', async () => {
     schedule: undefined,
     graceMs: 0,
   };
-  const end = await clock.run(new Load(plan, clock, call, recording).run());
+  const end = await clock.run(new LoadRun(plan, clock, call, recording).run());
   const page = await opened(
     resultOf({
       target: { address: 'x', method: 'a.B/C', protocol: 'grpc' },

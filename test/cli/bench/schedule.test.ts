@@ -1,4 +1,4 @@
-/** When calls of an open loop are meant to begin. */
+/** The times at which calls of an open loop should begin. */
 import { expect, test } from 'vitest';
 import { type BenchFlags, planOf } from '../../../cli/bench/flags.ts';
 import { type Rates, Schedule } from '../../../cli/bench/schedule.ts';
@@ -38,7 +38,7 @@ test('a line: the calls before a time are the area under it', () => {
   expect(Math.round(schedule.intendedAt(70))).toBe(3000);
 });
 
-test('both say the same, for calls of any number', () => {
+test('both agree, for any number of calls', () => {
   for (const kind of ['const', 'step', 'line'] as const) {
     const [ask, count] = [0, 1].map(() => of({ kind, start: 50, step: 7, end: 400 }));
     for (let call = 1; call < 5000; call += 13) {
@@ -74,7 +74,11 @@ test.each<[string, Partial<BenchFlags>, [number, number]]>([
 
 test.each<[string, Partial<Rates>, RegExp]>([
   ['nothing at all', { start: 0 }, /at least 1 call per second/],
-  ['an end on the other side', { kind: 'step', step: 5, end: 2 }, /begins at 10 does not come to 2 by 5/],
+  [
+    'an end on the other side',
+    { kind: 'step', step: 5, end: 2 },
+    /begins at 10 never reaches 2 in steps of 5/,
+  ],
   ['down without an end', { kind: 'line', step: -1 }, /needs an end/],
 ])('refuses %s', (_, rates, error) => {
   expect(() => of(rates)).toThrow(error);

@@ -1,6 +1,4 @@
-/**
- * What `rdma-rpc bench` says of the way that messages took, when the counters that it is taken from are gone.
- */
+/** The output of `rdma-rpc bench` about the transport of messages when the underlying counters are gone. */
 import { expect, test } from 'vitest';
 import { travelledIn } from '../../../cli/bench/result.ts';
 import type { Stats } from '../../../runtime/native/stats.ts';
@@ -22,7 +20,7 @@ test('calls that failed have no response, and those that never left are not amon
   expect(travelled).toMatchObject({ requests: { sent: 10 }, responses: { sent: 8 } });
 });
 
-test('a connection that was lost took the counters with it: nothing is said', () => {
+test('a lost connection has no counters: nothing is printed', () => {
   expect(travelledIn(counted({}), counted({}), { messages: 20, answers: 20 }, false)).toBe(null);
   expect(travelledIn(counted({ calls: 9 }), counted({ calls: 3 }), { messages: 1, answers: 1 }, false)).toBe(
     null,

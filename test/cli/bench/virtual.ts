@@ -1,6 +1,6 @@
 /**
- * Time that stands still until everybody waits, and a server in it that takes one call after another. For the
- * tests of `rdma-rpc bench`.
+ * Simulated time that stands still until everything waits, and a server in it that serves one call after
+ * another. For the tests of `rdma-rpc bench`.
  */
 import type { Clock } from '../../../cli/bench/clock.ts';
 import type { End, MakeCall } from '../../../cli/bench/load.ts';
@@ -20,7 +20,7 @@ export class VirtualClock implements Clock {
 
   wakeAt(at: number, wake: () => void): () => void {
     const waiting = { at, wake };
-    // Sorted, behind those of the same time.
+    // Sorted, after those of the same time.
     let i = this.#waiting.length;
     while (i > 0 && this.#waiting[i - 1]!.at > at) --i;
     this.#waiting.splice(i, 0, waiting);
@@ -30,7 +30,7 @@ export class VirtualClock implements Clock {
     };
   }
 
-  /** Lets time pass until nobody waits for it. */
+  /** Advances the time until nothing waits for it. */
   async run<T>(result: Promise<T>): Promise<T> {
     let over = false;
     void result.finally(() => {
@@ -48,8 +48,8 @@ export class VirtualClock implements Clock {
 }
 
 /**
- * Answers each call `serviceMs` after it has taken it, one at a time, and takes none from `stopMs` on for
- * `stoppedMs`.
+ * Answers each call `serviceMs` after it has accepted it, one at a time, and accepts none from `stopMs` on
+ * for `stoppedMs`.
  */
 export function oneByOne(
   clock: Clock,

@@ -1,11 +1,11 @@
-/** A process of `rdma-rpc perf` that listens: what the tests of the command connect to. */
+/** A listening process of `rdma-rpc perf`, to which the tests of the command connect. */
 import { spawn } from 'node:child_process';
 import { main, type Outcome } from '../command.ts';
 
 export interface Listener {
   readonly port: number;
   readonly pid: number;
-  /** What it has said so far, on stderr. */
+  /** Its output on stderr so far. */
   said(): string;
   readonly ended: Promise<Outcome>;
   kill(): void;

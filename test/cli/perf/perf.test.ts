@@ -1,6 +1,6 @@
 /**
- * `rdma-rpc perf` between two processes, on the fabrics that every machine has: what it measures, what it
- * refuses, and the damage that it finds.
+ * `rdma-rpc perf` between two processes, on the fabrics that every machine has: its results, its errors, and
+ * the damage that it detects.
  */
 import { spawn } from 'node:child_process';
 import { connect, createServer, type Server, type Socket } from 'node:net';
@@ -81,7 +81,7 @@ test('latency for a time has a mean and no percentiles', async () => {
   expect(row!.meanUs! * 2 * row!.messages).toBeCloseTo(row!.elapsedUs, -1);
 });
 
-test('several peers begin at once, and are summed up', async () => {
+test('several peers begin at once, and their figures are summed', async () => {
   const server = await listening('--peers', '2');
   const args = ['--fabric', 'shm', '-n', '200', '-s', '512', '-e', '--validate', '--json'];
   const clients = await Promise.all([1, 2].map(() => dial('send_bw', server.port, ...args)));
@@ -92,7 +92,7 @@ test('several peers begin at once, and are summed up', async () => {
   expect(out).toMatch(/^all 2 peers\n #bytes .*\n 512 +400 /m);
 });
 
-/** What a connecting side says first, but for the sizes. */
+/** The first message of a connecting side, without the sizes. */
 const firstWords = {
   kind: 'hello',
   protocol: 1,
@@ -121,7 +121,7 @@ async function connection(port: number, options: { allowHalfOpen?: boolean } = {
   return socket;
 }
 
-/** Stands between the two sides and changes what they tell each other. */
+/** A proxy between the two sides that changes their messages. */
 async function between(port: number, change: (text: string) => string): Promise<number> {
   const sockets = new Set<Socket>();
   const proxy: Server = createServer((client) => {
@@ -143,9 +143,9 @@ async function between(port: number, change: (text: string) => string): Promise<
 }
 
 describe.each(['send_bw', 'send_lat', 'write_bw', 'write_lat', 'read_bw', 'read_lat'])('%s', (name) => {
-  test('finds data that is not what was sent, at both sides', async () => {
+  test('finds data that differs from what was sent, at both sides', async () => {
     const server = await listening();
-    // Each side makes its data of the seed: one that differs is damage of every byte.
+    // Each side generates its data from the seed: with a different one, every byte counts as damaged.
     const port = await between(server.port, (text) => text.replace(/"seed":\d+/, '"seed":1'));
     const client = await dial(
       name,
@@ -162,7 +162,7 @@ describe.each(['send_bw', 'send_lat', 'write_bw', 'write_lat', 'read_bw', 'read_
     for (const { code, errors } of [client, await server.ended]) {
       expect(code).toBe(1);
       expect(errors).toMatch(
-        // Of two seeds one byte in 256 is the same by chance.
+        // With two seeds, one byte in 256 is equal by chance.
         /error: \d+ of 50 messages were not what was sent; the first: .* differs from byte \d+ on/,
       );
     }
@@ -178,13 +178,13 @@ describe('one clear sentence and no stack', () => {
   };
 
   test.each<[string[], RegExp]>([
-    [['send', '127.0.0.1'], /there is no test 'send': first one of send_lat, send_bw/],
-    [['127.0.0.1'], /there is no test '127.0.0.1'.*then the address/],
-    [['send_lat', '127.0.0.1:70000'], /is no address: host, host:port or \[IPv6\]:port/],
+    [['send', '127.0.0.1'], /unknown test 'send': give one of send_lat, send_bw/],
+    [['127.0.0.1'], /unknown test '127.0.0.1'.*then the address/],
+    [['send_lat', '127.0.0.1:70000'], /is not an address: give host, host:port or \[IPv6\]:port/],
     [['send_lat', '127.0.0.1', '-s', '0'], /Give bytes from 1 to/],
     [['send_lat', '127.0.0.1', '-q', '2'], /uses one queue pair/],
     [['send_lat', '127.0.0.1', '-b'], /--bidirectional is for bandwidth/],
-    [['write_lat', '127.0.0.1', '-e'], /looks at memory/],
+    [['write_lat', '127.0.0.1', '-e'], /polls memory/],
     [
       ['atomic_lat', '127.0.0.1', '--fabric', 'shm'],
       /the fabric shm has no atomic operations: --fabric bare/,
@@ -195,53 +195,53 @@ describe('one clear sentence and no stack', () => {
     [['send_bw', '127.0.0.1', '-q', '1024', '-t', '16384'], /are more than 1048576 together/],
     [['send_bw', '127.0.0.1', '-s', '1073741824', '-q', '4'], /a smaller --size or --qp/],
     [['send_bw', '127.0.0.1', '-s', '1073741824', '--validate'], /a smaller --size or --qp/],
-    [['send_lat', '[::1]:0'], /is no address: host, host:port or \[IPv6\]:port/],
-    [['send_lat', 'unix:/run/perf'], /is no address: host, host:port or \[IPv6\]:port/],
+    [['send_lat', '[::1]:0'], /is not an address: give host, host:port or \[IPv6\]:port/],
+    [['send_lat', 'unix:/run/perf'], /is not an address: give host, host:port or \[IPv6\]:port/],
   ])('%s', (args, sentence) => refused(run('perf', ...args), 2, sentence));
 
-  test('nobody listens', () =>
+  test('no listener', () =>
     refused(
       run('perf', 'send_lat', '127.0.0.1:1'),
       1,
       /cannot connect to 127.0.0.1:1: nobody listens there/,
     ));
 
-  test('somebody else listens', async () => {
+  test('another program listens', async () => {
     const port = await stranger((socket) => socket.write('HTTP/1.1 400 Bad Request\r\n\r\n'));
-    await refused(dial('send_lat', port), 1, /is no rdma-rpc perf: it says something else/);
+    await refused(dial('send_lat', port), 1, /is not rdma-rpc perf: it sends something else/);
   });
 
-  test('somebody listens and says nothing', async () => {
+  test('a silent listener', async () => {
     const port = await stranger(() => undefined);
     await refused(dial('send_lat', port, '--timeout', '300'), 1, /has not answered within 0.3 s/);
   });
 
-  test('the address is another process’s', async () => {
+  test('the address belongs to another process', async () => {
     const first = await listening();
     await refused(
       run('perf', '--listen', '127.0.0.1', '-p', String(first.port)),
       1,
-      /cannot listen on 127.0.0.1, port \d+: somebody else listens there/,
+      /cannot listen on 127.0.0.1, port \d+: another program listens there/,
     );
   });
 
-  test('the listening side was told something else, and goes on listening', async () => {
+  test('the listening side has other options, and continues to listen', async () => {
     const server = await listening('send_bw', '-s', '128');
     await refused(dial('read_bw', server.port), 1, /this side listens for send_bw, and .* asks for read_bw/);
     await refused(dial('send_bw', server.port, '-s', '64'), 1, /asks for sizes 64, where 128 was expected/);
-    expect(server.said()).toMatch(/turned away: this side listens for send_bw/);
+    expect(server.said()).toMatch(/rejected: this side listens for send_bw/);
     const args = ['-s', '128', '-n', '50', '-e', '--fabric', 'shm'];
     expect((await dial('send_bw', server.port, ...args)).code).toBe(0);
     expect((await server.ended).code).toBe(0);
   });
 
-  test('two peers that come at once and want different things: one of them is turned away', async () => {
+  test('two simultaneous peers with different options: one of them is rejected', async () => {
     const server = await listening('--peers', '2');
     const hello = (socket: Socket, size: number) =>
       socket.write(`${JSON.stringify({ ...firstWords, sizes: [size] })}\n`);
     const answered = (socket: Socket) =>
       new Promise<string>((resolve) => socket.once('data', (data) => resolve(String(data))));
-    // Both are connected before either has said what it wants.
+    // Both are connected before either has sent its request.
     const sockets = await Promise.all([1, 2].map(() => connection(server.port)));
     const answers = sockets.map(answered);
     hello(sockets[0]!, 64);
@@ -250,11 +250,11 @@ describe('one clear sentence and no stack', () => {
     expect(await answers[1]).toMatch(/asks for sizes 128, where 64 was expected/);
   });
 
-  test('those that are turned away and do not close keep no descriptor of the listening side', async () => {
+  test('rejected peers that do not close hold no descriptor of the listening side', async () => {
     const server = await listening('send_bw');
     const stay = await connection(server.port, { allowHalfOpen: true });
     stay.write('{"kind":"bye"}\n');
-    // It reads that the other side has ended, and says nothing to that; what it says later is refused.
+    // It notices that the other side has ended, and does not answer; later messages are refused.
     await new Promise<void>((resolve) => stay.resume().once('end', resolve));
     let closed = false;
     stay.once('close', () => {
@@ -268,14 +268,14 @@ describe('one clear sentence and no stack', () => {
     expect((await server.ended).code).toBe(0);
   });
 
-  test('silent connections keep no peer away, however many come', async () => {
+  test('silent connections block no peer, whatever their number', async () => {
     const server = await listening('send_bw');
     for (let i = 0; i < 100; i++) await connection(server.port);
     expect((await dial('send_bw', server.port, '--fabric', 'shm', '-n', '20', '-e')).code).toBe(0);
     expect((await server.ended).code).toBe(0);
   });
 
-  test('the addon is not there', async () => {
+  test('the addon is missing', async () => {
     const env = { ...process.env, NO_COLOR: '1', RDMA_RPC_ADDON: '/nowhere/rdma_rpc.node' };
     const child = spawn(process.execPath, [main, 'perf', 'send_lat', '127.0.0.1:1'], { env });
     let errors = '';
@@ -286,7 +286,7 @@ describe('one clear sentence and no stack', () => {
     await refused(Promise.resolve({ code, out: '', errors }), 1, /error: .*\/nowhere\/rdma_rpc.node/);
   });
 
-  test('a device that is not there', async () => {
+  test('a missing device', async () => {
     const server = await listening();
     await refused(
       dial('send_lat', server.port, '--fabric', 'bare', '-d', 'nosuch0'),
@@ -312,7 +312,7 @@ describe('one clear sentence and no stack', () => {
     expect((await dial('send_lat', server.port, ...args)).code).toBe(0);
     const { code, errors } = await server.ended;
     expect(code).toBe(0);
-    expect(errors).toMatch(/turned away: /);
+    expect(errors).toMatch(/rejected: /);
   });
 
   test('one of several peers ends: the listening side and the others do, too', async () => {
@@ -352,7 +352,7 @@ async function stranger(greet: (socket: Socket) => void): Promise<number> {
   return (server.address() as { port: number }).port;
 }
 
-/** The listening side takes no other peer once it has its own. */
+/** The listening side accepts no other peer once it has one. */
 async function connectedTo(port: number): Promise<void> {
   for (;;) {
     const refusal = await new Promise<boolean>((resolve) => {

@@ -1,6 +1,6 @@
 /**
- * The program that `rdma-rpc perf` measures with: what happens when it is not there, ends too early, or its
- * command does.
+ * The measuring program of `rdma-rpc perf`: what happens when it is missing or ends too early, or when its
+ * command ends.
  */
 import {
   chmodSync,
@@ -48,7 +48,7 @@ const step: PerfStep = {
   postList: 1,
 };
 
-/** Of a process: the program that it has started. */
+/** The program that a process has started. */
 function programOf(pid: number): number {
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').match(/\d+/g) ?? [];
   const found = children.find(
@@ -60,14 +60,17 @@ function programOf(pid: number): number {
 const lives = (pid: number): boolean =>
   existsSync(`/proc/${pid}`) && !/^State:\tZ/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
 
-/** Of a program with a thread that sleeps for each message: so many have gone that it is measuring. */
+/**
+ * Whether the program is measuring: one of its threads sleeps for each message, so that its number of
+ * voluntary context switches shows it.
+ */
 const measures = (pid: number): boolean =>
   readdirSync(`/proc/${pid}/task`).some((thread) => {
     try {
       const status = readFileSync(`/proc/${pid}/task/${thread}/status`, 'utf8');
       return Number(/^voluntary_ctxt_switches:\t(\d+)/m.exec(status)?.[1]) > 2000;
     } catch {
-      return false; // the thread that connected has ended while this looked
+      return false; // the thread that connected has ended during this check
     }
   });
 
@@ -82,7 +85,7 @@ describe('driven by hand', () => {
     return program;
   };
 
-  test('two of them: each latency comes, and the side that answers has seen all', async () => {
+  test('two of them: each latency arrives, and the answering side has received all messages', async () => {
     const [client, server] = [await opened(), await opened({ active: false })];
     const reached = server.connect(client.address);
     expect(await client.connect(server.address)).toBe('');
@@ -118,7 +121,7 @@ describe('driven by hand', () => {
     await expect(opened(more)).rejects.toThrow(why);
   });
 
-  test('what is asked of one that has been closed is refused, and stop() is nothing', async () => {
+  test('requests to a closed one are refused, and stop() has no effect', async () => {
     const program = await opened();
     await program.close();
     program.stop(0);
@@ -126,7 +129,7 @@ describe('driven by hand', () => {
   });
 });
 
-describe('beside an addon of another place', () => {
+describe('beside an addon at another path', () => {
   let folder = '';
   const before = process.env.RDMA_RPC_ADDON;
   beforeEach(() => {
@@ -140,7 +143,7 @@ describe('beside an addon of another place', () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  test('it is not there', async () => {
+  test('it is missing', async () => {
     await expect(Program.open(options)).rejects.toThrow(
       `cannot start ${join(folder, 'rdma_rpc_perf')}: it belongs beside the addon`,
     );
@@ -158,7 +161,7 @@ describe('beside an addon of another place', () => {
 
 const endless = ['--fabric', 'shm', '-D', '600', '-e'];
 
-test('one that is killed ends the test at both sides, in a sentence', async () => {
+test('a killed one ends the test at both sides, with a sentence', async () => {
   const server = await listener([]);
   const client = run('perf', 'send_lat', `127.0.0.1:${server.port}`, ...endless);
   let program = 0;
@@ -174,7 +177,7 @@ test('one that is killed ends the test at both sides, in a sentence', async () =
   expect(there.errors).toMatch(/error: .*has ended \(SIGKILL\)/);
 });
 
-test('a command that is killed takes it along', async () => {
+test('it ends together with a killed command', async () => {
   const server = await listener([]);
   const client = run('perf', 'send_lat', `127.0.0.1:${server.port}`, ...endless);
   let program = 0;

@@ -1,4 +1,4 @@
-/** What `rdma-rpc perf` prints: perftest's columns, for what two sides report. */
+/** The output of `rdma-rpc perf`: perftest's columns, for the reports of the two sides. */
 import { describe, expect, test } from 'vitest';
 import { isLatency, type Plan, type TestName } from '../../../cli/perf/plan.ts';
 import type { Report } from '../../../cli/perf/report.ts';
@@ -91,7 +91,7 @@ describe('the columns', () => {
     expect(cells(found[1]!).slice(2, 5)).toEqual(figures);
   });
 
-  test('a peak that was not looked for is 0, as perftest prints it', () => {
+  test('a peak that was not measured is 0, as in perftest', () => {
     expect(cells(lines(testedWith('read_bw', { bytes: 8 }))[1]!)[2]).toBe('0.00');
   });
 
@@ -100,7 +100,7 @@ describe('the columns', () => {
     expect(cells(lines(both)[1]!).slice(1, 5)).toEqual(['1500', '0.00', '1500.00', '0.001500']);
   });
 
-  test('datagrams: how many have come', () => {
+  test('datagrams: the number that arrived', () => {
     const [names, figures] = lines(
       testedWith('send_bw', { bytes: 64, server: { received: 990 }, plan: { connection: 'UD' } }),
     );
@@ -119,7 +119,7 @@ describe('the columns', () => {
   });
 });
 
-test('what was damaged is counted, and the first is named', () => {
+test('damaged bytes are counted, and the first is named', () => {
   const client = { corrupt: 3, firstCorrupt: 'message 7 of queue pair 0' };
   const text = validationText(testedWith('send_bw', { bytes: 8, client, plan: { validate: true } }));
   expect(text).toBe('3 of 1000 messages were not what was sent; the first: message 7 of queue pair 0');

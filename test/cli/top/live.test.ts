@@ -1,6 +1,6 @@
 /**
- * `rdma-rpc top` on real processes: a table where there is no terminal, a screen that follows in one, and
- * what it says of processes that stand still or end.
+ * `rdma-rpc top` on real processes: a table without a terminal, an updating screen in one, and its output for
+ * processes that stand still or end.
  */
 import { execFile, execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -45,7 +45,7 @@ describe('without a terminal', () => {
     }
   });
 
-  test('--json prints what the schema says, a line for each reading', async () => {
+  test('--json prints a line for each reading, as in the schema', async () => {
     const { code, out } = await run('top', pid(), '--once', '--json', '--interval', '0.2');
     expect(code).toBe(0);
     const view = expectSchema<View>('top', JSON.parse(out) as View);
@@ -55,7 +55,7 @@ describe('without a terminal', () => {
     expect(view.sessions[0]!.security).toBe('none');
   });
 
-  test('where there is no terminal lines are whole, or as long as COLUMNS says', async () => {
+  test('without a terminal, lines are complete, or as long as COLUMNS', async () => {
     const once = ['top', pid(), '--once', '--interval', '0.2'];
     const before = process.env.COLUMNS;
     onTestFinished(() => {
@@ -68,7 +68,7 @@ describe('without a terminal', () => {
     for (const line of out.split('\n')) expect([...line].length).toBeLessThanOrEqual(60);
   });
 
-  test('a stopped process can be read, and is said to be stopped', async () => {
+  test('a stopped process can be read, and is shown as stopped', async () => {
     server.child.kill('SIGSTOP');
     const { code, out } = await run('top', pid(), '--once', '--interval', '0.2');
     server.child.kill('SIGCONT');
@@ -78,7 +78,7 @@ describe('without a terminal', () => {
   });
 
   test.each([
-    ['999999999', 1, /there is no process 999999999/],
+    ['999999999', 1, /process 999999999 does not exist/],
     ['1', 1, /process 1 /],
     ['nonsense', 2, /nonsense is neither a PID nor an address/],
     ['127.0.0.1:1', 1, /no process of this user, on this machine, listens at 127\.0\.0\.1:1/],
@@ -93,7 +93,7 @@ describe('without a terminal', () => {
     expectSchema('top', JSON.parse(json.out));
   });
 
-  test('an address of another machine is nobody here, whatever listens at its port', async () => {
+  test('an address of another machine matches no local process, whatever listens at its port', async () => {
     const elsewhere = `192.0.2.1:${server.address.split(':').at(-1)}`;
     const { code, errors } = await run('top', elsewhere, '--once');
     expect(code).toBe(1);
@@ -112,7 +112,7 @@ describe('in a terminal', () => {
   const tmux = (...args: string[]): string =>
     execFileSync('tmux', ['-S', socket, ...args], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
   const tmuxLater = promisify(execFile);
-  /** The screen, once it is as wanted. */
+  /** Waits until the screen is as expected. */
   const screen = async (wanted: RegExp): Promise<string> => {
     for (;;) {
       const { stdout } = await tmuxLater('tmux', ['-S', socket, 'capture-pane', '-p', '-t', 'top']);
@@ -166,7 +166,7 @@ describe('in a terminal', () => {
     const before = settings();
     start();
     const first = await screen(/Echo +server/);
-    // What changes from run to run is put into words.
+    // Values that change from run to run are replaced by words.
     const stable = first
       .replace(/top {3}\d+ .*/, 'top   PID COMMAND')
       .replace(/127\.0\.0\.1:\d+ \(.*?\) */, 'PEER ')
@@ -196,7 +196,7 @@ describe('in a terminal', () => {
     expect(settings()).toBe(before);
   });
 
-  test('a process that stands still is told, and one that ends, too', async () => {
+  test('a process that stands still is reported, and so is one that ends', async () => {
     start();
     await screen(/Echo +server/);
     server.child.kill('SIGSTOP');

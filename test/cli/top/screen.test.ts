@@ -1,6 +1,6 @@
 /**
- * What `rdma-rpc top` makes of two readings: rates, tables that fit, and nothing that a process or its peer
- * could do to the terminal.
+ * The output of `rdma-rpc top` for two readings: rates, tables that fit, and no way for a process or its peer
+ * to affect the terminal.
  */
 import { describe, expect, it } from 'vitest';
 import { plain, screenOf } from '../../../cli/top/screen.ts';
@@ -66,7 +66,7 @@ const after = reading({
 
 describe('rates', () => {
   const view = viewOf(after, before);
-  it('are of the time between the readings', () => {
+  it('cover the time between the readings', () => {
     expect(view.perSecond.requests).toBe(10_000);
     expect(view.cpuPercent).toBe(75);
     expect(view.methods[0]).toMatchObject({
@@ -75,23 +75,23 @@ describe('rates', () => {
       failedPerSecond: 5,
     });
   });
-  it('percentiles are of the calls in between, not of those before', () => {
+  it('percentiles cover the calls in between, not earlier ones', () => {
     expect(view.methods[0]!.p50Us).toBeCloseTo(9.5, 1);
     expect(view.methods[0]!.p99Us).toBeLessThan(10);
     expect(view.methods[1]!.p50Us).toBeNull();
   });
-  it('a counter that has begun anew counts from zero, and never backwards', () => {
+  it('a restarted counter counts from zero, and never backwards', () => {
     const again = viewOf(
       reading({ atNs: 3 * secondNs, contexts: [context({ counters: { requests: 7 } })] }),
       after,
     );
     expect(again.perSecond.requests).toBe(7);
   });
-  it('what had no counters before has the rate of all of them', () => {
+  it('a new context has the rate of all its counts', () => {
     const first = viewOf(after, reading({ contexts: [] }));
     expect(first.perSecond.requests).toBe(10_500);
   });
-  it('are of each context by itself: one that is closed takes nothing from the others, whatever their order', () => {
+  it('are separate for each context: a closed one takes nothing from the others, in any order', () => {
     const long = (given = {}) => context({ id: 7, counters: { requests: 50_000 }, ...given });
     const short = (requests: number) =>
       context({
@@ -110,7 +110,7 @@ describe('rates', () => {
     const another = viewOf(reading({ atNs: secondNs, contexts: [long(), context({ id: 9 })] }), was);
     expect(another.perSecond.requests).toBe(0);
   });
-  it('are of what happens, not of how things are', () => {
+  it('cover events, not states', () => {
     const with_ = (counters: Partial<Stats>) => context({ counters });
     const view = viewOf(
       reading({ atNs: secondNs, contexts: [with_({ requests: 5, sendSlotsFree: 500, mrBytes: 80 })] }),
@@ -119,17 +119,17 @@ describe('rates', () => {
     expect(view.perSecond).toEqual({ requests: 5 });
     expect(view.counters).toEqual({ requests: 5, sendSlotsFree: 500, mrBytes: 80 });
   });
-  it('two readings at the same moment are no division by zero', () => {
+  it('two readings at the same moment cause no division by zero', () => {
     expect(viewOf(after, after).perSecond.requests).toBe(0);
   });
 });
 
 describe('the next reading', () => {
-  it('is of the same process', () => {
+  it('comes from the same process', () => {
     const now = reading({ cpuMs: 1000 });
     expect(nextReading(before, () => now)).toBe(now);
   });
-  it('of another process that has got its number is none, however long that has run', () => {
+  it('is rejected from another process with the reused number, however long that has run', () => {
     const other = reading({ startTicks: 9000, cpuMs: 50_000 });
     expect(() => nextReading(before, () => other)).toThrow(/process 4711 has ended/);
   });
@@ -161,11 +161,11 @@ describe('the thread', () => {
 
 describe('the screen', () => {
   const view = viewOf(after, before);
-  it('is as saved, 100 wide', async () => {
+  it('matches the snapshot, 100 columns wide', async () => {
     const lines = screenOf(view, { columns: 100, rows: 24 });
     await expect(lines.join('\n')).toMatchFileSnapshot('screens/100x24.txt');
   });
-  it('is as saved, 60 wide and too low for all rows', async () => {
+  it('matches the snapshot, 60 columns wide and too low for all rows', async () => {
     const lines = screenOf(view, { columns: 60, rows: 14 });
     await expect(lines.join('\n')).toMatchFileSnapshot('screens/60x14.txt');
   });
@@ -188,7 +188,7 @@ describe('the screen', () => {
         expect(lines.length).toBeLessThanOrEqual(rows);
         for (const line of lines) expect([...line].length).toBeLessThanOrEqual(columns);
       });
-  it('cuts nothing where there is no end of the line', () => {
+  it('cuts nothing where lines have no limit', () => {
     const peer = `unix:/run/${'a'.repeat(300)}.sock (pid 77)`;
     const name = `kv.v1.${'B'.repeat(300)}/Get`;
     const long = reading({
@@ -198,12 +198,12 @@ describe('the screen', () => {
     expect(lines.find((line) => line.startsWith(`${name} `))).toMatch(/ server .* 0$/);
     expect(lines.find((line) => line.startsWith(`${peer} `))).toMatch(/ server .* bytes +bound$/);
   });
-  it('says how many rows there are more', () => {
+  it('shows the number of further rows', () => {
     const sessions = Array.from({ length: 50 }, (_, number) => session({ number }));
     const many = viewOf(reading({ atNs: secondNs, contexts: [context({ sessions })] }), before);
     expect(screenOf(many, { columns: 100, rows: 24 }).at(-1)).toBe('… 41 more');
   });
-  it('counts sessions for which the page has no row', () => {
+  it('counts sessions that have no row in the page', () => {
     const sessions = Array.from({ length: 256 }, (_, number) => session({ number }));
     const counters = { sessions: 2000 };
     const many = viewOf(reading({ atNs: secondNs, contexts: [context({ sessions, counters })] }), before);

@@ -1,6 +1,6 @@
 /**
- * Trace files from anywhere: cut, forged or of another version, each is told in a sentence, and none crashes
- * or stalls who reads it. And rings that are written while they are read.
+ * Untrusted trace files: truncated, forged or of another version; each is reported in a sentence, and none
+ * crashes or stalls the reader. Also rings that are written while they are read.
  */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
@@ -78,7 +78,7 @@ describe('the program', () => {
 
 const seed = 20_261_123;
 
-describe('what a file says', () => {
+describe('the contents of a file', () => {
   test('is read as it was written', () => {
     expect(eventsOfTrace(traceIn(file()))).toMatchObject([
       { kind: 'state', state: 'ready' },
@@ -88,11 +88,11 @@ describe('what a file says', () => {
       { kind: 'ended', reason: 'receive failed: wr_flush_err' },
     ]);
   });
-  test('of a session the order is that of its rows, though a time may lie before the last one', () => {
+  test('the events of a session have the order of its rows, even if a time lies before the last one', () => {
     const rows = [row({ at: 20, kind: 3, detail: 1 }), row({ at: 10, kind: 3, detail: 2 })];
     expect(eventsOfTrace(traceIn(file(rows))).map(({ requests }) => requests)).toEqual([1, 2]);
   });
-  test('parts of a stream have the name of its method, but for those to a server, which do not say', () => {
+  test('parts of a stream have the name of its method, except those to a server, which do not contain it', () => {
     const frames = [9, 9 ^ 1, 2, 77].map((method, at) => row({ kind: 1, type: 1, call: at + 4096, method }));
     expect(eventsOfTrace(traceIn(file(frames))).map(({ method }) => method)).toEqual([
       'a.B/C',
@@ -101,12 +101,12 @@ describe('what a file says', () => {
       '0x0000004d',
     ]);
   });
-  test('kinds of later versions are passed over', () => {
+  test('kinds of later versions are skipped', () => {
     expect(eventsOfTrace(traceIn(file([row({ kind: 200 }), row({ kind: 3 })])))).toMatchObject([
       { kind: 'post' },
     ]);
   });
-  test('nothing of it is a command for a terminal', () => {
+  test('they contain no terminal commands', () => {
     const evil = file([row({ kind: 10 }), text('\u001b[2J')], {
       command: '\u001b]0;x\u0007',
       reason: '\u001b[31m',
@@ -114,7 +114,7 @@ describe('what a file says', () => {
     const trace = traceIn(evil);
     for (const line of textOf(trace.about, eventsOfTrace(trace))) expect(line).not.toMatch(/\p{Cc}/u);
   });
-  test('what a peer calls itself stays in its line, and runs the way of the line', () => {
+  test('the name of a peer stays in its line, with the direction of the line', () => {
     const [context] = about(1).contexts;
     const [session] = context!.sessions;
     const peer = 'x)\nsession 7 (server, verbs)\u2028\u202e';
@@ -126,11 +126,11 @@ describe('what a file says', () => {
   });
 });
 
-describe('files that are none', () => {
-  test('wherever one is cut, that is said', () => {
+describe('invalid files', () => {
+  test('a file that is cut anywhere is reported', () => {
     const whole = file();
     for (let length = 0; length < whole.length; ++length)
-      expect(() => traceIn(whole.subarray(0, length))).toThrow(/^is (cut off|no trace)/);
+      expect(() => traceIn(whole.subarray(0, length))).toThrow(/^is (cut off|not a trace)/);
   });
   test.each<[string, object]>([
     ['no pid', { pid: undefined }],
@@ -146,10 +146,10 @@ describe('files that are none', () => {
     ['contexts without end', { contexts: Array.from({ length: 2000 }, () => about(0).contexts[0]) }],
   ])('%s', (_, given) => {
     expect(() => traceIn(file(call, given))).toThrow(
-      /^is no trace of rdma-rpc: its description is of something else/,
+      /^is not a trace of rdma-rpc: its description has another form/,
     );
   });
-  test('more rows than there are', () => {
+  test('more rows than exist', () => {
     expect(() => traceIn(file(call, { contexts: about(2 ** 40).contexts }))).toThrow(/^is cut off/);
   });
   test('another version is named', () => {
@@ -192,7 +192,7 @@ describe('files that are none', () => {
 
 describe('a ring that is read while it is written', () => {
   const rows = 8;
-  /** As it is when `count` rows have been written. */
+  /** The state after `count` rows have been written. */
   const ring = (count: number): Uint8Array => {
     const bytes = new Uint8Array(rows * eventRowBytes);
     for (let at = 0; at < count; ++at) bytes.set(row({ kind: 4, detail: at }), (at % rows) * eventRowBytes);
@@ -208,14 +208,14 @@ describe('a ring that is read while it is written', () => {
     [0, 0, []],
     [3, 3, [0, 1, 2]],
     [7, 7, [0, 1, 2, 3, 4, 5, 6]],
-    // Full: the oldest lies where the next one may be half written.
+    // Full: the oldest row is at the position where the next one may be partly written.
     [8, 8, [1, 2, 3, 4, 5, 6, 7]],
     [21, 21, [14, 15, 16, 17, 18, 19, 20]],
     [8, 10, [3, 4, 5, 6, 7]],
     [8, 15, []],
     [8, 1000, []],
     [3, 5, [0, 1, 2]],
-    // No ring says such a thing.
+    // No ring contains this value.
     [9, 3, []],
     [2 ** 60, 2 ** 60, []],
   ])('%i rows when the reading began, %i when it ended: %j', (before, after, expected) => {

@@ -1,6 +1,6 @@
 /**
  * `rdma-rpc trace` on real processes: while they run, while they are stopped, and from the file that a
- * session leaves which fails.
+ * failing session leaves.
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -43,7 +43,7 @@ afterEach(async () => {
 
 const pid = (): string => String(server.child.pid);
 
-/** Requests that have come to a process: rows whose kind is frame-in, and whose type is that of a request. */
+/** Requests that have arrived at a process: rows of kind frame-in whose type is that of a request. */
 function requestsOf(pid: number): number {
   const rows = readEvents(pid).contexts[0]?.rows ?? new Uint8Array();
   return rows.filter((byte, at) => at % eventRowBytes === 12 && byte === 1 && rows[at + 1] === 1).length;
@@ -55,7 +55,7 @@ async function json(...args: string[]): Promise<Printed> {
   return expectSchema<Printed>('trace', JSON.parse(out) as Printed);
 }
 
-describe('of a process that runs', () => {
+describe('of a running process', () => {
   test('a call is its request, its end and its answer, by the names of its method and its session', async () => {
     const { events, contexts, ...whose } = await json(pid());
     expect(whose).toMatchObject({ pid: server.child.pid });
@@ -74,7 +74,7 @@ describe('of a process that runs', () => {
     expect(call!.method).toMatch(/Echo\/Echo$/);
   });
 
-  test('filters take what they name, and --last the end of it', async () => {
+  test('filters select what they name, and --last the end of that', async () => {
     await createClient(EchoDefinition, channel).echo({ text: 'y' });
     const { events } = await json(pid());
     const [first] = events.filter(({ frame }) => frame === 'request');
@@ -82,7 +82,7 @@ describe('of a process that runs', () => {
     const ends = events.filter(({ kind }) => kind === 'settle' || kind === 'state');
     expect(await of('--kind', 'settle,state')).toEqual(ends);
     expect(await of('--kind', 'settle', '--kind', 'state')).toEqual(ends);
-    // A kind takes no target for another one.
+    // A target of one kind is not accepted for another kind.
     expect((await json('--kind', 'settle', pid())).events).toEqual(
       events.filter(({ kind }) => kind === 'settle'),
     );
@@ -95,7 +95,7 @@ describe('of a process that runs', () => {
     expect(await of('--last', '0')).toEqual([]);
   });
 
-  test('the text is for people: who, when, what', async () => {
+  test('the text shows who, when and what', async () => {
     const { code, out } = await run('trace', server.address);
     expect(code).toBe(0);
     expect(out).toContain(`process ${pid()}  `);
@@ -111,7 +111,7 @@ describe('of a process that runs', () => {
     expect(events.some(({ kind }) => kind === 'settle')).toBe(true);
   });
 
-  test('--save writes a file that says the same, --chrome one for browsers', async () => {
+  test('--save writes a file with the same contents, --chrome one for browsers', async () => {
     const [saved, chrome] = [join(folder, 'a.trace'), join(folder, 'a.json')];
     expect(await run('trace', pid(), '--save', saved, '--chrome', chrome)).toEqual({
       code: 0,
@@ -135,7 +135,7 @@ describe('of a session that fails', () => {
     return existsSync(of) ? readdirSync(of).map((name) => join(of, name)) : [];
   };
   const requests = (): number => requestsOf(server.child.pid!);
-  test('a file has its last events and the reason, and one that is closed leaves none', async () => {
+  test('a file has its last events and the reason, and a closed session leaves no file', async () => {
     const other = createChannel(server.address, { fabric: 'shm' });
     await createClient(EchoDefinition, other).echo({ text: 'x' });
     await other.close();
@@ -148,7 +148,7 @@ describe('of a session that fails', () => {
     await channel.close();
     await held;
     await until(() => files().length === 1);
-    // With the time, since pids recur.
+    // With the time, since pids are reused.
     expect(files()[0]).toMatch(/rdma-rpc-\d+-0-\d{13}-1\.trace$/);
     const { events, reason } = await json(files()[0]!);
     expect(reason).toBe('the channel was closed');
@@ -160,7 +160,7 @@ describe('of a session that fails', () => {
 });
 
 describe('the option', () => {
-  test.each(['of its own', ''])('goes before the variable: %j', async (name) => {
+  test.each(['of its own', ''])('takes precedence over the variable: %j', async (name) => {
     const [own, others] = [name === '' ? '' : join(folder, name), join(folder, 'others')];
     const env = { ...process.env, RDMA_RPC_TRACE_FOLDER: others };
     const one = await ServerProcess.start('127.0.0.1:0', { traceFolder: own }, { env });
@@ -185,14 +185,14 @@ describe('what cannot be shown', () => {
   afterAll(() => rmSync(place, { recursive: true }));
 
   test.each([
-    ['999999999', 1, /there is no process 999999999/],
+    ['999999999', 1, /process 999999999 does not exist/],
     ['1', 1, /process 1 /],
     ['nonsense', 2, /nonsense is neither a file, a PID nor an address/],
     ['127.0.0.1:1', 1, /listens at 127\.0\.0\.1:1/],
-    ['/dev/null', 1, /\/dev\/null is no file/],
-    ['/tmp', 1, /\/tmp is no file|illegal operation on a directory/],
-    ['package.json', 1, /package\.json is no trace of rdma-rpc/],
-    [pipe, 1, /pipe is no file/],
+    ['/dev/null', 1, /\/dev\/null is not a file/],
+    ['/tmp', 1, /\/tmp is not a file|illegal operation on a directory/],
+    ['package.json', 1, /package\.json is not a trace of rdma-rpc/],
+    [pipe, 1, /pipe is not a file/],
   ])('%s: exit code %i and one sentence', async (target, expected, sentence) => {
     const { code, errors } = await run('trace', target);
     expect(code).toBe(expected);
@@ -209,7 +209,7 @@ describe('what cannot be shown', () => {
   ])('%s %s is refused', async (flag, value) => {
     expect(await run('trace', pid(), flag, value)).toMatchObject({ code: 2 });
   });
-  test('a place that cannot be written to is named', async () => {
+  test('a file that cannot be written is named', async () => {
     writeFileSync(join(folder, 'file'), '');
     const { code, errors } = await run('trace', pid(), '--save', join(folder, 'file', 'below'));
     expect(code).toBe(1);

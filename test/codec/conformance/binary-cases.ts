@@ -1,6 +1,6 @@
 /**
- * Binary inputs, built from what they test; named as in protobuf's conformance suite. Expected is the message
- * as JSON, or that it is refused. Used by conformance.test.ts.
+ * Binary inputs, named as in protobuf's conformance suite. The expected result is the message as JSON, or a
+ * refusal. Used by conformance.test.ts.
  */
 import type { JsonValue } from 'rdma-rpc/json';
 
@@ -36,7 +36,7 @@ const fixed64 = (value: bigint) =>
 const float = (value: number) => little(32, (view) => view.setFloat32(0, value, true));
 const double = (value: number) => little(64, (view) => view.setFloat64(0, value, true));
 
-/** A type of field: its numbers and JSON names in the schema, and values with what JSON makes of them. */
+/** A type of field: its numbers and JSON names in the schema, and values with their JSON form. */
 interface Kind {
   readonly name: string;
   readonly wireType: 0 | 1 | 2 | 5;
@@ -44,7 +44,7 @@ interface Kind {
   readonly json: string;
   readonly repeated: number;
   readonly repeatedJson: string;
-  /** Value and JSON form; the first is the default, which JSON leaves out. */
+  /** Value and JSON form; the first is the default, which JSON omits. */
   readonly values: readonly (readonly [bytes: Bytes, json: JsonValue])[];
   readonly packable: boolean;
 }

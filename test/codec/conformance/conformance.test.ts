@@ -1,6 +1,6 @@
 /**
- * The cases of protobuf's conformance suite, by the names that it lists and what they test; schema, inputs
- * and expectations are ours. Prints how many of each level passed, and names every one that did not. A case
+ * The cases of protobuf's conformance suite, by its names and with the same subjects; schema, inputs and
+ * expectations are ours. Prints how many cases of each level passed, and names every one that did not. A case
  * that is known to fail is listed with the reason, and fails the test when it begins to pass.
  */
 
@@ -14,7 +14,7 @@ import { jsonCases } from './json-all.ts';
 import type { JsonCase } from './json-case.ts';
 import { type OutputCase, outputCases } from './output-cases.ts';
 
-/** Why we fail a case, and mean to. */
+/** The reason why a case fails on purpose. */
 const failsBecause: Readonly<Record<string, string>> = {};
 
 const registry = createRegistry(AllTypes, codec);

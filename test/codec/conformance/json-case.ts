@@ -1,6 +1,6 @@
 /**
- * JSON inputs, named for the cases of protobuf's conformance suite that test the same; inputs and
- * expectations are ours. Each is read, encoded, decoded and written again. The cases themselves are in
+ * JSON inputs, named after the cases of protobuf's conformance suite that test the same; inputs and
+ * expectations are ours. Each is parsed, encoded, decoded and written again. The cases themselves are in
  * json-*.ts.
  */
 import type { JsonValue } from 'rdma-rpc/json';
@@ -9,7 +9,7 @@ export interface JsonCase {
   readonly name: string;
   readonly level: 'required' | 'recommended';
   readonly input: string;
-  /** What is written again; or refused: reading it must fail. */
+  /** The JSON that is written again; or refused: parsing it must fail. */
   readonly output: JsonValue | 'refused';
   readonly ignoreUnknownFields?: boolean;
 }
@@ -17,7 +17,7 @@ export interface JsonCase {
 type Level = JsonCase['level'];
 type Row = readonly [name: string, input: string, output?: JsonValue];
 
-/** Without an output the input is what comes out. */
+/** Without an output, the result must equal the input. */
 export const accepted = (level: Level, rows: readonly Row[], ignoreUnknownFields = false): JsonCase[] =>
   rows.map(([name, input, output]) => ({
     name,

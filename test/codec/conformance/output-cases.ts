@@ -1,6 +1,6 @@
 /**
- * Messages that are written as JSON, or must not be. Names as in protobuf's conformance suite where it has
- * the case. Used by conformance.test.ts.
+ * Messages that are written as JSON, or must not be. They are named as in protobuf's conformance suite where
+ * it has the case. Used by conformance.test.ts.
  */
 import { packAny } from 'rdma-rpc/codec';
 import { AllTypes, type AllTypesInit } from '../gen/conformance.rdma.ts';

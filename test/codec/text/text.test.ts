@@ -1,6 +1,6 @@
 /**
- * Text format: what is printed, that it reads back as the same message, and what is refused with its place.
- * Google's own suite is test/conformance.
+ * The text format: what is printed, that it is parsed back to the same message, and that errors give their
+ * position. Google's own suite is test/conformance.
  */
 
 import * as wellKnown from 'rdma-rpc/codec';
@@ -34,7 +34,7 @@ test.each([
   expect(toText(Scalars, fromText(Scalars, text))).toBe(printed);
 });
 
-test('every value comes back', () => {
+test('every value is parsed as it was printed', () => {
   const message = Scalars.create({
     fDouble: 0.1,
     fFloat: Math.fround(1.1),
@@ -55,17 +55,17 @@ test('an Any, written out where the registry knows its type', () => {
   expect(toText(wellKnown.Any, any)).toContain('type_url: "type.googleapis.com/');
 });
 
-describe('refused, with its place', () => {
+describe('refused, with its position', () => {
   test.each([
-    ['f_int32: 1\nf_int32: 2', /line 2, column 1: f_int32 is there twice/],
+    ['f_int32: 1\nf_int32: 2', /line 2, column 1: f_int32 appears twice/],
     ['missing: 1', /line 1, column 1: .*Scalars has no field missing/],
     ['f_int32: 2147483648', /line 1, column 10: 2147483648 is not from -2147483648 to 2147483647/],
     ['f_int32: 1.5', /expected a whole number, found 1\.5/],
-    ['f_int32: 08', /this is no number/],
-    ['f_string: "abc', /line 1, column 11: this string has no end on its line/],
+    ['f_int32: 08', /this is not a number/],
+    ['f_string: "abc', /line 1, column 11: this string does not end on its line/],
     ['f_string: "\\xff"', /this string is not valid UTF-8/],
     ['f_string: "\\ud800"', /half of a character/],
-    ['f_string: "\\q"', /there is no escape \\q/],
+    ['f_string: "\\q"', /\\q is not an escape/],
     ['f_message {', /but the text ends/],
     ['f_message { } }', /expected the name of a field, found }/],
     ['[x.y]: 1', /extension x\.y is not in the registry/],
@@ -74,14 +74,14 @@ describe('refused, with its place', () => {
     expect(() => fromText(Scalars, text)).toThrow(wrong);
   });
 
-  test('nesting without end, in both directions', () => {
+  test('unlimited nesting, in both directions', () => {
     expect(() => fromText(Tree, 'next {'.repeat(100_000))).toThrow(/nested more than 100 deep/);
     const cycle: { next?: object } = {};
     cycle.next = cycle;
     expect(() => toText(Tree, cycle as never)).toThrow(/nested more than 100 deep/);
   });
 
-  test('text of megabytes is no matter', () => {
+  test('text of megabytes takes linear time', () => {
     const long = 'x'.repeat(5_000_000);
     expect(fromText(Scalars, `f_string: "${long}"`).fString).toBe(long);
     expect(() => fromText(Scalars, `f_int32: ${'1'.repeat(100_000)}`)).toThrow(/is not from/);

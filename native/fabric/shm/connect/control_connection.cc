@@ -14,10 +14,11 @@
 namespace rdma_rpc::fabric::shm {
 namespace {
 
-/// With one read; each note has one.
+/// Limit of descriptors per read; each note brings one.
 constexpr std::size_t kFilesPerRead = 4;
-/// A peer that sends without end has its next turn later.
-constexpr int kReadsPerTurn = 32;
+/// Limit of reads per event-loop iteration, so that a peer that sends without end does not hold up the
+/// others.
+constexpr int kReadsPerIteration = 32;
 
 }  // namespace
 
@@ -25,10 +26,10 @@ std::string ControlConnection::dial(const std::string& path, const Token& to, co
                                     const Token& answers, std::uint32_t timeout_ms) {
   sockaddr_un name{};
   name.sun_family = AF_UNIX;
-  if (path.empty() || path.size() >= sizeof name.sun_path) return "shm: no path of a unix socket";
+  if (path.empty() || path.size() >= sizeof name.sun_path) return "shm: not a path of a unix socket";
   std::memcpy(name.sun_path, path.data(), path.size());
   fd_ = ForeignFd(UniqueFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)));
-  // (A unix socket is connected at once, or its listener has too many waiting.)
+  // (connect() on a unix socket succeeds at once, or fails because the listener's backlog is full.)
   if (!fd_ || ::connect(fd_.get(), reinterpret_cast<sockaddr*>(&name), sizeof name) != 0) {
     std::string why = "shm: " + path + " cannot be reached a second time: " + system_refusal(errno);
     fd_.reset();
@@ -36,8 +37,8 @@ std::string ControlConnection::dial(const std::string& path, const Token& to, co
   }
   from_ = from;
   answers_ = answers;
-  const Greeting hello = make_greeting(Say::hello, to, from);
-  if (!say(fd_.get(), &hello, sizeof hello) || !reactor_.add(*this, fd_.get(), EPOLLIN)) {
+  const ConnectMessage hello = make_connect_message(ConnectKind::hello, to, from);
+  if (!send_now(fd_.get(), &hello, sizeof hello) || !reactor_.add(*this, fd_.get(), EPOLLIN)) {
     std::string why = "shm: " + path + " takes nothing: " + system_refusal(errno);
     fd_.reset();
     return why;
@@ -48,12 +49,14 @@ std::string ControlConnection::dial(const std::string& path, const Token& to, co
 
 void ControlConnection::welcome(UniqueFd fd, const Token& to, const Token& from) {
   fd_ = ForeignFd(std::move(fd));
-  // The peer sends none before it is welcome, and whoever listened may have had them refused.
+  // The peer sends no descriptor before the answer, and the code that accepted the connection may have had
+  // them refused.
   allow_rights(fd_.get());
-  const Greeting answer = make_greeting(Say::welcome, to, from);
-  // The descriptor was somebody else's: its flags are as they happened to be.
+  const ConnectMessage answer = make_connect_message(ConnectKind::welcome, to, from);
+  // Another part of the process opened this descriptor, so its flags are unknown.
   const bool ours = ::fcntl(fd_.get(), F_SETFL, O_NONBLOCK) == 0 && reactor_.add(*this, fd_.get(), EPOLLIN);
-  if (!ours || !say(fd_.get(), &answer, sizeof answer)) return lose("it was lost before it began");
+  if (!ours || !send_now(fd_.get(), &answer, sizeof answer))
+    return lose("it was lost before the peer could be answered");
   open_ = true;
   user_.on_open();
 }
@@ -78,22 +81,23 @@ bool ControlConnection::send(const FileNote& note, int file) {
   std::memcpy(CMSG_DATA(part), &file, sizeof file);
   const ssize_t sent = ::sendmsg(fd_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
   if (sent == static_cast<ssize_t>(sizeof copy)) return true;
-  lose("the peer takes no descriptor: " + system_refusal(errno));
+  lose("the peer accepts no descriptor: " + system_refusal(errno));
   return false;
 }
 
 bool ControlConnection::send(Note note) {
   if (!fd_) return false;
-  if (say(fd_.get(), &note, sizeof note)) return true;
+  if (send_now(fd_.get(), &note, sizeof note)) return true;
   lose("the peer takes nothing: " + system_refusal(errno));
   return false;
 }
 
 void ControlConnection::ring() {
   const Note bell = Note::bell;
-  // What cannot be sent is not wanted: the peer has more than it reads, or has gone.
+  // A failure is ignored: either the peer has more unread bytes than fit, or it has gone. Neither needs a
+  // bell.
   if (fd_) [[maybe_unused]]
-    const bool said = say(fd_.get(), &bell, sizeof bell);
+    const bool sent = send_now(fd_.get(), &bell, sizeof bell);
 }
 
 void ControlConnection::ready() {
@@ -103,7 +107,7 @@ void ControlConnection::ready() {
 
 bool ControlConnection::hear(void* bytes, std::size_t room, ssize_t* got) {
   if (being_closed() > kClosingMax) {
-    refuse("peers have sent so many descriptors that this process is still closing them");
+    refuse("too many descriptors sent by peers are still waiting to be closed");
     return false;
   }
   const std::size_t had = files_.size();
@@ -111,37 +115,39 @@ bool ControlConnection::hear(void* bytes, std::size_t room, ssize_t* got) {
   *got = receive_with_rights(fd_.get(), bytes, room, &files_, &cut);
   const int error = errno;
   if (cut)
-    refuse("descriptors of the peer have not come: none is free here");
+    refuse("descriptors of the peer were lost: this process has no free descriptor");
   else if (files_.size() - had > kFilesPerRead)
-    refuse("the peer has sent too many descriptors with one note");
+    refuse("the peer has sent too many descriptors with one message");
   errno = error;
   return static_cast<bool>(fd_);
 }
 
 void ControlConnection::hear_answer() {
-  // No more than the answer: with the bytes behind it descriptors come.
+  // Reads no more than the answer, because descriptors come with the bytes behind it.
   ssize_t got = 0;
-  if (!hear(said_.data() + have_, said_.size() - have_, &got)) return;
+  if (!hear(received_.data() + have_, received_.size() - have_, &got)) return;
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (got <= 0) return lose("the peer has closed it without an answer");
   if (!files_.empty()) return refuse("a descriptor has come with its answer");
   have_ += static_cast<std::size_t>(got);
-  if (have_ < said_.size()) return;
-  Greeting answer;
-  std::memcpy(&answer, said_.data(), sizeof answer);
+  if (have_ < received_.size()) return;
+  ConnectMessage answer;
+  std::memcpy(&answer, received_.data(), sizeof answer);
   have_ = 0;
-  if (const char* why = why_no_greeting(answer)) return lose(why);
-  if (answer.say != Say::welcome) {
-    return lose("nobody there has that queue pair: the path leads to another server, or the peer has ended");
+  if (const char* why = why_not_connect_message(answer)) return lose(why);
+  if (answer.kind != ConnectKind::welcome) {
+    return lose(
+        "no process there has that queue pair: the path leads to another server, or the peer has ended");
   }
-  if (!same(answer.to, from_) || !same(answer.from, answers_)) return lose("it leads to somebody else");
+  if (!same(answer.to, from_) || !same(answer.from, answers_))
+    return lose("it leads to another peer than the one that was dialled");
   open_ = true;
   user_.on_open();
   receive();
 }
 
 void ControlConnection::receive() {
-  for (int i = 0; i < kReadsPerTurn && receive_once(); ++i) {
+  for (int i = 0; i < kReadsPerIteration && receive_once(); ++i) {
   }
 }
 
@@ -155,35 +161,35 @@ bool ControlConnection::receive_once() {
   if (got < 0 && errno != ECONNRESET) return lose(system_refusal(errno)), false;
   if (got <= 0) return lose("the peer has ended, or closed it", true), false;
   take(bytes, static_cast<std::size_t>(got));
-  // (A note that has come in part may have its own.)
+  // (A note that has arrived in part may already have its descriptor.)
   if (files_.size() > (have_ == 0 ? 0u : 1u)) refuse("the peer has sent a descriptor that it has not named");
   return true;
 }
 
 void ControlConnection::take(const std::byte* bytes, std::size_t count) {
   for (std::size_t i = 0; i < count && fd_; ++i) {
-    said_[have_++] = bytes[i];
-    const auto note = static_cast<Note>(said_[0]);
-    if (note > Note::refused) return refuse("the peer has sent a note of no known kind");
+    received_[have_++] = bytes[i];
+    const auto note = static_cast<Note>(received_[0]);
+    if (note > Note::refused) return refuse("the peer has sent a message of an unknown kind");
     if (have_ == (note == Note::file ? sizeof(FileNote) : 1)) carry_out();
   }
 }
 
 void ControlConnection::carry_out() {
   have_ = 0;
-  switch (static_cast<Note>(said_[0])) {
+  switch (static_cast<Note>(received_[0])) {
     case Note::bell:
       return;
     case Note::taken:
       return user_.on_taken();
     case Note::refused:
-      return lose("the peer has refused what this side has shown it");
+      return lose("the peer has refused the memory that this side has sent");
     case Note::file:
       break;
   }
   FileNote note;
-  std::memcpy(&note, said_.data(), sizeof note);
-  if (note.reserved != 0) return refuse("the peer has sent a note whose reserved bytes are not 0");
+  std::memcpy(&note, received_.data(), sizeof note);
+  if (note.reserved != 0) return refuse("the peer has sent a message whose reserved bytes are not 0");
   if (files_.empty()) return refuse("the peer has named a descriptor that it has not sent");
   ForeignFd file = std::move(files_.front());
   files_.erase(files_.begin());
@@ -193,7 +199,7 @@ void ControlConnection::carry_out() {
 void ControlConnection::refuse(const std::string& why) {
   const Note note = Note::refused;
   if (fd_) [[maybe_unused]]
-    const bool said = say(fd_.get(), &note, sizeof note);
+    const bool sent = send_now(fd_.get(), &note, sizeof note);
   lose(why);
 }
 

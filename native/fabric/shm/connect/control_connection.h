@@ -1,12 +1,11 @@
-// The unix connection between two queue pairs that do not open each other through /proc: what one side shows
-// goes over it as descriptors, and so do wake-ups; its end says that the peer has gone. It is made at the
-// address of the peer's sideband, by the active side (docs/wire/fabrics.md §10). Owned by
-// a queue pair, on the device's thread.
+// The control connection of shm-fd: a unix connection between two queue pairs that cannot open each other
+// through /proc. It carries the descriptors of the memory that one side exposes, and wake-ups; its end means
+// that the peer has gone. The active side dials it at the address of the peer's sideband (docs/wire/fabrics.md §10). Owned by a queue pair, on the device's thread.
 //
-// Each side has a socket of its own, so nothing that the peer does to its descriptor (such as making it
-// block) is seen here. What comes is untrusted: its shape is checked here, the descriptors by who gets them.
-// Closing one, or a control connection with unread ones in it, can take as long as the peer likes: another
-// thread does that.
+// Each side has a socket of its own, so whatever the peer does to its descriptor (such as making it blocking)
+// has no effect here. Received data is untrusted: this class checks the form of the notes, and the receiver
+// of a descriptor checks the descriptor. Closing a descriptor, or a control connection with unread
+// descriptors in it, can take as long as the peer likes, so another thread does that.
 #pragma once
 
 #include <array>
@@ -14,41 +13,42 @@
 #include <string>
 #include <vector>
 
-#include "fabric/greeting.h"
+#include "fabric/connect_message.h"
 #include "fabric/reactor.h"
 #include "fabric/rights.h"
 
 namespace rdma_rpc::fabric::shm {
 
-/// First byte of what is said after the greeting.
+/// First byte of each note after the connect message.
 enum class Note : std::uint8_t {
-  bell = 0,     ///< wake up
-  file = 1,     ///< the first byte of a FileNote; a descriptor comes with it
-  taken = 2,    ///< what the sender needs has come, and is as it should be
-  refused = 3,  ///< it is not; the sender closes
+  bell = 0,     ///< wakes the peer
+  file = 1,     ///< the first byte of a FileNote, which comes with a descriptor
+  taken = 2,    ///< everything that the sender needs has arrived and is valid
+  refused = 3,  ///< something that arrived is invalid; the sender closes the connection
 };
 enum class FileKind : std::uint8_t { device = 1, queue_pair = 2, memory = 3 };
 struct FileNote {
   Note note = Note::file;
   FileKind kind = FileKind::memory;
-  std::uint16_t reserved = 0;  ///< 0
-  std::uint32_t slot = 0;      ///< memory: in DeviceSegment::memories
-  std::uint64_t serial = 0;    ///< the same entry's
-  std::uint64_t addr = 0;      ///< memory: where the sender has it
-  std::uint64_t bytes = 0;     ///< its size
+  std::uint16_t reserved = 0;  ///< must be 0
+  std::uint32_t slot = 0;      ///< for memory: index in DeviceSegment::memories
+  std::uint64_t serial = 0;    ///< serial of that entry
+  std::uint64_t addr = 0;      ///< for memory: its address in the sender's process
+  std::uint64_t bytes = 0;     ///< size of the memory
 };
 static_assert(sizeof(FileNote) == 32);
 
-/// Who has a control connection. It may end the control connection in any of these, but not destroy it.
+/// The owner of a control connection. It may close the control connection in any of these callbacks, but not
+/// destroy it.
 class ControlConnectionUser {
  public:
   virtual ~ControlConnectionUser() = default;
-  /// Greeted: descriptors may be sent.
+  /// Called after the connect messages have been exchanged; descriptors may be sent from now on.
   virtual void on_open() = 0;
   virtual void on_file(const FileNote& note, ForeignFd file) = 0;
   virtual void on_taken() = 0;
-  /// It has ended. `why`: in words. `peer_went`: the peer has closed it, and everything that it sent has been
-  /// heard.
+  /// Called when the connection has ended; `why` is the reason for an error text. `peer_went` says that the
+  /// peer closed it, and that everything it sent has been read.
   virtual void on_lost(const std::string& why, bool peer_went) = 0;
 };
 
@@ -57,27 +57,29 @@ class ControlConnection final : public EventHandler {
   ControlConnection(Reactor& reactor, ControlConnectionUser& user) : reactor_(reactor), user_(user) {}
   ~ControlConnection() override { close(); }
 
-  /// Active side: connects at `path`. Empty, or why that cannot even begin.
-  /// `answers`: what whoever is meant calls itself.
+  /// Active side: connects to `path`. Returns "", or why the attempt could not even begin. `answers` is the
+  /// token that the intended peer puts in its answer.
   std::string dial(const std::string& path, const Token& to, const Token& from, const Token& answers,
                    std::uint32_t timeout_ms);
-  /// Passive side: a connection that has said hello. Answers it.
+  /// Passive side: takes over a connection whose peer has sent its connect message, and answers it.
   void welcome(UniqueFd fd, const Token& to, const Token& from);
 
-  /// False, and the control connection ends: the peer takes no more, or has gone.
+  /// Returns false, and closes the control connection, when the peer takes no more or has gone.
   bool send(const FileNote& note, int file);
   bool send(Note note);
-  /// One that already has unread bells needs no further one.
+  /// Wakes the peer. No effect while earlier bells are unread.
   void ring();
-  /// Looks at what has come, without waiting.
+  /// Reads and handles what has arrived, without waiting.
   void receive();
-  /// With one system call. False: nothing has come, or the control connection has ended.
+  /// The same with one system call. Returns false when nothing has arrived or the control connection has
+  /// ended.
   bool receive_once();
-  /// Nothing more will come.
+  /// Whether the connection has ended.
   bool ended() const { return !fd_; }
-  /// Connected, for better or worse: it may take as long as it likes from now on.
+  /// Call when the connection attempt is over, successful or not: the connection has no time limit from then
+  /// on.
   void cancel_timeout() { reactor_.cancel_timeout(*this); }
-  /// Ends it because of what the peer has sent.
+  /// Ends the connection because the peer sent something invalid.
   void refuse(const std::string& why);
   void close();
 
@@ -86,7 +88,8 @@ class ControlConnection final : public EventHandler {
 
  private:
   void hear_answer();
-  /// As recv(). False: it has ended, for what came with the bytes.
+  /// As recv(). Returns false when the connection was ended because of the descriptors that came with the
+  /// bytes.
   bool hear(void* bytes, std::size_t room, ssize_t* got);
   void take(const std::byte* bytes, std::size_t count);
   void carry_out();
@@ -97,10 +100,10 @@ class ControlConnection final : public EventHandler {
   ForeignFd fd_;
   bool open_ = false;
   Token from_{}, answers_{};
-  /// Of the greeting's answer, then of a note that has come in part.
-  std::array<std::byte, kGreetingBytes> said_;
+  /// Bytes of the peer's answer, later of a note that has arrived in part.
+  std::array<std::byte, kConnectMessageBytes> received_;
   std::size_t have_ = 0;
-  std::vector<ForeignFd> files_;  ///< in the order in which they came, each waits for its note
+  std::vector<ForeignFd> files_;  ///< in order of arrival; each waits for its note
 };
 
 }  // namespace rdma_rpc::fabric::shm

@@ -1,6 +1,6 @@
-// How a queue pair connects by descriptors: it dials, or is come to, then each side sends what it shows, says
-// that it can use what the other has sent, and is in RTS when both have. See queue_pair.h,
-// control_connection.h.
+// How a queue pair of shm-fd connects. It dials the peer, or the peer dials it. Then each side sends the
+// descriptors of its segments, confirms that those of the peer are valid, and enters RTS when both sides have
+// confirmed. See queue_pair.h, control_connection.h.
 #include "fabric/shm/queue/queue_pair.h"
 
 namespace rdma_rpc::fabric::shm {
@@ -15,27 +15,28 @@ std::string QueuePair::start_handshake(const AddressBlob& address, const std::st
     return control_->dial(path, wanted_.qp_token, own_word(), peer_word(),
                           device_.options().connect_timeout_ms);
   }
-  if (guest_) welcome(guest_.release(), guest_token_);
+  if (early_connection_) welcome(early_connection_.release(), early_token_);
   return {};
 }
 
-/// Before connect() nobody knows who is meant: the last one that has come waits for it.
+/// Before connect() the expected peer is unknown: keep the latest connection until connect() names the peer.
 void QueuePair::take(UniqueFd fd, const Token& from) {
   if (state_ == QpState::init && !options_.active) {
-    guest_ = ForeignFd(std::move(fd));
-    guest_token_ = from;
+    early_connection_ = ForeignFd(std::move(fd));
+    early_token_ = from;
   } else {
     welcome(std::move(fd), from);
   }
 }
 
-/// One that is not meant is told so, and nothing else happens: it may be anybody.
+/// A connection from an unexpected peer is answered with a refusal and nothing else changes, since anybody
+/// may dial.
 void QueuePair::welcome(UniqueFd fd, const Token& from) {
   if (handshaking_ && !shown_ && !options_.active && same(from, peer_word())) {
     return control_->welcome(std::move(fd), from, own_word());
   }
-  const Greeting answer = make_greeting(Say::refused, from, token_);
-  say(fd.get(), &answer, sizeof answer);
+  const ConnectMessage answer = make_connect_message(ConnectKind::refused, from, token_);
+  send_now(fd.get(), &answer, sizeof answer);
   close_elsewhere(std::move(fd));
 }
 
@@ -56,7 +57,7 @@ void QueuePair::on_file(const FileNote& note, ForeignFd file) {
   if (!why.empty()) control_->refuse(why);
 }
 
-/// Empty, or what is wrong with it.
+/// Returns "", or what is wrong with the descriptor.
 std::string QueuePair::take_file(const FileNote& note, const UniqueFd& file) {
   std::string error;
   switch (note.kind) {
@@ -83,14 +84,14 @@ std::string QueuePair::take_file(const FileNote& note, const UniqueFd& file) {
       Mapping map = map_sent_memfd(file, note.bytes, PeerMay::write, &error);
       if (!map) return error;
       const bool taken = remote_->take_memory(note.slot, note.serial, note.addr, std::move(map));
-      return taken ? "" : "the peer has sent a memory that it cannot have, or too much";
+      return taken ? "" : "the peer has sent a memory that is not in its tables, or too much memory";
     }
   }
-  return "the peer has sent a descriptor of no known kind";
+  return "the peer has sent a descriptor of an unknown kind";
 }
 
 void QueuePair::on_taken() {
-  if (peer_has_taken_) return control_->refuse("the peer has taken everything twice");
+  if (peer_has_taken_) return control_->refuse("the peer has confirmed the handshake twice");
   peer_has_taken_ = true;
   finish_handshake();
 }
@@ -107,10 +108,10 @@ void QueuePair::stop_handshake() {
   if (std::exchange(handshaking_, false)) cq_.note_handshake(-1);
 }
 
-/// Once connected it is the sideband that tells of a peer's end, as it does for peers that are opened through
-/// /proc; and what the peer sent before it ended is still in the ring. A control connection that is lost with
-/// both sides alive takes its queue pair with it: nobody would be woken any more, and the one side knows
-/// nothing of the other's new memory.
+/// Once connected, the end of the sideband reports the end of a peer, as for peers opened through /proc, and
+/// the ring may still hold messages that the peer sent before it ended. But when the control connection is
+/// lost while both sides are alive, the queue pair must fail: no side could wake the other any more, or learn
+/// of its new memory.
 void QueuePair::on_lost(const std::string& why, bool peer_went) {
   if (state_ != QpState::rtr && (state_ != QpState::rts || peer_went)) return;
   error_ = "shm: the connection for descriptors: " + why;

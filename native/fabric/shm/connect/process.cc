@@ -18,10 +18,10 @@ struct Stat {
   std::uint64_t start_ticks = 0;
 };
 
-/// None, and in errno why.
+/// Returns nothing, with errno set, when the file cannot be read.
 std::optional<Stat> read_stat(std::uint32_t pid) {
-  // Of its first thread, which began with it: an emulator (qemu-user) answers /proc/<own pid>/stat itself,
-  // with a start time that no other process sees.
+  // Reads the entry of the first thread, which has the start time of the process: an emulator (qemu-user)
+  // answers /proc/<own pid>/stat itself, with a start time that no other process sees.
   char path[64];
   std::snprintf(path, sizeof path, "/proc/%" PRIu32 "/task/%" PRIu32 "/stat", pid, pid);
   const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
@@ -32,7 +32,7 @@ std::optional<Stat> read_stat(std::uint32_t pid) {
   errno = ESRCH;
   if (length <= 0) return std::nullopt;
   text[length] = '\0';
-  // The second field is the program's name in brackets, and may itself hold blanks and brackets.
+  // The second field is the program's name in parentheses; the name may contain blanks and parentheses.
   const char* at = std::strrchr(text, ')');
   if (at == nullptr) return std::nullopt;
   Stat stat;

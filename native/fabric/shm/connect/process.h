@@ -1,5 +1,5 @@
-// A process, told apart from a later one with the same pid by its start time. Used by connect() and by
-// revocations that wait for a peer; on the device's thread.
+// Identifies a process by its pid and start time, so that a later process with the same pid is not mistaken
+// for it. Used by connect() and by revocations that wait for a peer; on the device's thread.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@ struct ProcessIdentity {
 
 ProcessIdentity this_process();
 
-/// False when it has ended (a zombie has ended), or its pid is another process's, or is not visible here.
-/// When that cannot be seen now, for want of descriptors, it is taken to run, and `unknown` is the errno,
-/// else 0.
+/// Returns false when the process has ended (a zombie has ended), when its pid belongs to another process, or
+/// when it is not visible here. If that cannot be determined now, for lack of descriptors, returns true and
+/// sets `unknown` to the errno; otherwise sets it to 0.
 bool is_running(const ProcessIdentity& process, int* unknown = nullptr);
 
 }  // namespace rdma_rpc::fabric::shm

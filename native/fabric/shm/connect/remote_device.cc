@@ -1,4 +1,4 @@
-// See remote_device.h. Every figure read from the peer's tables is read once and checked before use.
+// See remote_device.h. Each value in the peer's tables is read once and checked before use.
 #include "fabric/shm/connect/remote_device.h"
 
 #include <sys/uio.h>
@@ -11,7 +11,8 @@
 namespace rdma_rpc::fabric::shm {
 namespace {
 
-/// A peer's memories all together: address space is what they cost here, and it has an end, too.
+/// Limit of all memories that one peer sends: mapping them uses address space of this process, which is
+/// limited, too.
 constexpr std::uint64_t kSentBytesMax = std::uint64_t{16} << 30;
 
 }  // namespace
@@ -40,7 +41,7 @@ std::shared_ptr<RemoteDevice> RemoteDevice::open(const AddressBlob& address, boo
   if (!device->announcements_map_) return nullptr;
   const Header& header = device->announcements()->header;
   if (header.magic != kMagic || header.version != kLayoutVersion || header.token != address.device_token) {
-    *error = "shm: the peer's announcements are not of the device that its address names";
+    *error = "shm: the peer's announcements do not belong to the device that its address names";
     return nullptr;
   }
   if (use_process_vm) {
@@ -114,7 +115,7 @@ bool RemoteDevice::resolve(std::uint32_t memory, std::uint64_t addr, std::uint64
 
 bool RemoteDevice::map_memory(std::uint32_t memory, Mapped* mapped, std::string* why) {
   if (sent_) {
-    // What it names has been sent before the name.
+    // The peer sends each memory before it names it, so reading the control connection brings it.
     if (more_) more_();
     return mapped->serial == segment().memories[memory].serial.load(std::memory_order_acquire);
   }
@@ -129,7 +130,8 @@ bool RemoteDevice::map_memory(std::uint32_t memory, Mapped* mapped, std::string*
   errno = 0;
   Mapping map = map_peer_memfd(process_, fd, bytes, PeerMay::write, &error);
   const bool exhausted = errno == EMFILE || errno == ENFILE || errno == ENOMEM;
-  // The number may have been closed and given to another memory meanwhile; the serial goes first then.
+  // The descriptor's number may have been closed and reused for another memory meanwhile; in that case the
+  // serial was changed first.
   shared_fence(std::memory_order_acquire);
   if (!map && why != nullptr && exhausted) *why = error;
   if (!map || entry.serial.load(std::memory_order_relaxed) != serial) return false;
@@ -143,7 +145,7 @@ void RemoteDevice::unmap_memories() {
     Mapped& each = memories_[i];
     if (each.serial == 0) continue;
     const bool there = segment().memories[i].serial.load(std::memory_order_relaxed) == each.serial;
-    if (there && left + each.map.bytes() <= kLeftBytesMax) {
+    if (there && left + each.map.bytes() <= kReleasedBytesMax) {
       left += each.map.bytes();
     } else {
       each = {};
@@ -153,9 +155,10 @@ void RemoteDevice::unmap_memories() {
 
 namespace {
 
-// memcpy uses `rep movsb` for large copies, which some CPUs (Zen 3 and 4) carry out at 3 GB/s instead of 25
-// when the target lies 1 to 63 bytes further into its page than the source: exactly what a message's tag and
-// length in front of a page-aligned payload make of it. Copying in blocks keeps to plain loads and stores.
+// For large copies memcpy uses `rep movsb`, which some CPUs (Zen 3 and 4) execute at 3 GB/s instead of 25
+// when the target lies 1 to 63 bytes further into its page than the source. A tag and length in front of a
+// page-aligned payload produce exactly this offset. Copying in blocks makes memcpy use plain loads and
+// stores.
 void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) {
   constexpr std::size_t kBlock = 128;
   const auto ahead = (reinterpret_cast<std::uintptr_t>(to) - reinterpret_cast<std::uintptr_t>(from)) & 4095u;

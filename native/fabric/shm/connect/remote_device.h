@@ -1,6 +1,6 @@
-// The peer's device as this process sees it: its tables, its memory (mapped when first used) and, where the
-// system allows it, all other memory of its process. Shared by the queue pairs that lead to it. Used on the
-// device's thread; copies run there.
+// The peer's device as seen by this process: its tables, its memory (mapped at first use) and, where the
+// system allows it, all other memory of its process. Shared by the queue pairs that connect to that device.
+// Used on the device's thread, which also runs the copies.
 #pragma once
 
 #include <array>
@@ -17,18 +17,20 @@
 
 namespace rdma_rpc::fabric::shm {
 
-/// Memory of the peer. `mapped` is null when it can only be reached by its address there.
+/// A range of the peer's memory. `mapped` is null when the range can be reached only by its address in the
+/// peer's process.
 struct RemoteRange {
   std::byte* mapped = nullptr;
   std::uint64_t addr = 0;
 };
-/// What may stay mapped of a peer that no queue pair leads to: the receives of a session or two.
-inline constexpr std::uint64_t kLeftBytesMax = std::uint64_t{12} << 20;
+/// Limit of the memory that stays mapped after the last queue pair to a peer has gone: the receives of one or
+/// two sessions.
+inline constexpr std::uint64_t kReleasedBytesMax = std::uint64_t{12} << 20;
 enum class Direction { read, write };
-/// `vanished`: the peer has no memory there. `refused`: the kernel lets nobody in, or the peer has ended.
+/// `vanished`: the peer has no memory there. `refused`: the kernel denies access, or the peer has ended.
 enum class Copied { all, vanished, refused };
 
-/// What the completion queue of a peer is woken by. Shared by the queue pairs that lead to it.
+/// The pipe that wakes a completion queue of the peer. Shared by the queue pairs that connect to it.
 struct PeerPipe {
   PeerPipe(UniqueFd fd_, DeviceCounters& counts_) : fd(std::move(fd_)), counts(counts_) { ++counts.open_fds; }
   PeerPipe(const PeerPipe&) = delete;
@@ -40,41 +42,44 @@ struct PeerPipe {
 
 class RemoteDevice {
  public:
-  /// Null when it cannot be reached; `error` says why. `use_process_vm`: try whether all of its memory can
-  /// be.
+  /// Returns null when the device cannot be reached; `error` says why. `use_process_vm` says whether to try
+  /// if all of its memory can be reached.
   static std::shared_ptr<RemoteDevice> open(const AddressBlob& address, bool use_process_vm,
                                             std::string* error);
 
-  /// Of a peer by descriptors, from its device segment. `more`: looks whether the peer has sent memory.
+  /// The same for a peer of shm-fd, from its received device segment. `more` reads further memories from the
+  /// control connection.
   static std::shared_ptr<RemoteDevice> of_sent(const AddressBlob& address, Mapping map,
                                                std::function<void()> more, std::string* error);
-  /// By descriptors: what the peer has sent. False: that is none of its memories.
+  /// For shm-fd: takes a memory that the peer has sent. Returns false when it is not one of the peer's
+  /// memories.
   bool take_memory(std::uint32_t slot, std::uint64_t serial, std::uint64_t addr, Mapping map);
 
   const ProcessIdentity& process() const { return process_; }
-  /// Whether that address leads here.
+  /// Whether the address belongs to this device.
   bool is(const AddressBlob& address) const {
     return address.device_token == token_ && address.pid == process_.pid &&
            address.start_ticks == process_.start_ticks;
   }
   const Poller& poller(std::uint32_t index) const { return segment().pollers[index]; }
-  /// Opened when no queue pair has it. Null when the system refuses; `error` says why.
+  /// Opens the pipe unless another queue pair has it open. Returns null when the system refuses; `error` says
+  /// why.
   std::shared_ptr<const PeerPipe> pipe(const AddressBlob& address, DeviceCounters& counts,
                                        std::string* error);
-  /// The table's entry for this key. Its `key` says whether the key is good.
+  /// The table entry of this key. Its `key` field says whether the key is valid.
   const TableKey& entry(std::uint32_t key) const { return segment().keys[key >> kKeyGenerationBits]; }
-  /// Null by descriptors.
+  /// Null for shm-fd.
   Announcements* announcements() const { return reinterpret_cast<Announcements*>(announcements_map_.data()); }
   bool reaches_any_memory() const { return reaches_any_memory_; }
 
-  /// False when that range is not there or cannot be reached. May map memory (first use); `why` says why that
-  /// failed where it was for want of descriptors or memory here.
+  /// Returns false when the range does not exist or cannot be reached. May map memory (at first use). `why`
+  /// says why that failed when this process lacks descriptors or memory.
   bool resolve(std::uint32_t memory, std::uint64_t addr, std::uint64_t bytes, RemoteRange* range,
                std::string* why = nullptr);
-  /// Nobody uses any of them, and a peer that ends would be kept its memory by them. What is small and still
-  /// there stays, for the next session.
+  /// Called when no queue pair uses the memories; mapped memory would otherwise outlive a peer that ends.
+  /// Small memories that still exist stay mapped for the next session.
   void unmap_memories();
-  /// Copies between the peer's memory and ours. With mapped memory it always can.
+  /// Copies between the peer's memory and local memory. Always succeeds for mapped memory.
   Copied copy(Direction direction, const RemoteRange& remote, void* local, std::size_t bytes) const;
 
  private:
@@ -93,13 +98,13 @@ class RemoteDevice {
   Mapping map_, announcements_map_;
   bool reaches_any_memory_ = false;
   std::vector<Mapped> memories_;
-  /// By poller.
+  /// Index is the poller.
   struct KnownPipe {
     std::uint32_t serial = 0;
     std::weak_ptr<const PeerPipe> pipe;
   };
   std::array<KnownPipe, kPollersMax> pipes_;
-  bool sent_ = false;  ///< by descriptors: memory comes when the peer sends it
+  bool sent_ = false;  ///< shm-fd: the peer sends its memories over the control connection
   std::uint64_t sent_bytes_ = 0;
   std::function<void()> more_;
 };

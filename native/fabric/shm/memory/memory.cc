@@ -69,10 +69,11 @@ bool SharedMemory::move_to_new_pages(const PageRange& pages) {
   if (!fresh.map) return false;
   const std::uint32_t slot = device_.publish(*this, pages, fresh.fd.get());
   if (slot == kNoMemory) return false;
-  // Filled beside the old pages and then moved over them, so that there is no moment without memory.
-  auto* place = reinterpret_cast<std::byte*>(pages.addr);
-  std::memcpy(fresh.map.data(), place, pages.bytes);
-  if (!fresh.map.move_over(place)) {
+  // The new pages are filled beside the old ones and then moved over them, so that the range is mapped at
+  // every moment.
+  auto* address = reinterpret_cast<std::byte*>(pages.addr);
+  std::memcpy(fresh.map.data(), address, pages.bytes);
+  if (!fresh.map.move_over(address)) {
     device_.withdraw(slot);
     return false;
   }
@@ -81,7 +82,7 @@ bool SharedMemory::move_to_new_pages(const PageRange& pages) {
     const std::uint64_t end = std::min(part.range.addr + part.range.bytes, pages.addr + pages.bytes);
     if (begin < end) discard(part.fd.get(), begin - part.range.addr, end - begin);
   }
-  // Parts that nothing is left of need their slots no more; the first one names the memory and stays.
+  // Parts that are completely covered no longer need their slots. The first part names the memory and stays.
   for (std::size_t i = parts_.size(); i-- > 1;) {
     if (!pages.contains(parts_[i].range.addr, parts_[i].range.bytes)) continue;
     device_.withdraw(parts_[i].slot);

@@ -1,7 +1,7 @@
-// Memory that peers may map (alloc_memory). It can take pages away from all peers at any moment: a copy of
-// them in a new memfd takes their place here, while whoever has mapped the old one goes on seeing pages that
-// nobody here looks at any more. So one memory may come to consist of several memfds, each with a slot of its
-// own in the device's table. Used on the device's thread.
+// Memory that peers may map (alloc_memory). Its pages can be taken away from all peers at any moment: a new
+// memfd with a copy of the pages replaces them here, while peers that have mapped the old memfd go on seeing
+// pages that this process no longer reads. One memory may therefore come to consist of several memfds, each
+// with a slot of its own in the device's table. Used on the device's thread.
 #pragma once
 
 #include <cstdint>
@@ -30,27 +30,27 @@ class SharedMemory final : public HostMemory {
  public:
   SharedMemory(Device& device, Segment segment);
   ~SharedMemory() override;
-  /// Gives it its slot in the device's table. False when all are taken.
+  /// Takes a slot in the device's table. Returns false when all are taken.
   bool publish();
 
-  /// Its first slot, which names the memory as a whole.
+  /// The first slot, which names the memory as a whole.
   std::uint32_t slot() const { return parts_.front().slot; }
   bool contains(std::uint64_t addr, std::uint64_t bytes) const {
     return parts_.front().range.contains(addr, bytes);
   }
-  /// The slot of the memfd that has the whole range, or kNoMemory: it is in several.
+  /// The slot of the memfd that contains the whole range, or kNoMemory when it is spread over several.
   std::uint32_t slot_of(std::uint64_t addr, std::uint64_t bytes) const;
 
-  /// The memfd of a slot of this memory, and the pages that it has.
+  /// The memfd of a slot of this memory, and its range of pages.
   struct Shown {
     int fd = -1;
     PageRange range;
   };
   Shown shown(std::uint32_t slot) const;
 
-  /// The pages that hold this range.
+  /// The pages that contain this range.
   static PageRange pages_of(std::uint64_t addr, std::uint64_t bytes);
-  /// Moves these pages to a memfd of their own. False when the system refuses.
+  /// Moves these pages to a new memfd. Returns false when the system refuses.
   bool move_to_new_pages(const PageRange& pages);
 
  private:
@@ -61,7 +61,7 @@ class SharedMemory final : public HostMemory {
     std::uint32_t slot;
   };
   Device& device_;
-  std::vector<Part> parts_;  ///< a later one hides what it has in common with earlier ones
+  std::vector<Part> parts_;  ///< where parts overlap, the later one is mapped
 };
 
 }  // namespace rdma_rpc::fabric::shm

@@ -1,4 +1,4 @@
-// Keys are made, granted and revoked here; see protection_table.h.
+// Creates, grants and revokes keys; see protection_table.h.
 #include "fabric/shm/memory/protection_table.h"
 
 namespace rdma_rpc::fabric::shm {
@@ -32,25 +32,25 @@ void ProtectionTable::remove(std::uint32_t index) {
 }
 
 std::uint32_t ProtectionTable::new_key(std::uint32_t index) {
-  // One generation for all entries, so that an index that is freed and taken again does not start over.
+  // All entries share one generation counter, so that an index that is freed and reused does not start over.
   generation_ = (generation_ + 1) & kGenerationMask;
   return (index << kKeyGenerationBits) | generation_;
 }
 
-std::uint32_t ProtectionTable::grant(std::uint32_t index, const Grant& grant) {
+std::uint32_t ProtectionTable::grant(std::uint32_t index, const KeyEntry& key_entry) {
   Entry& entry = entries_[index];
   entry.key = new_key(index);
-  entry.grant = grant;
-  if ((grant.access & (access_remote_read | access_remote_write)) != 0) {
+  entry.key_entry = key_entry;
+  if ((key_entry.access & (access_remote_read | access_remote_write)) != 0) {
     TableKey& shared = shared_[index];
-    // Behind the 0 that a revocation has left in `key`: whoever sees one of the new values no longer finds
-    // the old key.
+    // Orders the new fields after the 0 that a revocation stored in `key`: a peer that sees one of the new
+    // values no longer finds the old key.
     shared_fence(std::memory_order_release);
-    shared.qp_num.store(grant.qp_num, std::memory_order_relaxed);
-    shared.access.store(grant.access, std::memory_order_relaxed);
-    shared.memory.store(grant.memory, std::memory_order_relaxed);
-    shared.addr.store(grant.addr, std::memory_order_relaxed);
-    shared.length.store(grant.length, std::memory_order_relaxed);
+    shared.qp_num.store(key_entry.qp_num, std::memory_order_relaxed);
+    shared.access.store(key_entry.access, std::memory_order_relaxed);
+    shared.memory.store(key_entry.memory, std::memory_order_relaxed);
+    shared.addr.store(key_entry.addr, std::memory_order_relaxed);
+    shared.length.store(key_entry.length, std::memory_order_relaxed);
     shared.key.store(entry.key, std::memory_order_release);
   }
   return entry.key;

@@ -1,6 +1,6 @@
 // The translation and protection table: what each key of this device allows. The private half answers local
-// questions (is this lkey good for that range); grants with remote rights are copied to the half that peers
-// read. The private half is the truth: nothing is ever read back from shared memory. Used on the device's
+// questions (is this lkey valid for that range); entries with remote rights are copied to the half that peers
+// read. The private half is authoritative: nothing is ever read back from shared memory. Used on the device's
 // thread.
 #pragma once
 
@@ -13,15 +13,15 @@
 
 namespace rdma_rpc::fabric::shm {
 
-struct Grant {
+struct KeyEntry {
   std::uint64_t addr = 0;
   std::uint64_t length = 0;
   std::uint32_t access = 0;
-  std::uint32_t qp_num = 0;  ///< 0: any queue pair
+  std::uint32_t qp_num = 0;  ///< 0 for any queue pair
   std::uint32_t memory = kNoMemory;
-  std::uint32_t region = 0;  ///< of a window: the key of its region
+  std::uint32_t region = 0;  ///< for a window: the key of its region
 
-  /// Written so that no sum can wrap.
+  /// Written so that no sum can overflow.
   bool covers(std::uint64_t from, std::uint64_t bytes) const {
     return from >= addr && bytes <= length && from - addr <= length - bytes;
   }
@@ -34,29 +34,29 @@ class ProtectionTable {
  public:
   enum class Kind : std::uint8_t { free, region, window };
 
-  /// `generation` is where the keys start; a random one keeps keys of an earlier process from being good for
-  /// this one.
+  /// `generation` is where the keys start. A random start makes keys of an earlier process invalid here.
   ProtectionTable(TableKey* shared, std::uint32_t generation);
 
-  /// A place in the table, or 0 when all kKeysMax are taken.
+  /// Returns a free index of the table, or 0 when all kKeysMax are taken.
   std::uint32_t add(Kind kind);
   void remove(std::uint32_t index);
 
-  /// A key for this entry that was not given lately, and grants nothing yet. Never 0.
+  /// Returns a key for this entry that has not been used recently and grants nothing yet. Never 0.
   std::uint32_t new_key(std::uint32_t index);
-  /// Gives the entry a new key. Peers see it if `grant.access` has remote rights.
-  std::uint32_t grant(std::uint32_t index, const Grant& grant);
-  /// From now on the key is good for nothing. A peer that is copying through it has it in its hazard word.
+  /// Gives the entry a new key. Peers see the entry if `key_entry.access` has remote rights.
+  std::uint32_t grant(std::uint32_t index, const KeyEntry& key_entry);
+  /// Makes the key invalid at once. A peer that is copying through it has its in-use marker
+  /// (QpSegment::in_use) set to it.
   void revoke(std::uint32_t key);
-  /// Peers must reach this region's memory by address from now on.
+  /// Makes peers reach this region's memory by address from now on.
   void unshare(std::uint32_t key);
 
-  /// What this key grants now; null when it is stale or was never given.
-  const Grant* find(std::uint32_t key, Kind kind) const {
+  /// What this key grants now; null when it is stale or never existed.
+  const KeyEntry* find(std::uint32_t key, Kind kind) const {
     const std::uint32_t index = index_of(key);
     if (key == 0 || index >= entries_.size()) return nullptr;
     const Entry& entry = entries_[index];
-    return entry.key == key && entry.kind == kind ? &entry.grant : nullptr;
+    return entry.key == key && entry.kind == kind ? &entry.key_entry : nullptr;
   }
   static std::uint32_t index_of(std::uint32_t key) { return key >> kKeyGenerationBits; }
 
@@ -65,7 +65,7 @@ class ProtectionTable {
   void for_each(Kind kind, Visit visit) const {
     for (std::uint32_t index = 1; index < entries_.size(); ++index) {
       if (entries_[index].kind == kind && entries_[index].key != 0)
-        visit(entries_[index].key, entries_[index].grant);
+        visit(entries_[index].key, entries_[index].key_entry);
     }
   }
 
@@ -73,7 +73,7 @@ class ProtectionTable {
   struct Entry {
     std::uint32_t key = 0;
     Kind kind = Kind::free;
-    Grant grant;
+    KeyEntry key_entry;
   };
   TableKey* shared_;
   std::uint32_t generation_;

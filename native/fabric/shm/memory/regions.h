@@ -1,4 +1,4 @@
-// Memory regions and windows: handles on entries of the protection table. Made by the device, used on its
+// Memory regions and windows: handles of entries in the protection table. Made by the device, used on its
 // thread.
 #pragma once
 
@@ -13,7 +13,7 @@ class Device;
 
 class Region final : public MemoryRegion {
  public:
-  Region(Device& device, std::uint32_t index, const Grant& grant);
+  Region(Device& device, std::uint32_t index, const KeyEntry& key_entry);
   ~Region() override;
 
  private:
@@ -28,7 +28,7 @@ class Window final : public MemoryWindow {
 
   bool of(const Device& device) const { return &device == &device_; }
   bool bound() const;
-  void bind(const Grant& grant);
+  void bind(const KeyEntry& key_entry);
 
  private:
   Device& device_;

@@ -25,8 +25,8 @@ std::string fd_path(std::uint32_t pid, std::uint32_t fd) {
   return "/proc/" + std::to_string(pid) + "/fd/" + std::to_string(fd);
 }
 
-/// Opens a peer's file in two steps: first only a handle, to see what kind of file it is, since opening a
-/// device or a named pipe may block or have effects; then that same file for use.
+/// Opens a peer's file in two steps: first as a bare handle, to see what kind of file it is, since opening a
+/// device or a named pipe may block or have side effects; then the same file for use.
 UniqueFd open_peer_file(const ProcessIdentity& peer, std::uint32_t fd, mode_t kind, int flags,
                         std::string* error) {
   const std::string path = fd_path(peer.pid, fd);
@@ -52,8 +52,8 @@ UniqueFd open_peer_file(const ProcessIdentity& peer, std::uint32_t fd, mode_t ki
 Mapping map_memfd(const UniqueFd& file, const std::string& name, std::size_t bytes, PeerMay access,
                   std::string* error) {
   const bool write = access == PeerMay::write;
-  // Seals first: a file system that another process serves may keep whoever asks it anything waiting, and has
-  // none.
+  // Checks the seals first: any other query about a file can be delayed by the process that serves its file
+  // system, and such files have no seals.
   const int seals = ::fcntl(file.get(), F_GET_SEALS);
   const bool sealed = seals >= 0 && (seals & kFixedSize) == kFixedSize;
   struct stat about {};
@@ -62,7 +62,7 @@ Mapping map_memfd(const UniqueFd& file, const std::string& name, std::size_t byt
     *error = system_error("cannot look at " + name);
     return {};
   }
-  // Huge pages are refused with the rest: touching one raises SIGBUS when the pool is empty.
+  // Memory of huge pages is refused, too: touching it raises SIGBUS when the pool is empty.
   if (!sealed || system.f_type != TMPFS_MAGIC || static_cast<std::size_t>(about.st_size) != bytes) {
     *error =
         "shm: " + name + " is not a memfd of " + std::to_string(bytes) + " bytes sealed against resizing";
@@ -82,8 +82,8 @@ Mapping::~Mapping() {
   if (data_ != nullptr) ::munmap(data_, bytes_);
 }
 
-bool Mapping::move_over(std::byte* place) {
-  if (::mremap(data_, bytes_, bytes_, MREMAP_MAYMOVE | MREMAP_FIXED, place) == MAP_FAILED) return false;
+bool Mapping::move_over(std::byte* address) {
+  if (::mremap(data_, bytes_, bytes_, MREMAP_MAYMOVE | MREMAP_FIXED, address) == MAP_FAILED) return false;
   data_ = nullptr;
   return true;
 }
@@ -104,8 +104,8 @@ Segment create_segment(const char* name, std::size_t bytes, PeerMay peer, std::s
     return {};
   }
   Mapping map(static_cast<std::byte*>(data), bytes);
-  // Sealed after our own mapping is made: F_SEAL_FUTURE_WRITE leaves that writable and every later one
-  // read-only.
+  // Sealed after our own mapping exists: F_SEAL_FUTURE_WRITE leaves that one writable and makes every later
+  // one read-only.
   const int seals = kFixedSize | (peer == PeerMay::read ? F_SEAL_FUTURE_WRITE : 0) | F_SEAL_SEAL;
   if (::fcntl(fd.get(), F_ADD_SEALS, seals) != 0) {
     *error = system_error("cannot seal shared memory (needs Linux 5.1)");
@@ -122,7 +122,7 @@ Mapping map_peer_memfd(const ProcessIdentity& peer, std::uint32_t fd, std::size_
 }
 
 Mapping map_sent_memfd(const UniqueFd& file, std::size_t bytes, PeerMay access, std::string* error) {
-  return map_memfd(file, "what the peer has sent", bytes, access, error);
+  return map_memfd(file, "the received descriptor", bytes, access, error);
 }
 
 UniqueFd open_peer_pipe(const ProcessIdentity& peer, std::uint32_t fd, std::string* error) {

@@ -1,6 +1,6 @@
 // Shared memory without names: memfds of our own, and memfds and pipes of a peer, opened through
-// /proc/<pid>/fd or come over its control connection. Used when devices, queue pairs and memories are made
-// and connected, on the device's thread; never on the hot path.
+// /proc/<pid>/fd or received over its control connection. Used when devices, queue pairs and memories are
+// created and connected, on the device's thread; never on the hot path.
 #pragma once
 
 #include <cstddef>
@@ -28,33 +28,34 @@ class Mapping {
   std::byte* data() const { return data_; }
   std::size_t bytes() const { return bytes_; }
   explicit operator bool() const { return data_ != nullptr; }
-  /// Moves the mapping over another one of this process, whose owner has it from now on. False: the system
-  /// refused.
-  bool move_over(std::byte* place);
+  /// Moves the mapping over another one of this process; the owner of that one owns it from then on. Returns
+  /// false when the system refuses.
+  bool move_over(std::byte* address);
 
  private:
   std::byte* data_ = nullptr;
   std::size_t bytes_ = 0;
 };
 
-/// A memfd of ours, mapped, zeroed, of fixed size (a peer that could shrink it could kill us with SIGBUS).
+/// A memfd of ours, mapped, zeroed and of fixed size. (A peer that could shrink it could kill this process by
+/// SIGBUS.)
 struct Segment {
   UniqueFd fd;
   Mapping map;
 };
 enum class PeerMay { read, write };
-/// Empty map when the system refuses; `error` says why.
+/// Returns an empty map when the system refuses; `error` says why.
 Segment create_segment(const char* name, std::size_t bytes, PeerMay peer, std::string* error);
 
-/// Maps the peer's memfd number `fd`. Refuses what is not a memfd of exactly `bytes` bytes sealed against
-/// resizing.
+/// Maps the peer's memfd with the number `fd`. Accepts only a memfd of exactly `bytes` bytes that is sealed
+/// against resizing.
 Mapping map_peer_memfd(const ProcessIdentity& peer, std::uint32_t fd, std::size_t bytes, PeerMay access,
                        std::string* error);
 
 /// The same for a memfd that the peer has sent.
 Mapping map_sent_memfd(const UniqueFd& file, std::size_t bytes, PeerMay access, std::string* error);
 
-/// Opens the peer's pipe for writing. Also holds a read end, so that writing to a dead peer's pipe raises no
+/// Opens the peer's pipe for writing. Also opens a read end, so that writing to a dead peer's pipe raises no
 /// SIGPIPE.
 UniqueFd open_peer_pipe(const ProcessIdentity& peer, std::uint32_t fd, std::string* error);
 

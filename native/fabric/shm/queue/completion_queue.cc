@@ -15,7 +15,8 @@
 namespace rdma_rpc::fabric::shm {
 namespace {
 
-/// A thread rarely moves, and a peer needs to know only roughly.
+/// Number of polls between updates of `cpu`: a thread rarely moves, and a peer needs to know its CPU only
+/// roughly.
 constexpr std::uint32_t kPollsPerCpuCheck = 32;
 
 }  // namespace
@@ -49,10 +50,10 @@ std::string CompletionQueue::open_acceptor(Token* token) {
   if (acceptor_ == nullptr) {
     acceptor_ = Acceptor::open(
         *reactor_,
-        [this](UniqueFd fd, const Greeting& greeting) {
-          if (QueuePair* qp = device_.find(greeting.to)) return qp->take(std::move(fd), greeting.from);
-          const Greeting answer = make_greeting(Say::unknown, greeting.from, greeting.to);
-          say(fd.get(), &answer, sizeof answer);
+        [this](UniqueFd fd, const ConnectMessage& message) {
+          if (QueuePair* qp = device_.find(message.to)) return qp->take(std::move(fd), message.from);
+          const ConnectMessage answer = make_connect_message(ConnectKind::unknown, message.from, message.to);
+          send_now(fd.get(), &answer, sizeof answer);
           close_elsewhere(std::move(fd));
         },
         &why);
@@ -78,8 +79,9 @@ std::size_t CompletionQueue::poll(std::span<Wc> out) {
   if (polls_ % device_.options().polls_per_hand == 0) move_hand();
   const std::size_t watched = watched_.size();
   if (watched == 1 && first_ == nullptr) return poll(*watched_[0], out);
-  // Each queue pair has an equal part of the batch before one has more: what is done about a completion may
-  // take milliseconds, and a queue pair with one waits for a few of each other one, not for a batch of each.
+  // Each queue pair gets an equal share of the batch before any gets more: handling a completion may take
+  // milliseconds, and a queue pair with one completion should wait for a few of each other queue pair, not
+  // for a whole batch of each.
   const std::size_t share =
       std::max<std::size_t>(1, out.size() / std::max<std::size_t>(1, watched + listed_));
   std::size_t count = 0;
@@ -108,9 +110,9 @@ std::size_t CompletionQueue::poll(QueuePair& qp, std::span<Wc> out) {
   return got;
 }
 
-/// Each that is listed when the list's turn begins is looked at once, for `share` completions at most. Who
-/// may have more than that (`more` is then true), or waits for something that nobody announces, stays. A turn
-/// that finds no more room goes on with the next poll().
+/// Polls each queue pair that is on the list when the round begins once, for at most `share` completions. A
+/// queue pair that may have more (`more` is then set), or waits for something that no side announces, stays on
+/// the list. If the batch fills up, the next poll() continues the round.
 std::size_t CompletionQueue::poll_listed(std::span<Wc> out, std::size_t share, bool* more) {
   std::size_t count = 0;
   if (turn_left_ == 0) turn_left_ = listed_;
@@ -129,7 +131,7 @@ std::size_t CompletionQueue::poll_listed(std::span<Wc> out, std::size_t share, b
   return count;
 }
 
-// --- who is watched, and who is listed
+// --- watched and listed queue pairs
 
 void CompletionQueue::add(QueuePair& qp) {
   if (device_.announcements() == nullptr || watched_.size() < device_.options().watched_max) {
@@ -181,7 +183,7 @@ void CompletionQueue::stop_watching(std::size_t index) {
   if (qp.wants_turns() || !qp.idle()) list(qp);
 }
 
-/// Who is active comes in, and who has been idle for a round goes.
+/// Starts to watch an active queue pair, and stops to watch one that was idle for a whole round.
 void CompletionQueue::move_hand() {
   if (device_.announcements() == nullptr) return;
   const ShmOptions& options = device_.options();
@@ -196,8 +198,8 @@ void CompletionQueue::move_hand() {
 bool CompletionQueue::arm() {
   note_cpu();
   if (++sleeps_ == 0) ++sleeps_;
-  // A peer publishes and then looks at this word; here it is written first and the rings are looked at after
-  // it. Whatever the order in time, one of the two sees the other.
+  // A peer publishes first and then reads this word; this side writes it first and then looks at the rings.
+  // Whatever the order in time, one of the two sees the other.
   poller_.sleeping.store(sleeps_, std::memory_order_seq_cst);
   device_.collect_announced(std::memory_order_seq_cst);
   bool idle = std::all_of(watched_.begin(), watched_.end(), [](const QueuePair* qp) { return qp->idle(); });
@@ -220,8 +222,8 @@ void CompletionQueue::acknowledge() {
   armed_ = false;
   poller_.sleeping.store(0, std::memory_order_relaxed);
   if (reactor_) {
-    // Nearly always it is a bell on the one control connection, which is heard with one system call. What
-    // else there is is told again.
+    // The usual case is a bell on the only control connection, which one system call reads. Other events
+    // remain and are reported again.
     if (watched_.size() == 1 && watched_[0]->hears_something()) return;
     reactor_->progress();
     if (!std::exchange(own_pipe_.rung, false)) return;

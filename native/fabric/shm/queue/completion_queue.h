@@ -1,10 +1,10 @@
-// The completion queue: polls its queue pairs in turn, and sleeps and wakes. Completions wait in their queue
-// pairs, so it never overruns, whatever the number of entries asked for. Used on the device's thread.
+// The completion queue: polls its queue pairs in turn, sleeps and wakes. Completions wait in their queue
+// pairs, so it never overruns, whatever number of entries was requested. Used on the device's thread.
 //
-// It watches a few of them, those that were active last: it looks into their rings with each poll, and their
-// peers have nothing more to do than to write there. The peers of all others announce what they write
-// (announcements.h), and who has announced something is on a list until it has been polled empty. So what a
-// poll costs does not depend on how many queue pairs there are. By descriptors all of them are watched.
+// It watches a few queue pairs, those that were active last: each poll looks into their rings, and their
+// peers only need to write there. The peers of all others announce what they write (announcements.h), and a
+// queue pair with an announcement is on a list until it has been polled empty. The cost of a poll therefore
+// does not depend on the number of queue pairs. On shm-fd all queue pairs are watched.
 #pragma once
 
 #include <array>
@@ -27,11 +27,11 @@ class QueuePair;
 
 class CompletionQueue final : public fabric::CompletionQueue {
  public:
-  /// Kept in each queue pair.
+  /// State that each queue pair keeps for its completion queue.
   struct Turns {
-    QueuePair *next = nullptr, *before = nullptr;  ///< on the list
+    QueuePair *next = nullptr, *before = nullptr;  ///< neighbours on the list
     bool listed = false, watched = false;
-    bool active = false;  ///< has had completions since the hand came by
+    bool active = false;  ///< has had completions since the hand last passed it
   };
 
   CompletionQueue(Device& device, std::uint32_t poller, UniqueFd pipe_read, UniqueFd pipe_write);
@@ -43,7 +43,7 @@ class CompletionQueue final : public fabric::CompletionQueue {
   int fd() const override { return reactor_ ? reactor_->fd() : pipe_read_.get(); }
   bool peer_shares_cpu() const override;
 
-  /// Room for a short message until the next poll(), for Wc::apart. Null: it has been given away.
+  /// Returns room for a short message until the next poll(), for Wc::apart, or null when all room is taken.
   std::byte* apart(std::size_t bytes) {
     if (bytes > apart_.size() - apart_bytes_) return nullptr;
     return apart_.data() + std::exchange(apart_bytes_, apart_bytes_ + bytes);
@@ -53,29 +53,30 @@ class CompletionQueue final : public fabric::CompletionQueue {
   std::uint32_t pipe_serial() const { return pipe_serial_; }
   /// The end of the pipe that peers open.
   int doorbell_fd() const { return pipe_write_.get(); }
-  /// There may be something for poll() in this queue pair that nobody announces: completions that are made
-  /// here (a request that is done, a flush), what has come before it was connected.
+  /// Call when poll() may find something in this queue pair that no side announces: completions made on this
+  /// side (a completed request, a flush), or messages that came before it was connected.
   void note(QueuePair& qp);
-  /// The next poll() looks at it.
+  /// Makes the next poll() look at it.
   void list(QueuePair& qp);
 
-  // By descriptors.
-  /// False: the system refuses.
+  // For shm-fd:
+  /// Returns false when the system refuses.
   bool watch_lines();
   Reactor& reactor() { return *reactor_; }
-  /// Peers with this token are led here from now on. Empty, or why not.
+  /// Makes this queue the receiver of connections whose token is marked here. Returns "", or why that failed.
   std::string open_acceptor(Token* token);
-  /// So many queue pairs more, or fewer, are connecting: their control connections are looked at with each
-  /// poll.
+  /// Changes the number of queue pairs that are connecting; while there are any, each poll looks at the
+  /// control connections.
   void note_handshake(int more) { handshakes_ += more; }
 
   void add(QueuePair& qp);
   void remove(QueuePair& qp);
-  /// Queue pairs that polls have looked at, counting on: as many as were watched or had something to say.
+  /// Running total of queue pairs that polls have looked at: those watched and those listed.
   std::uint64_t looked_at() const { return looked_at_; }
 
  private:
-  /// Its own pipe among the control connections: acknowledge() reads it when it has been rung.
+  /// Its own pipe, watched together with the control connections: acknowledge() reads it when it has been
+  /// rung.
   struct OwnPipe final : EventHandler {
     bool rung = false;
     void ready() override { rung = true; }
@@ -96,14 +97,14 @@ class CompletionQueue final : public fabric::CompletionQueue {
   Poller& poller_;
   UniqueFd pipe_read_, pipe_write_;
   std::vector<QueuePair*> watched_;
-  std::size_t next_ = 0;            ///< of those, and after them the list: whose turn it is
-  std::size_t hand_ = 0;            ///< of those: who is looked at next, whether it is still active
-  QueuePair* candidate_ = nullptr;  ///< active, and not watched
+  std::size_t next_ = 0;            ///< index in watched_ whose turn it is; the list has its turn after them
+  std::size_t hand_ = 0;            ///< index in watched_ of the next one to be checked for activity
+  QueuePair* candidate_ = nullptr;  ///< active, but not watched
   QueuePair *first_ = nullptr, *last_ = nullptr;  ///< the list
-  std::size_t listed_ = 0;                        ///< how many are on it
-  std::size_t turn_left_ = 0;  ///< of those on it when its turn began: how many are still to be looked at
+  std::size_t listed_ = 0;                        ///< length of the list
+  std::size_t turn_left_ = 0;  ///< those on the list when its round began that are still to be looked at
   std::uint64_t looked_at_ = 0;
-  std::size_t apart_bytes_ = 0;  ///< of those given away since the last poll()
+  std::size_t apart_bytes_ = 0;  ///< bytes of apart_ given away since the last poll()
   std::array<std::byte, 32 * kInlineMax> apart_;
   bool armed_ = false;
   std::uint32_t sleeps_ = 0;
@@ -111,7 +112,7 @@ class CompletionQueue final : public fabric::CompletionQueue {
   std::uint32_t cpu_ = ~0u;
   int handshakes_ = 0;
   OwnPipe own_pipe_;
-  std::unique_ptr<Reactor> reactor_;  ///< by descriptors
+  std::unique_ptr<Reactor> reactor_;  ///< for shm-fd
   std::unique_ptr<Acceptor> acceptor_;
 };
 

@@ -1,4 +1,4 @@
-// A queue pair's life: made, connected, in ERR, gone. See queue_pair.h.
+// The life of a queue pair: creation, connecting, ERR and destruction. See queue_pair.h.
 #include "fabric/shm/queue/queue_pair.h"
 
 #include <unistd.h>
@@ -23,19 +23,19 @@ SegmentView view(std::byte* data, std::uint32_t receive_slots) {
           reinterpret_cast<Cell*>(data + cells_offset(receive_slots))};
 }
 
-/// Orders what was published before it and the look at the peer's `sleeping` word after it.
+/// Orders earlier publishing before a later look at the peer's `sleeping` word.
 void full_fence() { shared_fence(std::memory_order_seq_cst); }
 
 }  // namespace
 
 QueuePair::QueuePair(Device& device, CompletionQueue& cq, const QpOptions& options, std::uint32_t qp_num,
-                     std::uint32_t place, Segment segment, const Token& token)
+                     std::uint32_t index, Segment segment, const Token& token)
     : completions_(new SendCompletion[std::bit_ceil(options.send_wr_max)]),
       receives_(new Receive[std::bit_ceil(options.recv_wr_max)]),
       device_(device),
       cq_(cq),
       options_(options),
-      place_(place),
+      index_(index),
       segment_(std::move(segment)),
       token_(token) {
   qp_num_ = qp_num;
@@ -46,7 +46,7 @@ QueuePair::QueuePair(Device& device, CompletionQueue& cq, const QpOptions& optio
   own_cells_ = mine.cells;
   receive_mask_ = slots - 1;
   cell_mask_ = cells_for(slots) - 1;
-  lap_cells_ = std::min(device_.options().lap_cells, cells_for(slots));
+  epoch_cells_ = std::min(device_.options().epoch_cells, cells_for(slots));
   completion_mask_ = std::bit_ceil(options.send_wr_max) - 1;
   AddressBlob& address = own_->address;
   address.magic = kMagic;
@@ -56,7 +56,7 @@ QueuePair::QueuePair(Device& device, CompletionQueue& cq, const QpOptions& optio
   address.qp_token = token;
   address.poller = cq_.poller();
   address.receive_slots = slots;
-  address.lap_cells = lap_cells_;
+  address.epoch_cells = epoch_cells_;
   if (device_.options().by_descriptors) {
     address.by_descriptors = 1;
   } else {
@@ -68,7 +68,7 @@ QueuePair::QueuePair(Device& device, CompletionQueue& cq, const QpOptions& optio
     address.pipe_serial = cq_.pipe_serial();
     address.pipe_fd = static_cast<std::uint32_t>(cq_.doorbell_fd());
     address.announcements_fd = static_cast<std::uint32_t>(device_.announcements_fd());
-    address.place = place_;
+    address.index = index_;
   }
   std::memcpy(address_.data(), &address, sizeof address);
   own_->posted.store(kFirstNumber, std::memory_order_relaxed);
@@ -119,22 +119,22 @@ std::string QueuePair::connect(std::span<const std::byte> remote_address) {
 }
 
 std::string QueuePair::check(const AddressBlob& address) const {
-  if (address.magic != kMagic) return "shm: that is no shm address";
+  if (address.magic != kMagic) return "shm: the peer's address is not an shm address";
   if (address.version != kLayoutVersion) {
     return "shm: the peer speaks layout version " + std::to_string(address.version) + ", this side " +
            std::to_string(kLayoutVersion);
   }
   if (!std::has_single_bit(address.receive_slots) || address.receive_slots > kReceiveSlotsMax ||
-      address.lap_cells == 0 || address.lap_cells > cells_for(address.receive_slots) ||
-      address.poller >= kPollersMax || address.place >= kQueuePairsMax || address.qp_num == 0 ||
+      address.epoch_cells == 0 || address.epoch_cells > cells_for(address.receive_slots) ||
+      address.poller >= kPollersMax || address.index >= kQueuePairsMax || address.qp_num == 0 ||
       address.by_descriptors > 1) {
     return "shm: a field of the peer's address is out of range";
   }
   if ((address.by_descriptors != 0) != device_.options().by_descriptors) {
-    return "shm: one of the two passes descriptors, the other one opens its peer through /proc";
+    return "shm: one side uses shm-fd (passed descriptors), the other shm (descriptors opened through /proc)";
   }
   if (std::memcmp(&address, address_.data(), sizeof address) == 0) {
-    return "shm: that is this queue pair's own address";
+    return "shm: a queue pair cannot connect to its own address";
   }
   return {};
 }
@@ -147,8 +147,8 @@ std::string QueuePair::map_peer(const AddressBlob& address) {
   Mapping map = map_peer_memfd(remote->process(), address.qp_fd, bytes, PeerMay::write, &error);
   if (!map) return error;
   const SegmentView peer = view(map.data(), address.receive_slots);
-  // The first access to its page is one that may write, and changes nothing: the kernel maps what is read
-  // with the pages around it, a page of each peer that nobody needs.
+  // The first access to the page is a possible write that changes nothing. On a read, the kernel would also
+  // map the surrounding pages, which cost memory for each peer and are not needed.
   std::uint32_t never = ~0u;
   peer.header->claimed.compare_exchange_strong(never, never);
   if (std::memcmp(&peer.header->address, &address, sizeof address) != 0) {
@@ -156,7 +156,7 @@ std::string QueuePair::map_peer(const AddressBlob& address) {
   }
   auto pipe = remote->pipe(address, device_.counts(), &error);
   if (!pipe) return error;
-  // What SENDs will need is had now: later it might be refused, and end the connection.
+  // Maps now what SENDs will need: later the system might refuse, which would end the connection.
   const PostedReceive& first = peer.receives[kFirstNumber & (address.receive_slots - 1)];
   const std::uint32_t memory = first.memory.load(std::memory_order_relaxed);
   RemoteRange range;
@@ -182,7 +182,7 @@ bool QueuePair::close_opened_file() {
   return true;
 }
 
-/// `data`: the peer's segment. Empty, or why it is not for this queue pair.
+/// `data` is the peer's segment. Returns "", or why it is not meant for this queue pair.
 std::string QueuePair::claim(std::byte* data, const AddressBlob& address) const {
   QpSegment& peer = *view(data, address.receive_slots).header;
   if (std::memcmp(&peer.address, &address, sizeof address) != 0) {
@@ -202,20 +202,20 @@ void QueuePair::use_peer(const AddressBlob& address, Mapping map, std::shared_pt
   peer_cells_ = peer.cells;
   peer_receive_mask_ = address.receive_slots - 1;
   peer_cell_mask_ = cells_for(address.receive_slots) - 1;
-  lap_look_ = peer_lap_cells_ = address.lap_cells;
+  epoch_look_ = peer_epoch_cells_ = address.epoch_cells;
   peer_poller_ = &remote->poller(address.poller);
   peer_announcements_ = remote->announcements();
-  peer_place_ = address.place;
+  peer_index_ = address.index;
   peer_qp_num_ = address.qp_num;
   peer_map_ = std::move(map);
   remote_ = std::move(remote);
-  // What has come before is looked at from now on.
+  // From now on poll() looks at messages that came before the connection.
   cq_.note(*this);
 }
 
 void QueuePair::to_error() {
   enter_error(SharedState::error);
-  // The caller may know that the peer has died: look at once.
+  // The caller may know that the peer has died, so check at once.
   awaited_.next_poll = {};
   cq_.note(*this);
 }
@@ -239,7 +239,7 @@ void QueuePair::enter_error(SharedState shown) {
 void QueuePair::ring_doorbell() {
   full_fence();
   if (peer_announcements_ != nullptr && peer_->announce.load(std::memory_order_relaxed) != 0) {
-    announce(*peer_announcements_, peer_place_);
+    announce(*peer_announcements_, peer_index_);
     full_fence();
   }
   const std::uint32_t sleeping = peer_poller_->sleeping.load(std::memory_order_relaxed);
@@ -248,7 +248,7 @@ void QueuePair::ring_doorbell() {
   if (control_ != nullptr) return control_->ring();
   const char byte = 0;
   stall_point();
-  // A full pipe is readable, which is all that is wanted.
+  // A write to a full pipe may fail: the pipe is readable then, which is all that a wake-up needs.
   [[maybe_unused]] const ssize_t written = ::write(peer_pipe_->fd.get(), &byte, 1);
 }
 
@@ -269,8 +269,8 @@ bool QueuePair::uses(std::uint64_t addr, std::uint64_t bytes) const {
     if (receive.addr < addr + bytes && addr < receive.addr + receive.length) return true;
   }
   bool bound = false;
-  device_.table().for_each(ProtectionTable::Kind::window, [&](std::uint32_t, const Grant& grant) {
-    bound = bound || (grant.qp_num == qp_num_ && grant.overlaps(addr, bytes));
+  device_.table().for_each(ProtectionTable::Kind::window, [&](std::uint32_t, const KeyEntry& key_entry) {
+    bound = bound || (key_entry.qp_num == qp_num_ && key_entry.overlaps(addr, bytes));
   });
   return bound;
 }

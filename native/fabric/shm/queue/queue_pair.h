@@ -1,7 +1,7 @@
 // The queue pair. Its own segment receives what the peer sends; the peer's segment is mapped to send there.
 // One class in six files: queue_pair.cc (life and state), send_queue.cc (post_send), transfer.cc (READ and
-// WRITE), receive_queue.cc (post_recv, poll), connect/handshake.cc (by descriptors) and memory/revocation.cc
-// (waiting for a peer's last copy). Used on the device's thread.
+// WRITE), receive_queue.cc (post_recv, poll), connect/handshake.cc (shm-fd) and memory/revocation.cc (waiting
+// for a peer's last copy). Used on the device's thread.
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@ namespace rdma_rpc::fabric::shm {
 class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
  public:
   QueuePair(Device& device, CompletionQueue& cq, const QpOptions& options, std::uint32_t qp_num,
-            std::uint32_t place, Segment segment, const Token& token);
+            std::uint32_t index, Segment segment, const Token& token);
   ~QueuePair() override;
 
   QpState state() const override { return state_; }
@@ -37,30 +37,30 @@ class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
   void expect_posts() const override;
   void to_error() override;
 
-  /// It will be polled: first for the object itself, then for what it points to.
+  /// Prefetches for a coming poll: first the object itself, then the memory that it points to.
   void expect_look() const { prefetch(this, kHotBytes); }
   void expect_poll() const;
 
   const Token& token() const { return token_; }
   CompletionQueue& cq() const { return cq_; }
-  std::uint32_t place() const { return place_; }
-  /// Its completion queue's.
+  std::uint32_t index() const { return index_; }
+  /// State of its completion queue.
   CompletionQueue::Turns turns;
-  /// The peer is to announce what it publishes, or not: its completion queue looks by itself. What is there
-  /// already it does not announce: look after this (idle()).
+  /// Says whether the peer must announce what it publishes; otherwise the completion queue looks by itself.
+  /// Messages that are already published are not announced, so look (idle()) after this call.
   void rely_on_announcements(bool on) {
     own_->announce.store(on ? 1 : 0, on ? std::memory_order_seq_cst : std::memory_order_relaxed);
   }
-  /// A poll() that finds nothing is to be followed by others.
-  bool wants_turns() const { return awaited_.hazard != 0; }
-  /// By descriptors: somebody has come for this queue pair.
+  /// Whether a poll() that finds nothing must be followed by others.
+  bool wants_turns() const { return awaited_.marker != 0; }
+  /// shm-fd: a peer has dialled this queue pair.
   void take(UniqueFd fd, const Token& from);
-  /// By descriptors: a memory that the peer may reach from now on.
+  /// shm-fd: sends the peer a memory that it may reach from now on.
   void show(const FileNote& note, int fd) {
     if (control_ != nullptr && shown_) control_->send(note, fd);
   }
 
-  /// By descriptors, once connected: the peer has said something, which has been dealt with.
+  /// shm-fd, once connected: reads and handles a note of the peer. Returns false when none has come.
   bool hears_something() { return state_ == QpState::rts && control_ != nullptr && control_->receive_once(); }
 
   void on_open() override;
@@ -70,46 +70,48 @@ class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
 
   /// Moves up to out.size() completions to `out`.
   std::size_t poll(std::span<Wc> out);
-  /// True when poll() would find nothing now. Looks at shared memory with seq_cst, for
+  /// Returns true when poll() would find nothing now. Reads shared memory with seq_cst, for
   /// CompletionQueue::arm().
   bool idle() const;
-  /// True when the peer's thread is awake, or has been woken by us, and last ran on that CPU.
+  /// Whether the peer's thread is awake, or this side has woken it, and it last ran on that CPU.
   bool peer_wants_cpu(std::uint32_t cpu) const;
 
-  /// Whether a posted receive or a bound window has a part of that range.
+  /// Whether a posted receive or a bound window overlaps that range.
   bool uses(std::uint64_t addr, std::uint64_t bytes) const;
-  /// Whether the peer copies through this key at this moment.
-  bool peer_holds(std::uint32_t key) const { return own_->hazard.load(std::memory_order_seq_cst) == key; }
+  /// Whether the peer is copying through this key at this moment.
+  bool peer_holds(std::uint32_t key) const { return own_->in_use.load(std::memory_order_seq_cst) == key; }
   bool peer_is_dead() const;
 
-  /// Its peer has mapped its segment: nobody opens that again. False: not yet.
+  /// Closes the descriptor of its segment once the peer has mapped it and no process opens it again. Returns
+  /// false when it is too early.
   bool close_opened_file();
 
  private:
-  /// From its beginning: what polls and posts look at.
+  /// Bytes from the start of this object that every poll and post touches.
   static constexpr std::size_t kHotBytes = 384;
   struct Receive {
     std::uint64_t wr_id;
     std::uint64_t addr;
     std::uint32_t length;
-    WcStatus status;  ///< how it ends if it is flushed
+    WcStatus status;  ///< its status if it is flushed
   };
   struct SendCompletion {
     std::uint64_t wr_id;
-    std::uint32_t posted;  ///< send_posted_ after this request: polling it frees the send queue up to there
+    /// send_posted_ after this request: polling the completion frees the send queue up to there
+    std::uint32_t posted;
     std::uint32_t bytes;
     WcStatus status;
     Opcode opcode;
-    bool vanished;  ///< see Wc
+    bool vanished;  ///< see Wc::vanished
   };
   struct Outcome {
     WcStatus status = WcStatus::success;
     std::uint32_t bytes = 0;
     bool vanished = false;
   };
-  /// A copy by the peer that has to end before further completions are delivered.
+  /// A copy by the peer that must end before further completions are delivered.
   struct AwaitedRelease {
-    std::uint32_t hazard = 0;  ///< 0: nothing to wait for
+    std::uint32_t marker = 0;  ///< 0 when there is no such copy
     std::uint64_t addr = 0, bytes = 0;
     std::chrono::steady_clock::time_point grace_end, next_poll;
   };
@@ -132,7 +134,7 @@ class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
   void stop_handshake();
 
   // send_queue.cc
-  void expect_places(std::span<const SendWr> requests);
+  void prefetch_receives(std::span<const SendWr> requests);
   void execute(const SendWr& wr);
   Outcome send(const SendWr& wr);
   WcStatus bind(const SendWr& wr);
@@ -143,10 +145,10 @@ class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
   bool peer_has_receive();
   WcStatus peer_fault() const;
   Cell& next_cell();
-  void look_for_lap();
+  void look_for_epoch();
   void publish(CellKind kind, std::uint32_t word, const std::byte* data, std::uint32_t bytes);
   void publish_placed(CellKind kind, std::uint32_t word, std::uint32_t bytes);
-  WcStatus place(const SendWr& wr, const PostedReceive& receive, std::uint32_t bytes);
+  WcStatus copy_to_receive(const SendWr& wr, const PostedReceive& receive, std::uint32_t bytes);
 
   // transfer.cc
   Outcome transfer(const SendWr& wr, Direction direction);
@@ -156,47 +158,47 @@ class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
   std::size_t poll_sends(std::span<Wc> out);
   std::size_t poll_receives(std::span<Wc> out);
   std::size_t flush_receives(std::span<Wc> out);
-  bool find_message(std::memory_order order, std::uint64_t* lap, CellHeader* header) const;
+  bool find_message(std::memory_order order, std::uint64_t* epoch, CellHeader* header) const;
   bool deliver(const CellHeader& header, Wc* wc);
   void fail_receive(WcStatus status);
   bool invalidate_for_peer(std::uint32_t key);
 
   // memory/revocation.cc
-  void await_release(std::uint32_t hazard, std::uint64_t addr, std::uint64_t bytes);
+  void await_release(std::uint32_t marker, std::uint64_t addr, std::uint64_t bytes);
   bool released();
   void await_any_release();
   void wait_for_release();
   bool in_grace() const;
 
-  // One line of what every poll and post needs.
+  // What every poll and post needs, in one cache line.
   QpState state_ = QpState::init;
-  bool ring_closed_ = false;     ///< nothing further is taken from the ring
-  bool expects_places_ = false;  ///< the last batch had a message for expect_places()
+  bool ring_closed_ = false;          ///< no further message is taken from the ring
+  bool prefetches_receives_ = false;  ///< the last batch had a message for prefetch_receives()
   QpSegment* own_ = nullptr;
   Cell* own_cells_ = nullptr;
   std::uint32_t cell_mask_ = 0;
-  std::uint32_t lap_cells_ = 0;
+  std::uint32_t epoch_cells_ = 0;
   std::uint64_t cells_read_ = 0;
-  std::uint64_t lap_read_ = 0;  ///< of them since the lap began
+  std::uint64_t epoch_read_ = 0;  ///< cells of the current epoch
   std::uint32_t receive_mask_ = 0;
-  std::uint32_t received_ = kFirstNumber;   ///< receives completed
-  std::uint32_t published_ = kFirstNumber;  ///< receives that the peer knows of
-  std::uint32_t posted_ = kFirstNumber;     ///< those and the ones posted since ERR
+  std::uint32_t received_ = kFirstNumber;   ///< number of receives completed
+  std::uint32_t published_ = kFirstNumber;  ///< number of receives published to the peer
+  std::uint32_t posted_ = kFirstNumber;     ///< published_ plus the receives posted since ERR
   std::uint32_t completions_head_ = 0, completions_tail_ = 0;
 
-  // The peer, and private copies of what it last said.
+  // The peer's segment, and private copies of its last values.
   QpSegment* peer_ = nullptr;
   PostedReceive* peer_receives_ = nullptr;
   Cell* peer_cells_ = nullptr;
   const Poller* peer_poller_ = nullptr;
   Announcements* peer_announcements_ = nullptr;
-  std::uint32_t peer_place_ = 0;
+  std::uint32_t peer_index_ = 0;
   std::uint32_t peer_receive_mask_ = 0;
   std::uint32_t peer_cell_mask_ = 0;
-  std::uint32_t peer_lap_cells_ = 0;
+  std::uint32_t peer_epoch_cells_ = 0;
   std::uint64_t cells_sent_ = 0;
-  std::uint64_t lap_sent_ = 0;  ///< of them since the lap began
-  std::uint64_t lap_look_ = 0;  ///< where to look whether the next one may begin
+  std::uint64_t epoch_sent_ = 0;  ///< cells of the current epoch
+  std::uint64_t epoch_look_ = 0;  ///< when to check next whether a new epoch may begin
   std::uint32_t sent_ = kFirstNumber;
   std::uint32_t peer_posted_ = kFirstNumber;
   std::uint32_t peer_shortest_receive_ = 0;
@@ -205,8 +207,9 @@ class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
 
   std::uint32_t send_posted_ = 0, send_done_ = 0;
   std::uint32_t completion_mask_ = 0;
-  std::unique_ptr<SendCompletion[]> completions_;  ///< untouched until they are used
-  std::unique_ptr<Receive[]> receives_;            ///< the same
+  /// not touched before use, so that its pages cost no memory
+  std::unique_ptr<SendCompletion[]> completions_;
+  std::unique_ptr<Receive[]> receives_;  ///< likewise
   PostedReceive* own_receives_ = nullptr;
   std::uint32_t shortest_receive_ = ~0u;
   AwaitedRelease awaited_;
@@ -214,21 +217,21 @@ class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
   Device& device_;
   CompletionQueue& cq_;
   const QpOptions options_;
-  const std::uint32_t place_;
+  const std::uint32_t index_;
   std::array<std::byte, sizeof(AddressBlob)> address_;
   Segment segment_;
   std::shared_ptr<RemoteDevice> remote_;
   Mapping peer_map_;
   std::shared_ptr<const PeerPipe> peer_pipe_;
 
-  // By descriptors.
+  // For shm-fd:
   const Token token_;
   std::string error_;
   std::unique_ptr<ControlConnection> control_;
   bool handshaking_ = false, shown_ = false, peer_has_taken_ = false;
-  AddressBlob wanted_{};  ///< the peer's
-  ForeignFd guest_;       ///< has come before connect()
-  Token guest_token_{};
+  AddressBlob wanted_{};        ///< of the peer
+  ForeignFd early_connection_;  ///< a connection that came before connect()
+  Token early_token_{};
   std::optional<FirstWords> words_;
 };
 

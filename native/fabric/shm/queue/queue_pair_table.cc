@@ -1,4 +1,4 @@
-// The queue pairs of a device: how they are made, found and named to peers. See device.h.
+// The queue pairs of a device: creating them, finding them, and naming them to peers. See device.h.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -14,9 +14,8 @@ std::unique_ptr<fabric::QueuePair> Device::create_qp(fabric::CompletionQueue& cq
                                                      std::string* error) {
   std::string reason = why_no_queues(options, capabilities_);
   if (!reason.empty()) reason = "shm: " + reason;
-  if (reason.empty() && free_places_.empty() && by_place_.size() == kQueuePairsMax) {
-    reason =
-        "shm: all " + std::to_string(kQueuePairsMax) + " places for queue pairs of the device are in use";
+  if (reason.empty() && free_indices_.empty() && by_index_.size() == kQueuePairsMax) {
+    reason = "shm: all " + std::to_string(kQueuePairsMax) + " queue pairs of the device are in use";
   }
   Token token{};
   if (reason.empty() && !make_token(&token)) reason = "shm: no random bytes (getrandom)";
@@ -32,12 +31,12 @@ std::unique_ptr<fabric::QueuePair> Device::create_qp(fabric::CompletionQueue& cq
     return nullptr;
   }
   close_opened_files();
-  const auto next = static_cast<std::uint32_t>(by_place_.size());
-  const std::uint32_t place = free_places_.take().value_or(next);
-  if (place == next) by_place_.push_back(nullptr);
+  const auto next = static_cast<std::uint32_t>(by_index_.size());
+  const std::uint32_t index = free_indices_.take().value_or(next);
+  if (index == next) by_index_.push_back(nullptr);
   auto qp =
-      std::make_unique<QueuePair>(*this, queue, options, ++last_qp_num_, place, std::move(segment), token);
-  by_place_[place] = qp.get();
+      std::make_unique<QueuePair>(*this, queue, options, ++last_qp_num_, index, std::move(segment), token);
+  by_index_[index] = qp.get();
   queue_pairs_.push_back(qp.get());
   return qp;
 }
@@ -51,12 +50,12 @@ QueuePair* Device::find(const Token& token) const {
 void Device::forget(const QueuePair& qp) {
   std::erase(queue_pairs_, &qp);
   std::erase(with_file_, &qp);
-  by_place_[qp.place()] = nullptr;
-  free_places_.give(qp.place());
+  by_index_[qp.index()] = nullptr;
+  free_indices_.give(qp.index());
 }
 
-/// The descriptor of a queue pair is for its peer to open once. Some of the oldest are looked at with each
-/// new queue pair, so that few are open however many there are.
+/// Closes the descriptors of segments that their peers have opened. Each new queue pair checks some of the
+/// oldest, so that few stay open however many queue pairs exist.
 void Device::close_opened_files() {
   constexpr int kLooks = 8;
   for (int i = 0; i < kLooks && !with_file_.empty(); ++i) {
@@ -68,7 +67,7 @@ void Device::close_opened_files() {
 
 void Device::collect_announced(std::memory_order order) {
   if (announcements() == nullptr) return;
-  // What is looked at next is fetched into the cache for some at a time, see prefetch.h.
+  // Prefetches the queue pairs of a batch before they are looked at, see prefetch.h.
   std::array<QueuePair*, 16> found;
   std::size_t count = 0;
   const auto list = [&] {
@@ -76,9 +75,9 @@ void Device::collect_announced(std::memory_order order) {
     for (std::size_t i = 0; i < count; ++i) found[i]->cq().list(*found[i]);
     count = 0;
   };
-  collect(*announcements(), by_place_.size(), order, [&](std::uint32_t place) {
-    // (A bit may be of one that is gone, and is anybody's to set.)
-    QueuePair* qp = place < by_place_.size() ? by_place_[place] : nullptr;
+  collect(*announcements(), by_index_.size(), order, [&](std::uint32_t index) {
+    // (Any peer can set any bit, so the index may be free.)
+    QueuePair* qp = index < by_index_.size() ? by_index_[index] : nullptr;
     if (qp == nullptr) return;
     qp->expect_look();
     found[count++] = qp;

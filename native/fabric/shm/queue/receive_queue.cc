@@ -1,5 +1,5 @@
-// post_recv and poll: what the peer wrote into our ring becomes completions. Every cell is untrusted: its
-// header is read once, as one word, and checked before anything follows from it. See queue_pair.h.
+// post_recv and poll: turns the messages that the peer wrote into our ring into completions. Every cell is
+// untrusted: its header is read once, as one word, and checked before it is used. See queue_pair.h.
 #include <algorithm>
 #include <utility>
 
@@ -8,7 +8,8 @@
 namespace rdma_rpc::fabric::shm {
 namespace {
 
-/// Of a message that is in a receive, so that those of a batch come from the peer's cache together.
+/// Bytes to prefetch of a message in a receive, so that the messages of a batch come from the peer's cache
+/// together.
 constexpr std::uint32_t kReadAheadMax = 4096;
 
 }  // namespace
@@ -25,7 +26,7 @@ std::size_t QueuePair::post_recv(std::span<const RecvWr> requests) {
       continue;
     }
     std::uint32_t memory = kNoMemory;
-    const Grant* region = device_.table().find(wr.sge.lkey, ProtectionTable::Kind::region);
+    const KeyEntry* region = device_.table().find(wr.sge.lkey, ProtectionTable::Kind::region);
     bool usable = wr.sge.length == 0;
     if (!usable && region != nullptr && (region->access & access_local_write) != 0 &&
         region->covers(wr.sge.addr, wr.sge.length)) {
@@ -55,8 +56,8 @@ std::size_t QueuePair::post_recv(std::span<const RecvWr> requests) {
 }
 
 void QueuePair::expect_poll() const {
-  prefetch(&own_cells_[lap_read_ & cell_mask_]);
-  if (lap_read_ >= lap_cells_) prefetch(&own_cells_[0]);
+  prefetch(&own_cells_[epoch_read_ & cell_mask_]);
+  if (epoch_read_ >= epoch_cells_) prefetch(&own_cells_[0]);
   prefetch(&receives_[received_ & receive_mask_], sizeof(Receive));
   prefetch(&receives_[posted_ & receive_mask_], sizeof(Receive));
   prefetch(&own_receives_[posted_ & receive_mask_]);
@@ -65,7 +66,7 @@ void QueuePair::expect_poll() const {
 }
 
 std::size_t QueuePair::poll(std::span<Wc> out) {
-  if (awaited_.hazard != 0 && !released()) return 0;
+  if (awaited_.marker != 0 && !released()) return 0;
   std::size_t count = 0;
   if (completions_head_ != completions_tail_) count = poll_sends(out);
   return count + poll_receives(out.subspan(count));
@@ -89,12 +90,12 @@ std::size_t QueuePair::poll_sends(std::span<Wc> out) {
 std::size_t QueuePair::poll_receives(std::span<Wc> out) {
   std::size_t count = 0;
   if (peer_ != nullptr && !ring_closed_) {
-    // Before the ring: what the peer sent before it failed is delivered first.
+    // Read before the ring, so that the messages that the peer sent before it failed are delivered first.
     const bool fault =
         peer_->state.load(std::memory_order_acquire) == static_cast<std::uint32_t>(SharedState::fault);
     while (count < out.size()) {
       CellHeader header;
-      if (!find_message(std::memory_order_acquire, &lap_read_, &header)) {
+      if (!find_message(std::memory_order_acquire, &epoch_read_, &header)) {
         if (fault) enter_error(SharedState::error);
         ring_closed_ = state_ == QpState::err;
         break;
@@ -103,31 +104,32 @@ std::size_t QueuePair::poll_receives(std::span<Wc> out) {
       ++count;
     }
   }
-  if (state_ == QpState::err && (ring_closed_ || peer_ == nullptr) && awaited_.hazard == 0) {
+  if (state_ == QpState::err && (ring_closed_ || peer_ == nullptr) && awaited_.marker == 0) {
     count += flush_receives(out.subspan(count));
   }
   return count;
 }
 
 bool QueuePair::may_hold_messages(std::uint64_t) const {
-  std::uint64_t lap = lap_read_;
+  std::uint64_t epoch = epoch_read_;
   CellHeader header;
-  return peer_ != nullptr && !ring_closed_ && find_message(std::memory_order_acquire, &lap, &header);
+  return peer_ != nullptr && !ring_closed_ && find_message(std::memory_order_acquire, &epoch, &header);
 }
 
-/// Where the next message begins, if it is there: behind the one before it, or at the first cell.
-inline bool QueuePair::find_message(std::memory_order order, std::uint64_t* lap, CellHeader* header) const {
-  *header = unpack(own_cells_[lap_read_ & cell_mask_].header.load(order));
+/// Finds where the next message begins, if it has come: behind the previous one, or at the first cell (a new
+/// epoch).
+inline bool QueuePair::find_message(std::memory_order order, std::uint64_t* epoch, CellHeader* header) const {
+  *header = unpack(own_cells_[epoch_read_ & cell_mask_].header.load(order));
   if (header->has(cells_read_ + 1)) return true;
-  if (lap_read_ < lap_cells_) return false;
+  if (epoch_read_ < epoch_cells_) return false;
   *header = unpack(own_cells_[0].header.load(order));
   if (!header->has(cells_read_ + 1)) return false;
-  *lap = 0;
+  *epoch = 0;
   return true;
 }
 
 bool QueuePair::deliver(const CellHeader& header, Wc* wc) {
-  const Cell& cell = own_cells_[lap_read_ & cell_mask_];
+  const Cell& cell = own_cells_[epoch_read_ & cell_mask_];
   const bool has_word = header.kind != CellKind::send;
   const bool immediate = header.kind == CellKind::write_with_imm;
   const bool placed = header.placed;
@@ -153,7 +155,7 @@ bool QueuePair::deliver(const CellHeader& header, Wc* wc) {
     return false;
   }
   ++cells_read_;
-  ++lap_read_;
+  ++epoch_read_;
   const std::byte* apart = nullptr;
   if (!placed) {
     auto* to = reinterpret_cast<std::byte*>(receive.addr);
@@ -163,7 +165,7 @@ bool QueuePair::deliver(const CellHeader& header, Wc* wc) {
     std::uint32_t part = std::min(bytes, kFirstCellBytes - at);
     if (part > 0) copy_shared(to, cell.data + at, part);
     for (std::uint32_t done = part; done < bytes; done += part) {
-      const auto* next = reinterpret_cast<const std::byte*>(&own_cells_[lap_read_++ & cell_mask_]);
+      const auto* next = reinterpret_cast<const std::byte*>(&own_cells_[epoch_read_++ & cell_mask_]);
       ++cells_read_;
       part = std::min(bytes - done, kNextCellBytes);
       copy_shared(to + done, next + kCellNumberBytes, part);
@@ -185,15 +187,15 @@ bool QueuePair::deliver(const CellHeader& header, Wc* wc) {
 }
 
 bool QueuePair::invalidate_for_peer(std::uint32_t key) {
-  const Grant* grant = device_.table().find(key, ProtectionTable::Kind::window);
-  if (grant == nullptr || grant->qp_num != qp_num_) return false;
+  const KeyEntry* key_entry = device_.table().find(key, ProtectionTable::Kind::window);
+  if (key_entry == nullptr || key_entry->qp_num != qp_num_) return false;
   device_.table().revoke(key);
-  // Its thread sent this message, so it cannot be copying; one that says so lies or has bypassed its own
-  // library.
+  // The peer's thread sent this message, so it cannot be copying at the same time; a marker that says so is a
+  // lie, or the peer has bypassed its own library.
   return !peer_holds(key);
 }
 
-/// The oldest receive ends with `status`, and the queue pair with it.
+/// Completes the oldest receive with `status` and moves the queue pair to ERR.
 void QueuePair::fail_receive(WcStatus status) {
   if (received_ != posted_) {
     Receive& receive = receives_[received_ & receive_mask_];
@@ -209,7 +211,7 @@ std::size_t QueuePair::flush_receives(std::span<Wc> out) {
     const Receive& receive = receives_[received_++ & receive_mask_];
     Wc& wc = out[count++];
     wc = {.wr_id = receive.wr_id, .status = receive.status, .opcode = Opcode::recv, .qp_num = qp_num_};
-    // Behind one that has failed there are none that have.
+    // A receive with another status is the oldest one, so all receives behind a flushed one are flushed.
     if (!options_.flush_together || receive.status != WcStatus::wr_flush_err) continue;
     wc.receives += static_cast<std::uint32_t>(posted_ - std::exchange(received_, posted_));
   }
@@ -217,15 +219,15 @@ std::size_t QueuePair::flush_receives(std::span<Wc> out) {
 }
 
 bool QueuePair::idle() const {
-  // A peer that ends a copy rings, so while it is only waited for, sleeping is right; a peer whose grace runs
-  // is watched.
-  if (awaited_.hazard != 0) return in_grace() ? false : peer_holds(awaited_.hazard);
+  // A peer that finishes a copy rings, so sleeping is right once the grace period is over. During the grace
+  // period this side must keep looking.
+  if (awaited_.marker != 0) return in_grace() ? false : peer_holds(awaited_.marker);
   if (completions_head_ != completions_tail_) return false;
   if (state_ == QpState::err) return received_ == posted_;
   if (peer_ == nullptr) return true;
-  std::uint64_t lap = 0;
+  std::uint64_t epoch = 0;
   CellHeader header;
-  return !find_message(std::memory_order_seq_cst, &lap, &header) &&
+  return !find_message(std::memory_order_seq_cst, &epoch, &header) &&
          peer_->state.load(std::memory_order_seq_cst) != static_cast<std::uint32_t>(SharedState::fault);
 }
 

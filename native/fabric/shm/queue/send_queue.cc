@@ -1,5 +1,6 @@
-// post_send: each request is carried out before the next is looked at. The hot path is send() → publish():
-// one cell written, no shared line read unless the known receives of the peer have run out. See queue_pair.h.
+// post_send: each request is executed before the next is looked at. The hot path is send() → publish(): it
+// writes one cell, and reads no shared line unless the known receives of the peer are used up. See
+// queue_pair.h.
 #include <cstring>
 
 #include "fabric/shm/memory/regions.h"
@@ -9,12 +10,12 @@
 namespace rdma_rpc::fabric::shm {
 namespace {
 
-/// Longer ones memcpy() writes with `rep movsb`, which gets its lines faster by itself (glibc from 2,112
-/// bytes on; a prefetch before it made 8,000 bytes take 1.17 times as long).
+/// Longer messages need no prefetch: memcpy() writes them with `rep movsb`, which fetches its lines faster by
+/// itself (glibc from 2,112 bytes on; with a prefetch, 8,000 bytes took 1.17 times as long).
 constexpr std::uint32_t kWrittenAheadMax = 2048;
 
-/// In vain.
-constexpr std::uint64_t kLapsBetweenLooks = 4;
+/// After an unsuccessful look for a new epoch, the next look follows after this number of epoch lengths.
+constexpr std::uint64_t kEpochsBetweenLooks = 4;
 
 using software::is_send;
 using software::is_write;
@@ -23,15 +24,15 @@ using software::is_write;
 
 void QueuePair::expect_posts() const {
   if (peer_ == nullptr) return;
-  prefetch(&peer_cells_[lap_sent_ & peer_cell_mask_], 2 * sizeof(Cell));
-  if (lap_sent_ >= lap_look_) prefetch(&peer_cells_[0], 2 * sizeof(Cell));
+  prefetch(&peer_cells_[epoch_sent_ & peer_cell_mask_], 2 * sizeof(Cell));
+  if (epoch_sent_ >= epoch_look_) prefetch(&peer_cells_[0], 2 * sizeof(Cell));
   prefetch(&peer_->state);
 }
 
 std::size_t QueuePair::post_send(std::span<const SendWr> requests) {
   std::size_t taken = 0;
   if (state_ == QpState::init || state_ == QpState::rtr) return taken;
-  if (expects_places_) expect_places(requests);
+  if (prefetches_receives_) prefetch_receives(requests);
   for (const SendWr& wr : requests) {
     if (send_posted_ - send_done_ == options_.send_wr_max) break;
     ++send_posted_;
@@ -43,11 +44,12 @@ std::size_t QueuePair::post_send(std::span<const SendWr> requests) {
   return taken;
 }
 
-/// The receives that these messages will be copied into: the peer has read what was there, so their lines are
-/// in its CPU's cache. Of all of the batch at once, not one after the other. Out of line, and only while such
-/// messages are sent: those that fit the cells are not to pay for it.
-[[gnu::noinline]] void QueuePair::expect_places(std::span<const SendWr> requests) {
-  expects_places_ = false;
+/// Prefetches the receives into which the messages of this batch will be copied: the peer has read their
+/// earlier content, so their lines are in its CPU's cache. All of the batch at once instead of one after the
+/// other. Not inlined, and called only while such messages are sent, so that messages that fit the cells do
+/// not pay for it.
+[[gnu::noinline]] void QueuePair::prefetch_receives(std::span<const SendWr> requests) {
+  prefetches_receives_ = false;
   std::uint32_t number = sent_;
   for (const SendWr& wr : requests) {
     if (state_ != QpState::rts || wr.opcode != Opcode::send || number == peer_posted_) return;
@@ -102,7 +104,7 @@ void QueuePair::complete_send(const SendWr& wr, Outcome outcome) {
     case WcStatus::rem_access_err:
       return enter_error(SharedState::fault);
     default:
-      // With rem_inv_req_err the message has been published all the same: the peer fails its receive with it.
+      // With rem_inv_req_err the message has been published, too: the peer fails its receive with it.
       return enter_error(SharedState::error);
   }
 }
@@ -120,7 +122,7 @@ WcStatus QueuePair::check_sges(const SendWr& wr, std::uint32_t sges_max, std::ui
   if (total > device_.capabilities().max_msg_bytes) return WcStatus::loc_len_err;
   for (const Sge& sge : wr.sges) {
     if (sge.length == 0) continue;
-    const Grant* region = device_.table().find(sge.lkey, ProtectionTable::Kind::region);
+    const KeyEntry* region = device_.table().find(sge.lkey, ProtectionTable::Kind::region);
     if (region == nullptr || (region->access & access) != access || !region->covers(sge.addr, sge.length)) {
       return WcStatus::loc_prot_err;
     }
@@ -143,8 +145,8 @@ bool QueuePair::peer_has_receive() {
   if (sent_ != peer_posted_) return true;
   peer_posted_ = peer_->posted.load(std::memory_order_acquire);
   peer_shortest_receive_ = peer_->shortest_receive.load(std::memory_order_relaxed);
-  // More than its ring has room for is a lie; believing it would let the ring overrun, at the liar's cost
-  // only.
+  // A number beyond the size of the peer's ring is a lie. Believing it would overrun the ring, at the cost of
+  // the liar only.
   return sent_ != peer_posted_ && peer_posted_ - sent_ <= peer_receive_mask_ + 1;
 }
 
@@ -181,24 +183,24 @@ QueuePair::Outcome QueuePair::send(const SendWr& wr) {
     publish(kind, wr.invalidate_rkey, data, bytes);
   } else {
     if (status == WcStatus::success) {
-      status = place(wr, receive, bytes);
+      status = copy_to_receive(wr, receive, bytes);
       if (status != WcStatus::success) return {status, 0};
     }
     publish_placed(kind, wr.invalidate_rkey, bytes);
-    if (bytes <= kWrittenAheadMax) expects_places_ = true;
+    if (bytes <= kWrittenAheadMax) prefetches_receives_ = true;
   }
   ++sent_;
   return {status, bytes};
 }
 
-// A message too long for the cells goes straight into the posted receive.
-WcStatus QueuePair::place(const SendWr& wr, const PostedReceive& receive, std::uint32_t bytes) {
+// Copies a message that is too long for the cells directly into the posted receive.
+WcStatus QueuePair::copy_to_receive(const SendWr& wr, const PostedReceive& receive, std::uint32_t bytes) {
   RemoteRange range;
   const std::uint64_t addr = receive.addr.load(std::memory_order_relaxed);
   const std::uint32_t memory = receive.memory.load(std::memory_order_relaxed);
   if (!remote_->resolve(memory, addr, bytes, &range)) return WcStatus::rem_inv_req_err;
-  peer_->hazard_receive.store(sent_, std::memory_order_relaxed);
-  peer_->hazard.store(kHazardReceive, std::memory_order_seq_cst);
+  peer_->in_use_receive.store(sent_, std::memory_order_relaxed);
+  peer_->in_use.store(kInUseReceive, std::memory_order_seq_cst);
   WcStatus status = peer_fault();
   if (status == WcStatus::success) {
     if (device_.options().before_chunk) device_.options().before_chunk(0);
@@ -212,25 +214,26 @@ WcStatus QueuePair::place(const SendWr& wr, const PostedReceive& receive, std::u
       range.addr += sge.length;
     }
   }
-  peer_->hazard.store(0, std::memory_order_release);
+  peer_->in_use.store(0, std::memory_order_release);
   return status;
 }
 
 Cell& QueuePair::next_cell() {
   ++cells_sent_;
-  return peer_cells_[lap_sent_++ & peer_cell_mask_];
+  return peer_cells_[epoch_sent_++ & peer_cell_mask_];
 }
 
-/// A message comes next. Whoever has others under way will still have some after the next one, and each look
-/// costs a line that the peer writes.
-[[gnu::noinline]] void QueuePair::look_for_lap() {
+/// Called before a message: begins a new epoch if possible. If other messages are unread now, some will
+/// probably be unread after the next one as well, so the next look is deferred: each look costs a cache line
+/// that the peer writes.
+[[gnu::noinline]] void QueuePair::look_for_epoch() {
   const bool all_read = peer_->consumed.load(std::memory_order_acquire) == sent_;
-  if (all_read) lap_sent_ = 0;
-  lap_look_ = lap_sent_ + (all_read ? 1 : kLapsBetweenLooks) * peer_lap_cells_;
+  if (all_read) epoch_sent_ = 0;
+  epoch_look_ = epoch_sent_ + (all_read ? 1 : kEpochsBetweenLooks) * peer_epoch_cells_;
 }
 
 void QueuePair::publish(CellKind kind, std::uint32_t word, const std::byte* data, std::uint32_t bytes) {
-  if (lap_sent_ >= lap_look_) look_for_lap();
+  if (epoch_sent_ >= epoch_look_) look_for_epoch();
   Cell& first = next_cell();
   const CellHeader header(cells_sent_, bytes, kind, false);
   std::byte* to = first.data;
@@ -257,7 +260,7 @@ void QueuePair::publish(CellKind kind, std::uint32_t word, const std::byte* data
 }
 
 void QueuePair::publish_placed(CellKind kind, std::uint32_t word, std::uint32_t bytes) {
-  if (lap_sent_ >= lap_look_) look_for_lap();
+  if (epoch_sent_ >= epoch_look_) look_for_epoch();
   Cell& cell = next_cell();
   std::byte* to = cell.data;
   if (kind != CellKind::send) {
@@ -274,7 +277,7 @@ WcStatus QueuePair::bind(const SendWr& wr) {
   auto* window = static_cast<Window*>(bind.window);
   if (window == nullptr || bind.region == nullptr || window->bound() || !window->of(device_))
     return WcStatus::mw_bind_err;
-  const Grant* region = device_.table().find(bind.region->lkey(), ProtectionTable::Kind::region);
+  const KeyEntry* region = device_.table().find(bind.region->lkey(), ProtectionTable::Kind::region);
   if (region == nullptr || !software::may_bind(bind.access, bind.length, region->access) ||
       !region->covers(bind.addr, bind.length))
     return WcStatus::mw_bind_err;
@@ -287,9 +290,9 @@ WcStatus QueuePair::bind(const SendWr& wr) {
 WcStatus QueuePair::invalidate(const SendWr& wr) {
   if (!wr.sges.empty()) return WcStatus::loc_qp_op_err;
   const std::uint32_t key = wr.invalidate_rkey;
-  const Grant* grant = device_.table().find(key, ProtectionTable::Kind::window);
-  if (grant == nullptr || grant->qp_num != qp_num_) return WcStatus::loc_qp_op_err;
-  const Grant revoked = *grant;
+  const KeyEntry* key_entry = device_.table().find(key, ProtectionTable::Kind::window);
+  if (key_entry == nullptr || key_entry->qp_num != qp_num_) return WcStatus::loc_qp_op_err;
+  const KeyEntry revoked = *key_entry;
   device_.table().revoke(key);
   if (peer_holds(key)) await_release(key, revoked.addr, revoked.length);
   return WcStatus::success;

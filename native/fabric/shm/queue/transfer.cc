@@ -1,5 +1,5 @@
-// READ and WRITE: this process's CPU copies from or to the peer's memory, after the checks that the peer's
-// NIC would make. See queue_pair.h.
+// READ and WRITE: this process's CPU copies from or to the peer's memory, after the checks that the NIC of
+// the peer would make. See queue_pair.h.
 #include <algorithm>
 
 #include "fabric/shm/queue/queue_pair.h"
@@ -20,11 +20,11 @@ QueuePair::Outcome QueuePair::transfer(const SendWr& wr, Direction direction) {
 
   const auto bytes = static_cast<std::uint32_t>(total);
   Outcome copied{status, bytes, false};
-  // As on InfiniBand, a request of no bytes is not checked: there is nothing it could touch.
+  // As on InfiniBand, a request of 0 bytes is not checked, since it touches nothing.
   if (bytes > 0) {
-    peer_->hazard.store(wr.rkey, std::memory_order_seq_cst);
+    peer_->in_use.store(wr.rkey, std::memory_order_seq_cst);
     copied = copy_checked(wr, direction, total);
-    peer_->hazard.store(0, std::memory_order_release);
+    peer_->in_use.store(0, std::memory_order_release);
   }
   if (copied.status == WcStatus::success && immediate) {
     publish_placed(CellKind::write_with_imm, wr.imm, bytes);
@@ -48,18 +48,18 @@ QueuePair::Outcome QueuePair::copy_checked(const SendWr& wr, Direction direction
   const auto granted = [&] { return wr.rkey != 0 && entry.key.load(std::memory_order_seq_cst) == wr.rkey; };
   if (!granted()) return {WcStatus::rem_access_err};
 
-  const Grant grant{
+  const KeyEntry key_entry{
       entry.addr.load(std::memory_order_relaxed),   entry.length.load(std::memory_order_relaxed),
       entry.access.load(std::memory_order_relaxed), entry.qp_num.load(std::memory_order_relaxed),
       entry.memory.load(std::memory_order_relaxed), 0};
-  // The look at the key before each piece comes after these: as long as it finds the key, they are what was
-  // granted with it.
+  // The check of the key before each segment comes after these reads: while it finds the key, the values
+  // belong to that key.
   shared_fence(std::memory_order_acquire);
   const std::uint32_t right = direction == Direction::read ? access_remote_read : access_remote_write;
   RemoteRange range;
-  if ((grant.access & right) == 0 || (grant.qp_num != 0 && grant.qp_num != peer_qp_num_) ||
-      !grant.covers(wr.remote_addr, bytes) ||
-      !remote_->resolve(grant.memory, wr.remote_addr, bytes, &range)) {
+  if ((key_entry.access & right) == 0 || (key_entry.qp_num != 0 && key_entry.qp_num != peer_qp_num_) ||
+      !key_entry.covers(wr.remote_addr, bytes) ||
+      !remote_->resolve(key_entry.memory, wr.remote_addr, bytes, &range)) {
     return {WcStatus::rem_access_err};
   }
 
@@ -67,15 +67,15 @@ QueuePair::Outcome QueuePair::copy_checked(const SendWr& wr, Direction direction
   std::uint64_t done = 0;
   for (const Sge& sge : wr.sges) {
     for (std::uint32_t offset = 0; offset < sge.length;) {
-      // In pieces, so that a revocation need not wait for the whole. The first look above was at a key that
-      // may have gone before the hazard was seen by the owner; this one cannot be.
+      // The copy is done in segments, so that a revocation need not wait for all of it. The first check of
+      // the key may have passed just before a revocation that did not see the marker; this one cannot.
       if (!granted()) return {WcStatus::rem_access_err};
       if (const WcStatus fault = peer_fault(); fault != WcStatus::success) return {fault};
       if (options.before_chunk) options.before_chunk(done);
       const std::size_t part = std::min<std::size_t>(sge.length - offset, options.copy_chunk_bytes);
       const Copied copied = remote_->copy(direction, range, reinterpret_cast<void*>(sge.addr + offset), part);
-      // The right stands and the pages are gone: the peer's application has let go of memory that it lent to
-      // a call. That is the end of that call, and of nothing else.
+      // The right is valid and the pages are gone: the peer's application has freed memory that it lent to a
+      // call. That fails this call and nothing else.
       if (copied == Copied::vanished && direction == Direction::read) return {WcStatus::success, 0, true};
       if (copied != Copied::all) return {WcStatus::rem_access_err};
       if (range.mapped != nullptr) range.mapped += part;

@@ -23,7 +23,7 @@ constexpr std::uint8_t kVersion = 1;
 constexpr std::size_t kCheckOffset = kAddressBytes - 4;
 constexpr std::uint8_t kIpv4Prefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
-/// FNV-1a: finds damage, not malice. Whoever can change a blob can make one.
+/// FNV-1a detects damage, not malice: an attacker who can change a blob can also compute its checksum.
 std::uint32_t checksum(std::span<const std::byte> bytes) {
   std::uint32_t sum = 0x811c9dc5;
   for (const std::byte byte : bytes) sum = (sum ^ static_cast<std::uint32_t>(byte)) * 0x01000193;
@@ -32,96 +32,99 @@ std::uint32_t checksum(std::span<const std::byte> bytes) {
 
 constexpr std::size_t kZoneOffset = 4;
 
-/// fe80::/10. Nobody but its host knows by which interface to go there.
-bool is_link_local(const Place& place) { return place.ip[0] == 0xfe && (place.ip[1] & 0xc0) == 0x80; }
+/// fe80::/10. Such an address is meaningful only together with an interface of its host.
+bool is_link_local(const Endpoint& endpoint) {
+  return endpoint.ip[0] == 0xfe && (endpoint.ip[1] & 0xc0) == 0x80;
+}
 
-/// Takes the number of the interface out of a link-local address.
-std::uint32_t take_zone(Place* place) {
+/// Removes the interface number from a link-local address and returns it.
+std::uint32_t take_zone(Endpoint* endpoint) {
   std::uint32_t zone = 0;
-  if (!is_link_local(*place)) return zone;
-  std::memcpy(&zone, place->ip.data() + kZoneOffset, sizeof zone);
-  std::memset(place->ip.data() + kZoneOffset, 0, sizeof zone);
+  if (!is_link_local(*endpoint)) return zone;
+  std::memcpy(&zone, endpoint->ip.data() + kZoneOffset, sizeof zone);
+  std::memset(endpoint->ip.data() + kZoneOffset, 0, sizeof zone);
   return zone;
 }
 
-bool parse_zoned(const std::string& ip, const std::string& name, Place* place) {
-  if (::inet_pton(AF_INET6, ip.c_str(), place->ip.data()) != 1 || !is_link_local(*place)) return false;
+bool parse_zoned(const std::string& ip, const std::string& name, Endpoint* endpoint) {
+  if (::inet_pton(AF_INET6, ip.c_str(), endpoint->ip.data()) != 1 || !is_link_local(*endpoint)) return false;
   const std::uint32_t zone = ::if_nametoindex(name.c_str());
-  std::memcpy(place->ip.data() + kZoneOffset, &zone, sizeof zone);
+  std::memcpy(endpoint->ip.data() + kZoneOffset, &zone, sizeof zone);
   return zone != 0;
 }
 
-bool is_ipv4(const Place& place) {
-  return std::memcmp(place.ip.data(), kIpv4Prefix, sizeof kIpv4Prefix) == 0;
+bool is_ipv4(const Endpoint& endpoint) {
+  return std::memcmp(endpoint.ip.data(), kIpv4Prefix, sizeof kIpv4Prefix) == 0;
 }
 
-bool from_sockaddr(const sockaddr_storage& name, Place* place) {
+bool from_sockaddr(const sockaddr_storage& name, Endpoint* endpoint) {
   if (name.ss_family == AF_INET) {
     const auto* v4 = reinterpret_cast<const sockaddr_in*>(&name);
-    std::memcpy(place->ip.data(), kIpv4Prefix, sizeof kIpv4Prefix);
-    std::memcpy(place->ip.data() + sizeof kIpv4Prefix, &v4->sin_addr, sizeof v4->sin_addr);
-    place->port = ntohs(v4->sin_port);
+    std::memcpy(endpoint->ip.data(), kIpv4Prefix, sizeof kIpv4Prefix);
+    std::memcpy(endpoint->ip.data() + sizeof kIpv4Prefix, &v4->sin_addr, sizeof v4->sin_addr);
+    endpoint->port = ntohs(v4->sin_port);
     return true;
   }
   const auto* v6 = reinterpret_cast<const sockaddr_in6*>(&name);
-  std::memcpy(place->ip.data(), &v6->sin6_addr, place->ip.size());
-  place->port = ntohs(v6->sin6_port);
+  std::memcpy(endpoint->ip.data(), &v6->sin6_addr, endpoint->ip.size());
+  endpoint->port = ntohs(v6->sin6_port);
   return name.ss_family == AF_INET6;
 }
 
 }  // namespace
 
-bool parse_host(const std::string& host, Place* place) {
+bool parse_host(const std::string& host, Endpoint* endpoint) {
   const std::size_t percent = host.find('%');
   if (percent != std::string::npos) {
-    return parse_zoned(host.substr(0, percent), host.substr(percent + 1), place);
+    return parse_zoned(host.substr(0, percent), host.substr(percent + 1), endpoint);
   }
-  if (::inet_pton(AF_INET6, host.c_str(), place->ip.data()) == 1) return true;
-  std::memcpy(place->ip.data(), kIpv4Prefix, sizeof kIpv4Prefix);
-  return ::inet_pton(AF_INET, host.c_str(), place->ip.data() + sizeof kIpv4Prefix) == 1;
+  if (::inet_pton(AF_INET6, host.c_str(), endpoint->ip.data()) == 1) return true;
+  std::memcpy(endpoint->ip.data(), kIpv4Prefix, sizeof kIpv4Prefix);
+  return ::inet_pton(AF_INET, host.c_str(), endpoint->ip.data() + sizeof kIpv4Prefix) == 1;
 }
 
-std::string to_text(const Place& at) {
-  Place place = at;
+std::string to_text(const Endpoint& at) {
+  Endpoint endpoint = at;
   char zone[1 + IF_NAMESIZE] = {};
-  const std::uint32_t index = take_zone(&place);
+  const std::uint32_t index = take_zone(&endpoint);
   if (index != 0 && ::if_indextoname(index, zone + 1) != nullptr) zone[0] = '%';
   char ip[INET6_ADDRSTRLEN] = {}, text[INET6_ADDRSTRLEN + sizeof zone + 8];
-  const bool v4 = is_ipv4(place);
-  ::inet_ntop(v4 ? AF_INET : AF_INET6, place.ip.data() + (v4 ? sizeof kIpv4Prefix : 0), ip, sizeof ip);
-  std::snprintf(text, sizeof text, v4 ? "%s%s:%u" : "[%s%s]:%u", ip, zone, static_cast<unsigned>(place.port));
+  const bool v4 = is_ipv4(endpoint);
+  ::inet_ntop(v4 ? AF_INET : AF_INET6, endpoint.ip.data() + (v4 ? sizeof kIpv4Prefix : 0), ip, sizeof ip);
+  std::snprintf(text, sizeof text, v4 ? "%s%s:%u" : "[%s%s]:%u", ip, zone,
+                static_cast<unsigned>(endpoint.port));
   return text;
 }
 
-socklen_t to_sockaddr(const Place& at, sockaddr_storage* to) {
+socklen_t to_sockaddr(const Endpoint& at, sockaddr_storage* to) {
   *to = {};
-  Place place = at;
-  const std::uint32_t zone = take_zone(&place);
-  if (is_ipv4(place)) {
+  Endpoint endpoint = at;
+  const std::uint32_t zone = take_zone(&endpoint);
+  if (is_ipv4(endpoint)) {
     auto* v4 = reinterpret_cast<sockaddr_in*>(to);
     v4->sin_family = AF_INET;
-    v4->sin_port = htons(place.port);
-    std::memcpy(&v4->sin_addr, place.ip.data() + sizeof kIpv4Prefix, sizeof v4->sin_addr);
+    v4->sin_port = htons(endpoint.port);
+    std::memcpy(&v4->sin_addr, endpoint.ip.data() + sizeof kIpv4Prefix, sizeof v4->sin_addr);
     return sizeof *v4;
   }
   auto* v6 = reinterpret_cast<sockaddr_in6*>(to);
   v6->sin6_family = AF_INET6;
-  v6->sin6_port = htons(place.port);
-  std::memcpy(&v6->sin6_addr, place.ip.data(), sizeof v6->sin6_addr);
+  v6->sin6_port = htons(endpoint.port);
+  std::memcpy(&v6->sin6_addr, endpoint.ip.data(), sizeof v6->sin6_addr);
   v6->sin6_scope_id = zone;
   return sizeof *v6;
 }
 
-bool place_of(int fd, Place* place) {
+bool local_endpoint(int fd, Endpoint* endpoint) {
   sockaddr_storage name{};
   socklen_t length = sizeof name;
-  return ::getsockname(fd, reinterpret_cast<sockaddr*>(&name), &length) == 0 && from_sockaddr(name, place);
+  return ::getsockname(fd, reinterpret_cast<sockaddr*>(&name), &length) == 0 && from_sockaddr(name, endpoint);
 }
 
-bool peer_place_of(int fd, Place* place) {
+bool remote_endpoint(int fd, Endpoint* endpoint) {
   sockaddr_storage name{};
   socklen_t length = sizeof name;
-  return ::getpeername(fd, reinterpret_cast<sockaddr*>(&name), &length) == 0 && from_sockaddr(name, place);
+  return ::getpeername(fd, reinterpret_cast<sockaddr*>(&name), &length) == 0 && from_sockaddr(name, endpoint);
 }
 
 std::vector<std::byte> encode(const Address& address) {
@@ -130,8 +133,8 @@ std::vector<std::byte> encode(const Address& address) {
   std::memcpy(to, &kMagic, 4);
   to[4] = std::byte{kVersion};
   to[5] = std::byte{address.active};
-  std::memcpy(to + 6, &address.place.port, 2);
-  std::memcpy(to + 8, address.place.ip.data(), 16);
+  std::memcpy(to + 6, &address.endpoint.port, 2);
+  std::memcpy(to + 8, address.endpoint.ip.data(), 16);
   std::memcpy(to + 24, address.token.data(), 16);
   const std::uint32_t check = checksum(std::span(bytes).first(kCheckOffset));
   std::memcpy(to + kCheckOffset, &check, 4);
@@ -146,7 +149,7 @@ std::string decode(std::span<const std::byte> bytes, Address* address) {
   std::uint32_t magic = 0, check = 0;
   std::memcpy(&magic, bytes.data(), 4);
   std::memcpy(&check, bytes.data() + kCheckOffset, 4);
-  if (magic != kMagic) return "that is no tcp address";
+  if (magic != kMagic) return "the peer's address is not a tcp address";
   if (check != checksum(bytes.first(kCheckOffset)))
     return "the peer's address is damaged: its checksum differs";
   if (bytes[4] != std::byte{kVersion}) {
@@ -155,8 +158,8 @@ std::string decode(std::span<const std::byte> bytes, Address* address) {
   }
   if (bytes[5] > std::byte{1}) return "the peer's address says neither active nor passive";
   address->active = bytes[5] == std::byte{1};
-  std::memcpy(&address->place.port, bytes.data() + 6, 2);
-  std::memcpy(address->place.ip.data(), bytes.data() + 8, 16);
+  std::memcpy(&address->endpoint.port, bytes.data() + 6, 2);
+  std::memcpy(address->endpoint.ip.data(), bytes.data() + 8, 16);
   std::memcpy(address->token.data(), bytes.data() + 24, 16);
   return {};
 }
@@ -166,16 +169,16 @@ std::string decode(std::span<const std::byte> bytes, Address* address) {
 std::vector<std::byte> tcp_address_via(std::span<const std::byte> address, const std::string& host,
                                        std::uint16_t port, std::string* error) {
   tcp::Address parsed;
-  tcp::Place via;
+  tcp::Endpoint via;
   std::string why = tcp::decode(address, &parsed);
   if (why.empty() && parsed.active) why = "the side that dials has no address to be dialled at";
-  if (why.empty() && !tcp::parse_host(host, &via)) why = "'" + host + "' is no IP address in numbers";
+  if (why.empty() && !tcp::parse_host(host, &via)) why = "'" + host + "' is not a numeric IP address";
   if (!why.empty()) {
     if (error != nullptr) *error = "tcp: " + why;
     return {};
   }
   via.port = port;
-  parsed.place = via;
+  parsed.endpoint = via;
   return tcp::encode(parsed);
 }
 

@@ -1,6 +1,5 @@
-// The address of a queue pair as it travels over the sideband: fixed size, little endian, with a checksum, so
-// that a blob that was damaged leads nowhere instead of to a stranger. Made and read when queue pairs
-// connect.
+// The address of a queue pair as the sideband carries it: of fixed size, little endian, with a checksum, so
+// that a damaged blob is refused instead of leading to another peer. Made and read when queue pairs connect.
 #pragma once
 
 #include <netinet/in.h>
@@ -12,38 +11,37 @@
 #include <string>
 #include <vector>
 
-#include "fabric/greeting.h"
+#include "fabric/connect_message.h"
 
 namespace rdma_rpc::fabric::tcp {
 
-/// Where to dial: an IPv6 address and port; IPv4 as ::ffff:a.b.c.d. A link-local one has the number of its
-/// interface on this host in bytes 4 to 7, which are 0 in what others call it.
-struct Place {
+/// An endpoint: IPv6 address and port; IPv4 is written as ::ffff:a.b.c.d. A link-local address holds the
+/// number of its interface on this host in bytes 4 to 7, which are 0 in the form that other hosts use.
+struct Endpoint {
   std::array<std::uint8_t, 16> ip{};
   std::uint16_t port = 0;
 };
 
-/// From numbers ("10.0.0.1", "2001:db8::1", "fe80::1%eth0"). False: that is no address, or there is no such
-/// interface.
-bool parse_host(const std::string& host, Place* place);
-std::string to_text(const Place& place);
-/// As connect() and bind() want it. Returns its length.
-socklen_t to_sockaddr(const Place& place, sockaddr_storage* to);
-/// The place of a listening socket, or of this end of a connection. Returns false when the system does not
-/// say.
-bool place_of(int fd, Place* place);
-/// The place of the other end of a connection. Returns false when the system does not say.
-bool peer_place_of(int fd, Place* place);
+/// Parses a numeric address ("10.0.0.1", "2001:db8::1", "fe80::1%eth0"). Returns false when it is not an
+/// address or names an unknown interface.
+bool parse_host(const std::string& host, Endpoint* endpoint);
+std::string to_text(const Endpoint& endpoint);
+/// Converts to the form that connect() and bind() take. Returns its length.
+socklen_t to_sockaddr(const Endpoint& endpoint, sockaddr_storage* to);
+/// The local address of a listening or connected socket. Returns false when the system does not report it.
+bool local_endpoint(int fd, Endpoint* endpoint);
+/// The remote address of a connection. Returns false when the system does not report it.
+bool remote_endpoint(int fd, Endpoint* endpoint);
 
 struct Address {
-  bool active = false;  ///< this side dials
-  Place place;          ///< passive side: where it listens
+  bool active = false;  ///< true on the side that dials
+  Endpoint endpoint;    ///< passive side: where it listens
   Token token{};
 };
 inline constexpr std::size_t kAddressBytes = 4 + 1 + 1 + 2 + 16 + 16 + 4;
 
 std::vector<std::byte> encode(const Address& address);
-/// Checks a peer's bytes. Empty when they are an address, else why not.
+/// Parses and checks a peer's bytes. Returns "" on success, else why they are not an address.
 std::string decode(std::span<const std::byte> bytes, Address* address);
 
 }  // namespace rdma_rpc::fabric::tcp

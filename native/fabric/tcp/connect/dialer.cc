@@ -13,8 +13,8 @@
 namespace rdma_rpc::fabric::tcp {
 namespace {
 
-/// Dials after the first that found another server. A balancer that goes round finds the right one of so
-/// many.
+/// Limit of further attempts after one that found another server. A round-robin balancer reaches the right
+/// one of this number of servers.
 constexpr std::uint32_t kAgainMax = 31;
 
 }  // namespace
@@ -35,8 +35,8 @@ std::string Dialer::start() {
 
 std::string Dialer::dial() {
   sockaddr_storage name{};
-  const socklen_t length = to_sockaddr(place_, &name);
-  greeted_ = false;
+  const socklen_t length = to_sockaddr(endpoint_, &name);
+  message_sent_ = false;
   have_ = 0;
   fd_ = UniqueFd(::socket(name.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd_) return std::string("no socket: ") + std::strerror(errno);
@@ -44,64 +44,65 @@ std::string Dialer::dial() {
   if (!why.empty()) return why;
   const int result = ::connect(fd_.get(), reinterpret_cast<sockaddr*>(&name), length);
   if ((result != 0 && errno != EINPROGRESS) || !device_.reactor().add(*this, fd_.get(), EPOLLOUT)) {
-    return to_text(place_) + " cannot be reached: " + std::strerror(errno);
+    return to_text(endpoint_) + " cannot be reached: " + std::strerror(errno);
   }
   return {};
 }
 
 void Dialer::ready() {
-  if (greeted_) return listen_to_answer();
+  if (message_sent_) return listen_to_answer();
   int error = 0;
   socklen_t length = sizeof error;
   ::getsockopt(fd_.get(), SOL_SOCKET, SO_ERROR, &error, &length);
   if (error != 0) {
-    return qp_.fail("tcp: nobody can be reached at " + to_text(place_) + ": " + std::strerror(error));
+    return qp_.fail("tcp: no server can be reached at " + to_text(endpoint_) + ": " + std::strerror(error));
   }
-  if (!greet()) qp_.fail("tcp: the connection to " + to_text(place_) + " was lost before it began");
+  if (!send_connect_message())
+    qp_.fail("tcp: the connection to " + to_text(endpoint_) + " was lost before it began");
 }
 
-bool Dialer::greet() {
-  const Greeting hello = make_greeting(Say::hello, to_, from_);
-  greeted_ = true;
-  return say(fd_.get(), &hello, sizeof hello) && device_.reactor().change(*this, fd_.get(), EPOLLIN);
+bool Dialer::send_connect_message() {
+  const ConnectMessage hello = make_connect_message(ConnectKind::hello, to_, from_);
+  message_sent_ = true;
+  return send_now(fd_.get(), &hello, sizeof hello) && device_.reactor().change(*this, fd_.get(), EPOLLIN);
 }
 
 void Dialer::listen_to_answer() {
-  const ssize_t got = ::recv(fd_.get(), said_ + have_, sizeof said_ - have_, MSG_DONTWAIT);
+  const ssize_t got = ::recv(fd_.get(), received_ + have_, sizeof received_ - have_, MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (got <= 0) {
-    return qp_.fail("tcp: " + to_text(place_) + " has closed the connection without an answer" +
+    return qp_.fail("tcp: " + to_text(endpoint_) + " has closed the connection without an answer" +
                     (got < 0 ? ": " + why_lost(errno) : std::string()));
   }
   have_ += static_cast<std::size_t>(got);
-  if (have_ < sizeof said_) return;
-  Greeting answer;
-  std::memcpy(&answer, said_, sizeof answer);
+  if (have_ < sizeof received_) return;
+  ConnectMessage answer;
+  std::memcpy(&answer, received_, sizeof answer);
   answered(answer);
 }
 
-void Dialer::answered(const Greeting& answer) {
-  const std::string at = to_text(place_);
-  if (const char* why = why_no_greeting(answer)) return qp_.fail("tcp: " + at + ": " + why);
-  const bool welcome = answer.say == Say::welcome;
+void Dialer::answered(const ConnectMessage& answer) {
+  const std::string at = to_text(endpoint_);
+  if (const char* why = why_not_connect_message(answer)) return qp_.fail("tcp: " + at + ": " + why);
+  const bool welcome = answer.kind == ConnectKind::welcome;
   if (!same(answer.to, from_) || !same(answer.from, welcome ? answers_ : to_))
-    return qp_.fail("tcp: " + at + " answers for somebody else");
-  switch (answer.say) {
-    case Say::welcome: {
+    return qp_.fail("tcp: " + at + " answers as another queue pair than the one dialled");
+  switch (answer.kind) {
+    case ConnectKind::welcome: {
       device_.reactor().remove(*this, fd_.get());
       return qp_.connected(std::move(fd_));
     }
-    case Say::unknown: {
+    case ConnectKind::unknown: {
       if (unknown_++ == kAgainMax) break;
-      // One limit for all dials together.
+      // The time limit covers all attempts together.
       const std::uint32_t left = device_.reactor().time_left_ms(*this);
       hang_up();
       const std::string why = dial();
       if (!why.empty()) return qp_.fail("tcp: " + why);
       return device_.reactor().set_timeout(*this, left);
     }
-    case Say::hello:
-    case Say::refused:
+    case ConnectKind::hello:
+    case ConnectKind::refused:
       return qp_.fail("tcp: " + at + " has refused: the queue pair there expects another peer, or has ended");
   }
   qp_.fail("tcp: none of " + std::to_string(unknown_) + " connections to " + at +
@@ -109,7 +110,7 @@ void Dialer::answered(const Greeting& answer) {
 }
 
 void Dialer::expired() {
-  qp_.fail("tcp: " + to_text(place_) + (greeted_ ? " has not answered" : " has not been reached") +
+  qp_.fail("tcp: " + to_text(endpoint_) + (message_sent_ ? " has not answered" : " has not been reached") +
            " within " + std::to_string(device_.options().connect_timeout_ms) + " ms");
 }
 

@@ -1,7 +1,7 @@
-// The active side's way to its peer: connects, says which queue pair it wants, and waits for the answer.
-// Behind a proxy or a balancer the connection may end at another server, which does not know that queue pair:
-// then it dials again, since the next connection may end at the right one. Owned by the queue pair; on the
-// device's thread.
+// Connects the active side: dials the peer, sends the connect message with the wanted queue pair, and waits
+// for the answer. Behind a proxy or a balancer the connection may reach another server, which does not know
+// that queue pair; the dialer then tries again, since the next connection may reach the right one. Owned by
+// the queue pair; on the device's thread.
 #pragma once
 
 #include <string>
@@ -16,14 +16,14 @@ class QueuePair;
 
 class Dialer final : public EventHandler {
  public:
-  /// `answers`: what whoever is meant calls itself.
-  Dialer(Device& device, QueuePair& qp, const Place& place, const Token& to, const Token& from,
+  /// `answers` is the token that the intended peer puts in its answer.
+  Dialer(Device& device, QueuePair& qp, const Endpoint& endpoint, const Token& to, const Token& from,
          const Token& answers)
-      : device_(device), qp_(qp), place_(place), to_(to), from_(from), answers_(answers) {}
+      : device_(device), qp_(qp), endpoint_(endpoint), to_(to), from_(from), answers_(answers) {}
   ~Dialer() override;
 
-  /// Empty, or why the connection cannot even begin. Goes on by itself from here, to QueuePair::connected()
-  /// or fail().
+  /// Returns "", or why the connection attempt cannot even begin. After that it proceeds by itself, to
+  /// QueuePair::connected() or fail().
   std::string start();
 
   void ready() override;
@@ -32,19 +32,19 @@ class Dialer final : public EventHandler {
  private:
   std::string dial();
   void hang_up();
-  bool greet();
+  bool send_connect_message();
   void listen_to_answer();
-  void answered(const Greeting& answer);
+  void answered(const ConnectMessage& answer);
 
   Device& device_;
   QueuePair& qp_;
-  const Place place_;
+  const Endpoint endpoint_;
   const Token to_, from_, answers_;
   UniqueFd fd_;
-  bool greeted_ = false;
-  std::byte said_[sizeof(Greeting)];
+  bool message_sent_ = false;
+  std::byte received_[sizeof(ConnectMessage)];
   std::size_t have_ = 0;
-  std::uint32_t unknown_ = 0;  ///< servers that did not know the queue pair
+  std::uint32_t unknown_ = 0;  ///< number of servers that did not know the queue pair
 };
 
 }  // namespace rdma_rpc::fabric::tcp

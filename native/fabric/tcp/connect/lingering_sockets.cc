@@ -12,13 +12,15 @@
 namespace rdma_rpc::fabric::tcp {
 namespace {
 
-/// Time enough for what a send buffer holds, and no reason to keep a descriptor for a peer that stays silent.
+/// Milliseconds: enough to send the content of a send buffer, and not so long that a silent peer keeps a
+/// descriptor.
 constexpr std::uint32_t kLimitMs = 5'000;
-/// Time enough for the reason, and none for another repetition of what does not arrive.
+/// Milliseconds: enough for the reason to arrive, and too short for another retransmission of bytes that do
+/// not.
 constexpr std::uint32_t kSilentMs = 1'000;
 constexpr std::size_t kDrainBytes = 64 << 10;
-/// Of one connection before the others have their turn.
-constexpr int kDrainsPerTurn = 16;
+/// Limit of reads on one connection before the others have their turn.
+constexpr int kDrainsPerIteration = 16;
 
 }  // namespace
 
@@ -34,7 +36,7 @@ void LingeringSockets::add(UniqueFd fd, std::vector<std::byte> bytes) {
 }
 
 void LingeringSockets::add_silent(UniqueFd fd) {
-  // However it is closed from here on, the device's end included.
+  // Set now, so that the socket is reset however it is closed, including by the end of the device.
   reset_on_close(fd.get());
   keep(std::move(fd), {}).wait();
 }
@@ -43,7 +45,7 @@ LingeringSockets::Socket::~Socket() { all_.reactor_.remove(*this, fd_.get()); }
 
 bool LingeringSockets::Socket::begin() {
   if (!send_rest()) return false;
-  const std::uint32_t events = said_ < bytes_.size() ? EPOLLIN | EPOLLOUT : EPOLLIN;
+  const std::uint32_t events = sent_ < bytes_.size() ? EPOLLIN | EPOLLOUT : EPOLLIN;
   if (!all_.reactor_.add(*this, fd_.get(), events)) return false;
   all_.reactor_.set_timeout(*this, kLimitMs);
   return true;
@@ -52,18 +54,18 @@ bool LingeringSockets::Socket::begin() {
 void LingeringSockets::Socket::wait() { all_.reactor_.set_timeout(*this, kSilentMs); }
 
 bool LingeringSockets::Socket::send_rest() {
-  while (said_ < bytes_.size()) {
+  while (sent_ < bytes_.size()) {
     const ssize_t sent =
-        ::send(fd_.get(), bytes_.data() + said_, bytes_.size() - said_, MSG_NOSIGNAL | MSG_DONTWAIT);
+        ::send(fd_.get(), bytes_.data() + sent_, bytes_.size() - sent_, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0) return errno == EAGAIN || errno == EINTR;
-    said_ += static_cast<std::size_t>(sent);
+    sent_ += static_cast<std::size_t>(sent);
   }
   return ::shutdown(fd_.get(), SHUT_WR) == 0;
 }
 
 bool LingeringSockets::Socket::drain() {
   std::byte scrap[kDrainBytes];
-  for (int i = 0; i < kDrainsPerTurn; ++i) {
+  for (int i = 0; i < kDrainsPerIteration; ++i) {
     const ssize_t got = ::recv(fd_.get(), scrap, sizeof scrap, MSG_DONTWAIT);
     if (got == 0) return false;
     if (got < 0) return errno == EAGAIN || errno == EINTR;
@@ -72,11 +74,11 @@ bool LingeringSockets::Socket::drain() {
 }
 
 void LingeringSockets::Socket::ready() {
-  const bool saying = said_ < bytes_.size();
+  const bool sending = sent_ < bytes_.size();
   bool open = drain();
-  if (open && saying) {
+  if (open && sending) {
     open = send_rest();
-    if (open && said_ == bytes_.size()) open = all_.reactor_.change(*this, fd_.get(), EPOLLIN);
+    if (open && sent_ == bytes_.size()) open = all_.reactor_.change(*this, fd_.get(), EPOLLIN);
   }
   if (!open) expired();
 }

@@ -1,7 +1,7 @@
-// Connections whose queue pair is in ERR or gone. Each still has a few bytes to say: the rest of a frame
-// under way, why a request was refused, good-bye. Closing at once would lose them, since a socket that is
-// closed with input unread is reset. So it is drained until the peer closes, or a time is up. On the device's
-// thread.
+// Connections whose queue pair is in ERR or destroyed, and which still have a few bytes to send: the rest of
+// a started frame, why a request was refused, a good-bye. Closing at once would lose them, since a socket
+// that is closed with unread input is reset. Each connection is therefore drained until the peer closes it or
+// its time is up. On the device's thread.
 #pragma once
 
 #include <list>
@@ -16,10 +16,10 @@ class LingeringSockets {
   explicit LingeringSockets(Reactor& reactor) : reactor_(reactor) {}
   ~LingeringSockets();
 
-  /// Beyond kMax of them the oldest is closed.
+  /// Beyond kMax connections the oldest is closed.
   void add(UniqueFd fd, std::vector<std::byte> bytes);
-  /// One whose path swallows what is sent: nothing more is said, and it is reset. Not at once: where the
-  /// reset arrives, it would come before the reason, which goes by the control connection.
+  /// For a connection whose packets are lost on the way: nothing more is sent, and it is reset. The reset is
+  /// delayed: if it does arrive, it must not come before the reason, which travels on the control connection.
   void add_silent(UniqueFd fd);
 
  private:
@@ -31,20 +31,20 @@ class LingeringSockets {
         : all_(all), fd_(std::move(fd)), bytes_(std::move(bytes)) {}
     ~Socket() override;
     bool begin();
-    /// Until it is reset.
+    /// Waits until it is reset.
     void wait();
     void ready() override;
     void expired() override;
 
    private:
-    /// False: the connection is over.
+    /// Return false when the connection is over.
     bool send_rest();
     bool drain();
 
     LingeringSockets& all_;
     UniqueFd fd_;
     std::vector<std::byte> bytes_;
-    std::size_t said_ = 0;
+    std::size_t sent_ = 0;
   };
 
   Socket& keep(UniqueFd fd, std::vector<std::byte> bytes);

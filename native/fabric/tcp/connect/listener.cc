@@ -14,8 +14,9 @@ namespace rdma_rpc::fabric::tcp {
 namespace {
 
 constexpr int kBacklog = 512;
-constexpr int kAcceptsPerTurn = 16;
-/// A listener without descriptors to spare would be ready all the time.
+constexpr int kAcceptsPerIteration = 16;
+/// Milliseconds to pause accepting when no descriptor is free; the listener would otherwise be ready all the
+/// time.
 constexpr std::uint32_t kPauseMs = 50;
 
 }  // namespace
@@ -23,16 +24,16 @@ constexpr std::uint32_t kPauseMs = 50;
 std::unique_ptr<Listener> Listener::open(Device& device, std::string* error) {
   std::unique_ptr<Listener> listener(new Listener(device));
   const std::string& host = device.options().host;
-  if (!parse_host(host, &listener->place_)) {
-    *error = "tcp: TcpOptions::host '" + host + "' is no IP address in numbers";
+  if (!parse_host(host, &listener->endpoint_)) {
+    *error = "tcp: TcpOptions::host '" + host + "' is not a numeric IP address";
     return nullptr;
   }
   sockaddr_storage name{};
-  const socklen_t length = to_sockaddr(listener->place_, &name);
+  const socklen_t length = to_sockaddr(listener->endpoint_, &name);
   listener->fd_ = UniqueFd(::socket(name.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   const int fd = listener->fd_.get();
   if (fd < 0 || ::bind(fd, reinterpret_cast<sockaddr*>(&name), length) != 0 || ::listen(fd, kBacklog) != 0 ||
-      !place_of(fd, &listener->place_) || !device.reactor().add(*listener, fd, EPOLLIN)) {
+      !local_endpoint(fd, &listener->endpoint_) || !device.reactor().add(*listener, fd, EPOLLIN)) {
     *error = "tcp: cannot listen on TcpOptions::host '" + host + "': " + std::strerror(errno);
     return nullptr;
   }
@@ -45,7 +46,7 @@ Listener::~Listener() {
 }
 
 void Listener::ready() {
-  for (int i = 0; i < kAcceptsPerTurn; ++i) {
+  for (int i = 0; i < kAcceptsPerIteration; ++i) {
     UniqueFd fd(::accept4(fd_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!fd) {
       if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
@@ -76,21 +77,22 @@ bool Listener::PendingConnection::begin() {
 }
 
 void Listener::PendingConnection::ready() {
-  const ssize_t got = ::recv(fd_.get(), said_ + have_, sizeof said_ - have_, MSG_DONTWAIT);
+  const ssize_t got = ::recv(fd_.get(), received_ + have_, sizeof received_ - have_, MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (got <= 0) return listener_.leave(*this);
   have_ += static_cast<std::size_t>(got);
-  if (have_ < sizeof said_) return;
-  Greeting greeting;
-  std::memcpy(&greeting, said_, sizeof greeting);
-  if (why_no_greeting(greeting) == nullptr && greeting.say == Say::hello) introduce(greeting);
+  if (have_ < sizeof received_) return;
+  ConnectMessage message;
+  std::memcpy(&message, received_, sizeof message);
+  if (why_not_connect_message(message) == nullptr && message.kind == ConnectKind::hello)
+    hand_to_queue_pair(message);
   listener_.leave(*this);
 }
 
-void Listener::PendingConnection::introduce(const Greeting& greeting) {
+void Listener::PendingConnection::hand_to_queue_pair(const ConnectMessage& message) {
   Device& device = listener_.device_;
   device.reactor().remove(*this, fd_.get());
-  device.introduce(std::move(fd_), greeting);
+  device.hand_to_queue_pair(std::move(fd_), message);
 }
 
 void Listener::PendingConnection::expired() { listener_.leave(*this); }

@@ -1,6 +1,6 @@
-// The passive side's listener: takes connections, reads which queue pair each wants, and hands it off.
-// Whoever connects is a stranger until then: there are so many at most, each with so much time. On the
-// device's thread.
+// The passive side's listener: accepts connections, reads which queue pair each wants, and hands it off. A
+// connection is unauthenticated until then, so the number of such connections and the time of each are
+// limited. On the device's thread.
 #pragma once
 
 #include <list>
@@ -12,8 +12,8 @@
 
 namespace rdma_rpc::fabric::tcp {
 
-/// A connection that has said whose it wants to be.
-struct Guest {
+/// A connection that has named the queue pair it wants.
+struct IncomingConnection {
   UniqueFd fd;
   Token from{};
   explicit operator bool() const { return static_cast<bool>(fd); }
@@ -23,13 +23,13 @@ class Device;
 
 class Listener final : public EventHandler {
  public:
-  /// Null, and why, when the address cannot be listened on.
+  /// Returns null, with the reason in `error`, when it cannot listen on the address.
   static std::unique_ptr<Listener> open(Device& device, std::string* error);
   ~Listener() override;
-  const Place& place() const { return place_; }
+  const Endpoint& endpoint() const { return endpoint_; }
 
   void ready() override;
-  void expired() override;  ///< the pause of one that ran out of descriptors is over
+  void expired() override;  ///< ends the pause that began when no descriptor was free
 
  private:
   class PendingConnection final : public EventHandler {
@@ -41,11 +41,11 @@ class Listener final : public EventHandler {
     void expired() override;
 
    private:
-    void introduce(const Greeting& greeting);
+    void hand_to_queue_pair(const ConnectMessage& message);
 
     Listener& listener_;
     UniqueFd fd_;
-    std::byte said_[sizeof(Greeting)];
+    std::byte received_[sizeof(ConnectMessage)];
     std::size_t have_ = 0;
   };
 
@@ -54,7 +54,7 @@ class Listener final : public EventHandler {
 
   Device& device_;
   UniqueFd fd_;
-  Place place_;
+  Endpoint endpoint_;
   std::list<PendingConnection> pending_;
 };
 

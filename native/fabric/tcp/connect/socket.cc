@@ -12,7 +12,7 @@
 namespace rdma_rpc::fabric::tcp {
 namespace {
 
-/// An idle connection is probed after a quarter of the peer's time, and then as often.
+/// Number of keepalive probes within the peer timeout: the first comes after a quarter of it.
 constexpr std::uint32_t kProbesOfTimeout = 4;
 
 }  // namespace
@@ -33,7 +33,7 @@ std::string prepare(int fd, const TcpOptions& options) {
   };
   for (const auto& option : wanted) {
     if (::setsockopt(fd, option.level, option.option, &option.value, sizeof option.value) != 0) {
-      return std::string("the socket has no ") + option.name + ": " + std::strerror(errno);
+      return std::string("cannot set the socket option ") + option.name + ": " + std::strerror(errno);
     }
   }
   return {};
@@ -52,7 +52,8 @@ void reset_connection(UniqueFd& fd) {
 std::string why_lost(int error) {
   std::string text = std::strerror(error);
   if (error == ETIMEDOUT) text += " (the peer has acknowledged nothing for peer_timeout_ms)";
-  if (error == ECONNRESET) text += " (the peer's process has ended, or something between has cut it)";
+  if (error == ECONNRESET)
+    text += " (the peer's process has ended, or a device on the path has cut the connection)";
   return text;
 }
 

@@ -1,4 +1,5 @@
-// A TCP socket and its options. Used wherever a connection is made, taken or lost, on the device's thread.
+// TCP sockets and their options. Used wherever a connection is made, accepted or lost, on the device's
+// thread.
 #pragma once
 
 #include <string>
@@ -8,14 +9,14 @@
 
 namespace rdma_rpc::fabric::tcp {
 
-/// What every connection of a queue pair has: no delay, a short queue of unsent bytes, and a peer that
-/// answers nothing is noticed. Empty, or why not.
+/// Sets the options of a queue pair's connection: no delay, a short queue of unsent bytes, and detection of a
+/// peer that does not answer. Returns "" on success, or why that failed.
 std::string prepare(int fd, const TcpOptions& options);
-/// From now on closing it sends a reset, and drops what is still on its way.
+/// Makes a later close send a reset and drop unsent bytes.
 void reset_on_close(int fd);
-/// The peer is to hear of it at once, and of nothing that is still on its way.
+/// Closes with a reset: the peer is notified at once, and bytes still on their way are dropped.
 void reset_connection(UniqueFd& fd);
-/// strerror, with what it means where that is not plain.
+/// strerror, with an explanation where that text is not clear.
 std::string why_lost(int error);
 
 }  // namespace rdma_rpc::fabric::tcp

@@ -15,11 +15,11 @@ namespace rdma_rpc::fabric::tcp {
 namespace {
 
 constexpr int kBatch = 64;
-/// Where sockets are asked themselves.
+/// With one connection, the kernel is asked for other events only every this number of polls.
 constexpr std::uint32_t kPollsPerSocketPoll = 16;
-/// Without a sleep, until fd() is told to be silent.
+/// Number of polls without a sleep before fd() stops watching the sockets.
 constexpr std::uint32_t kPollsUnwatched = 16;
-/// Turns that arm() gives before it says that there is more to do.
+/// Number of rounds in which arm() gives queue pairs their turn before it reports that more is to be done.
 constexpr int kTurnsOfArm = 4;
 
 bool watch(int epoll, int fd, std::uint32_t events, void* data) {
@@ -60,7 +60,7 @@ void CompletionQueue::remove(QueuePair& qp, int fd) {
 
 void CompletionQueue::enqueue(QueuePair& qp) { waiting_.push_back(&qp); }
 
-/// What the kernel has to report.
+/// Handles what the kernel has to report.
 void CompletionQueue::poll_sockets() {
   epoll_event events[kBatch];
   const int count = ::epoll_wait(inner_.get(), events, kBatch, 0);
@@ -77,7 +77,7 @@ void CompletionQueue::poll_sockets() {
 }
 
 void CompletionQueue::give_turns() {
-  gathering_.end();
+  coalescing_.end();
   if (std::exchange(others_, false)) device_.reactor().progress();
   turns_.swap(waiting_);
   for (std::size_t i = 0; i < turns_.size(); ++i) {
@@ -86,8 +86,8 @@ void CompletionQueue::give_turns() {
   turns_.clear();
 }
 
-/// With one connection its socket is asked itself, which is one system call less, and the kernel for other
-/// news only now and then.
+/// With a single connection its socket is read directly, which saves a system call; the kernel is asked for
+/// other events only now and then.
 bool CompletionQueue::asks_socket() const { return connected_.size() == 1 && !connected_[0]->is_blocked(); }
 
 void CompletionQueue::progress() {
@@ -96,17 +96,17 @@ void CompletionQueue::progress() {
     device_.path_timer().start();
     poll_sockets();
   } else if (asks_socket()) {
-    // The second poll after a sleep would find nothing: the first one has emptied the socket, and who sleeps
-    // again is told by fd() or arm().
+    // The second poll after a sleep is skipped, because it would find nothing: the first one has emptied the
+    // socket. If the thread sleeps again, fd() or arm() reports new data.
     if (polls_ - awake_since_ != 2) connected_[0]->note_ready(true, false, false);
   } else if (waiting_.empty()) {
-    // Else what is known already, first.
+    // Otherwise queue pairs that are already known to have work go first.
     poll_sockets();
   }
   give_turns();
 }
 
-/// Nothing of that is lost when the system refuses: fd() is readable once too often, or a sleeper polls.
+/// A refusal by the system loses nothing: fd() is readable once too often, or a sleeper polls.
 void CompletionQueue::watch_sockets(bool on) {
   epoll_event event{};
   if (on) event.events = EPOLLIN;
@@ -118,11 +118,11 @@ std::size_t CompletionQueue::poll(std::span<Wc> out) {
   ++polls_;
   if (ring_.size() == 0) {
     progress();
-  } else if (gathering_.is_over()) {
+  } else if (coalescing_.is_over()) {
     give_turns();
   }
   const std::size_t count = ring_.take(out);
-  gathering_.gave_out(ring_.size());
+  coalescing_.gave_out(ring_.size());
   return count;
 }
 
@@ -130,7 +130,7 @@ bool CompletionQueue::arm() {
   ++polls_;
   device_.path_timer().start();
   for (int i = 0; i < kTurnsOfArm && ring_.size() == 0; ++i) {
-    // Else fd() is readable when the kernel has news.
+    // Otherwise fd() becomes readable when the kernel has events.
     if (!watched_) poll_sockets();
     give_turns();
     if (waiting_.empty()) break;

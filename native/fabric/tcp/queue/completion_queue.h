@@ -1,10 +1,11 @@
-// The completion queue: gives its queue pairs their turns, and sleeps and wakes. What readiness the kernel
-// reports is kept as the edge that it is, so that an idle queue pair costs nothing, however many there are.
-// On the device's thread.
+// The completion queue: gives its queue pairs their turns, sleeps and wakes. Readiness is reported by the
+// kernel as an edge and remembered here, so that idle queue pairs cost nothing, whatever their number. On
+// the device's thread.
 //
-// fd() is an epoll descriptor that watches another one, with the sockets in it. acknowledge() takes the news
-// out of that one. Only after some polls without a sleep it stops watching, too, so that fd() is silent while
-// nobody sleeps, whatever the sockets do: who sleeps between two answers pays for no change of it.
+// fd() is an epoll descriptor that watches an inner one, which holds the sockets. acknowledge() takes the
+// events out of the inner one. Only after some polls without a sleep does fd() stop watching it, so that fd()
+// is quiet while no thread sleeps, whatever the sockets do. A thread that sleeps between two responses therefore
+// pays for no change of the epoll set.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@
 #include "fabric/completion_ring.h"
 #include "fabric/fabric.h"
 #include "fabric/tcp/connect/socket.h"
-#include "fabric/tcp/queue/gathering.h"
+#include "fabric/tcp/queue/coalescing.h"
 
 namespace rdma_rpc::fabric::tcp {
 
@@ -26,7 +27,7 @@ class CompletionQueue final : public fabric::CompletionQueue {
  public:
   explicit CompletionQueue(Device& device);
   ~CompletionQueue() override;
-  /// False: the system refuses.
+  /// Returns false when the system refuses.
   bool open();
 
   std::size_t poll(std::span<Wc> out) override;
@@ -38,15 +39,15 @@ class CompletionQueue final : public fabric::CompletionQueue {
   void make_room(std::uint32_t requests) { ring_.make_room(requests); }
   void forget(const QueuePair& qp, std::uint32_t requests) { ring_.forget(qp, requests); }
   void push(const Cqe& cqe);
-  /// A queue pair has a connection from now on. False: the system refuses.
+  /// Starts to watch the connection of a queue pair. Returns false when the system refuses.
   bool add(QueuePair& qp, int fd);
-  /// Before the descriptor is closed or given away.
+  /// Call before the descriptor is closed or given away.
   void remove(QueuePair& qp, int fd);
-  /// This queue pair wants a turn at the next poll().
+  /// Gives this queue pair a turn in the next poll().
   void enqueue(QueuePair& qp);
-  /// Whether so many messages of a queue pair may wait for more. It then wants a turn.
-  bool may_gather(std::uint32_t messages) { return gathering_.may_wait(messages, ring_.size()); }
-  /// poll() will find something, though no completion: a state that has changed.
+  /// Whether this number of messages of a queue pair may wait for more. The queue pair then enqueues itself.
+  bool may_coalesce(std::uint32_t messages) { return coalescing_.may_wait(messages, ring_.size()); }
+  /// Wakes the user because a state has changed, although poll() returns no completion for it.
   void announce();
 
  private:
@@ -59,12 +60,12 @@ class CompletionQueue final : public fabric::CompletionQueue {
   Device& device_;
   UniqueFd outer_, inner_, bell_;
   CompletionRing<QueuePair> ring_;
-  Gathering<std::chrono::steady_clock> gathering_;
+  Coalescing<std::chrono::steady_clock> coalescing_;
   std::vector<QueuePair*> connected_, waiting_, turns_;
   std::uint32_t polls_ = 0;
-  std::uint32_t awake_since_ = 0;  ///< a round
-  bool watched_ = false;           ///< fd() tells of the sockets
-  bool others_ = false;            ///< the device's reactor has news
+  std::uint32_t awake_since_ = 0;  ///< value of polls_ at the last wake-up
+  bool watched_ = false;           ///< fd() watches the sockets
+  bool others_ = false;            ///< the device's reactor has events
   bool armed_ = false, rung_ = false, changed_ = false;
 };
 

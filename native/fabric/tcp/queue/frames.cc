@@ -1,6 +1,6 @@
-// What each frame of the peer does: checks as a NIC makes them, and what follows from them. Every field is
-// the peer's word and is checked before anything depends on it. A frame that cannot be ends the connection; a
-// request that may not be is refused. See queue_pair.h.
+// Handles each frame of the peer: the checks that a NIC makes, then the effect. Every field comes from the
+// peer and is checked before anything depends on it. An impossible frame ends the connection; a request that
+// is not allowed is refused. See queue_pair.h.
 #include "fabric/tcp/queue/queue_pair.h"
 
 namespace rdma_rpc::fabric::tcp {
@@ -22,11 +22,11 @@ void QueuePair::frame_begins() {
       data_begins();
       break;
     case Op::ack:
-      if (!sends_.acked(header.number)) return broke_protocol("an ack for requests that were not made");
+      if (!sends_.acked(header.number)) return broke_protocol("an ack for requests that were never sent");
       return retire();
     case Op::refusal: {
       const auto status = refusal_status(header.extra);
-      if (!status) return broke_protocol("a refusal for no known reason");
+      if (!status) return broke_protocol("a refusal with an unknown reason");
       if (!sends_.refused(header.number, *status))
         return broke_protocol("a refusal of a request that is not open");
       return retire();
@@ -55,7 +55,7 @@ bool QueuePair::is_in_place() {
 void QueuePair::send_begins() {
   const Header& header = incoming_.header();
   if (!is_in_place() || incoming_.is_under_way()) return;
-  if (header.addr != 0) return broke_protocol("a message does not begin at its beginning");
+  if (header.addr != 0) return broke_protocol("the first frame of a message does not begin at offset 0");
   if (receives_.is_empty()) return refuse(incoming_.handled(), WcStatus::rnr_retry_exc_err);
   const Sge& sge = receives_.oldest().sge;
   if (header.total > sge.length)
@@ -87,8 +87,8 @@ void QueuePair::write_begins() {
   if (!is_in_place()) return;
   const bool immediate = (header.flags & flag_immediate) != 0;
   if (immediate && receives_.is_empty()) return refuse(incoming_.handled(), WcStatus::rnr_retry_exc_err);
-  // The whole of what is left, so that a range that is too long touches no byte. As on InfiniBand, a request
-  // of no bytes is not checked: there is nothing it could touch.
+  // Checks the whole remaining range, so that a range that is too long touches no byte. As on InfiniBand, a
+  // request of 0 bytes is not checked, since it touches nothing.
   if (header.total > 0 && !may_be_written(header.total))
     refuse(incoming_.handled(), WcStatus::rem_access_err);
 }
@@ -120,7 +120,7 @@ void QueuePair::read_asked() {
 void QueuePair::data_begins() {
   const Header& header = incoming_.header();
   SendSlot* slot = sends_.reading();
-  if (slot == nullptr) return broke_protocol("an answer to no READ");
+  if (slot == nullptr) return broke_protocol("an answer without a READ");
   if (header.number != slot->number || header.addr != slot->moved ||
       header.total != slot->bytes - slot->moved) {
     return broke_protocol("an answer that does not fit the READ that is next");
@@ -146,13 +146,13 @@ void QueuePair::refuse(std::uint32_t number, WcStatus status, WcStatus receive) 
   in_ = In::refuses;
 }
 
-/// All answers before it are out.
+/// Call when all READ responses before the refusal are sent.
 void QueuePair::conclude_refusal() {
   in_ = In::deaf;
   const Header frame{.op = Op::refusal, .number = refusal_.number, .extra = refusal_code(refusal_.status)};
   if (refusal_.status == WcStatus::rnr_retry_exc_err) {
-    // The sender's mistake: this side stays as it is.
-    return burst_.add_frame(frame);
+    // The sender made a mistake; this side stays in its state.
+    return batch_.add_frame(frame);
   }
   if (refusal_.receive != WcStatus::success) complete_receive({.status = refusal_.receive});
   enter_error(Op::bye, &frame);

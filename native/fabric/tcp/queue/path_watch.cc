@@ -18,24 +18,26 @@
 namespace rdma_rpc::fabric::tcp {
 namespace {
 
-/// Repetitions without an answer. The kernel doubles the time between them: on a local network these are 6 s.
+/// Retransmissions without an answer before the path counts as silent. The kernel doubles the time between
+/// them: on a local network this number takes 6 s.
 constexpr std::uint32_t kUnansweredMax = 5;
-/// The same where something has come from the peer meanwhile that acknowledges none of these bytes: only one
-/// direction may be silent, or the network may lose much. Where each fifth packet is lost either way, seven
-/// tries in a row fail once in 1,300 times. They take 13 s.
+/// The same limit when something has come from the peer meanwhile that acknowledges none of these bytes:
+/// perhaps only one direction is silent, or the network loses many packets. If every fifth packet is lost in
+/// either direction, seven attempts in a row fail once in 1,300 times. They take 13 s.
 constexpr std::uint32_t kUnansweredOfHeardMax = 6;
-/// Nothing has come from the peer at all.
+/// Milliseconds without anything from the peer, after which the lower limit applies.
 constexpr std::uint32_t kSilentMs = 5000;
-/// Without a look for so long this process was stopped, or busy. What the kernel has sent again meanwhile
-/// says nothing of the path as it is now.
+/// After a gap this long between two checks, this process was stopped or busy. Retransmissions of that time
+/// say nothing about the path as it is now.
 constexpr std::chrono::seconds kStoodStill{3};
-/// And so many looks without an answer: what this host's own queue drops is repeated twice a second.
+/// Minimum number of checks without an answer: packets dropped by this host's own queue are resent twice a
+/// second.
 constexpr std::uint32_t kLooksLeast = 5;
-/// Looks that ask the kernel before others of the thread have their turn, at 1 to 6 us each, and the pause
-/// then. Ten thousand sessions that are all busy take 1.6 s.
+/// Number of checks that may ask the kernel (1 to 6 us each) before the rest of the thread has its turn, and
+/// the pause then. Ten thousand busy sessions take 1.6 s.
 constexpr std::size_t kLooksAtOnce = 64;
 constexpr std::uint32_t kPauseMs = 10;
-/// A queue pair that has sent nothing costs a cache line.
+/// Number of idle queue pairs per check; each costs a cache line.
 constexpr std::size_t kRestsPerLook = 16;
 
 }  // namespace
@@ -44,18 +46,18 @@ PathState kernel_path_state(int fd) {
   tcp_info info{};
   socklen_t length = sizeof info;
   int bytes = 0;
-  // Mostly all has arrived, and this is the cheaper call.
+  // Usually everything has arrived, and this is the cheaper call.
   if (::ioctl(fd, SIOCOUTQ, &bytes) != 0 || bytes == 0) return {};
   if (::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) return {};
-  // Retransmissions since the last acknowledgement of anything new; and probes of a window that is closed,
-  // which a peer that is stopped answers.
+  // Retransmissions since the last acknowledgement of new data, and probes of a closed window, which the
+  // kernel of a stopped peer answers.
   return {std::max<std::uint32_t>(info.tcpi_retransmits, info.tcpi_probes),
           static_cast<std::uint64_t>(std::max(bytes, 0)), info.tcpi_last_ack_recv};
 }
 
 PathWatch::Found PathWatch::look(const TcpOptions& options, int fd, Clock::time_point now) {
   if (!watched_) {
-    // It has had no second to arrive.
+    // The bytes have not had a full second to arrive.
     watched_ = std::exchange(sent_, false);
     suspect_ = false;
     slept_through_ = 0;
@@ -70,7 +72,7 @@ PathWatch::Found PathWatch::look(const TcpOptions& options, int fd, Clock::time_
     watched_ = sent_ = false;
     return Found::nothing;
   }
-  // The answer to the last repetition may be on its way, so it has until the next look.
+  // The answer to the last retransmission may be on its way, so it has until the next check.
   const std::uint32_t most = state_.silent_ms >= kSilentMs ? kUnansweredMax : kUnansweredOfHeardMax;
   const bool many = state_.unanswered >= most && (slept_through_ == 0 || state_.unanswered > slept_through_);
   const bool seemed = std::exchange(suspect_, many);
@@ -80,8 +82,8 @@ PathWatch::Found PathWatch::look(const TcpOptions& options, int fd, Clock::time_
 }
 
 std::string PathWatch::why(int fd, Clock::time_point now) const {
-  Place own, peer;
-  const std::string ends = place_of(fd, &own) && peer_place_of(fd, &peer)
+  Endpoint own, peer;
+  const std::string ends = local_endpoint(fd, &own) && remote_endpoint(fd, &peer)
                                ? " from " + to_text(own) + " to " + to_text(peer)
                                : std::string();
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now - answered_).count();

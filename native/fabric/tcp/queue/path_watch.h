@@ -1,10 +1,10 @@
-// Whether what a queue pair sends still arrives. A firewall that has forgotten the connection, or an MTU that
-// is smaller on the way than at the ends, swallows packets of one connection and tells nobody, while the
-// connection of the handshake lives. The kernel knows: it sends the same bytes again and again and is never
-// answered. A peer that is stopped or slow is another matter: its kernel answers.
+// Checks whether a queue pair's bytes still reach the peer. A firewall that has forgotten the connection, or
+// an MTU that is smaller on the way than at the ends, silently drops packets of one connection while the
+// connection of the handshake stays alive. The kernel shows it: it resends the same bytes again and again
+// without an answer. A stopped or slow peer is different: its kernel answers.
 //
-// Once a second, and only of queue pairs that have sent something; of thousands, some at a time, since each
-// look costs system calls. On the device's thread.
+// The check runs once a second, and only for queue pairs that have sent something. With thousands of them it
+// checks some at a time, since each check costs system calls. On the device's thread.
 #pragma once
 
 #include <chrono>
@@ -18,7 +18,8 @@ namespace rdma_rpc::fabric::tcp {
 
 class Device;
 
-/// What the kernel says. Without an answer of the system it is as if all had arrived.
+/// The kernel's information about the socket. If the system does not answer, returns the state in which
+/// everything has arrived.
 PathState kernel_path_state(int fd);
 
 /// Watches the path of one queue pair.
@@ -26,44 +27,45 @@ class PathWatch {
  public:
   using Clock = Reactor::Clock;
   enum class Found : std::uint8_t {
-    nothing,    ///< all has arrived
-    under_way,  ///< look again
-    silent,     ///< nothing arrives any more
+    nothing,    ///< everything has arrived
+    under_way,  ///< bytes are in flight; check again
+    silent,     ///< packets no longer arrive
   };
 
-  /// Bytes have been given to the kernel: the hot path.
+  /// Notes that bytes have been given to the kernel. On the hot path.
   void sent() { sent_ = true; }
   Found look(const TcpOptions& options, int fd, Clock::time_point now);
   bool is_silent() const { return silent_; }
-  /// The next look asks the kernel.
+  /// Whether the next check asks the kernel.
   bool asks() const { return watched_; }
-  /// For people, of a path that is silent.
+  /// The error text for a silent path.
   std::string why(int fd, Clock::time_point now) const;
 
  private:
   bool sent_ = false;
-  bool watched_ = false;             ///< something has been sent, and may not have arrived
-  bool suspect_ = false;             ///< the look before has found too many repetitions already
-  std::uint32_t slept_through_ = 0;  ///< repetitions while this process stood still
+  bool watched_ = false;             ///< bytes were sent that may not have arrived
+  bool suspect_ = false;             ///< the previous check already found too many retransmissions
+  std::uint32_t slept_through_ = 0;  ///< retransmissions made while this process was stopped
   bool silent_ = false;
   PathState state_;
-  Clock::time_point answered_{};  ///< the last look that found no repetition
+  Clock::time_point answered_{};  ///< time of the last check without retransmissions
   Clock::time_point looked_{};
 };
 
-/// Decides when the queue pairs of a device are looked at.
+/// Schedules the checks of a device's queue pairs.
 class PathTimer final : public EventHandler {
  public:
   explicit PathTimer(Device& device) : device_(device) {}
   ~PathTimer() override;
 
-  /// A queue pair has sent something: the hot path.
+  /// Notes that a queue pair has sent something. On the hot path.
   void sent() { sent_ = true; }
-  /// Before a sleep, and now and then while polling.
+  /// Starts the timer if needed. Called before a sleep, and now and then while polling.
   void start() {
     if (sent_ && !running_) run();
   }
-  /// A queue pair has gone, and those behind it have moved up: one of them may have been missed.
+  /// Call when a queue pair has been removed from the list: those behind it have moved up, so one of them may
+  /// have been skipped.
   void forgot() { again_ = again_ || next_ != 0; }
   void ready() override {}
   void expired() override;
@@ -73,8 +75,8 @@ class PathTimer final : public EventHandler {
 
   Device& device_;
   bool sent_ = false, running_ = false;
-  bool again_ = false;    ///< one that has been looked at in this round needs another look
-  std::size_t next_ = 0;  ///< of the queue pairs, to be looked at in this round
+  bool again_ = false;    ///< a queue pair checked in this round needs another check
+  std::size_t next_ = 0;  ///< index of the next queue pair to be checked in this round
 };
 
 }  // namespace rdma_rpc::fabric::tcp

@@ -1,4 +1,4 @@
-// What the user posts, what is carried out here, and completions; see queue_pair.h.
+// Posting, execution of local requests, and completions; see queue_pair.h.
 #include <algorithm>
 
 #include "fabric/tcp/queue/queue_pair.h"
@@ -18,22 +18,22 @@ std::size_t QueuePair::post_send(std::span<const SendWr> requests) {
     flush_queues();
     return taken;
   }
-  // Not behind what waits for the socket: a window is to end when its user says so.
+  // Not delayed by requests that wait for the socket: a window must end as soon as its user says so.
   carry_out_local();
   if (in_ == In::gone && state_ == QpState::rts) sends_.fail_oldest(WcStatus::retry_exc_err);
   retire();
-  if (socket_ && !gathers(requests.first(taken))) flush();
+  if (socket_ && !coalesces(requests.first(taken))) flush();
   return taken;
 }
 
-/// Whether what was posted last waits for more (Gathering). Only messages do.
-bool QueuePair::gathers(std::span<const SendWr> posted) {
+/// Whether the requests posted last wait for more (Coalescing). Only messages do.
+bool QueuePair::coalesces(std::span<const SendWr> posted) {
   const auto is_message = [](const SendWr& wr) { return is_send(wr.opcode); };
   if (!options_.polls_on || out_ != Out::free || !std::all_of(posted.begin(), posted.end(), is_message))
     return false;
-  const std::uint32_t messages = gathered_ + static_cast<std::uint32_t>(posted.size());
-  if (!cq_.may_gather(messages)) return false;
-  gathered_ = messages;
+  const std::uint32_t messages = coalesced_ + static_cast<std::uint32_t>(posted.size());
+  if (!cq_.may_coalesce(messages)) return false;
+  coalesced_ = messages;
   wants_turn();
   return true;
 }
@@ -44,8 +44,8 @@ std::size_t QueuePair::post_recv(std::span<const RecvWr> requests) {
   return taken;
 }
 
-/// The local requests that come next. Completions keep their order, also behind requests without a signal: of
-/// those nobody would tell us that they are over, so that is asked for where a completion waits for it.
+/// Executes the local requests that come next. Completions keep their order, also behind unsignaled requests,
+/// whose end is not reported by itself: an ack is requested for them if a completion waits for it.
 void QueuePair::carry_out_local() {
   while (!sends_.all_started()) {
     SendSlot& slot = sends_.next();
@@ -67,7 +67,7 @@ void QueuePair::carry_out_local() {
 
 bool QueuePair::withdraw(std::uint32_t rkey) {
   if (!device_.keys().withdraw(rkey, qp_num_)) return false;
-  burst_.keep(rkey);
+  batch_.keep(rkey);
   return true;
 }
 
@@ -89,7 +89,7 @@ void QueuePair::complete_send(const SendSlot& slot, WcStatus status) {
   cq_.push({wc, this, false, sends_.retired()});
 }
 
-/// The oldest receive ends with this.
+/// Completes the oldest receive with this.
 void QueuePair::complete_receive(Wc wc) {
   wc.wr_id = receives_.oldest().wr_id;
   wc.qp_num = qp_num_;

@@ -1,11 +1,11 @@
-// Life and connection; see queue_pair.h.
+// Creation, connecting and the end; see queue_pair.h.
 #include "fabric/tcp/queue/queue_pair.h"
 
 #include <cstring>
 
 namespace rdma_rpc::fabric::tcp {
 
-/// How long the passive side waits for its peer.
+/// Limits how long the passive side waits for its peer.
 class QueuePair::AcceptTimeout final : public EventHandler {
  public:
   explicit AcceptTimeout(QueuePair& qp) : qp_(qp) {
@@ -14,9 +14,9 @@ class QueuePair::AcceptTimeout final : public EventHandler {
   ~AcceptTimeout() override { qp_.device_.reactor().cancel_timeout(*this); }
   void ready() override {}
   void expired() override {
-    const Place& place = qp_.address_.place;
-    qp_.fail("tcp: the peer has not come to " +
-             (place.port == 0 ? "the address of this server" : to_text(place)) + " within " +
+    const Endpoint& endpoint = qp_.address_.endpoint;
+    qp_.fail("tcp: the peer has not connected to " +
+             (endpoint.port == 0 ? "the address of this server" : to_text(endpoint)) + " within " +
              std::to_string(qp_.device_.options().connect_timeout_ms) +
              " ms; can it reach that address, or is something in between?");
   }
@@ -41,7 +41,7 @@ QueuePair::QueuePair(Device& device, CompletionQueue& cq, const QpOptions& optio
 QueuePair::~QueuePair() {
   say_what_waits();
   if (socket_) part(Op::bye);
-  if (guest_) turn_away(std::move(guest_));
+  if (early_connection_) reject(std::move(early_connection_));
   cq_.forget(*this, options_.send_wr_max + options_.recv_wr_max);
   device_.forget(*this);
   --device_.counts().queue_pairs;
@@ -57,19 +57,20 @@ std::string QueuePair::connect(std::span<const std::byte> remote_address) {
   }
   if (why.empty() && peer.active == address_.active) {
     why = std::string("both sides are ") + (peer.active ? "active" : "passive") +
-          ", nobody could come to the other";
+          ", so neither would dial the other";
   }
-  if (why.empty() && address_.active && peer.place.port == 0)
-    why = "the peer's address names no place, and nobody has said where its server is (tcp_address_via)";
+  if (why.empty() && address_.active && peer.endpoint.port == 0)
+    why =
+        "the peer's address has no IP address and port, and none was given for its server (tcp_address_via)";
   if (why.empty()) {
     state_ = QpState::rtr;
     peer_ = words_ ? words_->peer : peer.token;
     if (address_.active) {
-      dialer_ = std::make_unique<Dialer>(device_, *this, peer.place, peer.token, own_word(), peer_);
+      dialer_ = std::make_unique<Dialer>(device_, *this, peer.endpoint, peer.token, own_word(), peer_);
       why = dialer_->start();
     } else {
       accept_timeout_ = std::make_unique<AcceptTimeout>(*this);
-      if (guest_) take(std::move(guest_));
+      if (early_connection_) take(std::move(early_connection_));
     }
   }
   if (why.empty()) return {};
@@ -77,25 +78,25 @@ std::string QueuePair::connect(std::span<const std::byte> remote_address) {
   return "tcp: " + why;
 }
 
-void QueuePair::take(Guest guest) {
-  if (state_ == QpState::init && !guest_ && !address_.active) {
-    guest_ = std::move(guest);
-  } else if (state_ == QpState::rtr && !address_.active && same(guest.from, peer_)) {
-    welcome(std::move(guest));
+void QueuePair::take(IncomingConnection incoming) {
+  if (state_ == QpState::init && !early_connection_ && !address_.active) {
+    early_connection_ = std::move(incoming);
+  } else if (state_ == QpState::rtr && !address_.active && same(incoming.from, peer_)) {
+    welcome(std::move(incoming));
   } else {
-    turn_away(std::move(guest));
+    reject(std::move(incoming));
   }
 }
 
-void QueuePair::welcome(Guest guest) {
-  const Greeting answer = make_greeting(Say::welcome, guest.from, own_word());
-  // It may have gone while it waited for us; another one may come.
-  if (say(guest.fd.get(), &answer, sizeof answer)) connected(std::move(guest.fd));
+void QueuePair::welcome(IncomingConnection incoming) {
+  const ConnectMessage answer = make_connect_message(ConnectKind::welcome, incoming.from, own_word());
+  // The peer may have closed while its connection waited; another connection may come.
+  if (send_now(incoming.fd.get(), &answer, sizeof answer)) connected(std::move(incoming.fd));
 }
 
-void QueuePair::turn_away(Guest guest) {
-  const Greeting answer = make_greeting(Say::refused, guest.from, address_.token);
-  say(guest.fd.get(), &answer, sizeof answer);
+void QueuePair::reject(IncomingConnection incoming) {
+  const ConnectMessage answer = make_connect_message(ConnectKind::refused, incoming.from, address_.token);
+  send_now(incoming.fd.get(), &answer, sizeof answer);
 }
 
 void QueuePair::connected(UniqueFd fd) {
@@ -125,11 +126,11 @@ void QueuePair::wants_turn() {
 
 void QueuePair::turn() {
   enqueued_ = false;
-  // What has waited for more, first: the peer works on it while this side reads. And an ack that nothing has
-  // taken along.
-  if (acks_.owed || gathered_ != 0) flush();
+  // Messages that have waited for more go first, so that the peer works on them while this side reads. So
+  // does an ack that no other frame has carried.
+  if (acks_.owed || coalesced_ != 0) flush();
   if (may_read()) read();
-  if (socket_ && (!burst_.empty() || has_more(LoneAck::later))) flush();
+  if (socket_ && (!batch_.empty() || has_more(LoneAck::later))) flush();
   if (may_read() || (acks_.owed && out_ == Out::free)) wants_turn();
 }
 
@@ -153,7 +154,7 @@ bool QueuePair::check_path(PathWatch::Clock::time_point now) {
   return found == PathWatch::Found::under_way;
 }
 
-/// A request of its own has failed. Ours is to find out by a request, as it is with a NIC.
+/// A request of the peer has failed. Our side learns of it from its own next request, as with a NIC.
 void QueuePair::peer_is_gone() {
   in_ = In::gone;
   close_socket();
@@ -171,9 +172,9 @@ void QueuePair::to_error() {
   enter_error(Op::bye);
 }
 
-/// What has been posted before the end goes before it, as far as the socket takes it.
+/// Sends what was posted before the end, as far as the socket takes it.
 void QueuePair::say_what_waits() {
-  if (gathered_ != 0 && socket_) flush();
+  if (coalesced_ != 0 && socket_) flush();
 }
 
 void QueuePair::enter_error(Op last_word, const Header* refusal) {
@@ -181,30 +182,31 @@ void QueuePair::enter_error(Op last_word, const Header* refusal) {
   state_ = QpState::err;
   dialer_.reset();
   accept_timeout_.reset();
-  if (guest_) turn_away(std::move(guest_));
+  if (early_connection_) reject(std::move(early_connection_));
   if (socket_) part(last_word, refusal);
   flush_queues();
   cq_.announce();
 }
 
-/// Gives the connection away with what is still to be said. From here on no memory of the user is touched.
+/// Gives the connection away together with the bytes still to be sent. From here on no memory of the user is
+/// accessed.
 void QueuePair::part(Op last_word, const Header* refusal) {
   if (path_.is_silent()) {
-    // Not a word would arrive, and the kernel would repeat it for a minute.
+    // Nothing would arrive, and the kernel would retransmit it for a minute.
     cq_.remove(*this, socket_.get());
     --device_.counts().open_fds;
     device_.lingering_sockets().add_silent(std::move(socket_));
-    return burst_.clear();
+    return batch_.clear();
   }
-  if (!burst_.may_be_read(device_.keys(), qp_num_)) {
-    // Of a frame under way the rest may neither be sent nor left out.
+  if (!batch_.may_be_read(device_.keys(), qp_num_)) {
+    // The rest of the frame in progress may be neither sent nor omitted.
     UniqueFd fd = std::move(socket_);
     socket_ = UniqueFd();
     cq_.remove(*this, fd.get());
     --device_.counts().open_fds;
     return reset_connection(fd);
   }
-  std::vector<std::byte> words = burst_.rest_of_frame();
+  std::vector<std::byte> words = batch_.rest_of_frame();
   const auto add = [&words](const Header& header) {
     const auto* from = reinterpret_cast<const std::byte*>(&header);
     words.insert(words.end(), from, from + sizeof header);
@@ -215,7 +217,7 @@ void QueuePair::part(Op last_word, const Header* refusal) {
   cq_.remove(*this, socket_.get());
   --device_.counts().open_fds;
   device_.lingering_sockets().add(std::move(socket_), std::move(words));
-  burst_.clear();
+  batch_.clear();
 }
 
 void QueuePair::close_socket() {
@@ -223,7 +225,7 @@ void QueuePair::close_socket() {
   cq_.remove(*this, socket_.get());
   --device_.counts().open_fds;
   socket_.reset();
-  burst_.clear();
+  batch_.clear();
   enqueued_ = false;
 }
 

@@ -1,29 +1,31 @@
-// A queue pair: one connection, from the address blobs to its end. What has a state of its own is a class:
-// the queues of the user, the burst that is being sent, READs of the peer, what is coming, the path. The two
-// states below and what they allow are one class in five files: queue_pair.cc (life and connection),
-// posting.cc (what the user posts), sending.cc (frames out), receiving.cc (bytes in) and frames.cc (what each
-// frame does). A frame that comes in owes an ack, answers or a refusal, and whatever is sent may end the
+// A queue pair: one connection, from the address blobs to its end. What has a state of its own is a class: the
+// queues of the user, the batch of frames that is being sent, READs of the peer, the incoming frame, the path.
+// The two states below and what they allow are one class in five files: queue_pair.cc (creation, connecting,
+// end), posting.cc (requests of the user), sending.cc (frames out), receiving.cc (bytes in) and frames.cc (the
+// effect of each frame). An incoming frame owes an ack, answers or a refusal, and whatever is sent may end the
 // connection for both directions, so two classes would call each other at every step. On the device's thread.
 //
-// Reading never waits for writing: whatever comes is carried out or refused at once and leaves at most a few
-// words to say (an ack, kReadsMax answers, one refusal). So two sides that only write do not block each
-// other.
+// Reading never waits for writing: whatever arrives is executed or refused at once, and leaves at most a few
+// frames to send (an ack, kReadsMax READ responses, one refusal). So two sides that only write do not block
+// each other.
 //
-// Two states say how the two directions of a connection in RTS stand. In ERR there is no socket.
+// Two state variables describe the two directions of a connection in RTS. In ERR the queue pair has no
+// socket.
 //
-//   In       | a frame comes | it may not be | the answers before | the peer says | the socket has
-//            |               | carried out   | a refusal are out  | "gone"        | no more to read
-//   ---------+---------------+---------------+--------------------+---------------+----------------
-//   hears    | does it       | -> refuses    |                    | -> gone       | ERR
-//   refuses  | waits unread  |               | -> deaf, or ERR    | waits unread  | waits unread
-//   deaf     | thrown away   |               |                    | thrown away   | -> gone
+//   In       | a frame arrives | a frame is not | the responses     | the peer sends | the socket has
+//            |                 | allowed        | before a refusal  | "gone"         | no more to read
+//            |                 |                | are sent          |                |
+//   ---------+-----------------+----------------+-------------------+----------------+----------------
+//   hears    | executes it     | -> refuses     |                   | -> gone        | ERR
+//   refuses  | stays unread    |                | -> deaf, or ERR   | stays unread   | stays unread
+//   deaf     | discards it     |                |                   | discards it    | -> gone
 //   gone     | no socket: the next request of this side fails, and then it is in ERR
 //
 //   Out      | the socket has no room | it has room again | it takes nothing any more
 //   ---------+------------------------+-------------------+---------------------------
 //   free     | -> blocked             |                   | -> broken
-//   blocked  |                        | -> free           | (only a send tells)
-//   broken   | In goes on until there is no more to read; `refuses` is over at once, as if it had been said
+//   blocked  |                        | -> free           | (only a send shows it)
+//   broken   | In goes on until nothing is left to read; `refuses` ends at once, as if it were sent
 //
 // A refusal of a message that found no receive leads to `deaf`, every other one to ERR.
 #pragma once
@@ -37,8 +39,8 @@
 #include "fabric/tcp/connect/dialer.h"
 #include "fabric/tcp/connect/listener.h"
 #include "fabric/tcp/device.h"
-#include "fabric/tcp/queue/burst.h"
 #include "fabric/tcp/queue/completion_queue.h"
+#include "fabric/tcp/queue/frame_batch.h"
 #include "fabric/tcp/queue/incoming.h"
 #include "fabric/tcp/queue/path_watch.h"
 #include "fabric/tcp/queue/peer_reads.h"
@@ -66,78 +68,80 @@ class QueuePair final : public fabric::QueuePair {
   }
   std::uint64_t unsent_write_bytes() const override { return sends_.unsent_write_bytes(); }
   std::uint64_t read_bytes_arrived() const override { return read_bytes_arrived_; }
-  /// One stream of bytes, and one ring of completions for what has come.
+  /// Messages and READ responses share one stream of bytes and one completion ring.
   bool may_hold_messages(std::uint64_t) const override { return false; }
   void to_error() override;
 
   const Token& token() const { return address_.token; }
 
-  // For those who make the connection.
-  /// Somebody has come for this queue pair.
-  void take(Guest guest);
+  // For the listener, the acceptor and the dialer:
+  /// A connection for this queue pair has come in.
+  void take(IncomingConnection incoming);
   void connected(UniqueFd fd);
-  /// To ERR, for a reason that no completion tells.
+  /// Goes to ERR for a reason that no completion reports.
   void fail(std::string why);
 
-  // For the device.
-  /// Whether what was sent arrives; ends the queue pair when it does not. Returns whether to look again.
+  // For the device:
+  /// Checks whether sent bytes arrive, and ends the queue pair when they do not. Returns whether to check
+  /// again.
   bool check_path(PathWatch::Clock::time_point now);
   bool asks_for_path() const { return path_.asks(); }
 
-  // For the completion queue.
-  /// `ends`: so does what can be read.
+  // For the completion queue:
+  /// `ends` says that the readable bytes are followed by the end of the connection.
   void note_ready(bool readable, bool writable, bool ends);
   void turn();
   bool is_blocked() const { return out_ != Out::free; }
   void polled(bool receive, std::uint64_t send_end, std::uint32_t count);
 
  private:
-  /// What is done with what comes. See the table above.
+  /// How incoming frames are treated; see the table above.
   enum class In : std::uint8_t { hears, refuses, deaf, gone };
-  /// What the socket takes.
+  /// Whether the socket takes bytes.
   enum class Out : std::uint8_t { free, blocked, broken };
-  /// A request of the peer that is not carried out. It is sent behind the answers before it.
+  /// A request of the peer that is refused. The refusal is sent behind the responses to earlier requests.
   struct Refusal {
     std::uint32_t number = 0;
-    WcStatus status = WcStatus::success;   ///< for the peer
-    WcStatus receive = WcStatus::success;  ///< of the oldest receive, when that is what fails
+    WcStatus status = WcStatus::success;   ///< reported to the peer
+    WcStatus receive = WcStatus::success;  ///< status of the oldest receive, when the refusal fails it
   };
 
-  /// What a frame is, by priority: the first one of these that can go is the next one (next_frame()).
+  /// Kinds of frames by priority: the first kind that can be sent is the next one (next_frame()).
   enum class FrameKind : std::uint8_t {
     none,
-    refusal,   ///< of a request of the peer
-    ack,       ///< of requests of the peer
-    question,  ///< a request without bytes, for its ack alone
-    request,   ///< a whole small request, or one part of a larger one
-    answer,    ///< one part of the answer to a READ of the peer
+    refusal,   ///< refusal of a request of the peer
+    ack,       ///< acknowledgement of requests of the peer
+    question,  ///< a request without payload, sent only to get its ack
+    request,   ///< a small request, or one part of a larger one
+    answer,    ///< one part of the response to a READ of the peer
   };
-  /// How the request stands that is next in the send queue.
-  enum class Line : std::uint8_t {
-    waits,      ///< the queue is empty, or its next request may not go yet
-    small,      ///< it goes in one frame
-    bulk,       ///< it goes in several frames, or in a long one, and none of them has gone
-    under_way,  ///< some of its frames have gone: no other request may come between them
+  /// State of the next request in the send queue.
+  enum class NextRequest : std::uint8_t {
+    waits,      ///< the queue is empty, or its next request may not be sent yet
+    small,      ///< fits in one frame
+    bulk,       ///< needs several frames, or a long one, and none has been sent
+    under_way,  ///< some of its frames have been sent: no other request may come between them
   };
-  /// Whether an ack by itself is a reason for a frame: it can wait for one that takes it along.
+  /// Whether an ack justifies a frame of its own now, or waits for a frame that carries it.
   enum class LoneAck : std::uint8_t { now, later };
-  /// The acks that are still to be sent or asked for.
+  /// Acknowledgements that are still to be sent or requested.
   struct Acks {
-    bool owed = false;      ///< to the peer
-    bool wanted = false;    ///< a completion here is going to wait for requests before it: the next one asks
-    bool question = false;  ///< it does wait, and nothing that is out asks
+    bool owed = false;  ///< to be sent to the peer
+    /// a completion on this side will have to wait for earlier requests: the next request asks for an ack
+    bool wanted = false;
+    bool question = false;  ///< a completion waits already, and no request in flight asks for an ack
     bool asks() const { return wanted || question; }
-    /// A request has asked.
+    /// A request has asked for an ack.
     void asked() { wanted = question = false; }
   };
 
   // queue_pair.cc
   const Token& own_word() const { return words_ ? words_->own : address_.token; }
-  void welcome(Guest guest);
-  void turn_away(Guest guest);
+  void welcome(IncomingConnection incoming);
+  void reject(IncomingConnection incoming);
   void lost(const std::string& why);
   void peer_is_gone();
-  /// `last_word`: gone or bye; `refusal`: to be said before that.
+  /// `last_word` is gone or bye; `refusal` is sent before it.
   void enter_error(Op last_word, const Header* refusal = nullptr);
   void part(Op last_word, const Header* refusal = nullptr);
   void say_what_waits();
@@ -146,7 +150,7 @@ class QueuePair final : public fabric::QueuePair {
   void wants_turn();
 
   // posting.cc
-  bool gathers(std::span<const SendWr> posted);
+  bool coalesces(std::span<const SendWr> posted);
   void carry_out_local();
   void retire();
   void complete_send(const SendSlot& slot, WcStatus status);
@@ -155,7 +159,7 @@ class QueuePair final : public fabric::QueuePair {
   // sending.cc
   void flush();
   bool form();
-  Line line();
+  NextRequest next_request();
   FrameKind next_frame(LoneAck ack);
   bool add(FrameKind kind);
   bool has_more(LoneAck ack) { return next_frame(ack) != FrameKind::none; }
@@ -164,7 +168,7 @@ class QueuePair final : public fabric::QueuePair {
   void add_answer();
 
   // receiving.cc
-  /// A refusal is sent first: the rest of what comes can wait.
+  /// While a refusal is to be sent, reading waits.
   bool may_read() const { return readable_ && (in_ != In::refuses || out_ == Out::broken); }
   void read();
   std::size_t landing(iovec* to);
@@ -184,7 +188,7 @@ class QueuePair final : public fabric::QueuePair {
   void data_begins();
   void data_ends();
   void carried_out();
-  /// Whether what is left of the frame's bytes may be written where it says.
+  /// Whether the rest of the frame's payload may be written to its destination.
   bool may_be_written(std::uint64_t bytes) const;
   void refuse(std::uint32_t number, WcStatus status, WcStatus receive = WcStatus::success);
   void conclude_refusal();
@@ -197,12 +201,12 @@ class QueuePair final : public fabric::QueuePair {
   QpState state_ = QpState::init;
   std::string error_;
 
-  // The connection.
+  // Connecting:
   std::unique_ptr<Dialer> dialer_;
   class AcceptTimeout;
-  std::unique_ptr<AcceptTimeout> accept_timeout_;  ///< passive: for the peer to come
-  Guest guest_;                                    ///< came before connect() was called
-  Token peer_{};                                   ///< what the peer calls itself
+  std::unique_ptr<AcceptTimeout> accept_timeout_;  ///< passive side: limits the wait for the peer
+  IncomingConnection early_connection_;            ///< a connection that came before connect() was called
+  Token peer_{};                                   ///< token in the peer's connect message
   std::optional<FirstWords> words_;
   UniqueFd socket_;
   bool enqueued_ = false;
@@ -210,21 +214,22 @@ class QueuePair final : public fabric::QueuePair {
   SendQueue sends_;
   software::ReceiveRing receives_;
 
-  // Out.
-  Burst burst_;
+  // Sending:
+  FrameBatch batch_;
   PathWatch path_;
   Out out_ = Out::free;
-  bool answer_next_ = false;  ///< of a bulk request and an answer that both wait
+  bool answer_next_ = false;  ///< when a bulk request and a READ response both wait: the response is next
   Acks acks_;
-  std::uint32_t gathered_ = 0;  ///< messages that wait for more, posted since the last flush()
-  int send_error_ = 0;          ///< why it is broken
+  std::uint32_t coalesced_ = 0;  ///< messages posted since the last flush() that wait for more
+  int send_error_ = 0;           ///< why the socket takes nothing any more
   PeerReads peer_reads_;
   Refusal refusal_;
 
-  // In.
+  // Receiving:
   In in_ = In::hears;
   bool readable_ = false;
-  bool reads_to_end_ = false;  ///< the end of the connection has been announced: a short read is not the last
+  /// the end of the connection has been announced, so that reading goes on after a short read
+  bool reads_to_end_ = false;
   Incoming incoming_;
   std::uint64_t read_bytes_arrived_ = 0;
 };

@@ -1,6 +1,6 @@
-// Bytes in. Bulk goes from the socket into the memory that it is for; only headers and what is small come
-// through the device's prefetch buffer, so that many small frames cost one system call. Whether that memory
-// may be written is looked at again before each call. See queue_pair.h.
+// Receives bytes. Bulk payload goes from the socket directly into its destination; only headers and small
+// payloads go through the device's prefetch buffer, so that many small frames cost one system call. Before
+// each call the destination is checked again for write permission. See queue_pair.h.
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -12,21 +12,21 @@
 namespace rdma_rpc::fabric::tcp {
 namespace {
 
-/// Of one queue pair before others have their turn, and before what is complete is told: one frame of bulk.
+/// Limit of bytes read for one queue pair before others have their turn and finished work is reported: one
+/// bulk frame.
 constexpr std::size_t kBytesPerTurn = kFrameBytesMax;
-/// Behind the rest of a longer payload only the next header is read along: what follows that may be bulk
-/// again.
+/// Behind the rest of a longer payload only the next header is read, since more bulk may follow it.
 constexpr std::size_t kSmall = 4096;
 constexpr const char* kNoGoodBye =
-    "the peer has closed the connection without a good-bye: its process has ended, or something between has "
-    "cut it";
+    "the peer has closed the connection without a good-bye: its process has ended, or a device on the "
+    "path has cut the connection";
 
-/// One piece by itself costs the kernel less than a list of one.
-ssize_t receive_pieces(int fd, std::span<iovec> pieces) {
-  if (pieces.size() == 1) return ::recv(fd, pieces[0].iov_base, pieces[0].iov_len, MSG_DONTWAIT);
+/// A call for a single segment costs the kernel less than one for a list of one.
+ssize_t receive_segments(int fd, std::span<iovec> segments) {
+  if (segments.size() == 1) return ::recv(fd, segments[0].iov_base, segments[0].iov_len, MSG_DONTWAIT);
   msghdr message{};
-  message.msg_iov = pieces.data();
-  message.msg_iovlen = pieces.size();
+  message.msg_iov = segments.data();
+  message.msg_iovlen = segments.size();
   return ::recvmsg(fd, &message, MSG_DONTWAIT);
 }
 
@@ -37,9 +37,9 @@ void QueuePair::read() {
     if (bytes >= kBytesPerTurn) return wants_turn();
     if (!may_read()) return;
     if (in_ == In::refuses) {
-      // The socket takes neither the refusal nor the answers before it any more.
+      // The socket takes neither the refusal nor the responses before it.
       peer_reads_.clear();
-      burst_.clear();
+      batch_.clear();
       conclude_refusal();
       continue;
     }
@@ -55,7 +55,7 @@ void QueuePair::read() {
     }
     std::size_t wanted = 0;
     for (std::size_t i = 0; i < count; ++i) wanted += iov[i].iov_len;
-    const ssize_t result = receive_pieces(socket_.get(), {iov, count});
+    const ssize_t result = receive_segments(socket_.get(), {iov, count});
     if (result < 0 && errno == EINTR) continue;
     if (result <= 0) {
       readable_ = false;
@@ -65,7 +65,7 @@ void QueuePair::read() {
     }
     const auto got = static_cast<std::size_t>(result);
     bytes += got;
-    // A short read has emptied the socket. Its end, if that has been announced, comes by itself.
+    // A short read has emptied the socket. If its end has been announced, the next read returns it.
     readable_ = got == wanted || reads_to_end_;
     if (in_ == In::deaf) continue;
     const std::size_t direct = std::min(got, incoming_.left());
@@ -82,9 +82,9 @@ void QueuePair::take_bytes(const std::byte* from, std::size_t bytes) {
       const std::size_t count = landing(to);
       if (in_ != In::hears) return;
       for (std::size_t i = 0; i < count && part < bytes; ++i) {
-        const std::size_t piece = std::min(bytes - part, to[i].iov_len);
-        std::memcpy(to[i].iov_base, from + part, piece);
-        part += piece;
+        const std::size_t segment = std::min(bytes - part, to[i].iov_len);
+        std::memcpy(to[i].iov_base, from + part, segment);
+        part += segment;
       }
       landed(part);
     } else {
@@ -96,8 +96,8 @@ void QueuePair::take_bytes(const std::byte* from, std::size_t bytes) {
   }
 }
 
-/// Where the rest of the frame's bytes go, in kMaxSge pieces at most. Refuses the request when they may not
-/// be written any more.
+/// Returns where the rest of the frame's payload goes, in at most kMaxSge segments. Refuses the request when
+/// that memory may not be written any more.
 std::size_t QueuePair::landing(iovec* to) {
   const Header& header = incoming_.header();
   const std::uint64_t done = incoming_.done();
@@ -108,7 +108,7 @@ std::size_t QueuePair::landing(iovec* to) {
         to[0] = {device_.scrap().data(), left};
         return 1;
       }
-      return sends_.reading()->pieces(sends_.reading()->moved, static_cast<std::uint32_t>(left), to);
+      return sends_.reading()->segments(sends_.reading()->moved, static_cast<std::uint32_t>(left), to);
     case Op::send:
       to[0] = {reinterpret_cast<void*>(receives_.oldest().sge.addr + header.addr + done), left};
       return 1;

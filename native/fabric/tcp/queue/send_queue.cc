@@ -7,7 +7,7 @@
 
 namespace rdma_rpc::fabric::tcp {
 
-std::size_t SendSlot::pieces(std::uint32_t offset, std::uint32_t wanted, iovec* to) {
+std::size_t SendSlot::segments(std::uint32_t offset, std::uint32_t wanted, iovec* to) {
   if (inlined) {
     to[0] = {data.data() + offset, wanted};
     return wanted > 0 ? 1 : 0;
@@ -30,8 +30,8 @@ std::size_t SendSlot::pieces(std::uint32_t offset, std::uint32_t wanted, iovec* 
 SendQueue::SendQueue(Device& device, std::uint32_t limit, std::uint32_t first_number)
     : device_(device),
       at_(limit),
-      // Not make_unique_for_overwrite: the libstdc++ that the binaries of the package are built with has
-      // none.
+      // Not make_unique_for_overwrite, which is missing in the libstdc++ that the package's binaries are
+      // built with.
       slots_(new SendSlot[at_.slots()]),
       next_number_(first_number),
       acked_(first_number) {}
@@ -103,7 +103,8 @@ void SendQueue::started() {
 }
 
 bool SendQueue::acked(std::uint32_t number) {
-  // No more than has been begun; one of which a part is not out yet cannot have been carried out.
+  // Accepts only numbers of requests that were begun; a request with an unsent part cannot have been
+  // executed.
   const std::uint32_t out = next_number_ - (!all_started() && next().begun ? 1u : 0u);
   if (static_cast<std::int32_t>(number - acked_) <= 0 || static_cast<std::int32_t>(out - number) < 0)
     return false;
@@ -116,7 +117,7 @@ SendSlot* SendQueue::reading() {
 }
 
 void SendQueue::read_done() {
-  // Requests are carried out in order: so have been those before it, of which no ack needs to tell.
+  // Requests are executed in order, so those before it have been, and need no ack.
   const std::uint32_t number = reading()->number;
   if (static_cast<std::int32_t>(number - acked_) > 0) acked_ = number;
   ++reads_head_;
@@ -145,7 +146,7 @@ bool SendQueue::refused(std::uint32_t number, WcStatus status) {
     SendSlot& slot = this->slot(i);
     if (is_local(slot.opcode)) continue;
     if (slot.number != number) {
-      // Those before it have been carried out; a READ among them has been answered.
+      // Earlier requests have been executed; an earlier READ has been answered.
       if (slot.opcode == Opcode::rdma_read && !is_over(slot)) return false;
       continue;
     }
@@ -183,7 +184,7 @@ SendSlot* SendQueue::flush() {
   if (at_.retired == at_.posted) return nullptr;
   SendSlot& slot = this->slot(at_.retired++);
   if (at_.retired > at_.started && slot.opcode == Opcode::bind_mw && slot.status == WcStatus::success) {
-    // A key that was promised and will not be bound.
+    // A key was given out for a bind that will not be executed.
     if (device_.keys().find(slot.bind.key) != nullptr) device_.keys().remove(slot.bind.key);
   }
   return &slot;

@@ -1,8 +1,8 @@
-// The send queue of a queue pair: what has been posted, how far each request has come, and which completion
-// is due next. Knows no socket. Used by the queue pair, on the device's thread.
+// The send queue of a queue pair: posted requests, the progress of each, and which completion is due next. It
+// knows no socket. Used by the queue pair, on the device's thread.
 //
-// Of its indices (software/send_indices.h), those from `retired` to `started` are wholly in frames, or a
-// local request that has been carried out, and wait for the peer or for those before them.
+// Meaning of its indices (software/send_indices.h): requests from `retired` to `started` are completely in
+// frames, or are executed local requests, and wait for the peer or for earlier requests.
 #pragma once
 
 #include <sys/uio.h>
@@ -29,20 +29,20 @@ inline constexpr std::uint32_t kMaxSge = 8;
 inline constexpr std::uint32_t kInlineMax = kMaxSge * sizeof(Sge);
 
 struct SendSlot {
-  SendSlot() {}  // nothing is set before post() does
+  SendSlot() {}  // post() sets the fields; initialising them here would cost time
   std::uint64_t wr_id;
   std::uint64_t remote_addr;
-  std::uint32_t key;    ///< rdma_*: of the peer; local_inv: own
-  std::uint32_t extra;  ///< the immediate, or the key for the peer to invalidate
+  std::uint32_t key;    ///< rdma_*: key of the peer; local_inv: own key
+  std::uint32_t extra;  ///< the immediate, or the key that the peer must invalidate
   std::uint32_t bytes;
-  std::uint32_t moved;   ///< send, write: bytes in frames; read: bytes that have come
-  std::uint32_t number;  ///< on the wire, once begun
+  std::uint32_t moved;   ///< send, write: bytes put into frames; read: bytes received
+  std::uint32_t number;  ///< number on the wire, once begun
   Opcode opcode;
-  WcStatus status;  ///< how it will fail, when that is known before its turn
+  WcStatus status;  ///< how it will fail, when that is known in advance
   bool signaled, fence, inlined, begun;
-  bool asked;      ///< for an ack of those before it, since it is to fail behind them
-  bool vanished;   ///< READ: the memory is not there any more
-  bool abandoned;  ///< READ: its bytes are thrown away when they come
+  bool asked;      ///< an ack for earlier requests has been requested, because this one must fail behind them
+  bool vanished;   ///< READ: the memory no longer exists
+  bool abandoned;  ///< READ: its bytes are discarded when they arrive
   std::uint8_t sge_count;
   union {
     std::array<Sge, kMaxSge> sges;
@@ -50,60 +50,61 @@ struct SendSlot {
     software::BindRequest bind;
   };
 
-  /// [offset, offset + bytes) of its local memory, as pieces in `to`, which has room for kMaxSge. How many.
-  std::size_t pieces(std::uint32_t offset, std::uint32_t bytes, iovec* to);
+  /// Writes the segments of [offset, offset + bytes) of its local memory to `to`, which has room for kMaxSge.
+  /// Returns their number.
+  std::size_t segments(std::uint32_t offset, std::uint32_t bytes, iovec* to);
 };
 
-/// What a queue pair at rest costs is its two queues.
+/// The two queues are the memory cost of an idle queue pair.
 static_assert(sizeof(SendSlot) <= 192);
 
 class SendQueue {
  public:
-  /// `first_number`: what the first request is called on the wire. A test begins shortly before 2^32.
+  /// `first_number` is the number of the first request on the wire. A test begins shortly before 2^32.
   SendQueue(Device& device, std::uint32_t limit, std::uint32_t first_number = 0);
 
   bool is_full() const { return at_.is_full(); }
-  /// Copies what is needed of the request; a malformed one gets the status with which it will fail.
+  /// Copies the request; a malformed one gets the status with which it will fail.
   void post(const SendWr& wr);
   void freed(std::uint64_t end) { at_.freed = end; }
 
   bool all_started() const { return at_.all_started(); }
   SendSlot& next() { return slot(at_.started); }
-  /// Whether next() has to wait for READs before it.
+  /// Whether next() has to wait for earlier READs.
   bool must_wait();
-  /// next() becomes a request of the wire: gives it its number.
+  /// Gives next() its number on the wire.
   void begin();
-  /// So many bytes more of next() are in frames.
+  /// Notes that this number of further bytes of next() has been put into frames.
   void moved(std::uint32_t bytes);
-  /// Of WRITEs, those that are not in frames.
+  /// Bytes of WRITEs that are not in frames yet.
   std::uint64_t unsent_write_bytes() const { return unsent_write_bytes_; }
-  /// All of next() is in frames now, or carried out.
+  /// All of next() is in frames now, or has been executed.
   void started();
 
-  /// Gives a number to a request that no slot has.
+  /// Returns a number for a request without a slot.
   std::uint32_t begin_own() { return next_number_++; }
-  /// Whether the peer has not said yet that it has carried out all that is out.
+  /// Whether sent requests exist that the peer has not acknowledged.
   bool is_unacked() const { return acked_ != next_number_; }
 
-  /// The peer has carried out all requests before this number. False: it cannot have.
+  /// The peer has executed all requests before this number. Returns false when that is impossible.
   bool acked(std::uint32_t number);
-  /// The oldest READ that waits for bytes; null: none does.
+  /// The oldest READ that waits for bytes, or null.
   SendSlot* reading();
-  /// All of its bytes have come.
+  /// All of its bytes have arrived.
   void read_done();
-  /// READs into that memory which are not over write there no more.
+  /// Outstanding READs into that memory will no longer write there.
   void abandon_reads(std::uint64_t addr, std::uint64_t bytes);
-  /// The peer refuses this request. False: it cannot.
+  /// The peer refuses this request. Returns false when that is impossible.
   bool refused(std::uint32_t number, WcStatus status);
-  /// The oldest request that the peer has not carried out fails; it will not be. False: there is none.
+  /// Fails the oldest request that the peer has not executed. Returns false when no such request exists.
   bool fail_oldest(WcStatus status);
 
-  /// Moves on to the next request that is over, and returns it; null when there is none. With a status other
-  /// than success it is the last one.
+  /// Advances to the next finished request and returns it, or null when none is finished. A request that
+  /// failed is the last one returned.
   SendSlot* retire();
-  /// Of the request that retire() has returned last.
+  /// Index behind the request that retire() returned last.
   std::uint64_t retired() const { return at_.retired; }
-  /// In ERR: the next one of all that are left; null when there is none.
+  /// In ERR: returns the next of the remaining requests, or null.
   SendSlot* flush();
 
  private:
@@ -116,8 +117,8 @@ class SendQueue {
   software::SendIndices at_;
   std::unique_ptr<SendSlot[]> slots_;
   std::uint64_t unsent_write_bytes_ = 0;
-  std::uint32_t next_number_, acked_;             ///< behind 2^32 - 1 comes 0
-  std::array<std::uint64_t, kReadsMax> reads_{};  ///< the slots of READs that wait for bytes, oldest first
+  std::uint32_t next_number_, acked_;             ///< 0 follows 2^32 - 1
+  std::array<std::uint64_t, kReadsMax> reads_{};  ///< slots of READs that wait for bytes, oldest first
   std::uint32_t reads_head_ = 0, reads_tail_ = 0;
 };
 

@@ -1,8 +1,8 @@
-// Frames out. next_frame() is the only place that decides which frame goes next: words and small requests go
-// first, then one part of a transfer, in turn of a request's and an answer's; so a small frame waits for one
-// part at most, besides what the kernel holds. Requests keep their order, so a small one waits for a WRITE
-// that was posted before it, and nothing that has a number of its own comes between the frames of one
-// request. See queue_pair.h.
+// Sends frames. next_frame() is the only place that decides which frame is next: control frames and small
+// requests first, then one part of a transfer, alternating between a request and a READ response. A small
+// frame therefore waits for at most one part, in addition to the bytes in the kernel. Requests keep their
+// order, so a small request waits for a WRITE posted before it, and no other numbered frame comes between the
+// frames of one request. See queue_pair.h.
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -13,17 +13,18 @@
 namespace rdma_rpc::fabric::tcp {
 namespace {
 
-/// Of one queue pair before others have their turn, and before what has come is looked at: one frame of bulk.
-/// A small call beside transfers waits half as long as behind eight (one run), and these cost no more.
+/// Limit of bytes sent for one queue pair before others have their turn and incoming data is looked at: one
+/// bulk frame. With this limit a small call beside transfers waits half as long as with eight frames (one
+/// run), and the transfers are not slower.
 constexpr std::size_t kBytesPerTurn = kFrameBytesMax;
 constexpr std::uint32_t kSmall = 4096;
 
-/// One piece by itself costs the kernel less than a list of one.
-ssize_t send_pieces(int fd, std::span<iovec> pieces, int flags) {
-  if (pieces.size() == 1) return ::send(fd, pieces[0].iov_base, pieces[0].iov_len, flags);
+/// A call for a single segment costs the kernel less than one for a list of one.
+ssize_t send_segments(int fd, std::span<iovec> segments, int flags) {
+  if (segments.size() == 1) return ::send(fd, segments[0].iov_base, segments[0].iov_len, flags);
   msghdr message{};
-  message.msg_iov = pieces.data();
-  message.msg_iovlen = pieces.size();
+  message.msg_iov = segments.data();
+  message.msg_iovlen = segments.size();
   return ::sendmsg(fd, &message, flags);
 }
 
@@ -32,24 +33,24 @@ bool is_small(const SendSlot& slot) { return slot.opcode == Opcode::rdma_read ||
 }  // namespace
 
 void QueuePair::flush() {
-  gathered_ = 0;
+  coalesced_ = 0;
   for (std::size_t bytes = 0; socket_ && out_ == Out::free;) {
     if (bytes >= kBytesPerTurn) return wants_turn();
-    if (burst_.empty() && !form()) return;
-    if (!burst_.may_be_read(device_.keys(), qp_num_)) {
-      return fail("tcp: a window was taken back while an answer to a READ of it was being sent");
+    if (batch_.empty() && !form()) return;
+    if (!batch_.may_be_read(device_.keys(), qp_num_)) {
+      return fail("tcp: a window was invalidated while the answer to a READ of it was being sent");
     }
-    const std::span<iovec> rest = burst_.rest();
-    const ssize_t sent = send_pieces(socket_.get(), rest, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const std::span<iovec> rest = batch_.rest();
+    const ssize_t sent = send_segments(socket_.get(), rest, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent >= 0) {
-      burst_.sent(static_cast<std::size_t>(sent));
+      batch_.sent(static_cast<std::size_t>(sent));
       path_.sent();
       device_.path_timer().sent();
       bytes += static_cast<std::size_t>(sent);
     } else if (errno == EAGAIN) {
       out_ = Out::blocked;
     } else if (errno != EINTR) {
-      // What the peer has said before it went is still there to be read.
+      // Bytes that the peer sent before it went can still be read.
       out_ = Out::broken;
       send_error_ = errno;
       readable_ = reads_to_end_ = true;
@@ -58,43 +59,43 @@ void QueuePair::flush() {
   }
 }
 
-/// Fills the burst, with one part of a transfer at most. Returns false when there is nothing to send.
+/// Fills the batch with frames, at most one of them a part of a transfer. Returns false when nothing is to be
+/// sent.
 bool QueuePair::form() {
-  burst_.clear();
-  while (burst_.has_room(kMaxSge) && burst_.bytes() < Burst::kBytes && add(next_frame(LoneAck::now))) {
+  batch_.clear();
+  while (batch_.has_room(kMaxSge) && batch_.bytes() < FrameBatch::kBytes && add(next_frame(LoneAck::now))) {
   }
   retire();
-  return socket_ && !burst_.empty();
+  return socket_ && !batch_.empty();
 }
 
-/// Carries out the local requests that come first.
-QueuePair::Line QueuePair::line() {
+/// First executes the local requests that come next.
+QueuePair::NextRequest QueuePair::next_request() {
   carry_out_local();
   if (sends_.all_started() || sends_.next().status != WcStatus::success || sends_.must_wait())
-    return Line::waits;
+    return NextRequest::waits;
   const SendSlot& slot = sends_.next();
-  if (slot.begun) return Line::under_way;
-  return is_small(slot) ? Line::small : Line::bulk;
+  if (slot.begun) return NextRequest::under_way;
+  return is_small(slot) ? NextRequest::small : NextRequest::bulk;
 }
 
-/// The frame that goes next. Whatever is to be said is decided here, one frame at a time, since what may go
-/// depends on the frame before it: a local request that has been reached meanwhile may want a question, and
-/// the request behind it may have begun.
+/// Decides which frame is next, one frame at a time, since the choice depends on the frame before it: a local
+/// request reached meanwhile may need a question, and the request behind it may have begun.
 QueuePair::FrameKind QueuePair::next_frame(LoneAck ack) {
   if (!socket_) return FrameKind::none;
   if (in_ == In::refuses && peer_reads_.is_empty()) return FrameKind::refusal;
   if (acks_.owed && ack == LoneAck::now) return FrameKind::ack;
   if (in_ == In::refuses) return FrameKind::answer;
-  const Line next = line();
-  // The last frame of a request that is under way asks, too (add_request()).
-  if (acks_.question && next != Line::under_way) return FrameKind::question;
-  if (next == Line::small) return FrameKind::request;
-  if (next == Line::waits || (!peer_reads_.is_empty() && answer_next_))
+  const NextRequest next = next_request();
+  // The last frame of a request in progress asks for an ack, too (add_request()).
+  if (acks_.question && next != NextRequest::under_way) return FrameKind::question;
+  if (next == NextRequest::small) return FrameKind::request;
+  if (next == NextRequest::waits || (!peer_reads_.is_empty() && answer_next_))
     return !peer_reads_.is_empty() ? FrameKind::answer : FrameKind::none;
   return FrameKind::request;
 }
 
-/// Adds that frame to the burst. Returns whether another one may come behind it.
+/// Adds a frame of that kind to the batch. Returns whether another one may follow.
 bool QueuePair::add(FrameKind kind) {
   switch (kind) {
     case FrameKind::none:
@@ -104,7 +105,7 @@ bool QueuePair::add(FrameKind kind) {
       return true;
     case FrameKind::ack:
       acks_.owed = false;
-      burst_.add_frame({.op = Op::ack, .number = incoming_.handled()});
+      batch_.add_frame({.op = Op::ack, .number = incoming_.handled()});
       return true;
     case FrameKind::question:
       add_question();
@@ -123,14 +124,14 @@ bool QueuePair::add(FrameKind kind) {
   return false;
 }
 
-/// A WRITE of no bytes, for its ack.
+/// Adds a WRITE of 0 bytes, sent for its ack.
 void QueuePair::add_question() {
   acks_.question = false;
   if (sends_.is_unacked())
-    burst_.add_frame({.op = Op::write, .flags = flag_ack, .number = sends_.begin_own()});
+    batch_.add_frame({.op = Op::write, .flags = flag_ack, .number = sends_.begin_own()});
 }
 
-/// As much as one frame holds of the next request.
+/// Adds as much of the next request as fits in one frame.
 void QueuePair::add_request() {
   SendSlot& slot = sends_.next();
   if (!slot.begun) sends_.begin();
@@ -141,7 +142,7 @@ void QueuePair::add_request() {
     header.key = slot.key;
     header.addr = slot.remote_addr;
     header.total = slot.bytes;
-    burst_.add_frame(header);
+    batch_.add_frame(header);
     return sends_.started();
   }
   header.total = slot.bytes - slot.moved;
@@ -160,10 +161,10 @@ void QueuePair::add_request() {
   if (header.flags != 0) header.extra = slot.extra;
   if (last && (slot.signaled || acks_.asks())) header.flags |= flag_ack;
   if (last) acks_.asked();
-  burst_.add_frame(header);
-  iovec pieces[kMaxSge];
-  const std::size_t count = slot.pieces(slot.moved, header.bytes, pieces);
-  for (std::size_t i = 0; i < count; ++i) burst_.add_piece(pieces[i].iov_base, pieces[i].iov_len);
+  batch_.add_frame(header);
+  iovec segments[kMaxSge];
+  const std::size_t count = slot.segments(slot.moved, header.bytes, segments);
+  for (std::size_t i = 0; i < count; ++i) batch_.add_segment(segments[i].iov_base, segments[i].iov_len);
   sends_.moved(header.bytes);
   if (last) sends_.started();
 }
@@ -177,17 +178,17 @@ void QueuePair::add_answer() {
   }
   if (device_.keys().is_withdrawn(answer.key)) {
     peer_reads_.oldest_is_done();
-    return burst_.add_frame({.op = Op::data,
+    return batch_.add_frame({.op = Op::data,
                              .flags = flag_vanished,
                              .number = answer.number,
                              .addr = answer.moved,
                              .total = answer.left});
   }
   const std::uint32_t bytes = std::min(answer.left, kFrameBytesMax);
-  burst_.add_frame(
+  batch_.add_frame(
       {.op = Op::data, .bytes = bytes, .number = answer.number, .addr = answer.moved, .total = answer.left},
       answer.key);
-  burst_.add_piece(reinterpret_cast<const void*>(answer.addr), bytes);
+  batch_.add_segment(reinterpret_cast<const void*>(answer.addr), bytes);
   answer.addr += bytes;
   answer.moved += bytes;
   answer.left -= bytes;

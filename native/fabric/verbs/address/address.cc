@@ -13,7 +13,7 @@ static_assert(std::endian::native == std::endian::little);
 constexpr std::uint32_t kMagic = 0x42565252;  // "RRVB"
 constexpr std::uint32_t kNumberMax = 0xffffff;
 
-/// Hands each field to `each`, in the order in which they travel.
+/// Calls `each` with each field, in the order on the wire.
 template <typename A, typename Each>
 void fields(A& a, Each&& each) {
   each(a.version), each(a.ways), each(a.active), each(a.mtu);
@@ -31,7 +31,7 @@ std::string ways_of(std::uint8_t ways) {
 std::string check_cm(const Address& a, const Address& mine) {
   if (mine.active == 0) return "";
   const IpAddress listener{a.ip, a.ip_port, 0};
-  return listener.is_host() && a.ip_port != 0 ? "" : "the peer's rdma_cm address is none";
+  return listener.is_host() && a.ip_port != 0 ? "" : "the peer's rdma_cm address is not one of a host";
 }
 
 std::string check_sideband(const Address& a, const Address& mine) {
@@ -69,14 +69,14 @@ std::string decode(std::span<const std::byte> bytes, const Address& mine, Addres
   if (a.version != mine.version) return "the peer's verbs address has another version";
   if ((a.ways & ~(way_cm | way_sideband | way_iwarp | way_pauses)) != 0 || a.active > 1 || a.mtu < 1 ||
       a.mtu > 5)
-    return "the peer's verbs address holds what no version of it may hold";
+    return "a field of the peer's verbs address is out of range";
   if (a.qp_num == 0 || a.qp_num > kNumberMax || a.psn > kNumberMax)
-    return "the peer's queue pair number or PSN is none";
+    return "the peer's queue pair number or PSN is out of range";
   if (a.active == mine.active) return "both sides ask for the connection, or neither does";
   if (((a.ways ^ mine.ways) & way_iwarp) != 0)
     return std::string("this device speaks ") + ((mine.ways & way_iwarp) != 0
-                                                     ? "iWARP, the peer's does not"
-                                                     : "InfiniBand or RoCE, the peer's iWARP");
+                                                     ? "iWARP, the peer's device does not"
+                                                     : "InfiniBand or RoCE, the peer's device iWARP");
   const int common = a.ways & mine.ways & (way_cm | way_sideband);
   if (common == 0)
     return "this side connects " + ways_of(mine.ways) + ", the peer " + ways_of(a.ways) + " (option connect)";

@@ -1,4 +1,4 @@
-// The address of a queue pair as it travels over the sideband: fixed size, little endian. Made and read when
+// The address of a queue pair as the sideband carries it: of fixed size, little endian. Made and read when
 // queue pairs connect.
 #pragma once
 
@@ -11,32 +11,32 @@
 
 namespace rdma_rpc::fabric::verbs {
 
-/// How a queue pair can be connected (a set), and what kind of device it is on.
+/// How a queue pair can be connected (a set of flags), and the kind of its device.
 enum Way : std::uint8_t {
   way_cm = 1u << 0,        ///< by rdma_cm
-  way_sideband = 1u << 1,  ///< by what the two addresses say
-  way_iwarp = 1u << 2,     ///< the device is an iWARP one, which reaches its like only
-  way_pauses = 1u << 3,    ///< (no way:) it may answer that it is not ready, as it pages
+  way_sideband = 1u << 1,  ///< by the content of the two addresses
+  way_iwarp = 1u << 2,     ///< the device is an iWARP one, which can connect only to iWARP devices
+  way_pauses = 1u << 3,  ///< (not a way to connect:) it may answer "not ready" while it handles a page fault
 };
 
-/// Names one queue pair to rdma_cm's listener; nobody who has not seen the address can guess it.
+/// Names one queue pair to rdma_cm's listener; it cannot be guessed without having seen the address.
 using Token = std::array<std::uint8_t, 16>;
 
 struct Address {
   std::uint8_t version = 1;
   std::uint8_t ways = 0;
-  std::uint8_t active = 0;  ///< 1: this side asks for the connection
-  std::uint8_t mtu = 0;     ///< of the port, as enum ibv_mtu
+  std::uint8_t active = 0;  ///< 1 on the side that requests the connection
+  std::uint8_t mtu = 0;     ///< MTU of the port, as enum ibv_mtu
   std::uint32_t qp_num = 0;
-  std::uint32_t psn = 0;    ///< of its first packet, from a CSPRNG; not on iWARP
-  std::uint16_t reads = 0;  ///< READs of the peer that are served at once
+  std::uint32_t psn = 0;    ///< number of its first packet, from a CSPRNG; not on iWARP
+  std::uint16_t reads = 0;  ///< number of the peer's READs served at once
 
-  // By rdma_cm.
-  std::uint16_t ip_port = 0;          ///< passive side: of the listener
+  // For rdma_cm:
+  std::uint16_t ip_port = 0;          ///< passive side: port of the listener
   std::array<std::uint8_t, 16> ip{};  ///< IPv6; IPv4 as ::ffff:a.b.c.d
   Token token{};
 
-  // By the sideband.
+  // For the sideband:
   std::uint8_t link_layer = 0;  ///< as IBV_LINK_LAYER_*
   std::uint8_t gid_type = 0;    ///< as enum ibv_gid_type
   std::uint16_t lid = 0;
@@ -45,8 +45,8 @@ struct Address {
 inline constexpr std::size_t kAddressBytes = 4 + 4 + 4 + 2 + 2 + 16 + 16 + 2 + 2 + 4 + 16;
 
 std::vector<std::byte> encode(const Address& address);
-/// Checks a peer's bytes. Empty when they are an address that `mine` can be connected to, and by which way;
-/// otherwise why not.
+/// Checks a peer's bytes. Returns "" when they are an address to which `mine` can be connected, and sets
+/// `way`; otherwise returns why not.
 std::string decode(std::span<const std::byte> bytes, const Address& mine, Address* address, Way* way);
 
 }  // namespace rdma_rpc::fabric::verbs

@@ -14,7 +14,7 @@ namespace rdma_rpc::fabric::verbs {
 namespace {
 
 constexpr std::uint8_t kMapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-/// The hardware address of IP over InfiniBand: queue pair number and flags, then the GID.
+/// Layout of a hardware address of IP over InfiniBand: queue pair number and flags, then the GID.
 constexpr std::size_t kInfinibandBytes = 20, kInfinibandGid = 4;
 
 using Bytes = std::array<std::uint8_t, 16>;
@@ -48,7 +48,7 @@ std::vector<std::uint8_t> hardware_of(const ifaddrs* list, const std::string& na
   for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
     if (name != entry->ifa_name || entry->ifa_addr == nullptr || entry->ifa_addr->sa_family != AF_PACKET)
       continue;
-    // sockaddr_ll has room for 8 bytes by its type, but for 20 as getifaddrs fills it in.
+    // The type sockaddr_ll has room for 8 bytes, but getifaddrs provides 20.
     const auto* link = reinterpret_cast<const sockaddr_ll*>(entry->ifa_addr);
     const auto* first = reinterpret_cast<const std::uint8_t*>(link) + offsetof(sockaddr_ll, sll_addr);
     return {first, first + std::min<std::size_t>(link->sll_halen, kInfinibandBytes)};
@@ -63,7 +63,7 @@ int Interface::fits(const ibv_gid_entry& gid) const {
   if (gid.ndev_ifindex != 0) return gid.ndev_ifindex == index ? 1 : 0;
   if (hardware.size() == kInfinibandBytes)
     return std::memcmp(gid.gid.raw, hardware.data() + kInfinibandGid, sizeof gid.gid.raw) == 0 ? 1 : 0;
-  // The GID of an iWARP port is its hardware address, and zeros.
+  // The GID of an iWARP port is its hardware address followed by zeros.
   return !hardware.empty() && std::memcmp(gid.gid.raw, hardware.data(), hardware.size()) == 0 ? 1 : 0;
 }
 

@@ -1,5 +1,5 @@
-// The network interface that has an IP address, and which GIDs are its own. Called when devices are opened or
-// listed.
+// The network interface that has an IP address, and the GIDs that belong to it. Called when devices are
+// opened or listed.
 #pragma once
 
 #include <array>
@@ -14,19 +14,19 @@ namespace rdma_rpc::fabric::verbs {
 
 struct Interface {
   unsigned index = 0;
-  std::array<std::uint8_t, 16> address{};  ///< as a GID: an IPv4 address is ::ffff:a.b.c.d
+  std::array<std::uint8_t, 16> address{};  ///< in the form of a GID: an IPv4 address is ::ffff:a.b.c.d
   std::vector<std::uint8_t> hardware;      ///< 6 bytes on Ethernet, 20 on InfiniBand
 
-  /// How well a GID fits: 0 not at all, 1 it is of this interface, 2 it is the address itself.
+  /// How well a GID fits: 0 not at all, 1 it belongs to this interface, 2 it is the address itself.
   int fits(const ibv_gid_entry& gid) const;
 };
 
-/// None when no interface of this machine has the address, or when it is no address.
+/// Returns nothing when the text is not an address, or no interface of this machine has it.
 std::optional<Interface> interface_with(const std::string& address);
 
-/// ::ffff:10.0.0.1 is written 10.0.0.1.
+/// Text form of a GID; ::ffff:10.0.0.1 becomes 10.0.0.1.
 std::string gid_text(const std::uint8_t* gid);
-/// RoCE v2 addresses of IPv4.
+/// Whether it is a RoCE v2 GID of an IPv4 address.
 bool is_mapped_ipv4(const std::uint8_t* gid);
 
 }  // namespace rdma_rpc::fabric::verbs

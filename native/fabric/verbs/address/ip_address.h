@@ -1,5 +1,5 @@
-// IP addresses of this host and of peers, as rdma_cm wants them. Used when devices are opened and queue pairs
-// connect.
+// IP addresses of this host and of peers, in the form that rdma_cm needs. Used when devices are opened and
+// queue pairs connect.
 #pragma once
 
 #include <sys/socket.h>
@@ -12,21 +12,21 @@
 namespace rdma_rpc::fabric::verbs {
 
 struct IpAddress {
-  std::array<std::uint8_t, 16> bytes{};  ///< IPv6; IPv4 as ::ffff:a.b.c.d, which is how a GID has it too
+  std::array<std::uint8_t, 16> bytes{};  ///< IPv6; IPv4 as ::ffff:a.b.c.d, which is also its form in a GID
   std::uint16_t port = 0;
-  std::uint32_t scope = 0;  ///< the interface of a link-local address; means something on this host only
+  std::uint32_t scope = 0;  ///< interface of a link-local address; meaningful on this host only
 
   bool is_ipv4() const;
-  /// Neither empty nor loopback nor multicast.
+  /// Whether it is neither empty nor loopback nor multicast.
   bool is_host() const;
 };
 
-/// Enough of a sockaddr for either family.
+/// Large enough for a sockaddr of either family.
 sockaddr_storage to_sockaddr(const IpAddress& address);
 IpAddress from_sockaddr(const sockaddr& address);
-/// As people write it, with the port if there is one.
+/// Text form, with the port if it is not 0.
 std::string to_string(const IpAddress& address);
-/// Of all interfaces that are up, without loopback.
+/// The addresses of all interfaces that are up, except loopback.
 std::vector<IpAddress> host_addresses();
 
 }  // namespace rdma_rpc::fabric::verbs

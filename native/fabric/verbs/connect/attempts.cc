@@ -76,7 +76,7 @@ void Attempts::take_expired() {
     if (each.time <= now) expired.push_back(each.connection);
   }
   for (Connection* connection : expired) connection->expire();
-  set_timer();  // and so no longer readable
+  set_timer();  // also makes it unreadable
 }
 
 }  // namespace rdma_rpc::fabric::verbs

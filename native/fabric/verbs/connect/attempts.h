@@ -1,4 +1,4 @@
-// The connections of a device that are being made: their time limits, and the calls that run on threads of
+// The connection attempts of a device: their time limits, and their blocking calls, which run on threads of
 // their own. On the device's thread.
 #pragma once
 
@@ -20,23 +20,23 @@ class Attempts {
   ~Attempts();
   Attempts(const Attempts&) = delete;
   Attempts& operator=(const Attempts&) = delete;
-  /// False, and errno: the system refuses.
+  /// Returns false, with errno set, when the system refuses.
   bool open();
 
-  /// Readable while progress() has something to do. May be watched together with other descriptors.
+  /// Readable while progress() has work to do. May be watched together with other descriptors.
   int fd() const { return epoll_; }
   void progress();
-  /// True while an attempt is under way, so that polling has to make progress too.
+  /// Whether an attempt is in progress, so that polls must call progress(), too.
   bool busy() const { return !limits_.empty(); }
 
-  // For connections.
+  // For connections:
   void enter(Connection& connection) { connections_.push_back(&connection); }
   void leave(Connection& connection);
-  /// progress() calls connection.expire() at that time, unless another time was set or forget_limit() called
-  /// before.
+  /// Makes progress() call connection.expire() at that time, unless another time is set or forget_limit() is
+  /// called first.
   void limit(Connection& connection, Clock::time_point time);
   void forget_limit(Connection& connection);
-  /// What a thread of a connection rings: progress() calls call_returned() of all.
+  /// Rung by the thread of a connection: progress() then calls call_returned() on all connections.
   const std::shared_ptr<WakeUp>& wake_up() const { return wake_up_; }
 
  private:

@@ -12,13 +12,14 @@
 namespace rdma_rpc::fabric::verbs {
 namespace {
 
-/// IB_CM_REJ_INVALID_SERVICE_ID and IB_CM_REJ_CONSUMER_DEFINED of the kernel: no listener; rdma_reject().
-constexpr int kNobodyListens = 8, kRejected = 28;
+/// Reject reasons of the kernel: IB_CM_REJ_INVALID_SERVICE_ID (no listener), IB_CM_REJ_CONSUMER_DEFINED
+/// (rdma_reject()).
+constexpr int kInvalidServiceId = 8, kRejected = 28;
 
-/// That often within the limit an active side asks, while no answer comes.
+/// Number of requests that an active side sends within the time limit while no answer comes.
 constexpr int kRequests = 4;
 
-/// In the same time wherever they differ.
+/// Compares in constant time.
 bool equal(const Token& a, const Token& b) {
   std::uint8_t differ = 0;
   for (std::size_t i = 0; i < a.size(); ++i) differ = static_cast<std::uint8_t>(differ | (a[i] ^ b[i]));
@@ -49,7 +50,7 @@ std::string CmConnection::start(const Address& peer) {
     why = resolve();
   } else {
     phase_ = Phase::waiting;
-    // The request was here first: of the peer, or of somebody who has seen our address.
+    // A request came before connect(): from the peer, or from another process that has seen our address.
     if (id_ != nullptr && equal(asked_by_, active_word())) {
       why = accept();
     } else {
@@ -74,7 +75,7 @@ std::string CmConnection::resolve() {
   phase_ = Phase::resolving;
   id_.reset();
   id_ = manager_.create_id(this);
-  // From our own address: two devices of one host would otherwise not use the wire between them.
+  // Bound to our own address, since two devices of one host would otherwise bypass the wire between them.
   const IpAddress& own = manager_.address();
   sockaddr_storage from = to_sockaddr({own.bytes, 0, own.scope});
   sockaddr_storage to = to_sockaddr({peer_.ip, peer_.ip_port, own.scope});
@@ -97,14 +98,14 @@ rdma_conn_param CmConnection::parameters() const {
 
 std::string CmConnection::connect() {
   phase_ = Phase::connecting;
-  greeting_.passive = peer_.token;
-  greeting_.active = active_word();
+  private_data_.passive = peer_.token;
+  private_data_.active = active_word();
   rdma_conn_param with = parameters();
-  with.private_data = &greeting_;
-  with.private_data_len = sizeof greeting_;
+  with.private_data = &private_data_;
+  with.private_data_len = sizeof private_data_;
   if (is_iwarp(peer_)) {
-    const auto call = [id = id_.get(), with, greeting = greeting_]() mutable {
-      with.private_data = &greeting;
+    const auto call = [id = id_.get(), with, data = private_data_]() mutable {
+      with.private_data = &data;
       return rdma_connect(id, &with) == 0 ? 0 : errno;
     };
     thread_ = ConnectThread::start(call, attempts_.wake_up());
@@ -113,12 +114,12 @@ std::string CmConnection::connect() {
   return rdma_connect(id_.get(), &with) == 0 ? "" : refused(errno);
 }
 
-/// By what the active side is known: known to both.
+/// The token of the active side, which both sides know.
 Token CmConnection::active_word() const {
   const bool active = qp_.address().active != 0;
   const auto& words = qp_.first_words();
   if (!words) return active ? qp_.address().token : peer_.token;
-  // Not std::bit_cast: the package's binaries are built with a libstdc++ that has none.
+  // Not std::bit_cast, which is missing in the libstdc++ that the package's binaries are built with.
   Token word;
   std::memcpy(word.data(), (active ? words->own : words->peer).data(), word.size());
   return word;
@@ -159,8 +160,8 @@ std::string CmConnection::move_to(ibv_qp_state state) {
   int mask = 0;
   if (rdma_init_qp_attr(id_.get(), &attr, &mask) != 0)
     return std::string("rdma_cm does not know how to connect the queue pair: ") + std::strerror(errno);
-  // The path is rdma_cm's. The rest is ours: its limits are other ones, the time that it asks of a SEND
-  // without a receive is 655 ms, and its packet numbers change with each request.
+  // The path comes from rdma_cm. The other attributes are set here: rdma_cm has other limits, asks for a
+  // delay of 655 ms after a SEND without a receive, and changes the packet numbers with each request.
   if (state == IBV_QPS_RTR && attr.dest_qp_num != peer_.qp_num)
     return "the queue pair that rdma_cm found is not the one of the handshake";
   attr.rq_psn = peer_.psn;
@@ -186,7 +187,7 @@ void CmConnection::handle(rdma_cm_event_type event, int status) {
   switch (event) {
     case RDMA_CM_EVENT_ADDR_RESOLVED:
       if (!manager_.is_mine(*id_)) {
-        why = peer_name() + " is not reached by way of " + manager_.device().capabilities().name;
+        why = peer_name() + " is not reached through " + manager_.device().capabilities().name;
       } else if (rdma_resolve_route(id_.get(), time_left_ms()) != 0) {
         why = "no route to " + peer_name() + ": " + std::strerror(errno);
       }
@@ -195,7 +196,7 @@ void CmConnection::handle(rdma_cm_event_type event, int status) {
       why = connect();
       break;
     case RDMA_CM_EVENT_CONNECT_RESPONSE:
-      // INIT once more: the partition (P_Key) is known now.
+      // INIT again, because the partition (P_Key) is known only now.
       why = move_to(IBV_QPS_INIT);
       if (why.empty()) why = move_to_rts();
       if (why.empty() && rdma_establish(id_.get()) != 0) why = refused(errno);
@@ -203,13 +204,13 @@ void CmConnection::handle(rdma_cm_event_type event, int status) {
       break;
     case RDMA_CM_EVENT_ESTABLISHED:
       answered_ = true;
-      // The id is the thread's until its call returns.
+      // The thread owns the id until its call returns.
       if (phase_ == Phase::accepting ||
           (phase_ == Phase::connecting && (thread_ == nullptr || thread_->result())))
         up();
       break;
     case RDMA_CM_EVENT_REJECTED:
-      // Of an active side: it has given this request up and may make another.
+      // From an active side: it has cancelled this request and may make another.
       if (phase_ == Phase::accepting && ready_) return wait_again();
       why = refused(status);
       break;
@@ -234,22 +235,20 @@ void CmConnection::handle(rdma_cm_event_type event, int status) {
 std::string CmConnection::refused(int status) const {
   if (status == kRejected || status == ECONNRESET || status == -ECONNRESET)
     return peer_name() + " has no queue pair that waits for this one";
-  if (status == kNobodyListens || status == ECONNREFUSED || status == -ECONNREFUSED)
-    return "nobody listens at " + peer_name();
+  if (status == kInvalidServiceId || status == ECONNREFUSED || status == -ECONNREFUSED)
+    return "no server listens at " + peer_name();
   return peer_name() + " refuses the connection: " +
          (status < 0 || is_iwarp(peer_) ? std::strerror(std::abs(status))
                                         : "reason " + std::to_string(status));
 }
 
-bool CmConnection::offer(const Greeting& greeting, IdPtr& id) {
-  if (qp_.address().active != 0 || !equal(greeting.passive, qp_.address().token)) return false;
+bool CmConnection::offer(const PrivateData& data, IdPtr& id) {
+  if (qp_.address().active != 0 || !equal(data.passive, qp_.address().token)) return false;
   const bool again = phase_ == Phase::accepting && ready_;
   if (phase_ != Phase::idle && phase_ != Phase::waiting && !again) return false;
-  const Token& expected = phase_ != Phase::idle ? active_word()
-                          : id_ != nullptr      ? asked_by_
-                                                : greeting.active;
-  if (!equal(greeting.active, expected)) return false;
-  asked_by_ = greeting.active;
+  const Token& expected = phase_ != Phase::idle ? active_word() : id_ != nullptr ? asked_by_ : data.active;
+  if (!equal(data.active, expected)) return false;
+  asked_by_ = data.active;
   id_.reset();
   id_ = std::move(id);
   id_->context = this;
@@ -269,7 +268,7 @@ void CmConnection::call_returned() {
     return;
   }
   if (*result != EADDRINUSE && *result != EADDRNOTAVAIL) return fail(refused(*result));
-  // rdma_cm has picked a local port that a TCP socket has: again, with another one.
+  // rdma_cm has picked a local port that a TCP socket uses: try again, with another port.
   abandon({});
   const std::string why = resolve();
   if (!why.empty()) fail(why);
@@ -281,7 +280,7 @@ void CmConnection::data_came() {
 
 void CmConnection::expire() {
   if (Attempts::Clock::now() < limit_) {
-    // While it resolves the kernel repeats its questions by itself.
+    // While it resolves, the kernel repeats its queries by itself.
     const std::string why = phase_ == Phase::connecting ? resolve() : "";
     return why.empty() ? set_timer() : fail(why);
   }
@@ -299,11 +298,11 @@ void CmConnection::up() {
 }
 
 void CmConnection::fail(const std::string& why) {
-  // A request that came before start() and is gone again leaves no trace.
+  // A request that came before start() and has gone leaves no trace.
   if (phase_ == Phase::idle) return id_.reset();
   if (phase_ == Phase::up) return qp_.fail(why);
   end(Phase::down);
-  // On iWARP the kernel may hold on to it: see close().
+  // On iWARP the kernel may keep using it: see close().
   if (thread_ == nullptr) id_.reset();
   qp_.fail(why);
 }
@@ -315,10 +314,10 @@ void CmConnection::end(Phase phase) {
 
 void CmConnection::disconnect() {
   if (phase_ == Phase::up || phase_ == Phase::accepting) {
-    // Otherwise the kernel says so when the id goes.
+    // In other states the kernel notifies the peer when the id is destroyed.
     if (is_iwarp(peer_) || manager_.can_speak()) rdma_disconnect(id_.get());
   } else if (phase_ != Phase::down && thread_ == nullptr) {
-    id_.reset();  // lest the peer comes up alone
+    id_.reset();  // so that the peer does not complete the connection alone
   }
   end(Phase::down);
 }
@@ -331,7 +330,7 @@ void CmConnection::close(QueueObjects queue) {
 }
 
 void CmConnection::let_go() {
-  // TCP says good-bye by itself.
+  // TCP notifies the peer by itself.
   if (is_iwarp(peer_)) return id_.reset();
   manager_.put_away(std::move(id_));
 }

@@ -1,10 +1,10 @@
-// One queue pair's way to its peer by rdma_cm. The queue pair exists before and is moved through its states
+// Connects a queue pair to its peer by rdma_cm. The queue pair is created before and moved through its states
 // here (by the kernel on iWARP), so that receives are posted in time. On the device's thread.
 //
-// rdma_cm repeats a message that was lost after four seconds only, so the active side asks again earlier,
-// with another id, and the passive one takes the newest request. The queue pairs stay as they are: the
-// numbers of their first packets are in the address blobs. On iWARP the handshake is TCP's, which repeats by
-// itself.
+// rdma_cm resends a lost message only after four seconds, so the active side repeats its request earlier,
+// with another id, and the passive side takes the newest request. The queue pairs are not affected, since the
+// address blobs contain the numbers of their first packets. On iWARP, TCP makes the handshake and repeats
+// messages by itself.
 #pragma once
 
 #include <memory>
@@ -19,8 +19,8 @@ namespace rdma_rpc::fabric::verbs {
 
 class QueuePair;
 
-/// What an active side sends with its request: whom it wants, and who it is.
-struct Greeting {
+/// The private data of an active side's request: the wanted queue pair and its own.
+struct PrivateData {
   static constexpr std::uint32_t kMagic = 0x43565252;  // "RRVC"
   std::uint32_t magic = kMagic;
   Token passive{}, active{};
@@ -36,30 +36,30 @@ class CmConnection final : public Connection {
   std::string start(const Address& peer) override;
   bool busy() const override { return thread_ != nullptr; }
   void disconnect() override;
-  /// The peer's last message of the handshake may be lost.
+  /// Handles the case that the peer's last message of the handshake was lost.
   void data_came() override;
-  /// In the order that rdma_cm needs.
+  /// Destroys the objects in the order that rdma_cm needs.
   void close(QueueObjects queue) override;
   void call_returned() override;
   void expire() override;
 
-  // For the connection manager.
+  // For the connection manager:
   void handle(rdma_cm_event_type event, int status);
-  /// A peer's request. True when it is for this queue pair, which then owns `id`.
-  bool offer(const Greeting& greeting, IdPtr& id);
+  /// A peer's request. Returns true when it is for this queue pair, which then owns `id`.
+  bool offer(const PrivateData& data, IdPtr& id);
 
  private:
   enum class Phase : std::uint8_t {
-    idle,        ///< start() was not called
-    waiting,     ///< passive: for the request
-    resolving,   ///< active: the peer's address, then the route
-    connecting,  ///< active: for the answer
-    accepting,   ///< passive: for the last message
+    idle,        ///< start() has not been called
+    waiting,     ///< passive: waits for the request
+    resolving,   ///< active: resolves the peer's address, then the route
+    connecting,  ///< active: waits for the answer
+    accepting,   ///< passive: waits for the last message
     up,
     down,
   };
 
-  /// Sets the timer: for the end of the attempt, or before that to ask again.
+  /// Sets the timer to the end of the attempt, or to an earlier time at which to repeat the request.
   void set_timer();
   std::string resolve();
   std::string connect();
@@ -76,8 +76,8 @@ class CmConnection final : public Connection {
   void fail(const std::string& why);
   void end(Phase phase);
   void abandon(QueueObjects queue);
-  /// Destroys the id of a connection that is over, in the connection manager's time. (A request that is under
-  /// way must end at once: the peer would take it for the newest one.)
+  /// Destroys the id of an ended connection when the connection manager finds it convenient. (A cancelled
+  /// request must end at once: the peer would take it for the newest one.)
   void let_go();
 
   ConnectionManager& manager_;
@@ -86,12 +86,12 @@ class CmConnection final : public Connection {
   Address peer_;
   Phase phase_ = Phase::idle;
   Attempts::Clock::time_point limit_;
-  Greeting greeting_;
-  Token asked_by_{};  ///< who made the request that came before start()
+  PrivateData private_data_;
+  Token asked_by_{};  ///< active side of the request that came before start()
   IdPtr id_;
   std::shared_ptr<ConnectThread> thread_;
   bool ready_ = false;     ///< passive: the queue pair is in RTS
-  bool answered_ = false;  ///< the connection is there, though rdma_connect() may not have returned yet
+  bool answered_ = false;  ///< the connection exists, though rdma_connect() may not have returned yet
 };
 
 }  // namespace rdma_rpc::fabric::verbs

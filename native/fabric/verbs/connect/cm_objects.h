@@ -1,5 +1,5 @@
-// Owners of the objects of librdmacm. Used by the files that connect queue pairs, on the device's thread; an
-// abandoned attempt's are destroyed on the thread of that attempt.
+// Owners of the objects of librdmacm. Used by the files that connect queue pairs, on the device's thread;
+// objects of an abandoned attempt are destroyed on the thread of that attempt.
 #pragma once
 
 #include <rdma/rdma_cma.h>
@@ -13,7 +13,8 @@ struct DestroyEventChannel {
 };
 using EventChannelPtr = std::unique_ptr<rdma_event_channel, DestroyEventChannel>;
 
-/// Destroying an id waits until its events have been acknowledged: never destroy one while handling its own.
+/// Destroying an id waits until its events have been acknowledged: never destroy an id while handling one of
+/// its events.
 struct DestroyId {
   void operator()(rdma_cm_id* id) const { rdma_destroy_id(id); }
 };

@@ -54,7 +54,7 @@ void ConnectThread::run(const Call& call) {
 }
 
 std::optional<int> ConnectThread::result(std::chrono::milliseconds wait) {
-  // Not a timed wait for a condition: by a clock that nobody sets, glibc has that from 2.30 on only.
+  // Not a timed wait on a condition variable: with a monotonic clock, glibc has that only from 2.30 on.
   pollfd rung{wake_up_->fd(), POLLIN, 0};
   if (wait.count() > 0) ::poll(&rung, 1, static_cast<int>(wait.count()));
   const std::lock_guard lock(mutex_);

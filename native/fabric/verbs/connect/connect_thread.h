@@ -1,7 +1,7 @@
-// The call of an attempt to connect that may block, on a thread of its own, which ends with the attempt.
-// An iWARP driver may connect a TCP socket inside rdma_connect(): soft-iWARP blocks in it for two minutes
-// when the wire is dead, and then waits for the answer in rdma_destroy_id(). Without rdma_cm, ibv_modify_qp()
-// looks for the hardware address of the peer. Used by the two kinds of Connection.
+// A thread for the blocking call of a connection attempt; it ends with the attempt. An iWARP driver may
+// connect a TCP socket inside rdma_connect(): soft-iWARP blocks in it for two minutes when the network is
+// dead, and then waits for the answer in rdma_destroy_id(). Without rdma_cm, ibv_modify_qp() resolves the
+// hardware address of the peer. Used by the two kinds of Connection.
 #pragma once
 
 #include <chrono>
@@ -16,7 +16,7 @@
 
 namespace rdma_rpc::fabric::verbs {
 
-/// What wakes the device's thread when a call has returned: an eventfd.
+/// Wakes the device's thread when a call has returned. An eventfd.
 class WakeUp {
  public:
   WakeUp();
@@ -33,25 +33,25 @@ class WakeUp {
 
 class ConnectThread {
  public:
-  /// What is called: returns an errno, 0 for success.
+  /// The function to call. Returns an errno, 0 for success.
   using Call = std::function<int()>;
-  /// Null when there can be no further thread.
+  /// Returns null when no further thread can be started.
   static std::shared_ptr<ConnectThread> start(Call call, std::shared_ptr<WakeUp> wake_up);
 
-  /// Of the call; nothing while it still runs after `wait`, or when the wake-up was rung for something else
-  /// meanwhile.
+  /// The result of the call. Returns nothing if the call is still running after `wait`, or if the wake-up was
+  /// rung for another reason meanwhile.
   std::optional<int> result(std::chrono::milliseconds wait = {});
-  /// The attempt is over and everything is the caller's.
+  /// Ends the attempt; the caller owns all objects.
   void release();
-  /// All that the kernel may still be working on, with what that needs. Members go in the order last to
-  /// first.
+  /// Everything that the kernel may still be using, with its dependencies. Members are in the order last to
+  /// first to be destroyed.
   struct Remains {
     std::shared_ptr<rdma_event_channel> events;
     QueueObjects queue;
     IdPtr id;
   };
-  /// The attempt is over for the caller, who touches none of this any more: it is destroyed on the thread as
-  /// soon as the kernel lets go of it.
+  /// Ends the attempt for the caller, which must no longer touch these objects: the thread destroys them as
+  /// soon as the kernel releases them.
   void abandon(Remains remains);
 
  private:

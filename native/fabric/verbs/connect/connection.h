@@ -1,6 +1,6 @@
-// One queue pair's way to its peer, from the address blobs to the end of the connection: by rdma_cm
-// (cm_connection.h) or by what the blobs say (sideband_connection.h). Made and asked by QueuePair, told of
-// time by Attempts. On the device's thread.
+// Connects one queue pair to its peer, from the address blobs to the end of the connection: by rdma_cm
+// (cm_connection.h) or with the content of the blobs alone (sideband_connection.h). Made and used by
+// QueuePair; Attempts reports expired time limits. On the device's thread.
 #pragma once
 
 #include <string>
@@ -13,19 +13,19 @@ namespace rdma_rpc::fabric::verbs {
 class Connection {
  public:
   virtual ~Connection() = default;
-  /// Goes on by itself from here, to QueuePair::connected() or fail(). Not empty: why it cannot
-  /// even begin.
+  /// Starts the attempt, which then proceeds by itself to QueuePair::connected() or fail(). Returns "", or
+  /// why it cannot even begin.
   virtual std::string start(const Address& peer) = 0;
-  /// A thread of its own still uses the queue pair.
+  /// Whether the connection's thread still uses the queue pair.
   virtual bool busy() const = 0;
-  /// The queue pair is in ERR: tells the peer.
+  /// Notifies the peer that the queue pair is in ERR.
   virtual void disconnect() = 0;
-  /// Data came before the queue pair is said to be connected.
+  /// Called when data arrives before the queue pair counts as connected.
   virtual void data_came() {}
-  /// Takes the queue pair to destroy it.
+  /// Takes over the queue pair and destroys it.
   virtual void close(QueueObjects queue) = 0;
 
-  // For Attempts.
+  // For Attempts:
   virtual void call_returned() = 0;
   virtual void expire() = 0;
 };

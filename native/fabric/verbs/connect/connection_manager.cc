@@ -17,15 +17,15 @@ namespace {
 
 constexpr char kFile[] = "/dev/infiniband/rdma_cm";
 constexpr int kBacklog = 512;
-/// The kernel picks a port that rdma_cm has free; on iWARP it must be free of TCP sockets too.
+/// The kernel picks a port that is free for rdma_cm; on iWARP it must also be free for TCP sockets.
 constexpr int kPortsTried = 16;
-/// Of connections that ended while the port was down. What is more has to go at once.
+/// Limit of ids of connections that ended while the port was down. Further ones are destroyed at once.
 constexpr std::size_t kPutAwayMax = 4096;
 
 }  // namespace
 
 std::string why_no_rdma_cm() {
-  // Asked of the file first: the library writes to stderr where it is missing.
+  // Checks the file first, because the library writes to stderr when it is missing.
   if (::access(kFile, R_OK | W_OK) == 0) return "";
   const int error = errno;
   return std::string("rdma_cm is off: ") + kFile + ": " + std::strerror(error) +
@@ -72,8 +72,8 @@ bool ConnectionManager::is_mine(const rdma_cm_id& id) const {
 }
 
 bool ConnectionManager::find_address() {
-  // A device does not say which addresses lead to it (an iWARP one's GID is not one of them): try, the likely
-  // ones first.
+  // A device does not say which addresses lead to it (an iWARP device's GID is not one of them), so try all
+  // addresses, the likely ones first.
   const std::vector<IpAddress> candidates = host_addresses();
   const std::optional<Interface> wanted = interface_with(device_.options().address);
   const auto rank = [&](const IpAddress& ip) {
@@ -101,14 +101,14 @@ bool ConnectionManager::open_channel() {
 }
 
 bool ConnectionManager::leads_here(const IpAddress& address) {
-  if (!open_channel()) return false;  // that of the one before may have gone
+  if (!open_channel()) return false;  // the channel of the previous attempt may have been given away
   IdPtr id = create_id(nullptr);
   sockaddr_storage at = to_sockaddr(address);
   if (id == nullptr || rdma_bind_addr(id.get(), reinterpret_cast<sockaddr*>(&at)) != 0 ||
       id->verbs == nullptr)
     return false;
   if (!is_mine(*id)) {
-    // librdmacm has opened another device for that.
+    // librdmacm has opened another device for that address.
     watch_for_removal(std::move(channel_), std::move(id));
     return false;
   }
@@ -134,7 +134,7 @@ std::string ConnectionManager::listen() {
 }
 
 bool ConnectionManager::can_speak() const {
-  // (A device that does not say is being removed, and waits until its ids are gone.)
+  // (A device that cannot be queried is being removed, and waits until its ids are destroyed.)
   return why_down(device_.context(), device_.port().number).empty();
 }
 
@@ -156,9 +156,9 @@ void ConnectionManager::progress() {
     const rdma_cm_event_type type = event->event;
     const int status = event->status;
     removed_ = removed_ || type == RDMA_CM_EVENT_DEVICE_REMOVAL;
-    rdma_ack_cm_event(event);  // before what follows, which may destroy the id
+    rdma_ack_cm_event(event);  // before handle(), which may destroy the id
     if (connection != nullptr) connection->handle(type, status);
-    if (of_listener) listener_.reset();  // the device is gone
+    if (of_listener) listener_.reset();  // the device has been removed
     if (!removed_) continue;
     put_away_.clear();
     if (anchor_ != nullptr) let_go_of_removed(std::move(anchor_));
@@ -167,13 +167,13 @@ void ConnectionManager::progress() {
 
 void ConnectionManager::take_request(rdma_cm_event& event) {
   IdPtr id(event.id);
-  Greeting greeting{.magic = 0};
-  if (event.param.conn.private_data != nullptr && event.param.conn.private_data_len >= sizeof greeting)
-    std::memcpy(&greeting, event.param.conn.private_data, sizeof greeting);
+  PrivateData data{.magic = 0};
+  if (event.param.conn.private_data != nullptr && event.param.conn.private_data_len >= sizeof data)
+    std::memcpy(&data, event.param.conn.private_data, sizeof data);
   rdma_ack_cm_event(&event);
-  if (greeting.magic == Greeting::kMagic) {
+  if (data.magic == PrivateData::kMagic) {
     for (CmConnection* connection : connections_) {
-      if (connection->offer(greeting, id)) return;
+      if (connection->offer(data, id)) return;
     }
   }
   rdma_reject(id.get(), nullptr, 0);

@@ -1,5 +1,5 @@
-// A device's part of rdma_cm: the event channel of all its connections, and the listener for those that peers
-// ask for. On the device's thread.
+// The rdma_cm objects of a device: the event channel of all its connections, and the listener for incoming
+// ones. On the device's thread.
 #pragma once
 
 #include <memory>
@@ -14,38 +14,38 @@ namespace rdma_rpc::fabric::verbs {
 class CmConnection;
 class Device;
 
-/// Why rdma_cm cannot be used on this machine; empty when it can.
+/// Returns why rdma_cm cannot be used on this machine, or "" when it can.
 std::string why_no_rdma_cm();
 
 class ConnectionManager {
  public:
-  /// Null, and why, when this device cannot be reached by rdma_cm.
+  /// Returns null, with the reason in `why`, when rdma_cm cannot reach this device.
   static std::unique_ptr<ConnectionManager> open(const Device& device, std::string* why);
   ~ConnectionManager();
 
-  /// Readable while progress() has something to do. May be watched together with other descriptors.
+  /// Readable while progress() has work to do. May be watched together with other descriptors.
   int fd() const { return channel_->fd; }
   void progress();
 
-  /// Begins to take the peers' connections, once. Empty, or why it cannot.
+  /// Starts to listen for the peers' connections; call it once. Returns "", or why that failed.
   std::string listen();
-  /// The device has been taken from the machine: the kernel waits until it is closed.
+  /// Whether the device has been removed from the machine; the kernel then waits until it is closed.
   bool removed() const { return removed_; }
-  /// Of this device; with the listener's port while there is one.
+  /// Address of this device, with the listener's port while it listens.
   const IpAddress& address() const { return address_; }
 
-  // For connections.
+  // For connections:
   const Device& device() const { return device_; }
   const std::shared_ptr<rdma_event_channel>& channel() const { return channel_; }
   IdPtr create_id(void* context) const;
-  /// Whether rdma_cm has put this id on our device and port.
+  /// Whether rdma_cm has bound this id to our device and port.
   bool is_mine(const rdma_cm_id& id) const;
   void enter(CmConnection& connection) { connections_.push_back(&connection); }
   void leave(CmConnection& connection) { std::erase(connections_, &connection); }
-  /// Whether a message of rdma_cm can leave this device now.
+  /// Whether rdma_cm can send a message from this device now.
   bool can_speak() const;
-  /// Destroys an id, now or when the port is up again. The kernel says good-bye to the peer then; soft-RoCE,
-  /// which cannot send that through a port that is down, receives nothing of rdma_cm from then on, until the
+  /// Destroys an id, now or when the port is up again. The kernel then sends a good-bye to the peer. If
+  /// soft-RoCE has to send it through a port that is down, it receives no further rdma_cm message until the
   /// device is added anew.
   void put_away(IdPtr id);
   void port_came_up() { put_away_.clear(); }
@@ -60,9 +60,9 @@ class ConnectionManager {
   const Device& device_;
   std::shared_ptr<rdma_event_channel> channel_;
   IpAddress address_;
-  IdPtr anchor_;  ///< bound to the device, so that rdma_cm tells us of its removal while nothing else is
+  IdPtr anchor_;  ///< bound to the device, so that rdma_cm reports its removal even when no other id exists
   IdPtr listener_;
-  bool removed_ = false;  ///< the device
+  bool removed_ = false;  ///< the device has been removed
   std::vector<CmConnection*> connections_;
   std::vector<IdPtr> put_away_;
 };

@@ -19,8 +19,8 @@ namespace {
 
 constexpr std::size_t kStackBytes = 64 * 1024;
 
-/// The devices that this process has used and uses no more, and the thread that waits for news of them. Lives
-/// as long as the process: a thread that waits cannot be joined when that ends.
+/// The devices that this process has used before, and the thread that waits for their removal. Lives as long
+/// as the process, since a waiting thread cannot be joined at exit.
 class Watch {
  public:
   static Watch& instance() {
@@ -28,8 +28,8 @@ class Watch {
     return only;
   }
 
-  /// An id goes before its channel, through which librdmacm gives it back to the kernel. (Of two parameters
-  /// the compiler would choose which goes first.)
+  /// The id must be destroyed before its channel, through which librdmacm returns it to the kernel. (As two
+  /// parameters, the compiler would choose the order.)
   struct Kept {
     std::shared_ptr<rdma_event_channel> channel;
     IdPtr anchor;
@@ -39,7 +39,7 @@ class Watch {
     const std::lock_guard lock(mutex_);
     const auto same = [&](const Kept& kept) { return kept.anchor->verbs == added.anchor->verbs; };
     if (std::any_of(kept_.begin(), kept_.end(), same)) return;
-    // Without a thread the device stays open when it is removed, as it would without us.
+    // Without a thread the device stays open when it is removed, as it would without this code.
     if (changed_.fd() < 0 || (!running_ && !start())) return;
     kept_.push_back(std::move(added));
     changed_.ring();
@@ -87,9 +87,9 @@ class Watch {
 }  // namespace
 
 void let_go_of_removed(IdPtr anchor) {
-  // librdmacm closes what is gone only when it looks for devices anew and finds others, and that opens all of
-  // those. So its descriptors are made to lead nowhere; their numbers stay its own, to be closed some day.
-  // While an id is bound to the device it has not closed them yet.
+  // librdmacm closes a removed device only when it scans the devices again and finds new ones, all of which
+  // it opens then. Therefore its descriptors are redirected to /dev/null; it keeps their numbers and closes
+  // them some day. While an id is bound to the device, librdmacm has not closed them yet.
   const int nowhere = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   if (nowhere < 0) return;
   for (const int fd : {anchor->verbs->cmd_fd, anchor->verbs->async_fd}) ::dup3(nowhere, fd, O_CLOEXEC);

@@ -1,7 +1,7 @@
-// What librdmacm does not do for a device that is removed. It opens each device that it is used on and keeps
-// it open as long as the process lives, and the kernel removes no device that somebody has open. So one that
-// a process has used once would block its removal, and after it a device of the same name, until the process
-// ends. Called by connection_manager.cc, on the threads of its devices.
+// Releases removed devices, which librdmacm does not do. It opens each device that it is used on and keeps it
+// open as long as the process lives, and the kernel does not complete the removal of an open device. A device
+// that a process has used once would therefore block its own removal, and the addition of a device with the
+// same name, until the process ends. Called by connection_manager.cc, on the threads of its devices.
 #pragma once
 
 #include <memory>
@@ -10,15 +10,15 @@
 
 namespace rdma_rpc::fabric::verbs {
 
-/// `anchor`, an id that is bound to a device, has heard that the device is removed: it goes, and what
-/// librdmacm has open of that device no longer is that device. Its two descriptors stay, and lead nowhere:
-/// their numbers are in librdmacm's own book, and it closes them when it opens a device that it has not seen
-/// yet, such as the same one added again. Closed by us, their numbers would be somebody else's by then. So
-/// there are two for each device that is removed and not put back, however often that happens.
+/// Call when `anchor`, an id bound to a device, has reported that the device is removed. Destroys the id and
+/// redirects librdmacm's two descriptors of that device to /dev/null. They are not closed, because librdmacm
+/// remembers their numbers and closes them itself when it opens a device that it has not seen yet, such as
+/// the same one added again; by then, numbers closed here could belong to other files. So two descriptors
+/// stay open for each device that is removed and not put back, however often that happens.
 void let_go_of_removed(IdPtr anchor);
 
-/// Nobody uses `anchor` and its channel any more, but its device may be removed some day, which a thread of
-/// this process then hears. One id is kept for each device that the process has used.
+/// Call when `anchor` and its channel are no longer used. If their device is removed later, a thread of this
+/// process handles that. One id is kept for each device that the process has used.
 void watch_for_removal(std::shared_ptr<rdma_event_channel> channel, IdPtr anchor);
 
 }  // namespace rdma_rpc::fabric::verbs

@@ -13,9 +13,9 @@ namespace rdma_rpc::fabric::verbs {
 namespace {
 
 constexpr std::uint8_t kHopLimit = 64;
-/// The passive side is waited for so long: its answer sends the active one on its way, whose first packets
-/// find a queue pair that is ready then. A neighbour that is known, or answers, takes less; for one that
-/// takes longer, packets are repeated.
+/// How long the passive side waits for the call to return. Its answer makes the active side send, and the
+/// first packets should find a queue pair that is ready. A known or responding neighbour takes less time than
+/// this; for a slower one, packets are resent.
 constexpr std::chrono::milliseconds kPassiveWait{5};
 
 }  // namespace
@@ -56,8 +56,8 @@ std::string SidebandConnection::start(const Address& peer) {
   const std::optional<int> result = thread_->result(kPassiveWait);
   if (!result) return "";
   std::string why = finish(*result);
-  // The thread has rung: who falls asleep next would be woken for nothing. The bell is everybody's, so the
-  // others are looked at, too.
+  // The thread has rung the wake-up, which would wake the next sleeper for nothing. All connections share it,
+  // so the others are checked, too.
   device_.attempts().progress();
   return why;
 }
@@ -69,7 +69,7 @@ void SidebandConnection::call_returned() {
   if (!why.empty()) qp_.fail(why);
 }
 
-/// The thread's call has returned. Empty, or why the queue pair is not connected.
+/// Called when the thread's call has returned. Returns "", or why the queue pair is not connected.
 std::string SidebandConnection::finish(int error) {
   thread_->release();
   thread_.reset();
@@ -100,7 +100,7 @@ std::string SidebandConnection::move_to_rts() {
 }
 
 void SidebandConnection::expire() {
-  qp_.fail("nobody answers for the peer's GID " + gid_text(peer_.gid.data()) + " within " +
+  qp_.fail("no host answers for the peer's GID " + gid_text(peer_.gid.data()) + " within " +
            std::to_string(device_.options().connect_timeout_ms) + " ms (from " + device_.capabilities().name +
            ", GID " + gid_text(qp_.address().gid.data()) + ")");
 }

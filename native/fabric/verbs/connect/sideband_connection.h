@@ -1,6 +1,6 @@
-// One queue pair's way to its peer without rdma_cm: the address blobs say all that is needed. Moving the
-// queue pair to RTR, the kernel looks for the peer's hardware address, and waits a second for a GID that
-// nobody has: so that call has a thread of its own. On the device's thread.
+// Connects one queue pair to its peer without rdma_cm: the address blobs contain everything needed. When the
+// queue pair moves to RTR, the kernel resolves the peer's hardware address, and waits a second if no host has
+// the GID; that call therefore runs on a thread of its own. On the device's thread.
 #pragma once
 
 #include "fabric/verbs/connect/connect_thread.h"

@@ -15,10 +15,10 @@ namespace rdma_rpc::fabric::verbs {
 namespace {
 
 constexpr int kBatch = 32;
-/// Acknowledging takes a lock of the library.
+/// Acknowledgements are batched because each takes a lock of the library.
 constexpr unsigned kEventsPerAck = 64;
-/// Who polls without ever sleeping hears of the peer's end and of what the device reports, too. That costs
-/// three system calls.
+/// A user that polls without ever sleeping must also notice the peer's end and the device's events. That
+/// check costs three system calls.
 constexpr unsigned kPollsPerEventCheck = 4096;
 
 std::uint32_t invalidated_key(const ibv_wc& from, const soft::Workaround* workaround) {
@@ -82,7 +82,7 @@ CompletionQueue::DeviceCq* CompletionQueue::reserve(std::uint32_t entries, std::
     return found->get();
   }
   entries += shared;
-  // Each is twice as large as the one before, so that there are few to poll.
+  // Each queue is twice as large as the one before, so that few queues have to be polled.
   const std::uint32_t wanted = std::max(entries, std::min(device_cqs_.back()->entries, entries_max_ / 2) * 2);
   DeviceCq* device_cq = add_device_cq(wanted);
   if (device_cq == nullptr && wanted > entries) device_cq = add_device_cq(entries);
@@ -113,7 +113,8 @@ bool CompletionQueue::translate_shared(const ibv_wc& from, Wc& to) const {
   to.qp_num = from.qp_num;
   to.status = status_of(from.status, true, Opcode::recv);
   QueuePair* qp = device_.find_on_shared(from.qp_num);
-  if (qp == nullptr || qp->has_lost_completions()) {  // the receive is its user's again, and no more
+  // the user owns the receive's buffer again, and the message is lost
+  if (qp == nullptr || qp->has_lost_completions()) {
     to.status = WcStatus::wr_flush_err;
     to.tag = kNoTag;
     return true;
@@ -130,13 +131,13 @@ bool CompletionQueue::translate_shared(const ibv_wc& from, Wc& to) const {
 
 bool CompletionQueue::translate(const ibv_wc& from, Wc& to) const {
   if (ReceiveQueue::is_shared(from.wr_id)) return translate_shared(from, to);
-  QueuePair* qp = device_.find(QueuePair::place_of(from.wr_id));
+  QueuePair* qp = device_.find(QueuePair::slot_of(from.wr_id));
   if (qp == nullptr) return false;
   const bool receive = QueuePair::is_receive(from.wr_id);
   WorkQueue& queue = qp->queue(receive);
   const auto number = static_cast<std::uint32_t>(from.wr_id);
   if (qp->has_lost_completions() || !queue.device_has(number)) return false;
-  // Each receive completes; of sends only some say so.
+  // Every receive has a completion; only signaled sends have one.
   if (receive && number != queue.head()) {
     qp->lose_completions(device_.capabilities().name + " has lost completions: their queue has overrun");
     return false;
@@ -150,8 +151,7 @@ bool CompletionQueue::translate(const ibv_wc& from, Wc& to) const {
   to.bytes = entry->bytes;
   const bool report = !entry->internal && (entry->signaled || to.status != WcStatus::success);
   if (to.status != WcStatus::success) {
-    // Since Linux 6.4 soft-RoCE says of the request itself that it refuses, too, that it was flushed: the
-    // first one.
+    // Since Linux 6.4, soft-RoCE reports the first request that it refuses as flushed, too.
     const bool refused = to.status != WcStatus::wr_flush_err || !qp->has_failed();
     if (entry->status != WcStatus::success && refused) to.status = entry->status;
     if (to.status == WcStatus::wr_flush_err) qp->flushed();
@@ -181,8 +181,8 @@ std::size_t CompletionQueue::poll(std::span<Wc> out) {
     }
   }
   if (failed_.empty() || out.empty()) return count;
-  // It has been seen empty. (Others are busy, perhaps, for as long as they like.)
-  for (std::size_t i = 0; i < failed_.size(); ++i) {  // it may hear of others that fail
+  // This queue has been seen empty. (Others may stay busy for any length of time.)
+  for (std::size_t i = 0; i < failed_.size(); ++i) {  // others may fail during the loop
     const bool empty = count == 0 || (failed_[i]->shares_receives() && count < out.size());
     if (empty) failed_[i]->finish_flush();
   }
@@ -200,7 +200,7 @@ std::size_t CompletionQueue::poll(DeviceCq& device_cq, std::span<Wc> out) {
     device_cq.taken.took(static_cast<std::uint64_t>(got));
     if (got == asked) continue;
     device_cq.taken.found_empty(device_cq.entries);
-    // Seen empty: nothing of a queue pair that is gone is left in it.
+    // It has been seen empty, so it contains no completion of a destroyed queue pair.
     device_cq.used -= device_cq.retired;
     device_cq.retired = 0;
     break;
@@ -235,7 +235,7 @@ void CompletionQueue::acknowledge() {
   }
   device_.read_async_events();
   if (device_.is_dead() && watching_device_) {
-    // It stays readable for ever.
+    // The descriptor would stay readable for ever.
     ::epoll_ctl(epoll_, EPOLL_CTL_DEL, device_.context()->async_fd, nullptr);
     watching_device_ = false;
   }

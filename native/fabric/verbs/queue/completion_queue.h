@@ -1,5 +1,5 @@
 // A completion queue: one or more of the device's own ("device CQs") on one channel, so that it never
-// overruns however many queue pairs are made on it. On the device's thread.
+// overruns, however many queue pairs are made on it. On the device's thread.
 #pragma once
 
 #include <memory>
@@ -17,17 +17,18 @@ class CompletionQueue final : public fabric::CompletionQueue {
   struct DeviceCq {
     CqPtr cq;
     std::uint32_t entries = 0;
-    std::uint32_t used = 0;     ///< by the queue pairs that there are
-    std::uint32_t shared = 0;   ///< of `used`: by shared receives, as long as it lives
-    std::uint32_t retired = 0;  ///< of `used`: by queue pairs that are gone, but may have left completions
-    unsigned events = 0;        ///< not yet acknowledged to the library
-    bool failed = false;        ///< the device said so: nothing new is put on it
+    std::uint32_t used = 0;    ///< entries reserved by existing queue pairs
+    std::uint32_t shared = 0;  ///< part of `used`: reserved for shared receives, as long as the queue lives
+    /// part of `used`: reserved by destroyed queue pairs that may have left completions
+    std::uint32_t retired = 0;
+    unsigned events = 0;  ///< not yet acknowledged to the library
+    bool failed = false;  ///< the device has reported a failure: nothing new is put on it
     TakenCompletions taken;
   };
 
   CompletionQueue(Device& device, ChannelPtr channel, std::uint32_t entries, std::uint32_t entries_max);
   ~CompletionQueue() override;
-  /// False: the system refuses.
+  /// Returns false when the system refuses.
   bool open();
 
   std::size_t poll(std::span<Wc> out) override;
@@ -36,16 +37,17 @@ class CompletionQueue final : public fabric::CompletionQueue {
   int fd() const override { return epoll_; }
 
   const ChannelPtr& channel() const { return channel_; }
-  /// One with so much room, or null; `shared`: and for so many shared receives, which may all complete there.
+  /// Returns a device CQ with that many free entries, or null. `shared` is the number of shared receives that
+  /// may complete there in addition.
   DeviceCq* reserve(std::uint32_t entries, std::uint32_t shared);
-  /// Null: there are none any more.
+  /// Null means that the receive queue has been destroyed.
   void share_receives(ReceiveQueue* receives) { receives_ = receives; }
   bool shares_receives() const { return receives_ != nullptr; }
-  /// So many shared receive queues have been made for it.
+  /// Counts the shared receive queues that have been made for it.
   std::uint32_t next_generation() { return ++generation_; }
-  /// Those of a queue pair that is gone.
+  /// Marks the entries of a destroyed queue pair.
   void retire(DeviceCq& device_cq, std::uint32_t entries) { device_cq.retired += entries; }
-  /// A queue pair on this queue may end requests without the device from now on.
+  /// Registers a queue pair that may end requests without the device from now on.
   void has_failed(QueuePair& qp);
   void forget(const QueuePair& qp);
 
@@ -60,13 +62,13 @@ class CompletionQueue final : public fabric::CompletionQueue {
   Device& device_;
   ChannelPtr channel_;
   std::uint32_t entries_, entries_max_;
-  int epoll_ = -1;  ///< watches the channel and the device's own reports: either wakes the sleeper
+  int epoll_ = -1;  ///< watches the channel and the device's events: either wakes the sleeper
   bool watching_device_ = true;
-  std::vector<std::unique_ptr<DeviceCq>> device_cqs_;  ///< queue pairs hold on to theirs
-  std::size_t next_ = 0;                               ///< the one that is polled first
+  std::vector<std::unique_ptr<DeviceCq>> device_cqs_;  ///< queue pairs keep pointers to them
+  std::size_t next_ = 0;                               ///< index of the one polled first
   unsigned polls_ = 0;
-  DeviceCq* stash_cq_ = nullptr;  ///< null: arm() found nothing
-  ibv_wc stash_{};                ///< what arm() found
+  DeviceCq* stash_cq_ = nullptr;  ///< null when arm() found nothing
+  ibv_wc stash_{};                ///< the completion that arm() found
   std::vector<QueuePair*> failed_;
   ReceiveQueue* receives_ = nullptr;
   std::uint32_t generation_ = 0;

@@ -1,5 +1,5 @@
-// Posting: what a queue pair hands to the device, many requests with one doorbell. See queue_pair.h. The hot
-// path: no allocation, no lock of ours, no system call but the driver's.
+// Hands the requests of a queue pair to the device, many with one doorbell. See queue_pair.h. The hot path:
+// no allocation, no lock of ours, no system call except the driver's.
 #include <arpa/inet.h>
 
 #include <algorithm>
@@ -54,7 +54,7 @@ WcStatus QueuePair::check_bind(const SendWr::Bind& bind) const {
   if (window == nullptr || region == nullptr || (region->access() & access_mw_bind) == 0) return bad;
   if (window->queue_pair() != nullptr || window->get() == nullptr) return bad;
   if ((bind.access & access_remote_write) != 0 && (region->access() & access_local_write) == 0) return bad;
-  // Drivers add address and length without a look at the carry.
+  // Drivers add address and length without checking for overflow.
   if (bind.length > region->length() || bind.addr < region->addr()) return bad;
   return bind.addr - region->addr() <= region->length() - bind.length ? WcStatus::success : bad;
 }
@@ -109,8 +109,8 @@ std::size_t QueuePair::post_send(std::span<const SendWr> requests) {
   if (state_ == QpState::init || state_ == QpState::rtr) return taken;
   device_.watchdog().posted();
   while (taken < requests.size() && sends_.room() > 0) {
-    // (Without a queue pair finish_flush() has gone on, and ends all that is left.)
-    // (With shared receives finish_flush() ends them, which sees to those first.)
+    // (Without a queue pair, finish_flush() has already run and ends everything that is left.)
+    // (With shared receives, finish_flush() ends these requests, after it has handled the receives.)
     if (state_ == QpState::err && qp_ != nullptr && shared_ == nullptr && sends_.last_unknown()) {
       post_drain(requests[taken++]);
       continue;
@@ -133,8 +133,8 @@ std::size_t QueuePair::post_send(std::span<const SendWr> requests) {
   return taken;
 }
 
-/// The last requests that the device has may be complete without having said so, since they were not
-/// signaled. The first one that is posted in ERR therefore goes to the device, which flushes it after them.
+/// The device's last requests may be complete without a completion, since they were unsignaled. The first
+/// request posted in ERR therefore goes to the device, which flushes it after them.
 void QueuePair::post_drain(const SendWr& request) {
   ibv_send_wr wr{};
   wr.opcode = IBV_WR_SEND;
@@ -152,8 +152,8 @@ Entry QueuePair::prepare(const SendWr& wr, ibv_send_wr& to, ibv_sge* sges) {
   if (status == WcStatus::success) {
     convert(wr, to, sges);
   } else {
-    // A request that fails in its turn, by a key that no region has, and so ends the queue pair after all
-    // before it.
+    // A request that fails when its turn comes, by a key that no region has, and so ends the queue pair after
+    // everything before it.
     static constexpr ibv_sge kNowhere{0, 1, 0};
     to.opcode = IBV_WR_SEND;
     to.send_flags = IBV_SEND_SIGNALED;
@@ -187,7 +187,7 @@ std::size_t QueuePair::post_chain(std::span<const SendWr> requests) {
   std::size_t count = 0;
   bool binds = false;
   for (const SendWr& wr : requests) {
-    // The library reads a window's old key while it posts: one bind of it at a time.
+    // While posting, the library reads a window's old key, so a chain may contain only one bind of a window.
     const auto* window = wr.opcode == Opcode::bind_mw ? static_cast<Window*>(wr.bind.window) : nullptr;
     if (window != nullptr && window->get() != nullptr && window->in_chain()) break;
     binds |= window != nullptr;
@@ -212,7 +212,7 @@ std::size_t QueuePair::post_chain(std::span<const SendWr> requests) {
       }
       sends_.rewind(first);
     }
-    // Without a bad one it is the doorbell that failed: soft-RoCE's is a system call, which the kernel
+    // If no request is at fault, the doorbell failed: that of soft-RoCE is a system call, which the kernel
     // refuses once the process has changed its credentials.
     fail(why_not_posted(error));
   }
@@ -235,7 +235,7 @@ std::size_t QueuePair::post_recv(std::span<const RecvWr> requests) {
       const RecvWr& wr = requests[taken + i];
       sges_[i] = {wr.sge.addr, wr.sge.length, wr.sge.lkey};
       const std::uint32_t number = receives_.push_device({wr.wr_id, 0, Opcode::recv, WcStatus::success});
-      recv_chain_[i] = {kReceive | std::uint64_t{place_} << 32 | number,
+      recv_chain_[i] = {kReceive | std::uint64_t{slot_} << 32 | number,
                         i + 1 < count ? &recv_chain_[i + 1] : nullptr, &sges_[i], wr.sge.length > 0 ? 1 : 0};
     }
     if (workaround_ != nullptr) workaround_->amend({recv_chain_.data(), count});

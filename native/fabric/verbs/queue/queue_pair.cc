@@ -21,7 +21,7 @@ QueuePair::QueuePair(Device& device, CompletionQueue& cq, CompletionQueue::Devic
       device_cq_(device_cq),
       qp_(std::move(qp)),
       address_(address),
-      place_(device.enter(*this)),
+      slot_(device.enter(*this)),
       sends_(options.send_wr_max),
       receives_(options.recv_wr_max),
       shared_(static_cast<ReceiveQueue*>(options.shared_receives)),
@@ -43,7 +43,7 @@ QueuePair::QueuePair(Device& device, CompletionQueue& cq, CompletionQueue::Devic
 QueuePair::~QueuePair() {
   if (connection_ != nullptr) to_error();
   device_.windows().free_those_on(*this);
-  device_.leave(*this, place_);
+  device_.leave(*this, slot_);
   cq_.forget(*this);
   cq_.retire(device_cq_, device_sends_ + receives_.capacity());
   --device_.counts().queue_pairs;
@@ -104,7 +104,7 @@ void QueuePair::fail(const std::string& why) {
 void QueuePair::flushed() {
   if (state_ == QpState::err) return;
   device_.read_async_events();
-  // Linux 6.12's soft-RoCE gives this status to what it could not send, too.
+  // Soft-RoCE of Linux 6.12 reports this status also for packets that it could not send.
   const std::string down = why_down(device_.context(), device_.port().number);
   fail(!down.empty() ? down
                      : device_.capabilities().name +
@@ -152,7 +152,7 @@ bool QueuePair::device_holds_up() const {
 }
 
 bool QueuePair::is_flushing() {
-  return device_holds_up() || (shared_ != nullptr && !told_) || sends_.next_failed() != nullptr ||
+  return device_holds_up() || (shared_ != nullptr && !end_reported_) || sends_.next_failed() != nullptr ||
          receives_.next_failed() != nullptr;
 }
 
@@ -172,8 +172,8 @@ void QueuePair::finish_flush() {
 
 std::size_t QueuePair::poll_failed(std::span<Wc> out) {
   std::size_t count = 0;
-  if (shared_ != nullptr && !told_ && !out.empty()) {
-    told_ = true;
+  if (shared_ != nullptr && !end_reported_ && !out.empty()) {
+    end_reported_ = true;
     out[count] = {};
     out[count].wr_id = kNoReceive;
     out[count].status = WcStatus::wr_flush_err;

@@ -13,7 +13,7 @@ ReceiveQueue::ReceiveQueue(Device& device, CompletionQueue& cq, SrqPtr srq, std:
       device_(device),
       cq_(cq),
       srq_(std::move(srq)),
-      base_(std::uint64_t{1} << 63 | (std::uint64_t{generation & 0x7fff} << 16 | kNoPlace) << 32),
+      base_(std::uint64_t{1} << 63 | (std::uint64_t{generation & 0x7fff} << 16 | kNoSlot) << 32),
       wr_ids_(capacity) {
   free_.reserve(capacity);
   for (std::uint32_t number = capacity; number-- > 0;) free_.give(number);

@@ -1,5 +1,5 @@
-// A shared receive queue of a device (ibv_srq). Its completions come to the completion queue that it was made
-// for, which finds it by their numbers. On the device's thread.
+// A shared receive queue of a device (ibv_srq). Its completions arrive on the completion queue that it was
+// made for, which recognises them by their ids. On the device's thread.
 #pragma once
 
 #include <array>
@@ -23,11 +23,11 @@ class ReceiveQueue final : public fabric::ReceiveQueue {
   std::size_t post(std::span<const RecvWr> requests) override;
 
   const SrqPtr& srq() const { return srq_; }
-  /// A work request's id is made as those of queue pairs are, with a place that none of them has.
-  static bool is_shared(std::uint64_t id) { return (id >> 32 & kNoPlace) == kNoPlace && id >> 63 != 0; }
-  /// Of this one, and no other that was there before.
+  /// The id of a work request is formed as for queue pairs, with a slot that no queue pair has.
+  static bool is_shared(std::uint64_t id) { return (id >> 32 & kNoSlot) == kNoSlot && id >> 63 != 0; }
+  /// Whether the id belongs to this queue, and not to an earlier one.
   bool is_own(std::uint64_t id) const { return id >> 32 == base_ >> 32; }
-  /// It has completed: the place is free. Returns the user's number of it.
+  /// Call when the receive has completed: frees its number. Returns the user's wr_id.
   std::uint64_t complete(std::uint64_t id) {
     const auto number = static_cast<std::uint32_t>(id);
     free_.give(number);
@@ -35,14 +35,14 @@ class ReceiveQueue final : public fabric::ReceiveQueue {
   }
 
  private:
-  static constexpr std::uint64_t kNoPlace = 0xffff;
-  static constexpr std::size_t kChain = 32;  ///< receives of one doorbell
+  static constexpr std::uint64_t kNoSlot = 0xffff;
+  static constexpr std::size_t kChain = 32;  ///< receives per doorbell
 
   Device& device_;
   CompletionQueue& cq_;
   SrqPtr srq_;
-  const std::uint64_t base_;           ///< of ids
-  std::vector<std::uint64_t> wr_ids_;  ///< of the user, by number
+  const std::uint64_t base_;           ///< the constant part of its ids
+  std::vector<std::uint64_t> wr_ids_;  ///< the user's wr_ids, by number
   FreeList<> free_;                    ///< numbers that are not posted
   std::array<ibv_recv_wr, kChain> chain_{};
   std::array<ibv_sge, kChain> sges_{};

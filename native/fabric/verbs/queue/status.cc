@@ -1,4 +1,4 @@
-// See status.h. Drivers do not agree on which status is which; where they differ, this says how.
+// See status.h. Drivers disagree about the meaning of some statuses; comments here name the differences.
 #include "fabric/verbs/queue/status.h"
 
 namespace rdma_rpc::fabric::verbs {
@@ -14,8 +14,8 @@ WcStatus status_of(ibv_wc_status status, bool receive, Opcode opcode) {
       return WcStatus::success;
     case IBV_WC_LOC_LEN_ERR:
       return WcStatus::loc_len_err;
-    // Soft-RoCE says so of a request or receive whose entries are not in their region. All else that a queue
-    // pair cannot do never reaches the device.
+    // Soft-RoCE reports this for a request or receive whose entries are outside their region. Any other
+    // invalid operation is rejected before it reaches the device.
     case IBV_WC_LOC_QP_OP_ERR:
       return has_local_entries(opcode) ? WcStatus::loc_prot_err : WcStatus::loc_qp_op_err;
     case IBV_WC_LOC_PROT_ERR:
@@ -24,7 +24,7 @@ WcStatus status_of(ibv_wc_status status, bool receive, Opcode opcode) {
       return WcStatus::wr_flush_err;
     case IBV_WC_MW_BIND_ERR:
       return WcStatus::mw_bind_err;
-    // Of a receive soft-RoCE says so when the message is too long for it.
+    // Soft-RoCE reports this for a receive when the message is too long for it.
     case IBV_WC_REM_INV_REQ_ERR:
       return receive ? WcStatus::loc_len_err : WcStatus::rem_inv_req_err;
     // The peer's device could not put the message into the receive.

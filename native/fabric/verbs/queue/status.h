@@ -1,5 +1,5 @@
-// How the device's completion statuses are named in fabric.h. Called for each completion, on the device's
-// thread.
+// Translates the device's completion statuses to those of fabric.h. Called for each completion, on the
+// device's thread.
 #pragma once
 
 #include "fabric/fabric.h"

@@ -1,7 +1,7 @@
-// Looks after requests that a device never completes. A device ends each one in the time that its retries
-// take; a driver in software does not always (soft/), and a NIC's firmware may fail as well. Once a second,
-// while there are requests: a queue pair whose oldest one is too old goes to ERR, after what soft/ has to try
-// first. On the device's thread.
+// Detects requests that a device never completes. A device ends each request within the time of its retries;
+// a software driver does not always (soft/), and a NIC's firmware may fail, too. Once a second, while
+// requests are outstanding, a queue pair whose oldest request is too old goes to ERR, after the remedies of
+// soft/. On the device's thread.
 #pragma once
 
 #include <cstdint>
@@ -16,19 +16,19 @@ class Watchdog {
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
-  /// False: the system has no timer for it.
+  /// Returns false when the system has no timer for it.
   bool open();
 
-  /// Readable when progress() has something to do.
+  /// Readable when progress() has work to do.
   int fd() const { return timer_; }
-  /// A request is posted: the hot path.
+  /// Notes that a request is posted. On the hot path.
   void posted() { posted_ = true; }
-  /// Before a sleep, and now and then while polling.
+  /// Starts the timer if needed. Called before a sleep, and now and then while polling.
   void start() {
     if (posted_ && !running_) run();
   }
   void progress();
-  /// A request may take that long, in seconds; for tests, and for people.
+  /// Seconds that a request may take; for tests and error texts.
   static std::uint32_t limit_s(std::uint8_t ack_timeout, std::uint8_t retry_count);
 
  private:

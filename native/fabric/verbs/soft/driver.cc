@@ -9,8 +9,8 @@ namespace rdma_rpc::fabric::verbs::soft {
 namespace {
 
 constexpr std::uint32_t kRxeVendor = 0xffffff, kSiwVendor = 0x626d74;
-/// Soft-RoCE counts each lost packet of a WRITE as a retry, and begins to count anew with an acknowledgement
-/// only. It asks for one with the last packet of each WRITE, and with every 65th.
+/// Soft-RoCE counts each lost packet of a WRITE as a retry, and resets the count only on an acknowledgement.
+/// It requests one with the last packet of each WRITE, and with every 65th.
 constexpr std::uint64_t kRxeWriteBytes = 64 * 1024;
 
 }  // namespace
@@ -26,7 +26,7 @@ void restrict_to(Driver driver, bool iwarp, Capabilities* can) {
     can->exact_windows = false;
   }
   if (driver == Driver::siw) can->names_refusals = can->checks_read_rights = false;
-  // Which driver the peer has nobody can tell from here. (The bytes that a READ brings are sent by it.)
+  // This side cannot know which driver the peer has, and the peer sends the bytes of a READ.
   if (iwarp) can->one_page_read_max = kShortEntryBytes;
 }
 

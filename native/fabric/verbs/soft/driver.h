@@ -1,9 +1,9 @@
-// Which of the kernel's drivers in software a device has, and what that driver gets wrong. Called by the
-// probe and when devices and queue pairs are made; nothing else in the project asks for a driver. On the
-// device's thread.
+// Which of the kernel's software drivers a device has, and the defects of that driver. Called by the probe
+// and when devices and queue pairs are made; nothing else in the project asks for a driver. On the device's
+// thread.
 //
-//   what goes wrong                               driver      Linux           put right in
-//   a bind is carried out again                   soft-RoCE   5.14 and later  rxe.cc
+//   defect                                        driver      Linux           worked around in
+//   a bind is executed again                      soft-RoCE   5.14 and later  rxe.cc
 //   a WRITE that is sent again shifts the rest    soft-RoCE   4.8 and later   rxe.cc
 //   progress counts as a failed retry             soft-RoCE   4.8 and later   Capabilities::max_write_bytes
 //   the requester sleeps through its wake-up      soft-RoCE   4.8 and later   rxe.cc
@@ -12,11 +12,12 @@
 //   completions overtake a READ                   soft-iWARP  5.3 and later   siw.cc
 //   a receive without an entry is refused         soft-iWARP  5.3 and later   siw.cc
 //   the queue at page 144 is refused              soft-iWARP  5.5 and later   reserved_key.cc
-//   what arrives while it accepts is forgotten    soft-iWARP  5.3 and later   nudge.cc (the peer's driver)
+//   data that arrives during accept is forgotten  soft-iWARP  5.3 and later   nudge.cc (the peer's driver)
 //
-// The first version is the one that brought the driver, or the part of it that is wrong; "and later": Linux
-// 6.1 has it, and no version is known that has put it right. So the driver is told by its vendor number, and
-// the kernel's version, which says nothing about what a distribution has put right, is not asked.
+// The first version is the one that introduced the driver, or its defective part. "And later" means that
+// Linux 6.1 has the defect, and that no version is known to have fixed it. The driver is therefore recognised
+// by its vendor number alone; the kernel's version is not used, since it says nothing about fixes of a
+// distribution.
 #pragma once
 
 #include <memory>
@@ -39,16 +40,17 @@ enum class Driver : std::uint8_t {
 
 Driver driver_of(const ibv_device_attr& attributes);
 
-/// What such a driver can do less than it says. For all of iWARP also what a peer with soft-iWARP cannot.
+/// Reduces the capabilities to what such a driver really supports. For all of iWARP also to what a peer with
+/// soft-iWARP supports.
 void restrict_to(Driver driver, bool iwarp, Capabilities* can);
 
-/// To be kept as long as the context is used; null: nothing has to be.
+/// The result must be kept as long as the context is used; null when nothing has to be kept.
 CqPtr prepare(Driver driver, ibv_context* context);
 
-/// Requests that its workaround may have with the device beside those of the queue pair's user.
+/// Number of requests that its workaround may have on the device in addition to the user's.
 std::uint32_t own_sends(Driver driver);
 
-/// Null: the queue pair needs none.
+/// Returns null when the queue pair needs none.
 std::unique_ptr<Workaround> make_workaround(Driver driver, QueuePair& qp);
 
 }  // namespace rdma_rpc::fabric::verbs::soft

@@ -1,11 +1,11 @@
-// A peer's driver may have forgotten what has arrived. Every iWARP queue pair of the side that asks for the
-// connection has one of these, since nobody can tell from here what the peer runs on. Called by the queue
-// pair's watchdog once a second, never on the path of a request; on the device's thread.
+// Works around a peer whose driver may have forgotten received data. Every iWARP queue pair of the side that
+// requests the connection has one, since this side cannot know the peer's driver. Called by the queue pair's
+// watchdog once a second, never on the path of a request; on the device's thread.
 //
-// The first message of an active side stays in the peer's socket if that is soft-iWARP (driver.h has the
-// kernel versions) and was slow to accept: its siw_accept() answers before it takes over the socket, and
-// whatever comes next has all of it read. So an active side that has sent something and has received nothing
-// yet sends an empty WRITE, after 1, 2, 4, 8 and 16 seconds. Once something was received, the peer listens.
+// If the peer is soft-iWARP (driver.h has the kernel versions) and was slow to accept, the first message of
+// an active side stays in the peer's socket: siw_accept() answers before it takes over the socket, and only
+// the next data makes it read. So an active side that has sent something and received nothing yet sends an
+// empty WRITE after 1, 2, 4, 8 and 16 seconds. Once something has been received, the peer is known to read.
 #pragma once
 
 #include <cstdint>
@@ -18,16 +18,16 @@ namespace rdma_rpc::fabric::verbs::soft {
 
 class Nudge {
  public:
-  /// Requests that it may have with the device beside those of the queue pair's user.
+  /// Number of requests that it may have on the device in addition to the user's.
   static constexpr std::uint32_t kSendsMax = 5;
 
   explicit Nudge(QueuePair& qp) : qp_(qp) {}
-  /// A second has passed. False: there is nothing to look after.
+  /// Called each second. Returns false when nothing has to be watched.
   bool second();
 
  private:
   QueuePair& qp_;
-  std::uint32_t unheard_s_ = 0;  ///< since it has posted something, as far as it had to look
+  std::uint32_t unheard_s_ = 0;  ///< seconds since it posted something without having received anything
 };
 
 }  // namespace rdma_rpc::fabric::verbs::soft

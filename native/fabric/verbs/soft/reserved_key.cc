@@ -6,7 +6,7 @@
 namespace rdma_rpc::fabric::verbs::soft {
 namespace {
 
-/// Entries of completion queues of 129 pages, of one, and of three. (Which they are only makes it quicker.)
+/// Sizes of completion queues: 129 pages, one page, three pages. (The choice only makes the search faster.)
 constexpr int kMost = 16384, kOnePage = 1, kSomePages = 256;
 constexpr std::size_t kTriesMax = 200;
 
@@ -22,7 +22,7 @@ CqPtr cover_reserved_key(ibv_context* context) {
   while (up_to_it.back() != nullptr && up_to_it.size() < kTriesMax)
     up_to_it.push_back(make(context, kOnePage));
   if (up_to_it.back() != nullptr || up_to_it.size() < 2) return nullptr;
-  // In the place of the last one that there was, a longer one.
+  // Replaces the last queue by a longer one.
   up_to_it.resize(up_to_it.size() - 2);
   return make(context, kSomePages);
 }

@@ -9,7 +9,7 @@
 namespace rdma_rpc::fabric::verbs::soft {
 namespace {
 
-/// The least that a packet of any network holds.
+/// Every network can send a packet of this size.
 constexpr std::uint32_t kOnePacket = 256;
 constexpr std::uint32_t kRingAfterS = 1;
 /// The kernel's IB_WC_WITH_INVALIDATE, which the library calls IBV_WC_IP_CSUM_OK.
@@ -27,7 +27,7 @@ bool is_long_write(const SendWr& request) {
 }  // namespace
 
 std::size_t Rxe::may_post(std::span<const SendWr> requests) const {
-  if (!held_.empty()) return 0;
+  if (!pending_.empty()) return 0;
   const WorkQueue& sends = qp_.sends();
   bool packet = sends.device_has(last_packet_), long_write = sends.device_has(last_long_write_);
   std::size_t count = 0;
@@ -46,53 +46,53 @@ void Rxe::amend(std::span<const SendWr> requests, std::uint32_t first, std::span
     if (is_packet(requests[i].opcode)) last_packet_ = number;
     if (!is_long_write(requests[i])) continue;
     last_long_write_ = number;
-    // What is posted next waits for it.
+    // Signaled, because the next request waits for it.
     chain[i].send_flags |= IBV_SEND_SIGNALED;
   }
 }
 
 void Rxe::hold(const SendWr& request) {
   WorkQueue& sends = qp_.sends();
-  // Something must tell that what it waits for is acknowledged.
+  // Something must report that the awaited packet is acknowledged.
   const bool tells = sends.at(last_packet_).signaled || sends.device_has(last_long_write_);
-  if (held_.empty() && !tells) qp_.ask_for_last_packet();
-  Held& held = held_.emplace_back();
-  held.opcode = request.opcode;
-  held.long_write = is_long_write(request);
-  held.sges.resize(std::max<std::size_t>(request.sges.size(), 1));
-  sends.push_held(qp_.prepare(request, held.wr, held.sges.data()));
-  // A bind behind it may wait for it.
-  held.wr.send_flags |= IBV_SEND_SIGNALED;
-  if ((held.wr.send_flags & IBV_SEND_INLINE) == 0) return;
-  // Whoever posted it may use these bytes for something else when post_send() returns.
-  for (const ibv_sge& sge : std::span(held.wr.sg_list, static_cast<std::size_t>(held.wr.num_sge))) {
+  if (pending_.empty() && !tells) qp_.ask_for_last_packet();
+  Pending& entry = pending_.emplace_back();
+  entry.opcode = request.opcode;
+  entry.long_write = is_long_write(request);
+  entry.sges.resize(std::max<std::size_t>(request.sges.size(), 1));
+  sends.push_pending(qp_.prepare(request, entry.wr, entry.sges.data()));
+  // Signaled, because a bind behind it may wait for it.
+  entry.wr.send_flags |= IBV_SEND_SIGNALED;
+  if ((entry.wr.send_flags & IBV_SEND_INLINE) == 0) return;
+  // The caller may reuse these bytes when post_send() returns.
+  for (const ibv_sge& sge : std::span(entry.wr.sg_list, static_cast<std::size_t>(entry.wr.num_sge))) {
     const auto* from = reinterpret_cast<const std::byte*>(sge.addr);
-    held.inline_data.insert(held.inline_data.end(), from, from + sge.length);
+    entry.inline_data.insert(entry.inline_data.end(), from, from + sge.length);
   }
-  held.sges[0] = {reinterpret_cast<std::uintptr_t>(held.inline_data.data()),
-                  static_cast<std::uint32_t>(held.inline_data.size()), 0};
-  held.wr.num_sge = held.inline_data.empty() ? 0 : 1;
+  entry.sges[0] = {reinterpret_cast<std::uintptr_t>(entry.inline_data.data()),
+                   static_cast<std::uint32_t>(entry.inline_data.size()), 0};
+  entry.wr.num_sge = entry.inline_data.empty() ? 0 : 1;
 }
 
 void Rxe::release() {
   WorkQueue& sends = qp_.sends();
-  while (!held_.empty()) {
-    Held& held = held_.front();
-    const bool binds = held.wr.opcode == IBV_WR_BIND_MW;
+  while (!pending_.empty()) {
+    Pending& entry = pending_.front();
+    const bool binds = entry.wr.opcode == IBV_WR_BIND_MW;
     if (sends.device_has(last_long_write_) || (binds && sends.device_has(last_packet_))) return;
     const std::uint32_t number = sends.release();
-    held.wr.wr_id = qp_.id_of(number);
-    if (is_packet(held.opcode)) last_packet_ = number;
-    if (held.long_write) last_long_write_ = number;
+    entry.wr.wr_id = qp_.id_of(number);
+    if (is_packet(entry.opcode)) last_packet_ = number;
+    if (entry.long_write) last_long_write_ = number;
     ibv_send_wr* bad = nullptr;
-    if (const int error = ibv_post_send(qp_.get(), &held.wr, &bad); error != 0) {
+    if (const int error = ibv_post_send(qp_.get(), &entry.wr, &bad); error != 0) {
       sends.at(number).status = WcStatus::general_err;
       sends.rewind(number);
       return qp_.fail(qp_.why_not_posted(error));
     }
-    // The next bind of this window begins with this key.
-    if (binds) held.wr.bind_mw.mw->rkey = held.wr.bind_mw.rkey;
-    held_.pop_front();
+    // The next bind of this window starts from this key.
+    if (binds) entry.wr.bind_mw.mw->rkey = entry.wr.bind_mw.rkey;
+    pending_.pop_front();
   }
 }
 
@@ -102,13 +102,13 @@ std::uint32_t Rxe::invalidated_key(const ibv_wc& completion) const {
   return window != nullptr && window->queue_pair() == &qp_ ? completion.invalidated_rkey : 0;
 }
 
-/// Not behind a long WRITE before half of all retries are over.
+/// Behind a long WRITE, only after half of the time of all retries.
 void Rxe::second(std::uint32_t waits_s, std::uint32_t limit_s) {
   WorkQueue& sends = qp_.sends();
   if (waits_s <= (sends.device_has(last_long_write_) ? limit_s / 2 : kRingAfterS)) return;
   if (static_cast<std::int32_t>(sends.head() - behind_ring_) > 0) rings_ = 0;
   if (rings_ == kRingsMax || !qp_.has_room_for_internal()) return;
-  // When it completes, so has what is before it.
+  // When it completes, so have the requests before it.
   qp_.post_empty_write(sends.newest(), IBV_SEND_SIGNALED);
   behind_ring_ = sends.newest() + 1;
   ++rings_;

@@ -4,8 +4,8 @@
 namespace rdma_rpc::fabric::verbs::soft {
 namespace {
 
-/// An entry that crosses a page becomes two. (Those of a queue pair have room for as many as the device
-/// takes, which is more than one.)
+/// Splits an entry that crosses a page. (The entries of a queue pair have room for the device's maximum,
+/// which is more than one.)
 void split_at_page(ibv_send_wr& wr) {
   ibv_sge* sges = wr.sg_list;
   const std::uint32_t first = on_page(sges[0].addr, sges[0].length);
@@ -18,7 +18,7 @@ void split_at_page(ibv_send_wr& wr) {
 
 void Siw::amend(std::span<const SendWr>, std::uint32_t, std::span<ibv_send_wr> chain) {
   for (ibv_send_wr& wr : chain) {
-    // (The entry of a READ is where its bytes go, which the driver does right; it can have one only.)
+    // (The entry of a READ is its destination, which the driver handles correctly; a READ can have only one.)
     if (wr.opcode == IBV_WR_RDMA_READ) {
       wr.send_flags &= ~static_cast<unsigned>(IBV_SEND_FENCE);
       continue;

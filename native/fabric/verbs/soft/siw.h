@@ -1,12 +1,12 @@
-// What soft-iWARP's driver gets wrong in requests that it is given (driver.h has the kernel versions). Made
-// by make_workaround(), on the device's thread.
+// Works around defects of soft-iWARP's driver in the handling of requests (driver.h has the kernel versions).
+// Made by make_workaround(), on the device's thread.
 //
-// What follows a READ completes before it unless it is fenced, and a READ cannot be. A receive without an
-// entry is refused, so it gets one of no bytes, which to InfiniBand would mean 2 GiB.
+// A request after a READ completes before it unless it is fenced, and a READ cannot be fenced. A receive
+// without an entry is refused, so it gets one of 0 bytes, which would mean 2 GiB to InfiniBand.
 //
-// The only entry of a request, where it has up to 32 bytes, is copied by the driver itself, and when it
-// crosses a page the copy is taken from the wrong place (siw_try_1seg()). Two entries go another way. What
-// READs ask for is sent in the same way, without any request of ours: Capabilities::one_page_read_max.
+// If a request has a single entry of up to 32 bytes, the driver copies it itself, and if the entry crosses a
+// page the copy is taken from the wrong place (siw_try_1seg()). Two entries take another path. Responses to
+// READs are sent in the same way, without a request of this side: Capabilities::one_page_read_max.
 #pragma once
 
 #include "fabric/verbs/soft/workaround.h"

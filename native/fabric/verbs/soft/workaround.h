@@ -1,7 +1,7 @@
-// The seam between a queue pair and what a driver in software gets wrong: all that the posting path knows of
-// such drivers. A queue pair of a sound device has none, and its path is as if this folder were not there.
-// Made by make_workaround() with each queue pair (driver.h), called by it and by its completion queue, on the
-// device's thread.
+// The interface between a queue pair and the workarounds for software drivers: everything that the posting
+// path knows of such drivers. A queue pair of a correct device has no workaround, and its path is as if this
+// folder did not exist. Made by make_workaround() with each queue pair (driver.h), called by it and by its
+// completion queue, on the device's thread.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -17,12 +17,13 @@ class Workaround {
  public:
   virtual ~Workaround() = default;
 
-  /// How many of these, from the first on, may go to the device now with one doorbell. 0: hold() the first.
+  /// Number of these requests, counted from the first, that may go to the device now with one doorbell. 0
+  /// means that the first must be held with hold().
   virtual std::size_t may_post(std::span<const SendWr> requests) const { return requests.size(); }
-  /// Keeps the request, and what it is made of, until the device may have it.
+  /// Keeps the request and its data until the device may have it.
   virtual void hold(const SendWr& request) { static_cast<void>(request); }
-  /// The chain that these requests have become, before the library gets it; `first` is the number of the
-  /// first.
+  /// Changes the chain made of these requests before the library gets it; `first` is the number of the first
+  /// request.
   virtual void amend(std::span<const SendWr> requests, std::uint32_t first, std::span<ibv_send_wr> chain) {
     static_cast<void>(requests), static_cast<void>(first), static_cast<void>(chain);
   }
@@ -32,15 +33,15 @@ class Workaround {
 
   /// A request has completed.
   virtual void completed() {}
-  /// The key that a message has invalidated where its completion does not have IBV_WC_WITH_INV; 0: none.
+  /// The key that a message has invalidated although its completion lacks IBV_WC_WITH_INV, or 0.
   virtual std::uint32_t invalidated_key(const ibv_wc& completion) const {
     return static_cast<void>(completion), 0;
   }
   /// The queue pair has gone to ERR.
   virtual void failed() {}
 
-  /// A second has passed. The oldest request that the device has has not moved for `waits_s` s; after
-  /// `limit_s` the queue pair is given up.
+  /// Called each second. `waits_s` is the time for which the device's oldest request has not moved; after
+  /// `limit_s` the queue pair fails.
   virtual void second(std::uint32_t waits_s, std::uint32_t limit_s) {
     static_cast<void>(waits_s), static_cast<void>(limit_s);
   }

@@ -1,4 +1,4 @@
-// Many queue pairs of one completion queue: a poll looks at those that are active, however many there are.
+// Many queue pairs on one completion queue: a poll looks only at the active ones, however many exist.
 // Counted, not timed.
 #include "fabric/shm/queue/announcements.h"
 
@@ -13,7 +13,7 @@
 namespace rdma_rpc::fabric::test {
 namespace {
 
-/// Two devices of this process, with queue pairs that are connected to each other.
+/// Two devices of this process with connected queue pairs.
 class ShmMany : public testing::Test {
  protected:
   static constexpr std::uint32_t kReceives = 4;
@@ -44,7 +44,7 @@ class ShmMany : public testing::Test {
       return pairs[pair]->post_send({&wr, 1}) == 1 && cq->poll(done) == 1;
     }
     std::uint64_t looked_at() const { return static_cast<shm::CompletionQueue&>(*cq).looked_at(); }
-    /// The queue pairs that have received something, in the order of their completions.
+    /// Returns the queue pairs that have received something, in the order of their completions.
     std::vector<std::size_t> receive(std::size_t most = 64) {
       std::vector<Wc> done(most);
       done.resize(cq->poll(done));
@@ -67,8 +67,8 @@ class ShmMany : public testing::Test {
     to.receive();
   }
 
-  /// One of these has a single message, all others have as many as they may, and four are polled at a time.
-  /// How many completions come before that one's at most, whichever it is.
+  /// One queue pair has a single message, all others have as many as possible, and four are polled at a time.
+  /// Returns the maximum number of completions before that message, over all choices of the queue pair.
   std::size_t longest_wait_of_one_among(std::size_t pairs) {
     connect(pairs);
     for (int i = 0; i < 2'000; ++i) to.receive();
@@ -90,7 +90,7 @@ class ShmMany : public testing::Test {
   Side from, to;
 };
 
-TEST_F(ShmMany, APollLooksAtTheActiveOnes) {
+TEST_F(ShmMany, APollChecksTheActiveQueuePairs) {
   connect(500);
   constexpr std::uint64_t kPolls = 10'000;
   for (std::uint64_t i = 0; i < kPolls; ++i) {
@@ -102,11 +102,11 @@ TEST_F(ShmMany, APollLooksAtTheActiveOnes) {
     ASSERT_TRUE(from.send(321));
     ASSERT_EQ(to.receive(), std::vector<std::size_t>{321});
   }
-  // Itself and a few that were watched already.
+  // Itself and a few that were already watched.
   EXPECT_LE(to.looked_at() - before, kPolls * 4);
 }
 
-TEST_F(ShmMany, APollThatFindsNothingLooksAtAFew) {
+TEST_F(ShmMany, AnEmptyPollChecksAFewQueuePairs) {
   connect(500);
   for (int i = 0; i < 2'000; ++i) to.receive();
   const std::uint64_t before = to.looked_at();
@@ -114,12 +114,12 @@ TEST_F(ShmMany, APollThatFindsNothingLooksAtAFew) {
   EXPECT_LE(to.looked_at() - before, 400u);
 }
 
-TEST_F(ShmMany, EachOfManyIsHeard) {
+TEST_F(ShmMany, EveryOneOfManyQueuePairsIsServed) {
   connect(200);
   for (int round = 0; round < 20; ++round) {
     std::vector<bool> heard(200);
     for (std::size_t i = 0; i < 200; ++i) ASSERT_TRUE(from.send(i));
-    // Ten at a time: what does not fit waits for its turn.
+    // Ten at a time; the rest wait for their turn.
     for (std::size_t count = 0; count < 200;) {
       const std::vector<std::size_t> got = to.receive(10);
       ASSERT_FALSE(got.empty());
@@ -130,8 +130,8 @@ TEST_F(ShmMany, EachOfManyIsHeard) {
   }
 }
 
-/// What is done about one completion may take milliseconds: a peer that has sent many messages costs one that
-/// has sent a single one no more than an equal part of each batch.
+/// Handling a completion may take milliseconds: a peer with a single message waits for no more than an equal
+/// share of each batch of a peer with many.
 TEST_F(ShmMany, OneMessageWaitsForAPartOfABatchOfTheOtherOfTwo) {
   EXPECT_LE(longest_wait_of_one_among(2), 2u);
 }
@@ -151,7 +151,7 @@ TEST_F(ShmMany, AnyOfThemWakesASleeper) {
   }
 }
 
-TEST_F(ShmMany, WhatHasBeenAnnouncedKeepsItAwake) {
+TEST_F(ShmMany, AnAnnouncementKeepsTheQueueAwake) {
   connect(100);
   for (int i = 0; i < 2'000; ++i) to.receive();
   ASSERT_TRUE(from.send(99));
@@ -160,7 +160,7 @@ TEST_F(ShmMany, WhatHasBeenAnnouncedKeepsItAwake) {
   EXPECT_TRUE(to.cq->arm());
 }
 
-TEST_F(ShmMany, WhatWasSentBeforeConnectIsFoundAfterIt) {
+TEST_F(ShmMany, AMessageSentBeforeConnectIsFoundAfterIt) {
   connect(100);
   QueuePair &a = from.open(), &b = to.open();
   ASSERT_EQ(a.connect(b.local_address()), "");
@@ -170,7 +170,7 @@ TEST_F(ShmMany, WhatWasSentBeforeConnectIsFoundAfterIt) {
   EXPECT_EQ(to.receive(), std::vector<std::size_t>{100});
 }
 
-TEST_F(ShmMany, AFaultOfOneThatIsNotWatchedIsSeen) {
+TEST_F(ShmMany, AFaultOfAnUnwatchedQueuePairIsNoticed) {
   connect(100);
   for (int i = 0; i < 2'000; ++i) to.receive();
   from.pairs[77]->to_error();
@@ -186,7 +186,7 @@ TEST_F(ShmMany, AFaultOfOneThatIsNotWatchedIsSeen) {
   EXPECT_EQ(done[0].status, WcStatus::wr_flush_err);
 }
 
-TEST_F(ShmMany, OneThatGoesWhileItIsListedIsForgotten) {
+TEST_F(ShmMany, AQueuePairDestroyedWhileListedIsRemoved) {
   connect(100);
   for (int i = 0; i < 2'000; ++i) to.receive();
   for (std::size_t i = 50; i < 60; ++i) ASSERT_TRUE(from.send(i));
@@ -197,20 +197,20 @@ TEST_F(ShmMany, OneThatGoesWhileItIsListedIsForgotten) {
   EXPECT_EQ(to.receive(), (std::vector<std::size_t>{51, 52, 53, 54, 56, 57, 58}));
 }
 
-/// It was killed between its two words, and its place has been taken since.
-TEST_F(ShmMany, AnAnnouncementThatAPeerHasNotFinishedKeepsNoOtherWaiting) {
+/// The peer was killed between writing its two words, and its index has been reused since.
+TEST_F(ShmMany, AnUnfinishedAnnouncementDelaysNoOther) {
   connect(60);
   for (int i = 0; i < 2'000; ++i) to.receive();
   shm::Announcements& words = *static_cast<shm::Device&>(*to.device).announcements();
-  for (shm::LongWord& word : words.places) word.store(~std::uint64_t{0});
+  for (shm::LongWord& word : words.queue_pairs) word.store(~std::uint64_t{0});
   ASSERT_TRUE(from.send(55));
   EXPECT_EQ(to.receive(), std::vector<std::size_t>{55});
 }
 
-TEST(ShmAnnouncements, OfNobodyAreIgnored) {
+TEST(ShmAnnouncements, WithoutAQueuePairAreIgnored) {
   ShmEnd end;
   shm::Announcements& words = *static_cast<shm::Device&>(*end.device).announcements();
-  for (shm::LongWord& word : words.places) word.store(~std::uint64_t{0});
+  for (shm::LongWord& word : words.queue_pairs) word.store(~std::uint64_t{0});
   for (shm::LongWord& word : words.groups) word.store(~std::uint64_t{0});
   Wc none;
   EXPECT_EQ(end.cq->poll({&none, 1}), 0u);

@@ -1,5 +1,5 @@
-// What connect() of shm refuses: addresses that lie, memory that could be resized under us, peers that may
-// not be reached.
+// What connect() of shm refuses: false addresses, memory that could be resized under us, and peers that are
+// out of reach.
 #include <fcntl.h>
 #include <sys/mman.h>
 
@@ -30,7 +30,7 @@ std::string connect_with(const shm::AddressBlob& blob) {
   return reason;
 }
 
-/// A copy of the peer's queue pair segment that is a memfd with other seals or of another size.
+/// A copy of the peer's queue pair segment in a memfd with other seals or of another size.
 UniqueFd forged_segment(const shm::AddressBlob& blob, std::size_t more_bytes, int seals) {
   UniqueFd fd(::memfd_create("forged", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   const std::size_t bytes = shm::qp_segment_bytes(blob.receive_slots) + more_bytes;
@@ -51,16 +51,16 @@ TEST(ShmConnect, AnswersAWrongAddressWithTheReason) {
     const char* reason;
   };
   const std::vector<Row> rows = {
-      {"magic", [](auto& blob) { blob.magic ^= 1; }, "no shm address"},
+      {"magic", [](auto& blob) { blob.magic ^= 1; }, "not an shm address"},
       {"version", [](auto& blob) { ++blob.version; }, "layout version"},
       {"start time", [](auto& blob) { ++blob.start_ticks; }, "start time"},
       {"pid", [](auto& blob) { blob.pid = 0; }, "pid namespace"},
       {"slots not a power of two", [](auto& blob) { blob.receive_slots = 3; }, "out of range"},
       {"too many slots", [](auto& blob) { blob.receive_slots = 1u << 31; }, "out of range"},
       {"no slots", [](auto& blob) { blob.receive_slots = 0; }, "out of range"},
-      {"no cells in a lap", [](auto& blob) { blob.lap_cells = 0; }, "out of range"},
-      {"laps longer than the ring",
-       [](auto& blob) { blob.lap_cells = shm::cells_for(blob.receive_slots) + 1; }, "out of range"},
+      {"no cells in an epoch", [](auto& blob) { blob.epoch_cells = 0; }, "out of range"},
+      {"epochs longer than the ring",
+       [](auto& blob) { blob.epoch_cells = shm::cells_for(blob.receive_slots) + 1; }, "out of range"},
       {"poller", [](auto& blob) { blob.poller = shm::kPollersMax; }, "out of range"},
       {"device token", [](auto& blob) { blob.device_token[3] ^= std::byte{1}; }, "device segment"},
       {"queue pair token", [](auto& blob) { blob.qp_token[3] ^= std::byte{1}; }, "queue pair"},
@@ -140,7 +140,7 @@ TEST(ShmConnect, QueuePairsToOneDeviceShareItsMappings) {
   EXPECT_EQ(here.device->counters().open_fds, before + 1) << "they share the peer's pipe";
 }
 
-/// Mappings of this process of memfds with that name.
+/// Mappings of memfds with that name in this process.
 int mappings_of(const std::string& name) {
   std::ifstream maps("/proc/self/maps");
   int count = 0;
@@ -150,7 +150,7 @@ int mappings_of(const std::string& name) {
   return count;
 }
 
-/// Connects anew, and writes to the peer's memory, which is mapped for it.
+/// Connects again, and writes to the peer's memory, which maps it.
 void write_to(ShmEnd& here, ShmEnd& peer) {
   peer.open_qp();
   here.open_qp();
@@ -162,7 +162,7 @@ void write_to(ShmEnd& here, ShmEnd& peer) {
   ASSERT_EQ(here.next().status, WcStatus::success);
 }
 
-TEST(ShmConnect, OfTheDeviceThatWasLeftLastTheTablesAndALittleMemoryStayMapped) {
+TEST(ShmConnect, TablesAndALittleMemoryOfTheLastReleasedDeviceStayMapped) {
   const ShmOptions mapped{.any_memory = false};
   ShmEnd here(mapped), there(mapped), third(mapped);
   const int devices = mappings_of("device"), memories = mappings_of("test memory");
@@ -175,7 +175,7 @@ TEST(ShmConnect, OfTheDeviceThatWasLeftLastTheTablesAndALittleMemoryStayMapped) 
   }
 }
 
-TEST(ShmConnect, WhatThePeerNoLongerHasDoesNotStayMapped) {
+TEST(ShmConnect, MemoryThatThePeerReleasedDoesNotStayMapped) {
   const ShmOptions mapped{.any_memory = false};
   ShmEnd here(mapped), there(mapped);
   const int memories = mappings_of("test memory");
@@ -185,9 +185,9 @@ TEST(ShmConnect, WhatThePeerNoLongerHasDoesNotStayMapped) {
   EXPECT_EQ(mappings_of("test memory"), memories - 1) << "it would be kept";
 }
 
-TEST(ShmConnect, LargeMemoryOfADeviceThatWasLeftDoesNotStayMapped) {
+TEST(ShmConnect, LargeMemoryOfAReleasedDeviceDoesNotStayMapped) {
   const ShmOptions mapped{.any_memory = false};
-  ShmEnd here(mapped), there(mapped, shm::kLeftBytesMax + kPageBytes);
+  ShmEnd here(mapped), there(mapped, shm::kReleasedBytesMax + kPageBytes);
   const int memories = mappings_of("test memory");
   write_to(here, there);
   EXPECT_EQ(mappings_of("test memory"), memories + 1);
@@ -195,7 +195,7 @@ TEST(ShmConnect, LargeMemoryOfADeviceThatWasLeftDoesNotStayMapped) {
   EXPECT_EQ(mappings_of("test memory"), memories) << "it would be kept when the peer has ended";
 }
 
-TEST(ShmConnect, AnAttemptThatFailsLeavesNothingOfADeviceMappedThatWasLeft) {
+TEST(ShmConnect, AFailedAttemptLeavesNothingOfAReleasedDeviceMapped) {
   const ShmOptions mapped{.any_memory = false};
   ShmEnd here(mapped), there(mapped), third(mapped);
   ASSERT_EQ(here.qp->connect(there.qp->local_address()), "");
@@ -218,7 +218,7 @@ TEST(ShmConnect, AQueuePairHoldsNoDescriptorOnceItsPeerHasMappedIt) {
     ASSERT_EQ(mine.back()->connect(theirs.back()->local_address()), "");
     ASSERT_EQ(theirs.back()->connect(mine.back()->local_address()), "");
   }
-  // The peer's pipe, and the last ones.
+  // The peer's pipe, and the last mappings.
   EXPECT_LE(here.device->counters().open_fds, before + 1 + 2);
   mine.clear();
   EXPECT_EQ(here.device->counters().open_fds, before);

@@ -1,5 +1,5 @@
-// A unix socket at which queue pairs by descriptors are dialled in tests: it does what a server's listener
-// does, reads what each connection begins with, and hands it over.
+// A unix socket at which tests dial queue pairs of shm-fd: does what a server's listener does, reads the
+// first bytes of each connection, and hands it over.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "fabric/guests.h"
+#include "fabric/incoming.h"
 #include "fabric/shm/shm.h"
 
 namespace rdma_rpc::fabric::test {
@@ -44,13 +44,13 @@ class ShmEntrance {
     EXPECT_EQ(error, "");
     return via;
   }
-  /// See Guests.
-  std::string admit() { return guests_.admit(listener_.get()); }
+  /// See IncomingConnections.
+  std::string admit() { return incoming_.admit(listener_.get()); }
 
  private:
   std::string directory_, path_;
   UniqueFd listener_;
-  Guests guests_;
+  IncomingConnections incoming_;
 };
 
 }  // namespace rdma_rpc::fabric::test

@@ -1,5 +1,5 @@
-// By descriptors: what a peer sends that bypasses this code. Whatever it is, the queue pair that it is meant
-// for refuses it with a reason, nothing else is touched, nobody waits for ever, and nothing raises SIGBUS.
+// shm-fd: messages of a peer that bypasses this code. Whatever it sends, the queue pair refuses it with a
+// reason, nothing else is affected, no wait is endless, and no SIGBUS is raised.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -13,7 +13,7 @@ namespace {
 struct Lie {
   const char* name;
   std::function<void(const Victim&, Liar&)> tell;
-  const char* why;  ///< a part of the reason
+  const char* why;  ///< part of the reason
 };
 void PrintTo(const Lie& lie, std::ostream* out) { *out << lie.name; }
 
@@ -47,8 +47,8 @@ const Lie kLies[] = {
      "too many"},
     {"OneWhoseLastCloseTakesAMinute",
      [](auto&, auto& liar) {
-       static Lingering stranger;
-       liar.send(note_of(FileKind::device), {stranger.give().get()});
+       static Lingering lingering;
+       liar.send(note_of(FileKind::device), {lingering.give().get()});
      },
      "is not a memfd"},
     {"ADescriptorWithABell",
@@ -146,7 +146,7 @@ const Lie kLies[] = {
        note.slot = shm::kMemoriesMax;
        liar.send(note, {memory_file(4096, kSealed).get()});
      },
-     "cannot have"},
+     "not in its tables"},
     {"MoreMemoryThanAPeerMayHave",
      [](auto& victim, auto& liar) {
        liar.send(note_of(FileKind::device), {device_file(victim).get()});
@@ -155,12 +155,12 @@ const Lie kLies[] = {
        liar.send(note, {memory_file(note.bytes, kSealed).get()});
      },
      "too much"},
-    {"ANoteOfNoKind", [](auto&, auto& liar) { liar.send(static_cast<Note>(77)); }, "no known kind"},
+    {"ANoteOfNoKind", [](auto&, auto& liar) { liar.send(static_cast<Note>(77)); }, "unknown kind"},
     {"AFileOfNoKind",
      [](auto& victim, auto& liar) {
        liar.send(note_of(static_cast<FileKind>(9)), {device_file(victim).get()});
      },
-     "no known kind"},
+     "unknown kind"},
     {"ReservedBytes",
      [](auto& victim, auto& liar) {
        FileNote note = note_of(FileKind::device);
@@ -197,7 +197,7 @@ TEST_P(ShmFdLies, AreRefusedWithAReason) {
 INSTANTIATE_TEST_SUITE_P(Shm, ShmFdLies, ::testing::ValuesIn(kLies),
                          [](const auto& about) { return about.param.name; });
 
-TEST(ShmFdHostile, WhoSendsWhatIsRightIsConnectedAndOneWhoIsRefusedIsTold) {
+TEST(ShmFdHostile, ACorrectPeerIsConnectedAndARefusedOneIsTold) {
   Victim victim;
   Liar liar(victim);
   liar.send(note_of(FileKind::device), {device_file(victim).get()});
@@ -212,16 +212,16 @@ TEST(ShmFdHostile, WhoSendsWhatIsRightIsConnectedAndOneWhoIsRefusedIsTold) {
   EXPECT_TRUE(refused.was_refused());
 }
 
-TEST(ShmFdHostile, WhatIsNeverReadIsClosedByNoThreadThatHasOtherThingsToDo) {
+TEST(ShmFdHostile, UnreadFilesAreClosedOnASeparateThread) {
   Victim victim;
   Liar liar(victim);
-  Lingering stranger;
-  liar.send(note_of(FileKind::device), {stranger.give().get()});
+  Lingering lingering;
+  liar.send(note_of(FileKind::device), {lingering.give().get()});
   EXPECT_LT(time_of([&] { victim.end(); }), kAtOnce);
 }
 
-/// A byte at a time, with the descriptor on the first: a stream has no notes, only bytes.
-TEST(ShmFdHostile, NotesMayComeInAnyPieces) {
+/// One byte at a time, with the descriptor on the first: a stream has no message boundaries.
+TEST(ShmFdHostile, NotesMayArriveInAnyPortions) {
   Victim victim;
   Liar liar(victim);
   const UniqueFd files[] = {device_file(victim), queue_pair_file(victim)};
@@ -238,8 +238,8 @@ TEST(ShmFdHostile, NotesMayComeInAnyPieces) {
   EXPECT_EQ(victim.settled(), QpState::rts) << victim.qp().error();
 }
 
-/// One who has the right token twice, or a wrong one, changes nothing.
-TEST(ShmFdHostile, AStrangerTakesNobodysPlace) {
+/// A peer that uses the right token a second time, or a wrong token, changes nothing.
+TEST(ShmFdHostile, AnUnidentifiedPeerTakesNoOthersEntry) {
   Victim victim;
   Liar first(victim);
   Wc wc;

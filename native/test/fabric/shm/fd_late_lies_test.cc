@@ -1,15 +1,15 @@
-// By descriptors: what a peer sends against the rules once it is connected.
+// shm-fd: violations of the protocol by a connected peer.
 #include "fabric/shm/fd_liar.h"
 
 namespace rdma_rpc::fabric::test {
 namespace {
 
-/// Once it is connected wake-ups go over the control connection: without it the queue pair would be up, and
-/// nobody be woken.
+/// Once connected, wake-ups go over the control connection: without it the queue pair would stay up, and no
+/// side would be woken.
 struct LateLie {
   const char* name;
   void (*tell)(const Victim&, Liar&);
-  bool is_end;  ///< it is the end of the queue pair
+  bool is_end;  ///< whether it ends the queue pair
 };
 void PrintTo(const LateLie& lie, std::ostream* out) { *out << lie.name; }
 
@@ -28,7 +28,7 @@ const LateLie kLateLies[] = {
        liar.send(note_of(FileKind::memory, 4096), std::vector<int>(32, file.get()));
      },
      true},
-    // The peer may have ended in order: what it has sent before is still in the ring.
+    // The peer may have ended normally: messages sent before that are still in the ring.
     {"HangsUp", [](const Victim&, Liar& liar) { liar.hang_up(); }, false},
 };
 
@@ -42,7 +42,7 @@ TEST_P(ShmFdLateLies, EndTheQueuePairWithItsLine) {
   liar.send(Note::taken);
   ASSERT_EQ(victim.settled(), QpState::rts) << victim.qp().error();
   GetParam().tell(victim, liar);
-  victim.cq().acknowledge();  // what came has woken it
+  victim.cq().acknowledge();  // the received bytes have woken it
   EXPECT_EQ(victim.qp().state(), GetParam().is_end ? QpState::err : QpState::rts);
   EXPECT_EQ(victim.qp().error() != "", GetParam().is_end);
 }

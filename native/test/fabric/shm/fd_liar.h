@@ -1,5 +1,5 @@
-// By descriptors: a queue pair that waits for its peer, and the far end of its control connection, by hand.
-// Used by tests of what a hostile peer sends.
+// shm-fd: a queue pair that waits for its peer, and the far end of its control connection, operated by the
+// test. Used by tests of hostile peers.
 #pragma once
 
 #include <fcntl.h>
@@ -19,7 +19,7 @@ using shm::FileKind;
 using shm::FileNote;
 using shm::Note;
 
-/// A device by descriptors with one passive queue pair that expects the queue pair of a liar.
+/// A shm-fd device with one passive queue pair that expects the queue pair of a liar.
 class Victim {
  public:
   Victim() : device_(open_shm_device({.by_descriptors = true}, &error_)) {
@@ -31,7 +31,7 @@ class Victim {
     liar_.version = shm::kLayoutVersion;
     liar_.qp_num = 1;
     liar_.receive_slots = 8;
-    liar_.lap_cells = 8;
+    liar_.epoch_cells = 8;
     liar_.by_descriptors = 1;
     const auto* bytes = reinterpret_cast<const std::byte*>(&liar_);
     EXPECT_EQ(qp_->connect({bytes, sizeof liar_}), "");
@@ -43,7 +43,7 @@ class Victim {
   const shm::AddressBlob& liar() const { return liar_; }
   const shm::AddressBlob& own() const { return own_; }
   DeviceCounters counters() const { return device_->counters(); }
-  /// Polls until the queue pair has come to something.
+  /// Polls until the queue pair has left RTR.
   QpState settled() {
     const auto end = std::chrono::steady_clock::now() + kTimeout;
     Wc wc;
@@ -60,7 +60,7 @@ class Victim {
   shm::AddressBlob liar_{}, own_{};
 };
 
-/// The far end of a control connection, by hand.
+/// The far end of a control connection, operated by the test.
 class Liar {
  public:
   explicit Liar(Victim& victim) {
@@ -68,12 +68,13 @@ class Liar {
     EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
     fd_ = UniqueFd(ends[0]);
     const UniqueFd theirs(ends[1]);
-    const Greeting hello = make_greeting(Say::hello, victim.own().qp_token, victim.liar().qp_token);
+    const ConnectMessage hello =
+        make_connect_message(ConnectKind::hello, victim.own().qp_token, victim.liar().qp_token);
     EXPECT_EQ(hand_off(theirs.get(), std::as_bytes(std::span(&hello, 1))), "");
     Wc wc;
-    victim.cq().poll({&wc, 1});  // takes it, and sends what it shows
+    victim.cq().poll({&wc, 1});  // accepts the connection, and sends its memories
   }
-  /// `files` with the bytes of `what`.
+  /// Sends `files` with the bytes of `what`.
   void send(const void* what, std::size_t bytes, std::vector<int> files) const {
     iovec part{const_cast<void*>(what), bytes};
     alignas(cmsghdr) char buffer[CMSG_SPACE(253 * sizeof(int))] = {};
@@ -96,7 +97,7 @@ class Liar {
   }
   void send(Note note) const { send(&note, sizeof note, {}); }
   void hang_up() { fd_.reset(); }
-  /// The last byte that has come is the refusal.
+  /// The last byte received is the refusal.
   bool was_refused() const {
     char bytes[4096];
     char last = 0;

@@ -1,5 +1,4 @@
-// What the tests of a hostile shm peer share: a queue pair's segment written from outside, and seeded
-// figures.
+// Shared by the tests of hostile shm peers: a queue pair's segment written from outside, and seeded numbers.
 #pragma once
 
 #include <random>
@@ -48,7 +47,7 @@ class Chance {
   std::uint64_t any() { return engine_(); }
   std::uint32_t below(std::uint32_t limit) { return static_cast<std::uint32_t>(engine_() % limit); }
   bool one_in(std::uint32_t count) { return below(count) == 0; }
-  /// Mostly figures at which checks go wrong.
+  /// Mostly numbers at the limits of checks.
   std::uint64_t figure() {
     constexpr std::uint64_t kEdges[] = {0,
                                         1,

@@ -1,5 +1,5 @@
-// Garbage in every word that a peer can write, and in every table that it shows us: only its own queue pair
-// may suffer. Seeded; a failure prints the seed. Run it under ASan and UBSan too.
+// Garbage in every word that a peer can write, and in every table that it exposes: only its own queue pair
+// may suffer. Seeded; a failure prints the seed. Run it under ASan and UBSan, too.
 #include <algorithm>
 #include <bit>
 
@@ -11,7 +11,8 @@ namespace {
 constexpr std::uint32_t kRounds = 400;
 constexpr int kSteps = 120;
 
-/// Cells as a peer might write them, most of them wrong somewhere. `next` is the one the owner looks at.
+/// Cells as a peer might write them, most of them wrong in some part. `next` is the one that the owner reads
+/// next.
 void scribble_ring(const RawSegment& ring, std::uint32_t next, Chance& chance) {
   const auto kind = static_cast<shm::CellKind>(chance.one_in(4) ? chance.below(128) : 1 + chance.below(3));
   const shm::CellHeader header(chance.one_in(4) ? chance.figure() : next + 1,
@@ -28,7 +29,7 @@ void scribble_words(const RawSegment& segment, Chance& chance) {
   }
 }
 
-/// What the hostile side shows of itself: its state, its posted receives.
+/// The state and the posted receives that the hostile side exposes.
 void scribble_own_queue_pair(const RawSegment& own, Chance& chance) {
   if (chance.one_in(8)) own.header().state.store(static_cast<std::uint32_t>(chance.figure()));
   if (chance.one_in(4)) own.header().posted.fetch_add(chance.below(40));
@@ -43,7 +44,7 @@ void scribble_own_queue_pair(const RawSegment& own, Chance& chance) {
   if (chance.one_in(2)) receive.memory.store(static_cast<std::uint32_t>(chance.figure()));
 }
 
-/// And its tables. Descriptors are only such as are not this test's own memory.
+/// The tables of the hostile side. Descriptors never refer to this test's own memory.
 void scribble_own_tables(shm::DeviceSegment& tables, std::uint32_t key, Chance& chance) {
   shm::TableKey& entry = tables.keys[key >> shm::kKeyGenerationBits];
   entry.key.store(key);
@@ -108,10 +109,10 @@ bool exchange_one(ShmEnd& from, ShmEnd& to) {
 }
 
 TEST(ShmHostile, GarbageCostsOnlyItsOwnQueuePair) {
-  // Both sides are this process, so access by address would let the garbage aim at the test itself.
-  const ShmOptions options{.revoke_grace_us = 0, .any_memory = false, .lap_cells = 4};
+  // Both sides are this process, so with access by address the garbage could hit the test itself.
+  const ShmOptions options{.revoke_grace_us = 0, .any_memory = false, .epoch_cells = 4};
   ShmEnd victim(options), hostile(options), friendly(options);
-  // A queue pair of the same device, to somebody else, must go on working.
+  // Another queue pair of the same device must keep working.
   ShmEnd friend_side(options);
   ASSERT_EQ(friend_side.qp->connect(friendly.qp->local_address()), "");
   ASSERT_EQ(friendly.qp->connect(friend_side.qp->local_address()), "");
@@ -144,7 +145,7 @@ TEST(ShmHostile, GarbageCostsOnlyItsOwnQueuePair) {
           scribble_ring(theirs, next, chance);
           break;
         case 1:
-          theirs.header().hazard.store(chance.one_in(2) ? victim.window->rkey() : chance.below(3));
+          theirs.header().in_use.store(chance.one_in(2) ? victim.window->rkey() : chance.below(3));
           break;
         case 2:
           if (chance.one_in(4)) scribble_words(theirs, chance);
@@ -160,7 +161,7 @@ TEST(ShmHostile, GarbageCostsOnlyItsOwnQueuePair) {
       if (chance.one_in(2)) ++next;
     }
     ended += victim.qp->state() == QpState::err ? 1u : 0u;
-    // Give back a memory that works, so that the next round gets as far as this one.
+    // Restores working memory, so that the next round gets as far as this one.
     tables.memories[1].addr.store(memory_addr);
     tables.memories[1].bytes.store(memory_bytes);
     tables.memories[1].fd.store(memory_fd);
@@ -173,8 +174,8 @@ TEST(ShmHostile, GarbageCostsOnlyItsOwnQueuePair) {
   EXPECT_GT(ended, kRounds / 2) << "most garbage should have been noticed";
 }
 
-// The same bytes changing while they are looked at.
-TEST(ShmHostile, AProcessThatWritesAllTheTimeCannotBreakTheReader) {
+// The same bytes change while they are read.
+TEST(ShmHostile, AConstantlyWritingProcessCannotBreakTheReader) {
   ShmEnd victim;
   ChildProcess child([](int socket) {
     ShmEnd hostile;
@@ -195,7 +196,7 @@ TEST(ShmHostile, AProcessThatWritesAllTheTimeCannotBreakTheReader) {
       Chance chance(seed);
       bool done;
       for (std::uint32_t i = 0; ::recv(socket, &done, sizeof done, MSG_DONTWAIT) < 0; ++i) {
-        // Headers that are right, over data that is not, and now and then the other way round.
+        // Valid headers over invalid data, and sometimes the other way round.
         const std::uint32_t number = chance.below(ShmEnd::kReceives);
         const auto kind = static_cast<shm::CellKind>(1 + 2 * chance.below(2));
         const shm::CellHeader header(number + 1, chance.below(240), kind, chance.one_in(2));
@@ -217,7 +218,7 @@ TEST(ShmHostile, AProcessThatWritesAllTheTimeCannotBreakTheReader) {
       Wc batch[16];
       for (const Wc& wc : std::span(batch, victim.cq->poll(batch))) {
         ++receives;
-        // Of a WRITE's immediate, `bytes` is what the peer says that it wrote.
+        // For a WRITE with immediate, `bytes` is the number that the peer claims to have written.
         EXPECT_TRUE(wc.status != WcStatus::success || wc.has_imm || wc.bytes <= ShmEnd::kSlotBytes);
       }
     }

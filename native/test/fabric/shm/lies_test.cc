@@ -1,4 +1,4 @@
-// Every single lie that a peer can tell in the words it shares with us, one at a time: what it gets for it.
+// Every single lie that a peer can tell in the words it shares with us, one at a time, and its consequence.
 #include <algorithm>
 #include <bit>
 
@@ -66,7 +66,7 @@ TEST(ShmHostile, ABadCellEndsTheQueuePairAndNothingElse) {
   }
 }
 
-TEST(ShmHostile, AMessageMoreThanThereAreReceivesIsRefused) {
+TEST(ShmHostile, AMessageBeyondTheReceivesIsRefused) {
   Raided pair;
   const RawSegment ring(*pair.victim.qp);
   for (std::uint32_t i = 0; i <= ShmEnd::kReceives; ++i) {
@@ -80,7 +80,7 @@ TEST(ShmHostile, AMessageMoreThanThereAreReceivesIsRefused) {
   EXPECT_EQ(pair.victim.qp->state(), QpState::err);
 }
 
-TEST(ShmHostile, ATableThatLiesGivesNoAccessOutsideItsMemory) {
+TEST(ShmHostile, AForgedTableGivesNoAccessOutsideItsMemory) {
   struct Row {
     const char* what;
     std::function<void(shm::DeviceSegment&, shm::TableKey&, std::uint64_t* addr)> change;
@@ -130,7 +130,7 @@ TEST(ShmHostile, ATableThatLiesGivesNoAccessOutsideItsMemory) {
   }
 }
 
-TEST(ShmHostile, AReceiveThatLiesTakesNothing) {
+TEST(ShmHostile, AForgedReceiveTakesNothing) {
   for (const bool wraps : {false, true}) {
     Raided pair;
     const RawSegment theirs(*pair.hostile.qp);

@@ -1,5 +1,5 @@
-// What a process on shm can do when the system gives it no more descriptors, or no more addresses: what is
-// connected goes on, what fails says which limit it is, and nobody is taken for dead.
+// shm in a process without free descriptors, or without free addresses: existing connections keep working,
+// errors name the limit, and no peer is considered dead.
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -12,7 +12,7 @@
 namespace rdma_rpc::fabric::test {
 namespace {
 
-/// While it lives no descriptor can be opened.
+/// While it lives, no descriptor can be opened.
 class NoDescriptors {
  public:
   NoDescriptors() {
@@ -34,14 +34,14 @@ void expect_names_the_limit(const std::string& why) {
       << why;
 }
 
-TEST(ShmLimits, WithoutDescriptorsWhatIsMadeSaysWhichLimitItIs) {
+TEST(ShmLimits, WithoutDescriptorsTheErrorNamesTheLimit) {
   std::string error;
   const auto device = open_shm_device({}, &error);
   ASSERT_NE(device, nullptr) << error;
   ShmEnd peer;
   ShmEnd end;
   const auto address = peer.qp->local_address();
-  // Here, since a sanitizer opens descriptors for the first look at an object of a type.
+  // Called here, because a sanitizer opens descriptors when it first inspects an object of a type.
   EXPECT_EQ(device->refusal(), "");
   const NoDescriptors none;
   EXPECT_EQ(device->alloc_memory(4096, "test"), nullptr);
@@ -51,14 +51,14 @@ TEST(ShmLimits, WithoutDescriptorsWhatIsMadeSaysWhichLimitItIs) {
   expect_names_the_limit(end.qp->connect(address));
 }
 
-#ifndef __SANITIZE_ADDRESS__  // which has taken all addresses that there are
-/// Whether the system still gives `bytes` of addresses to this process.
+#ifndef __SANITIZE_ADDRESS__  // the sanitizer has reserved all addresses
+/// Whether the system still has `bytes` of addresses for this process.
 bool addresses_for(std::size_t bytes) {
   void* const start = ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   return start != MAP_FAILED && ::munmap(start, bytes) == 0;
 }
 
-TEST(ShmLimits, WithoutAddressesWhatIsMadeSaysWhichLimitItIsAndTheOthersGoOn) {
+TEST(ShmLimits, WithoutAddressSpaceTheErrorNamesTheLimitAndOthersContinue) {
   constexpr std::size_t kBytes = std::size_t{256} << 20;
   ShmEnd client, server;
   ASSERT_EQ(server.qp->connect(client.qp->local_address()), "");
@@ -84,7 +84,7 @@ TEST(ShmLimits, WithoutAddressesWhatIsMadeSaysWhichLimitItIsAndTheOthersGoOn) {
 }
 #endif
 
-TEST(ShmLimits, WithoutDescriptorsNobodyIsTakenForDead) {
+TEST(ShmLimits, WithoutDescriptorsNoPeerCountsAsDead) {
   const shm::ProcessIdentity self = shm::this_process();
   const NoDescriptors none;
   int unknown = 0;

@@ -1,4 +1,4 @@
-// Two ends of a shm connection for tests that need more than the suite gives: a child process at the other
+// Two ends of a shm connection for tests that need more than the suite offers: a child process at the other
 // end, or access to the bytes in shared memory.
 #pragma once
 
@@ -19,11 +19,11 @@
 
 namespace rdma_rpc::fabric::test {
 
-// Only a hang ends here; no result depends on how long something took.
+// Only a hang reaches this limit; no result depends on how long something took.
 inline constexpr auto kTimeout = std::chrono::seconds(30);
 
-/// A device with one queue pair and memory, in this process. Every receive is `slot_bytes` long and is posted
-/// at once.
+/// A device with one queue pair and memory, in this process. All receives have `slot_bytes` bytes and are
+/// posted at once.
 struct ShmEnd {
   static constexpr std::uint32_t kReceives = 16;
   static constexpr std::uint32_t kSlotBytes = 4096;
@@ -88,7 +88,7 @@ struct ShmEnd {
   }
   bool bind_all(std::uint32_t access) { return bind(*region, region->addr(), region->length(), access); }
 
-  /// The next completion; general_err with wr_id 2^64 - 1 when none comes.
+  /// Returns the next completion; general_err with wr_id 2^64 - 1 when none comes.
   Wc next() const {
     const auto end = std::chrono::steady_clock::now() + kTimeout;
     Wc wc;
@@ -101,7 +101,7 @@ struct ShmEnd {
     }
     return wc;
   }
-  /// Polls until every receive has ended, one way or the other; how many did.
+  /// Polls until every receive has completed. Returns how many succeeded.
   std::uint32_t drain_receives() const {
     std::uint32_t receives = 0;
     while (receives < kReceives) {
@@ -113,11 +113,11 @@ struct ShmEnd {
   }
 };
 
-/// What the two ends tell each other before they connect.
+/// What the two ends exchange before they connect.
 struct ShmHello {
   std::byte address[512];
   std::uint64_t address_bytes;
-  std::uint64_t remote_addr;  ///< of memory that the peer may use
+  std::uint64_t remote_addr;  ///< memory that the peer may use
   std::uint32_t rkey;
   std::uint32_t reserved;
 
@@ -132,7 +132,7 @@ inline ShmHello hello_of(const ShmEnd& end) {
   return hello;
 }
 
-/// The far end, in a process of its own. Its function's result is the exit code; 0 is success.
+/// The far end, in a process of its own. The result of its function is the exit code; 0 is success.
 class ChildProcess {
  public:
   explicit ChildProcess(const std::function<int(int socket)>& run) {
@@ -160,12 +160,12 @@ class ChildProcess {
   pid_t pid() const { return pid_; }
   int socket() const { return socket_; }
   void signal(int number) const { ::kill(pid_, number); }
-  /// Waits until it is stopped by a signal.
+  /// Waits until a signal has stopped it.
   bool wait_stopped() const {
     int status = 0;
     return ::waitpid(pid_, &status, WUNTRACED) == pid_ && WIFSTOPPED(status);
   }
-  /// Waits for its end: the exit code, or minus the signal that killed it.
+  /// Waits for its end. Returns the exit code, or minus the signal that killed it.
   int wait() {
     int status = 0;
     ::waitpid(pid_, &status, 0);
@@ -191,7 +191,7 @@ std::optional<T> hear(int socket) {
   return what;
 }
 
-/// Exchanges hellos and connects. The reason when that fails.
+/// Exchanges hellos and connects. Returns the reason of a failure.
 inline std::string meet(ShmEnd& end, int socket, const ShmHello& mine, ShmHello* theirs) {
   if (!tell(socket, mine)) return "the peer does not listen";
   const auto heard = hear<ShmHello>(socket);

@@ -1,4 +1,4 @@
-// What only two processes can show of shm: a peer that is killed or stopped at any moment, and the way to
+// Properties of shm that need two processes: a peer that is killed or stopped at any moment, and access to
 // each other's memory through the kernel.
 #include <dirent.h>
 #include <poll.h>
@@ -19,15 +19,15 @@ namespace {
 constexpr std::size_t kChunk = 64 << 10;
 constexpr std::size_t kChunks = ShmEnd::kMemoryBytes / kChunk;
 
-/// What a process has of ours: descriptors, and mappings with our name. Both must be as before when all is
-/// closed.
+/// Our resources in a process: descriptors, and mappings with our name. Both numbers must be restored when
+/// everything is closed.
 struct Holdings {
   std::size_t descriptors = 0, mappings = 0;
   bool operator==(const Holdings&) const = default;
 };
 
 Holdings holdings() {
-  // What a control connection had is closed elsewhere.
+  // Descriptors of a control connection are closed on another thread.
   while (being_closed() > 0) std::this_thread::yield();
   Holdings held;
   DIR* directory = ::opendir("/proc/self/fd");
@@ -51,8 +51,8 @@ std::vector<std::string> named_objects() {
   return names;
 }
 
-/// The child of most tests: connects, then does one operation on the window that the parent granted, with
-/// `signal` raised before its third piece. Reports the status of that operation.
+/// The child of most tests: connects, then does one operation on the window that the parent granted, and
+/// raises `signal` before its third segment. Reports the status of that operation.
 struct Attack {
   Opcode opcode;
   int signal;
@@ -61,16 +61,16 @@ struct Attack {
 int run_attack(int socket, const Attack& attack) {
   ShmOptions options;
   options.copy_chunk_bytes = kChunk;
-  int pieces = 0;
+  int chunks = 0;
   options.before_chunk = [&](std::uint64_t) {
-    // A SEND is one piece.
-    if (++pieces == (attack.opcode == Opcode::send ? 1 : 3)) ::raise(attack.signal);
+    // A SEND has a single segment.
+    if (++chunks == (attack.opcode == Opcode::send ? 1 : 3)) ::raise(attack.signal);
   };
   ShmEnd end(options);
   ShmHello peer;
   if (!meet(end, socket, hello_of(end), &peer).empty()) return 1;
   std::memset(end.memory->data(), 0xaa, ShmEnd::kMemoryBytes);
-  const auto go = hear<ShmHello>(socket);  // the window's key, now that it is bound
+  const auto go = hear<ShmHello>(socket);  // the window's key, after the bind
   if (!go) return 2;
   const Sge sge = end.sge(0, attack.opcode == Opcode::send ? ShmEnd::kSlotBytes : ShmEnd::kMemoryBytes);
   if (!end.post(attack.opcode, 1, {&sge, 1}, go->remote_addr, go->rkey)) return 3;
@@ -88,7 +88,7 @@ int run_attack(int socket, const Attack& attack) {
   return leaked ? 5 : 0;
 }
 
-/// The near end of an attack: everything the child may use is granted.
+/// The near end of an attack: everything that the child may use is granted.
 struct Victim {
   explicit Victim(const Attack& attack, const ShmOptions& options = {})
       : child([attack](int socket) { return run_attack(socket, attack); }), end(options) {
@@ -120,7 +120,7 @@ bool all(const std::byte* data, std::size_t bytes, std::uint8_t value) {
 
 class ShmKill : public ::testing::TestWithParam<Opcode> {};
 
-TEST_P(ShmKill, AtAPieceOfACopyLeavesNothingAndHangsNothing) {
+TEST_P(ShmKill, AtAChunkOfACopyLeavesNothingAndHangsNothing) {
   const Holdings before = holdings();
   {
     Victim victim({GetParam(), SIGKILL});
@@ -175,12 +175,12 @@ TEST(ShmProcess, KilledWhileIdleOrInTheMiddleOfTheRing) {
     ASSERT_TRUE(hear<bool>(child.socket()));
     child.signal(SIGKILL);
     EXPECT_EQ(child.wait(), -SIGKILL);
-    // What was sent before the end still arrives.
+    // Messages sent before the end still arrive.
     for (std::uint32_t i = 0; sending && i < ShmEnd::kReceives / 2; ++i) {
       EXPECT_EQ(end.next().status, WcStatus::success);
     }
     const Sge sge = end.sge(0, ShmEnd::kSlotBytes);
-    EXPECT_TRUE(end.post(Opcode::send, 1, {&sge, 1}));  // nobody takes it; it must not raise SIGPIPE or hang
+    EXPECT_TRUE(end.post(Opcode::send, 1, {&sge, 1}));  // never received; must not raise SIGPIPE or hang
     EXPECT_EQ(end.next().wr_id, 1u);
     end.qp->to_error();
     for (std::uint32_t i = sending ? ShmEnd::kReceives / 2 : 0; i < ShmEnd::kReceives; ++i) {
@@ -237,7 +237,7 @@ TEST_P(ShmStop, ALateWriteDoesNotChangeOurMemory) {
   ASSERT_TRUE(victim.grant());
   ASSERT_TRUE(victim.child.wait_stopped());
   std::byte* data = victim.end.memory->data();
-  EXPECT_TRUE(all(data, 2 * kChunk, 0xaa)) << "two pieces had been written";
+  EXPECT_TRUE(all(data, 2 * kChunk, 0xaa)) << "two chunks had been written";
   EXPECT_TRUE(all(data + 2 * kChunk, (kChunks - 2) * kChunk, 0x11));
   revoke(victim.end, GetParam());
   EXPECT_TRUE(all(data, 2 * kChunk, 0xaa)) << "taking the pages back changed their content";
@@ -285,7 +285,7 @@ TEST(ShmProcess, ALateSendDoesNotChangeAFlushedReceive) {
 }
 
 TEST(ShmProcess, ARevocationThatCannotTakePagesBackWaitsForThePeer) {
-  std::vector<std::byte> own(ShmEnd::kMemoryBytes);  // not of alloc_memory
+  std::vector<std::byte> own(ShmEnd::kMemoryBytes);  // not from alloc_memory
   Victim victim({Opcode::rdma_write, SIGSTOP}, {.revoke_grace_us = 0});
   ASSERT_EQ(victim.reason, "");
   if (!victim.end.device->capabilities().exposes_any_memory) {
@@ -312,7 +312,7 @@ TEST(ShmProcess, ARevocationThatCannotTakePagesBackWaitsForThePeer) {
 }
 
 TEST(ShmProcess, ADeadPeerIsNotWaitedFor) {
-  std::vector<std::byte> own(ShmEnd::kMemoryBytes);  // not of alloc_memory
+  std::vector<std::byte> own(ShmEnd::kMemoryBytes);  // not from alloc_memory
   Victim victim({Opcode::rdma_write, SIGKILL}, {.revoke_grace_us = 0});
   ASSERT_EQ(victim.reason, "");
   if (!victim.end.device->capabilities().exposes_any_memory) {

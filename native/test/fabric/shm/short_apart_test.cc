@@ -1,5 +1,5 @@
-// Short messages that their user copies: they come apart from the buffers of their receives, which are left
-// as they are, so that no page of them is made for a message of a few bytes.
+// Short messages for a user that copies them: they are delivered outside the buffers of their receives, which
+// stay untouched, so that a message of a few bytes allocates no page.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -68,7 +68,7 @@ class ShortApart : public testing::TestWithParam<bool> {
   Side from, to;
 };
 
-TEST_P(ShortApart, WhatIsInCellsLeavesTheBufferAsItWas) {
+TEST_P(ShortApart, MessagesInCellsLeaveTheBufferUnchanged) {
   for (const std::uint32_t bytes : {1u, 56u, 57u, 116u, 117u, shm::kInlineMax}) {
     send(bytes, 3);
     Wc wc;
@@ -80,7 +80,7 @@ TEST_P(ShortApart, WhatIsInCellsLeavesTheBufferAsItWas) {
   }
 }
 
-TEST_P(ShortApart, LongerOnesAreInTheBuffer) {
+TEST_P(ShortApart, LongerMessagesAreInTheBuffer) {
   send(shm::kInlineMax + 1, 5);
   Wc wc;
   ASSERT_EQ(to.cq->poll({&wc, 1}), 1u);
@@ -88,8 +88,8 @@ TEST_P(ShortApart, LongerOnesAreInTheBuffer) {
   EXPECT_TRUE(same(buffer(wc), message(shm::kInlineMax + 1, 5)));
 }
 
-/// One poll may bring more than there is room for: the rest lie in their buffers, and none over another.
-TEST_P(ShortApart, ManyOfOnePollAreAllThere) {
+/// One poll may bring more than the room for them: the rest are in their buffers, and none overlap.
+TEST_P(ShortApart, ManyMessagesOfOnePollAreComplete) {
   for (std::uint32_t i = 0; i < kReceives; ++i) send(shm::kInlineMax, static_cast<int>(i));
   std::vector<Wc> done(kReceives);
   ASSERT_EQ(to.cq->poll(done), kReceives);

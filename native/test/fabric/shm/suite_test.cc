@@ -1,4 +1,4 @@
-// The fabric suite on shm: two devices in this process. What only two processes can show is in
+// The fabric suite on shm: two devices in this process. Properties that need two processes are in
 // process_test.cc.
 #include "fabric/shm/entrance.h"
 #include "fabric/shm/shm.h"
@@ -20,7 +20,7 @@ class ShmFabric final : public FabricUnderTest {
   std::unique_ptr<Device> client_, server_;
 };
 
-/// By descriptors, through a listener as a server has one.
+/// shm-fd, through a listener as in a server.
 class ShmFdFabric final : public FabricUnderTest {
  public:
   ShmFdFabric()
@@ -41,11 +41,11 @@ FabricFactory factory(std::string name, const ShmOptions& options) {
   return {std::move(name), [options] { return std::make_unique<ShmFabric>(options); }};
 }
 
-// `mapped` is how it runs where the system forbids process_vm_readv; small pieces show that cutting a copy up
-// loses nothing.
+// `mapped` is the behaviour on systems that forbid process_vm_readv; small segments show that splitting a
+// copy loses nothing.
 INSTANTIATE_TEST_SUITE_P(Shm, FabricSuite,
                          ::testing::Values(factory("shm", {}), factory("shm_mapped", {.any_memory = false}),
-                                           factory("shm_small_pieces", {.copy_chunk_bytes = 7}),
+                                           factory("shm_small_chunks", {.copy_chunk_bytes = 7}),
                                            FabricFactory{"shm_by_descriptors",
                                                          [] { return std::make_unique<ShmFdFabric>(); }}),
                          factory_name);

@@ -1,4 +1,4 @@
-// Memory that a peer has lent to a call and let go of: the READ that finds nothing there says so, and the
+// Memory that a peer has lent to a call and then freed: the READ reports that it has vanished, and the
 // connection goes on.
 #include <sys/mman.h>
 
@@ -7,7 +7,7 @@
 namespace rdma_rpc::fabric::test {
 namespace {
 
-TEST(ShmVanished, AReadOfMemoryThatIsGoneCostsNoQueuePair) {
+TEST(ShmVanished, AReadOfReleasedMemoryEndsNoQueuePair) {
   ShmEnd owner, reader;
   ASSERT_EQ(owner.qp->connect(reader.qp->local_address()), "");
   ASSERT_EQ(reader.qp->connect(owner.qp->local_address()), "");
@@ -39,7 +39,7 @@ TEST(ShmVanished, AReadOfMemoryThatIsGoneCostsNoQueuePair) {
   EXPECT_TRUE(owner.post(Opcode::send, 2, {&small, 1}));
   EXPECT_EQ(owner.next().status, WcStatus::success);
   EXPECT_EQ(reader.next().status, WcStatus::success);
-  // What a key does not allow is still the end of both.
+  // An access that a key does not allow still ends both queue pairs.
   EXPECT_TRUE(reader.post(Opcode::rdma_read, 3, {&into, 1}, lent->addr() + 1, owner.window->rkey()));
   EXPECT_EQ(reader.next().status, WcStatus::rem_access_err);
 }

@@ -1,5 +1,5 @@
-// Whether a queue pair has messages that no poll has brought: sessions ask it about one queue pair where polls
-// are full of what others have sent.
+// Whether a queue pair has messages that no poll has returned: sessions ask this about one queue pair when
+// polls are full of messages of others.
 #include <gtest/gtest.h>
 
 #include "fabric/shm/peers.h"
@@ -19,7 +19,7 @@ bool brings_one(ShmEnd& to) {
   return to.cq->poll({&wc, 1}) == 1;
 }
 
-TEST(WaitingMessages, AreThereUntilAPollHasBroughtTheLastOne) {
+TEST(WaitingMessages, ExistUntilAPollHasReturnedTheLastOne) {
   ShmEnd from, to;
   ASSERT_EQ(from.qp->connect(to.qp->local_address()), "");
   ASSERT_EQ(to.qp->connect(from.qp->local_address()), "");

@@ -1,4 +1,5 @@
-// Two processes that sleep, wake each other and count past the end of their counters: shm's wake-up and wrap.
+// Two processes that sleep, wake each other and count past the maximum of their counters: shm's wake-ups and
+// wrap-around.
 #include <poll.h>
 #include <sched.h>
 
@@ -16,7 +17,7 @@ TEST(ShmProcess, CountersWrapUnnoticed) {
   ShmEnd from, to;
   ASSERT_EQ(from.qp->connect(to.qp->local_address()), "");
   ASSERT_EQ(to.qp->connect(from.qp->local_address()), "");
-  // One more lap than there are numbers left, in messages of every number of cells.
+  // One message more than numbers are left before the wrap, in messages of every number of cells.
   const std::uint32_t messages = 0u - shm::kFirstNumber + 64;
   for (std::uint32_t i = 0; i < messages; ++i) {
     const std::uint32_t bytes = 4 + i * 7 % (shm::kInlineMax - 3);
@@ -43,7 +44,7 @@ void pin(std::size_t cpu) {
   ::sched_setaffinity(0, sizeof set, &set);
 }
 
-/// Receives one message, sleeping until it is there. False when the wake-up is lost.
+/// Receives one message, sleeping until it has arrived. Returns false when the wake-up is lost.
 bool receive_asleep(ShmEnd& end) {
   Wc wc;
   while (true) {

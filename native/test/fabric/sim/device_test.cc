@@ -1,5 +1,5 @@
-// What the simulated device refuses, as a NIC with its limits would, beyond what the fabric suite asks of
-// every fabric.
+// What the simulated device refuses, as a NIC with its limits would, beyond the requirements of the fabric
+// suite.
 #include <poll.h>
 
 #include <set>
@@ -17,7 +17,7 @@ TEST(SimDevice, QueuePairsOfAnotherWorldAreRefused) {
   EXPECT_NE(reason.find("another world"), std::string::npos) << reason;
 }
 
-TEST(SimDevice, AQueuePairCannotConnectToItselfOrToOneThatIsTaken) {
+TEST(SimDevice, AQueuePairCannotConnectToItselfOrToAConnectedOne) {
   SimPair pair;
   const auto self = pair.client.device->create_qp(*pair.client.cq, {}, nullptr);
   EXPECT_NE(self->connect(self->local_address()), "");
@@ -75,7 +75,7 @@ TEST(SimDevice, AWindowOfAnotherDeviceCannotBeBound) {
   EXPECT_EQ(SimPair::poll(pair.client).at(0).status, WcStatus::mw_bind_err);
 }
 
-TEST(SimDevice, AWindowGivesNothingOnceItsRegionIsGone) {
+TEST(SimDevice, AWindowGivesNoAccessOnceItsRegionIsReleased) {
   SimPair pair;
   const auto window = pair.client.device->alloc_mw();
   const std::uint64_t addr = pair.client.region->addr();
@@ -111,7 +111,7 @@ TEST(SimDevice, RegistrationsAreCheckedAndErrorsNameTheLimit) {
   EXPECT_NE(device->reg_mr(memory->data(), 193, kLocal, &error), nullptr);
 }
 
-TEST(SimDevice, ADeviceThatExposesOnlyItsOwnMemorySaysSo) {
+TEST(SimDevice, ADeviceThatExposesOnlyItsOwnMemoryReportsIt) {
   SimOptions options;
   options.capabilities.exposes_any_memory = false;
   SimWorld world(options);

@@ -1,4 +1,4 @@
-// Two simulated devices of one world, as the fabric suite and the tests of sim's own features want them.
+// Two simulated devices of one world, for the fabric suite and the tests of sim's own features.
 #pragma once
 
 #include "fabric/sim/sim.h"

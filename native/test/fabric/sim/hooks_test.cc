@@ -82,7 +82,7 @@ TEST_P(SimHooks, AReceiveCanFail) {
   EXPECT_EQ(pair.finish(pair.client)[3].status, WcStatus::rem_inv_req_err);
 }
 
-TEST_P(SimHooks, HeldCompletionsComeWhenReleasedAndInOrder) {
+TEST_P(SimHooks, HeldCompletionsArriveInOrderWhenReleased) {
   SimPair pair(options());
   pair.world.hold_completions(pair.client.qp->qp_num());
   post_script(pair);
@@ -94,7 +94,7 @@ TEST_P(SimHooks, HeldCompletionsComeWhenReleasedAndInOrder) {
   for (std::uint64_t i = 0; i < kScript; ++i) EXPECT_EQ(done[i].wr_id, i);
 }
 
-TEST_P(SimHooks, CompletionsNeverReleasedGoWithTheirQueuePair) {
+TEST_P(SimHooks, CompletionsNeverReleasedEndWithTheirQueuePair) {
   SimPair pair(options());
   pair.world.hold_completions(pair.client.qp->qp_num());
   post_script(pair);
@@ -157,7 +157,7 @@ TEST_P(SimHooks, OneQueuePairCanBeKilledAlone) {
   }
 }
 
-TEST_P(SimHooks, APeerKilledAndGoneIsStillTheSameError) {
+TEST_P(SimHooks, AKilledAndDestroyedPeerGivesTheSameError) {
   SimPair pair(options());
   pair.world.kill(*pair.server.device, WcStatus::retry_exc_err);
   pair.server.qp.reset();
@@ -165,7 +165,7 @@ TEST_P(SimHooks, APeerKilledAndGoneIsStillTheSameError) {
   EXPECT_EQ(pair.finish(pair.client).at(0).status, WcStatus::retry_exc_err);
 }
 
-TEST_P(SimHooks, WhatWaitsForAPeerFailsWhenThatIsKilled) {
+TEST_P(SimHooks, RequestsWaitingForAPeerFailWhenItIsKilled) {
   SimPair pair(options());
   pair.world.stop(*pair.server.device);
   post_script(pair);

@@ -1,5 +1,5 @@
-// Two connected queue pairs of one simulated world with one block of memory each, for tests of what only sim
-// has.
+// Two connected queue pairs of one simulated world with one block of memory each, for tests of features that
+// only sim has.
 #pragma once
 
 #include <cstdlib>
@@ -20,7 +20,7 @@ class SimPair {
     std::unique_ptr<CompletionQueue> cq;
     std::unique_ptr<HostMemory> host;
     std::unique_ptr<MemoryRegion> region;
-    std::unique_ptr<QueuePair> qp;  // last, so that it goes first
+    std::unique_ptr<QueuePair> qp;  // declared last, so destroyed first
 
     Sge sge(std::uint64_t offset = 0, std::uint32_t length = 64) const {
       return {region->addr() + offset, length, region->lkey()};
@@ -51,7 +51,7 @@ class SimPair {
     wr.fence = fence;
     from.qp->post_send({&wr, 1});
   }
-  /// Lets everything happen, then polls this side.
+  /// Executes everything that is due, then polls this side.
   std::vector<Wc> finish(End& end) {
     world.run_until_idle();
     return poll(end);

@@ -1,5 +1,5 @@
-// Scheduled mode: the clock, the same trace from the same seed, and everything that RC leaves open does
-// happen for some seed while what it forbids never does.
+// Scheduled mode: the clock, equal traces for equal seeds; everything that RC leaves open happens for some
+// seed, and nothing that it forbids ever does.
 #include <algorithm>
 #include <cstring>
 #include <random>
@@ -15,8 +15,8 @@ constexpr std::uint64_t kSeeds = 200;
 
 SimOptions seeded(std::uint64_t seed) { return {.seed = seed, .mode = SimMode::scheduled}; }
 
-// A few hundred requests on both sides, chosen by `script`, carried out under `seed`; every completion as
-// text.
+// Executes a few hundred requests on both sides, chosen by `script`, under `seed`; returns every completion
+// as text.
 std::vector<std::string> trace(std::uint64_t seed, std::uint32_t script) {
   SimPair pair(seeded(seed));
   std::vector<std::string> lines;
@@ -66,7 +66,7 @@ TEST(SimSchedule, NothingHappensUntilTheClockMoves) {
   EXPECT_FALSE(pair.world.step()) << "nothing is left to happen";
 }
 
-TEST(SimSchedule, AMessageIsThereBeforeItsSenderHearsOfIt) {
+TEST(SimSchedule, AMessageArrivesBeforeItsSendersCompletion) {
   SimPair pair(seeded(3));
   pair.receive(pair.server, 1);
   pair.post(pair.client, Opcode::send, 2);
@@ -75,8 +75,8 @@ TEST(SimSchedule, AMessageIsThereBeforeItsSenderHearsOfIt) {
   EXPECT_EQ(pair.finish(pair.client).size(), 1u);
 }
 
-// The server's memory changes as soon as it has the SEND: whether the READ before that SEND still sees the
-// old bytes.
+// The server's memory changes as soon as it has the SEND. Returns whether the READ before that SEND still
+// sees the old bytes.
 bool read_sees_old_bytes(std::uint64_t seed, bool fence) {
   SimPair pair(seeded(seed));
   std::memset(pair.server.host->data(), 1, 64);
@@ -99,7 +99,7 @@ TEST(SimSchedule, OnlyAFenceKeepsASendBehindARead) {
   EXPECT_LT(late, kSeeds);
 }
 
-TEST(SimSchedule, ReadsAreAnsweredInOrderAndOnlySoManyAtOnce) {
+TEST(SimSchedule, ReadsAreAnsweredInOrderUpToTheLimit) {
   constexpr std::uint64_t kReads = 8;
   std::uint64_t most_at_once = 0;
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
@@ -166,7 +166,7 @@ TEST(SimSchedule, BytesMayLandBetweenToErrorAndTheFlushAndNeverAfter) {
   std::uint64_t landed = 0;
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
     SimPair pair(seeded(seed));
-    // The client's own READ and the server's WRITE both aim at the client's memory.
+    // The client's own READ and the server's WRITE have the same destination in the client's memory.
     std::memset(pair.server.host->data(), 0x55, 64);
     pair.receive(pair.client, 1);
     pair.post(pair.client, Opcode::rdma_read, 2);

@@ -1,5 +1,4 @@
-// Counts allocations (operator new) of the calling thread, for tests of the hot path's rule that it makes
-// none.
+// Counts allocations (operator new) of the calling thread, to test the rule that the hot path makes none.
 #pragma once
 
 #include <cstdint>

@@ -14,7 +14,7 @@ TEST_P(FabricSuite, OnlySignaledRequestsCompleteAndTheyFreeThoseBefore) {
   Memory& out = memory(client_, 64, kLocal);
   Memory& in = memory(server_, 64, kAllRights);
   const Sge sge = out.sge(0, 8);
-  // Many times around the ring: slots of unsignaled requests must come back.
+  // Many times around the ring: slots of unsignaled requests must become free again.
   for (std::uint64_t round = 0; round < 50; ++round) {
     for (std::uint64_t i = 0; i < 15; ++i) {
       SendWr wr = request(Opcode::rdma_write, round * 100 + i, {&sge, 1}, in.addr(), in.rkey());
@@ -26,7 +26,7 @@ TEST_P(FabricSuite, OnlySignaledRequestsCompleteAndTheyFreeThoseBefore) {
   expect_quiet();
 }
 
-TEST_P(FabricSuite, AFailureIsToldBehindRequestsWithoutASignal) {
+TEST_P(FabricSuite, AFailureIsReportedAfterUnsignaledRequests) {
   connect();
   Memory& out = memory(client_, 64, kLocal);
   Memory& in = memory(server_, 64, kAllRights);
@@ -36,7 +36,8 @@ TEST_P(FabricSuite, AFailureIsToldBehindRequestsWithoutASignal) {
   post(client_, silent);
   post(client_, request(Opcode::rdma_write, 2, {&outside, 1}, in.addr(), in.rkey()));
   Wc first = next(client_);
-  // Since Linux 6.4 soft-RoCE flushes at once whatever the peer has not acknowledged, that before it, too.
+  // Since Linux 6.4, soft-RoCE immediately flushes everything that the peer has not acknowledged, including
+  // earlier requests.
   if (!caps().exact_windows && first.wr_id == 1) {
     EXPECT_EQ(first.status, WcStatus::wr_flush_err);
     first = next(client_);
@@ -87,7 +88,7 @@ TEST_P(FabricSuite, MoreQueuePairsThanItsEntriesDoNotOverrunAQueue) {
   constexpr std::uint32_t kPairs = 24, kReceives = 32;
   const auto cq = client_.device->create_cq(64);
   ASSERT_NE(cq, nullptr);
-  // Twice: the room of those that are gone is free again.
+  // Twice: the room of destroyed queue pairs is free again.
   for (int round = 0; round < 2; ++round) {
     std::vector<std::unique_ptr<QueuePair>> all;
     std::map<std::uint32_t, std::uint64_t> next;
@@ -132,7 +133,7 @@ TEST_P(FabricSuite, ACompletionPolledIsGone) {
   expect_quiet();
 }
 
-TEST_P(FabricSuite, QueuePairsShareACompletionQueueAndAreToldApart) {
+TEST_P(FabricSuite, QueuePairsShareACompletionQueueAndAreDistinguished) {
   connect();
   const Pair other = another_pair();
   for (std::uint64_t i = 0; i < 4; ++i) {
@@ -173,7 +174,7 @@ TEST_P(FabricSuite, AnArmedQueueWakesItsDescriptor) {
   }
 }
 
-TEST_P(FabricSuite, ArmingSaysWhenSomethingIsThereAlready) {
+TEST_P(FabricSuite, ArmingReportsPendingCompletions) {
   connect();
   settle();
   post_recv(server_, 1, {});
@@ -228,7 +229,7 @@ TEST_P(FabricSuite, PostingAndPollingAllocateNothing) {
     }
     return allocations;
   };
-  // The first rounds may grow what grows with the work in flight.
+  // The first rounds may allocate memory that grows with the work in flight.
   for (int i = 0; i < 100; ++i) round();
   for (int i = 0; i < 1000; ++i) ASSERT_EQ(round(), 0u) << "in round " << i;
 }

@@ -1,4 +1,4 @@
-// Helpers of the fabric suite's fixture. No tests here.
+// Functions of the fabric suite's fixture. No tests here.
 #include "fabric/suite/fabric_suite.h"
 
 #include <poll.h>
@@ -9,10 +9,10 @@
 namespace rdma_rpc::fabric::test {
 namespace {
 
-// Only a hang ends here; no test's result depends on how long something took.
+// Only a hang reaches this limit; no test's result depends on how long something took.
 constexpr auto kTimeout = std::chrono::seconds(20);
 
-// Eight pattern bytes at a time: some tests move 8 MiB, and sanitizers make byte loops slow.
+// Writes eight pattern bytes at a time: some tests move 8 MiB, and sanitizers make byte loops slow.
 template <typename Word>
 void each_word(std::uint64_t length, std::uint32_t seed, Word&& word) {
   for (std::uint64_t i = 0; i < length; i += 8) {
@@ -235,7 +235,7 @@ Wc FabricSuite::expect_error(Side& side, std::uint64_t wr_id) {
 }
 
 bool FabricSuite::refused_with(const Wc& wc, WcStatus status) const {
-  // Since Linux 6.4 soft-RoCE writes over the status of a request that it refuses that it was flushed.
+  // Since Linux 6.4, soft-RoCE replaces the status of a request that it refuses by that of a flushed one.
   const bool forgets = !caps().exact_windows && wc.status == WcStatus::wr_flush_err;
   return wc.status == status || forgets || (!caps().names_refusals && wc.status != WcStatus::success);
 }
@@ -249,7 +249,7 @@ void FabricSuite::settle() {
 
 void FabricSuite::expect_both_dead() {
   settle();
-  // That a connection has ended may come as an event beside the completions.
+  // The end of a connection may be reported by an event instead of a completion.
   for (Side* side : {&client_, &server_}) side->cq->acknowledge();
   settle();
   for (Side* side : {&client_, &server_}) {
@@ -280,7 +280,7 @@ void FabricSuite::expect_quiet() {
   settle();
   for (Side* side : {&client_, &server_}) {
     for (const Wc& wc : side->completions) {
-      // The end of the connection, which the other side may tell.
+      // The end of the connection, which the other side may report.
       if (wc.status == WcStatus::wr_flush_err && !caps().names_refusals) continue;
       ADD_FAILURE() << "unexpected completion on the " << (side == &client_ ? "client" : "server")
                     << " side: wr_id " << wc.wr_id << " " << to_string(wc.status);

@@ -1,5 +1,5 @@
-// The fixture of the fabric suite: two devices, "client" and "server", with one queue pair each. Every
-// other file of this folder holds TEST_P(FabricSuite, ...); a fabric runs them all by adding one file with a
+// The fixture of the fabric suite: two devices, "client" and "server", with one queue pair each. Every other
+// file of this folder holds TEST_P(FabricSuite, ...); a fabric runs them all by adding one file with a
 // FabricUnderTest of its own and
 //   INSTANTIATE_TEST_SUITE_P(Shm, FabricSuite, ::testing::Values(FabricFactory{"shm", make_shm}),
 //   factory_name);
@@ -28,20 +28,20 @@ inline void PrintTo(QpState state, std::ostream* out) { *out << to_string(state)
 
 namespace test {
 
-/// What a fabric gives to be tested. Owns the two devices.
+/// The fabric under test. Owns the two devices.
 class FabricUnderTest {
  public:
   virtual ~FabricUnderTest() = default;
   virtual Device& client() = 0;
   virtual Device& server() = 0;
-  /// The address of a queue pair of the server as the client is to get it.
+  /// The address of a queue pair of the server, in the form for the client.
   virtual std::vector<std::byte> dialled(std::vector<std::byte> address) { return address; }
-  /// Lets a little time pass. The suite calls it between polls of both completion queues, until the
-  /// completion it waits for is there.
+  /// Lets a little time pass. The suite calls it between polls of both completion queues, until the expected
+  /// completion has come.
   virtual void pump() = 0;
-  /// How many rounds of pump and poll without a completion mean that nothing more will come.
+  /// Number of rounds of pump and poll without a completion after which nothing more will come.
   virtual int idle_rounds() const { return 1; }
-  /// Tests with very many cases try each nth: for a fabric on which a case can cost a second.
+  /// Tests with very many cases run every nth one: for a fabric on which a case can cost a second.
   virtual std::size_t case_stride() const { return 1; }
 };
 
@@ -61,7 +61,7 @@ struct Memory {
   std::unique_ptr<MemoryRegion> region;
 
   std::byte* data() const { return host->data() + kGuard; }
-  /// Sets every byte, the guards too; untouched() tells whether they all still have the value.
+  /// Sets every byte, including the guards; untouched() tells whether they all still have the value.
   void paint(std::uint8_t value) const { std::memset(host->data(), value, host->size()); }
   bool untouched(std::uint8_t value) const;
   std::uint64_t addr(std::uint64_t offset = 0) const { return region->addr() + offset; }
@@ -70,9 +70,9 @@ struct Memory {
     return {addr(offset), static_cast<std::uint32_t>(length), region->lkey()};
   }
   void fill(std::uint64_t offset, std::uint64_t length, std::uint32_t seed) const;
-  /// True when the range holds what fill() with that seed wrote there.
+  /// Whether the range contains what fill() with that seed wrote there.
   bool holds(std::uint64_t offset, std::uint64_t length, std::uint32_t seed) const;
-  /// True when every byte of the range has this value.
+  /// Whether every byte of the range has this value.
   bool all(std::uint64_t offset, std::uint64_t length, std::uint8_t value) const;
 };
 
@@ -80,7 +80,7 @@ struct Side {
   Device* device = nullptr;
   std::unique_ptr<CompletionQueue> cq;
   std::unique_ptr<QueuePair> qp;
-  std::deque<Wc> completions;  ///< polled, not yet looked at
+  std::deque<Wc> completions;  ///< polled, but not yet checked
 };
 
 inline constexpr std::uint32_t kAllRights = access_local_write | access_remote_read | access_remote_write;
@@ -90,7 +90,7 @@ inline constexpr std::uint32_t kBindable = access_local_write | access_mw_bind;
 class FabricSuite : public ::testing::TestWithParam<FabricFactory> {
  protected:
   void SetUp() override;
-  /// Closes everything and checks that both devices' counters are where they started.
+  /// Closes everything and checks that both devices' counters are back at their initial values.
   void TearDown() override;
 
   const Capabilities& caps() const { return client_.device->capabilities(); }
@@ -98,16 +98,17 @@ class FabricSuite : public ::testing::TestWithParam<FabricFactory> {
 
   /// INIT → RTS on both sides.
   void connect();
-  /// As the client is to get it.
+  /// In the form for the client.
   std::vector<std::byte> address_of(const QueuePair& server) {
     return fabric_->dialled(server.local_address());
   }
-  /// connect() of the client only. False when that alone does not take it to RTS: it waits for the server.
+  /// Calls connect() of the client only. Returns false when that does not suffice for RTS, because it waits
+  /// for the server.
   bool connect_client_alone();
-  /// Polls both sides until this queue pair is in RTS or ERR; tells whether it is in RTS.
+  /// Polls both sides until this queue pair is in RTS or ERR. Returns whether it is in RTS.
   bool comes_up(QueuePair& qp);
-  /// A further pair of queue pairs on the completion queues of the two sides, connected. Lives until
-  /// TearDown. After share_receives() the server's is on the shared ones, with this tag.
+  /// Makes a further connected pair of queue pairs on the completion queues of the two sides. It lives until
+  /// TearDown. After share_receives() the server's uses the shared receives, with this tag.
   struct Pair {
     QueuePair* client;
     QueuePair* server;
@@ -115,15 +116,15 @@ class FabricSuite : public ::testing::TestWithParam<FabricFactory> {
   Pair another_pair(std::uint32_t tag = 0);
   /// Of the server; lives until TearDown.
   ReceiveQueue& share_receives(std::uint32_t receives);
-  /// One of another_pair().
+  /// A pair made by another_pair().
   void destroy(const QueuePair& qp);
-  /// Replaces the pair of the fixture with one of this depth, not connected.
+  /// Replaces the pair of the fixture by an unconnected one of this depth.
   void recreate(const QpOptions& options);
 
-  /// Zeroed memory of a device; lives until TearDown, after the queue pairs.
+  /// Zeroed memory of a device; lives until TearDown, longer than the queue pairs.
   Memory& memory(Side& side, std::size_t bytes, std::uint32_t access);
   MemoryWindow& window(Side& side);
-  /// Carries out a bind and checks that it succeeded.
+  /// Executes a bind and checks that it succeeded.
   void bind(Side& side, MemoryWindow& window, const Memory& memory, std::uint64_t offset,
             std::uint64_t length, std::uint32_t access);
   static SendWr bind_wr(MemoryWindow& window, const MemoryRegion& region, std::uint64_t addr,
@@ -134,24 +135,25 @@ class FabricSuite : public ::testing::TestWithParam<FabricFactory> {
   static void post(Side& side, const SendWr& wr) { post(*side.qp, wr); }
   static void post_recv(Side& side, std::uint64_t wr_id, const Sge& sge);
 
-  /// The next completion of this side. Fails the test when there is none within the timeout of the suite.
+  /// Returns the next completion of this side. Fails the test when none comes within the timeout of the
+  /// suite.
   Wc next(Side& side);
   /// next(), checked for its id and status.
   Wc expect(Side& side, std::uint64_t wr_id, WcStatus status = WcStatus::success);
   /// next(), checked for an error of any kind.
   Wc expect_error(Side& side, std::uint64_t wr_id);
-  /// Whether `wc` gives `status` as the reason why its request was refused, as far as the device can tell.
+  /// Whether `wc` gives `status` as the reason of the refusal, as far as the device can know it.
   bool refused_with(const Wc& wc, WcStatus status) const;
-  /// Checks that both queue pairs have gone to ERR, and takes their flushed receives away.
+  /// Checks that both queue pairs have gone to ERR, and removes their flushed receives.
   void expect_both_dead();
   std::size_t case_stride() const { return fabric_->case_stride(); }
   void settle_without_polling() { fabric_->pump(); }
-  /// Lets everything happen that can; completions stay in `completions`.
+  /// Executes everything that can be executed; completions stay in `completions`.
   void settle();
   /// Whether fd() of this side becomes readable; waits for it up to the timeout of the suite.
   bool becomes_readable(Side& side);
   bool is_readable(Side& side) const;
-  /// settle(), then checks that neither side has a completion that was not looked at.
+  /// settle(), then checks that neither side has an unchecked completion.
   void expect_quiet();
 
   Side client_, server_;

@@ -1,4 +1,4 @@
-// Memory and its registration: what a device gives, and what it refuses with a reason.
+// Memory and its registration: what a device provides, and what it refuses with a reason.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -19,7 +19,7 @@ TEST_P(FabricSuite, AllocatedMemoryIsAlignedZeroedAndWhole) {
   EXPECT_EQ(client_.device->alloc_memory(0, "suite"), nullptr);
 }
 
-TEST_P(FabricSuite, MemoryThatSomebodyKeepsMappedIsThereAfterItsEnd) {
+TEST_P(FabricSuite, MemoryThatAnotherHolderKeepsMappedOutlivesItsOwner) {
   auto memory = client_.device->alloc_memory(3 * 4096, "suite");
   ASSERT_NE(memory, nullptr);
   std::byte* const data = memory->data();
@@ -32,7 +32,7 @@ TEST_P(FabricSuite, MemoryThatSomebodyKeepsMappedIsThereAfterItsEnd) {
   second.reset();
 }
 
-TEST_P(FabricSuite, ARegistrationThatCannotBeIsRefusedWithAReason) {
+TEST_P(FabricSuite, AnInvalidRegistrationIsRefusedWithAReason) {
   Memory& memory_ = memory(client_, 4096, kLocal);
   const auto why_not = [&](std::size_t length, std::uint32_t access) {
     std::string error;
@@ -45,7 +45,7 @@ TEST_P(FabricSuite, ARegistrationThatCannotBeIsRefusedWithAReason) {
   EXPECT_NE(why_not(~std::size_t{0} / 2, kLocal | access_on_demand), "");
 }
 
-TEST_P(FabricSuite, OnDemandPagingIsRefusedWhereThereIsNone) {
+TEST_P(FabricSuite, OnDemandPagingIsRefusedWhereUnsupported) {
   Memory& memory_ = memory(client_, 4096, kLocal);
   std::string error;
   const auto region = client_.device->reg_mr(memory_.data(), 4096, kLocal | access_on_demand, &error);
@@ -53,13 +53,13 @@ TEST_P(FabricSuite, OnDemandPagingIsRefusedWhereThereIsNone) {
   EXPECT_EQ(error.find("on_demand") == std::string::npos, caps().on_demand) << error;
 }
 
-TEST_P(FabricSuite, ADmabufIsRefusedWhereThereIsNoneAndABadOneEverywhere) {
+TEST_P(FabricSuite, ADmabufIsRefusedWhereUnsupportedAndABadOneEverywhere) {
   std::string error;
   EXPECT_EQ(client_.device->reg_dmabuf_mr(-1, 0, 4096, 0, kLocal, &error), nullptr);
   EXPECT_NE(error.find("dmabuf"), std::string::npos) << error;
 }
 
-TEST_P(FabricSuite, ARegionMayGoWhileAWindowIsBoundToIt) {
+TEST_P(FabricSuite, ARegionMayBeReleasedWhileAWindowIsBoundToIt) {
   RDMA_RPC_NEEDS(windows);
   connect();
   Memory& local = memory(server_, 64, kLocal | access_remote_write);

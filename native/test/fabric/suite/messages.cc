@@ -35,8 +35,8 @@ TEST_P(FabricSuite, SendsArriveCompleteAtEverySize) {
   expect_quiet();
 }
 
-/// Soft-iWARP has a way of its own for up to 32 bytes, and another one while the caller is in the kernel,
-/// which what stands behind a long request outlasts.
+/// Soft-iWARP has a separate path for up to 32 bytes, and another one while the caller is in the kernel,
+/// which ends before the requests behind a long one are sent.
 TEST_P(FabricSuite, AFewBytesThatCrossAPageArriveAsTheyAre) {
   connect();
   const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(1 << 20, caps().max_write_bytes));
@@ -131,7 +131,7 @@ TEST_P(FabricSuite, AnInlineBufferMayBeReusedAtOnce) {
   const std::size_t bytes = caps().max_inline;
   if (bytes == 0) GTEST_SKIP() << "not run: " << caps().name << " has no inline sends";
   Memory& in = memory(server_, 4 * bytes, kLocal);
-  // Inline data needs no registration, so a plain vector does.
+  // Inline data needs no registration, so a plain vector suffices.
   std::vector<std::byte> scratch(bytes);
   for (std::uint32_t i = 0; i < 4; ++i) post_recv(server_, i, in.sge(i * bytes, bytes));
   for (std::uint32_t i = 0; i < 4; ++i) {
@@ -224,7 +224,8 @@ TEST_P(FabricSuite, ATooLongMessageEndsBothSides) {
   post_recv(server_, 2, in.sge(2048, 1024));
   const Sge sge = out.sge(0, 1025);
   post(client_, request(Opcode::send, 3, {&sge, 1}));
-  // A device may find out while it fills the receive, and then says the same as of a bad one.
+  // A device may notice it only while it fills the receive, and then reports the status of an invalid
+  // receive.
   const WcStatus status = expect_error(server_, 1).status;
   EXPECT_TRUE(status == WcStatus::loc_len_err || status == WcStatus::loc_prot_err) << to_string(status);
   expect(server_, 2, WcStatus::wr_flush_err);

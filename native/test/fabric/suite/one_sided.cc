@@ -1,13 +1,13 @@
-// READ and WRITE through plain regions: bytes of every size, and the refusal of every key, right and range
-// that is wrong.
+// READ and WRITE through plain regions: bytes of every size, and the refusal of every wrong key, right and
+// range.
 #include "fabric/suite/fabric_suite.h"
 
 namespace rdma_rpc::fabric::test {
 
 constexpr std::size_t kSizes[] = {1, 7, 64, 4095, 4096, 65539, std::size_t{1} << 20, std::size_t{8} << 20};
-constexpr std::uint64_t kBytes = 4096;  // of the region that the refusals aim at
+constexpr std::uint64_t kBytes = 4096;  // size of the region used for refusals
 
-// Registered for a READ to land in, on every kind of device.
+// Registered as the destination of a READ, on every kind of device.
 constexpr std::uint32_t kSink = access_local_write | access_remote_write;
 
 TEST_P(FabricSuite, WritesPlaceEveryByteInBothDirections) {
@@ -121,7 +121,7 @@ TEST_P(FabricSuite, AFencedSendComesAfterTheReadsBeforeIt) {
   }
 }
 
-TEST_P(FabricSuite, MoreReadsThanTheDeviceCarriesOutAtOnceAreFine) {
+TEST_P(FabricSuite, MoreReadsThanTheDeviceExecutesAtOnceAreQueued) {
   connect();
   Memory& sink = memory(client_, 64 * 64, kSink);
   Memory& source = memory(server_, 64 * 64, kAllRights);
@@ -145,7 +145,7 @@ TEST_P(FabricSuite, NoBytesMoveNothingWhateverTheKey) {
       remote.paint(0xee);
       post(client_, request(opcode, 1, {}, remote.addr(), key));
       const WcStatus status = next(client_).status;
-      // A device may check the key of such a request or not; with a good one it succeeds.
+      // A device may or may not check the key of such a request; with a valid one it succeeds.
       EXPECT_TRUE(status == WcStatus::success ||
                   (key != remote.rkey() && status == WcStatus::rem_access_err));
       EXPECT_TRUE(local.untouched(0x11) && remote.untouched(0xee));
@@ -260,9 +260,9 @@ TEST_P(FabricSuite, LocalEntriesMustLieInTheirRegion) {
       const Wc refused = expect_error(client_, 1);
       EXPECT_TRUE(refused_with(refused, WcStatus::loc_prot_err)) << to_string(refused.status);
       EXPECT_EQ(client_.qp->state(), QpState::err);
-      // A device may notice only when it comes to the byte that is wrong: the packets before it have gone.
+      // A device may notice only at the wrong byte, after it has sent the packets before it.
       if (c.sge.length > kBytes) continue;
-      expect_quiet();  // the peer hears nothing of it
+      expect_quiet();  // the peer is not notified of it
       EXPECT_TRUE(local.untouched(0x11) && remote.untouched(0xee));
     }
   }
@@ -281,7 +281,7 @@ TEST_P(FabricSuite, AReadNeedsASinkThatMayBeWritten) {
 
 TEST_P(FabricSuite, AnIwarpReadSinkNeedsRemoteWrite) {
   RDMA_RPC_NEEDS(read_sink_needs_remote_write);
-  RDMA_RPC_NEEDS(names_refusals);  // soft-iWARP lets it pass; hardware need not
+  RDMA_RPC_NEEDS(names_refusals);  // soft-iWARP accepts it; hardware may do so, too
   connect();
   Memory& local = memory(client_, 64, access_local_write);
   Memory& remote = memory(server_, 64, kAllRights);

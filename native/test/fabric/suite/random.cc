@@ -1,5 +1,6 @@
-// Random requests against a simple model: the same requests carried out on plain vectors, in the order
-// posted. Whatever the fabric does with time, memory and completions must come out as the model has it.
+// Random requests against a simple model: the same requests are executed on plain vectors, in the order
+// posted. Whatever the fabric does with time, memory and completions, the result must equal that of the
+// model.
 #include <algorithm>
 #include <array>
 #include <random>
@@ -9,11 +10,11 @@
 namespace rdma_rpc::fabric::test {
 namespace {
 
-constexpr std::size_t kArena = 16384;  // the target of READs and WRITEs, and what they and SENDs are made of
+constexpr std::size_t kArena = 16384;  // the target of READs and WRITEs, and the source of all payloads
 constexpr std::size_t kSlots = 16, kSlotBytes = 512;
 constexpr std::uint64_t kFirstSlotId = 1000;
 
-// One side as the model sees it.
+// One side in the model.
 struct Model {
   Memory* arena = nullptr;
   Memory* slots = nullptr;
@@ -37,13 +38,13 @@ struct Model {
 struct Step {
   Opcode opcode = Opcode::send;
   std::vector<Sge> sges;
-  std::vector<std::size_t> offsets;  // of the pieces in the own arena
+  std::vector<std::size_t> offsets;  // of the segments in the own arena
   std::size_t remote = 0;            // offset in the other arena
   std::size_t bytes = 0;
 
   bool is_read() const { return opcode == Opcode::rdma_read; }
 
-  // What the request does, done to the model.
+  // Executes the request in the model.
   void apply(Model& mine, Model& theirs) const {
     std::byte* other = opcode == Opcode::send ? theirs.slot_bytes.data() + theirs.next_slot * kSlotBytes
                                               : theirs.arena_bytes.data() + remote;
@@ -65,11 +66,11 @@ class Dice {
   Step step(const Model& mine, const Capabilities& caps) {
     Step step;
     step.opcode = std::array{Opcode::send, Opcode::rdma_write, Opcode::rdma_read}[below(3)];
-    const std::size_t pieces = 1 + below(step.is_read() ? caps.max_sge_read : caps.max_sge);
-    // Pieces do not overlap: a device may fill those of a READ in any order.
-    const std::size_t room = kArena / pieces;
-    for (std::size_t i = 0; i < pieces; ++i) {
-      const std::size_t length = below(kSlotBytes / pieces + 1);
+    const std::size_t segments = 1 + below(step.is_read() ? caps.max_sge_read : caps.max_sge);
+    // Segments do not overlap, since a device may fill those of a READ in any order.
+    const std::size_t room = kArena / segments;
+    for (std::size_t i = 0; i < segments; ++i) {
+      const std::size_t length = below(kSlotBytes / segments + 1);
       step.offsets.push_back(i * room + below(room - length + 1));
       step.sges.push_back(mine.arena->sge(step.offsets.back(), length));
       step.bytes += length;
@@ -117,8 +118,8 @@ TEST_P(FabricSuite, RandomRequestsDoWhatTheModelSays) {
         const Step step = dice.step(mine, caps());
         SendWr wr = request(step.opcode, i, step.sges, theirs.arena->addr(step.remote), theirs.arena->rkey());
         wr.signaled = i + 1 == count || dice.one_in(2);
-        wr.fence = after_read;  // else a READ and what follows it may change places
-        // Inline data is taken at the post, when a READ before it may not have landed yet.
+        wr.fence = after_read;  // otherwise a READ and a later request may be executed in the opposite order
+        // Inline data is taken at the post, when an earlier READ may not have written its bytes yet.
         wr.inline_data = !step.is_read() && !after_read && step.bytes <= caps().max_inline && dice.one_in(2);
         if (wr.signaled) signaled.push_back(i);
         if (ends_badly && i + 1 == count) {

@@ -1,4 +1,5 @@
-// Shared receive queues: which receive a message takes, whose it was, and what a queue pair that ends leaves.
+// Shared receive queues: which receive a message takes, whose it was, and what remains after a queue pair
+// ends.
 #include <map>
 #include <set>
 
@@ -17,7 +18,7 @@ void post_slots(ReceiveQueue& receives, const Memory& in, std::uint32_t count) {
   ASSERT_EQ(receives.post(wrs), count);
 }
 
-TEST_P(FabricSuite, SharedReceivesAreTakenInTheOrderPostedByWhoeverComes) {
+TEST_P(FabricSuite, SharedReceivesAreTakenInTheOrderPosted) {
   RDMA_RPC_NEEDS(max_srq_wr);
   constexpr std::uint32_t kCount = 8;
   ReceiveQueue& receives = share_receives(kCount);
@@ -25,7 +26,7 @@ TEST_P(FabricSuite, SharedReceivesAreTakenInTheOrderPostedByWhoeverComes) {
   const Pair a = another_pair(kTagA), b = another_pair(kTagB);
   Memory& in = memory(server_, kCount * kSlot, kLocal);
   Memory& out = memory(client_, kSlot, kLocal);
-  // Over and over: the receives go round, and each one is posted again while others are out.
+  // Repeatedly: receives are reused, and each one is posted again while others are in use.
   std::uint32_t next_slot = 0;
   post_slots(receives, in, kCount);
   for (std::uint32_t i = 0; i < 3 * kCount; ++i) {
@@ -48,7 +49,7 @@ TEST_P(FabricSuite, SharedReceivesAreTakenInTheOrderPostedByWhoeverComes) {
   expect_quiet();
 }
 
-TEST_P(FabricSuite, SharedReceivesFillUpAndHaveRoomWhenTheyArePolled) {
+TEST_P(FabricSuite, SharedReceivesFillUpAndHaveRoomAfterAPoll) {
   RDMA_RPC_NEEDS(max_srq_wr);
   ReceiveQueue& receives = share_receives(16);
   const Pair pair = another_pair();
@@ -62,11 +63,11 @@ TEST_P(FabricSuite, SharedReceivesFillUpAndHaveRoomWhenTheyArePolled) {
   EXPECT_EQ(receives.post({&more, 1}), 1u);
   EXPECT_EQ(receives.post({&more, 1}), 0u);
   expect(client_, 1);
-  // A receive of a queue pair's own is none there.
+  // The queue pair has no receives of its own.
   EXPECT_EQ(pair.server->post_recv({&more, 1}), 0u);
 }
 
-TEST_P(FabricSuite, TheEndOfAQueuePairWithNothingPostedIsTold) {
+TEST_P(FabricSuite, TheEndOfAQueuePairWithNothingPostedIsReported) {
   RDMA_RPC_NEEDS(max_srq_wr);
   share_receives(4);
   const Pair a = another_pair(kTagA), b = another_pair(kTagB);
@@ -96,12 +97,12 @@ TEST_P(FabricSuite, ASendThatFindsNoSharedReceiveEndsItsOwnQueuePairOnly) {
   post_slots(receives, in, 1);
   post(*b.client, request(Opcode::send, 2, {}));
   const Wc wc = next(server_);
-  // The end of the other one may be told first.
+  // The end of the other one may be reported first.
   EXPECT_EQ((wc.wr_id == kNoReceive ? expect(server_, 0) : wc).tag, kTagB);
   expect(client_, 2);
 }
 
-/// Whatever it has taken comes back, and the others go on with all that it has not.
+/// Every receive that it has taken comes back, and the other queue pairs continue with those that it has not.
 TEST_P(FabricSuite, AQueuePairThatEndsFlushesNoSharedReceiveAndLosesNone) {
   RDMA_RPC_NEEDS(max_srq_wr);
   constexpr std::uint32_t kCount = 8;
@@ -112,7 +113,7 @@ TEST_P(FabricSuite, AQueuePairThatEndsFlushesNoSharedReceiveAndLosesNone) {
   for (int round = 0; round < 3; ++round) {
     SCOPED_TRACE(round);
     const Pair a = another_pair(kTagA);
-    // Some are there and not polled, some on their way.
+    // Some have arrived and are not polled, some are on their way.
     for (std::uint64_t i = 0; i < 3; ++i) {
       SendWr wr = request(Opcode::send, i, {});
       wr.signaled = false;
@@ -135,7 +136,7 @@ TEST_P(FabricSuite, AQueuePairThatEndsFlushesNoSharedReceiveAndLosesNone) {
   settle();
   EXPECT_TRUE(server_.completions.empty());
   client_.completions.clear();
-  // All of them are still there.
+  // All of them are still available.
   std::set<std::uint64_t> slots;
   for (std::uint64_t i = 0; i < kCount; ++i) {
     post(*b.client, request(Opcode::send, 100 + i, {}));

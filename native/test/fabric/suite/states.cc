@@ -1,11 +1,11 @@
-// The states of a queue pair, connecting with good and bad addresses, and what to_error() does to outstanding
-// work.
+// The states of a queue pair, connecting with valid and invalid addresses, and the effect of to_error() on
+// outstanding work.
 #include "fabric/suite/fabric_suite.h"
 
 namespace rdma_rpc::fabric::test {
 namespace {
 
-/// A device gives up by itself, unless a connection manager brings word of the peer's end before that.
+/// A device gives up by itself, unless a connection manager reports the peer's end before that.
 bool tells_of_a_gone_peer(WcStatus status) {
   return status == WcStatus::retry_exc_err || status == WcStatus::rem_abort_err ||
          status == WcStatus::wr_flush_err;
@@ -69,7 +69,7 @@ TEST_P(FabricSuite, AnAddressWithAFlippedBitIsRefusedOrLeadsNowhere) {
     // Where the network has to be asked, the answer comes later.
     EXPECT_EQ(qp->state() == QpState::err, !reason.empty()) << "bit " << bit << ": " << reason;
   }
-  // The server's queue pair is none the worse for it.
+  // The server's queue pair is not affected.
   connect();
   EXPECT_EQ(server_.qp->state(), QpState::rts);
 }
@@ -77,7 +77,7 @@ TEST_P(FabricSuite, AnAddressWithAFlippedBitIsRefusedOrLeadsNowhere) {
 TEST_P(FabricSuite, TheAddressOfADestroyedQueuePairIsRefusedOrLeadsNowhere) {
   const auto address = address_of(*server_.qp);
   server_.qp.reset();
-  // Across a network only what is sent finds out that nobody is there.
+  // Across a network, only a sent packet finds out that the peer is gone.
   if (client_.qp->connect(address).empty() && comes_up(*client_.qp)) {
     post(client_, request(Opcode::send, 1, {}));
     expect_error(client_, 1);
@@ -98,7 +98,7 @@ TEST_P(FabricSuite, NothingIsSentBeforeConnecting) {
 
 TEST_P(FabricSuite, ToErrorFlushesEverythingInOrder) {
   RDMA_RPC_NEEDS(names_refusals);
-  // The server has not connected yet where that can be, so that what the client sends stays outstanding.
+  // Where possible the server has not connected yet, so that the client's messages stay outstanding.
   if (!connect_client_alone()) {
     ASSERT_EQ(server_.qp->connect(client_.qp->local_address()), "");
     ASSERT_TRUE(comes_up(*client_.qp));
@@ -117,7 +117,7 @@ TEST_P(FabricSuite, ToErrorFlushesEverythingInOrder) {
   std::vector<std::uint64_t> sends, receives;
   for (int i = 0; i < 16; ++i) {
     const Wc wc = next(client_);
-    // By now it may be known that the peer has no receive for the first.
+    // By now it may be known that the peer has no receive for the first one.
     if (wc.wr_id == 0) {
       EXPECT_NE(wc.status, WcStatus::success);
     } else {
@@ -144,7 +144,7 @@ TEST_P(FabricSuite, ReceivesMayBeFlushedTogether) {
     flushed += wc.receives;
     EXPECT_LE(flushed, kReceives);
   }
-  // Their places are free again.
+  // Their slots are free again.
   post_recv(client_, 90, in.sge(0, 64));
   EXPECT_EQ(expect(client_, 90, WcStatus::wr_flush_err).receives, 1u);
   expect_quiet();
@@ -160,10 +160,10 @@ TEST_P(FabricSuite, RequestsCarriedOutWithoutASignalHoldUpNoFlush) {
     post(client_, wr);
     expect(server_, 10 + i);
   }
-  settle();  // by now the client's device has the acknowledgements, and nobody asked for them
+  settle();  // by now the client's device has the acknowledgements, although nothing asked for them
   client_.qp->to_error();
   post(client_, request(Opcode::send, 3, {}));
-  // What had no signal may be flushed, or not be heard of again.
+  // Unsignaled requests may be flushed, or get no completion.
   for (bool sent = false, received = false; !sent || !received;) {
     const Wc wc = next(client_);
     ASSERT_EQ(wc.status, WcStatus::wr_flush_err);
@@ -173,7 +173,7 @@ TEST_P(FabricSuite, RequestsCarriedOutWithoutASignalHoldUpNoFlush) {
   expect_quiet();
 }
 
-TEST_P(FabricSuite, WhatIsPostedInErrorFlushes) {
+TEST_P(FabricSuite, APostInErrorFlushes) {
   connect();
   client_.qp->to_error();
   Memory& mem = memory(client_, 64, kLocal);
@@ -187,7 +187,7 @@ TEST_P(FabricSuite, WhatIsPostedInErrorFlushes) {
   expect_quiet();
 }
 
-TEST_P(FabricSuite, WhatIsPostedInErrorFlushesBehindWhatNeverSaidThatItIsComplete) {
+TEST_P(FabricSuite, APostInErrorFlushesAfterUnsignaledRequests) {
   connect();
   Memory& in = memory(server_, 64, kLocal);
   post_recv(server_, 9, in.sge(0, 64));
@@ -237,7 +237,7 @@ TEST_P(FabricSuite, ADestroyedPeerAnswersNothing) {
   EXPECT_EQ(client_.qp->state(), QpState::err);
 }
 
-TEST_P(FabricSuite, WhatWaitsForAPeerEndsWithIt) {
+TEST_P(FabricSuite, RequestsWaitingForAPeerEndWithIt) {
   for (const bool destroyed : {true, false}) {
     recreate({.send_wr_max = 8, .recv_wr_max = 8});
     if (!connect_client_alone()) GTEST_SKIP() << "not run: both sides come up together here";
@@ -266,7 +266,7 @@ TEST_P(FabricSuite, QueuePairsMayBeDestroyedInAnyOrderWithWorkOutstanding) {
       if (polled) settle();
       (client_first ? client_ : server_).qp.reset();
       (client_first ? server_ : client_).qp.reset();
-      // Work that has not been polled went with the queue pairs.
+      // Unpolled work was dropped with the queue pairs.
       client_.completions.clear();
       server_.completions.clear();
       expect_quiet();

@@ -1,5 +1,5 @@
-// Type-2 memory windows: what a bound key gives, what it does not, and that it gives nothing once it has been
-// invalidated.
+// Type-2 memory windows: what access a bound key gives, what it does not, and that it gives none once it has
+// been invalidated.
 #include <algorithm>
 #include <functional>
 
@@ -50,7 +50,7 @@ TEST_P(FabricSuite, EachBindGivesAnotherKey) {
   Memory& exposed = memory(client_, kRegion, kBindable);
   MemoryWindow& mw = window(client_);
   std::vector<std::uint32_t> keys{mw.rkey()};
-  // A bind changes a byte of the key, so that the 256th brings the first key back.
+  // A bind changes one byte of the key, so the 256th one brings the first key back.
   for (std::uint64_t i = 0; i < 254; ++i) {
     bind(client_, mw, exposed, kStart, kLength, access_remote_read);
     keys.push_back(mw.rkey());
@@ -174,7 +174,7 @@ TEST_P(FabricSuite, AKeyThatHasEndedOpensNothing) {
          return old;
        }},
       {"through another queue pair", [&](MemoryWindow& mw) {
-         // Bound on a queue pair of its own, used through the pair of the fixture.
+         // Bound on another queue pair, used through the pair of the fixture.
          const Pair other = another_pair();
          post(*other.client, bind_wr(mw, *exposed.region, exposed.addr(), kRegion,
                                      access_remote_read | access_remote_write));
@@ -229,7 +229,7 @@ TEST_P(FabricSuite, AfterTheFlushOfItsQueuePairAWindowIsClosed) {
   }
   client_.qp->to_error();
   expect(client_, 1, WcStatus::wr_flush_err);
-  // What has landed by now may have; from here on nothing does.
+  // Bytes may have been written until now; from here on none are.
   exposed.paint(0xee);
   settle();
   EXPECT_TRUE(exposed.untouched(0xee));
@@ -341,13 +341,13 @@ TEST_P(FabricSuite, AWindowCannotBeInvalidatedThroughAnotherQueuePair) {
   post(*other.server, wr);
   expect(server_, 1, WcStatus::rem_inv_req_err);
   expect_error(client_, 5);
-  // The window is still there for its own queue pair.
+  // The window still exists for its own queue pair.
   const Sge sge = sink.sge(0, 8);
   post(server_, request(Opcode::rdma_read, 2, {&sge, 1}, exposed.addr(), mw.rkey()));
   expect(server_, 2);
 }
 
-TEST_P(FabricSuite, AnInvalidationIsToldBehindRequestsWithoutASignal) {
+TEST_P(FabricSuite, AnInvalidationCompletesAfterUnsignaledRequests) {
   RDMA_RPC_NEEDS(windows);
   connect();
   Memory& exposed = memory(client_, kRegion, kBindable);

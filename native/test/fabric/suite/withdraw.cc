@@ -1,6 +1,6 @@
-// Windows whose memory is withdrawn: where the owner's CPU serves READs it can stop at any time, and the peer
-// is told instead of refused. And READs that are abandoned: where the reader's CPU writes what they bring, it
-// can throw that away. Elsewhere nothing changes.
+// Windows whose memory is revoked: where the owner's CPU serves READs, it can stop at any time, and the peer
+// gets a completion instead of a refusal. And READs that are cancelled: where the reader's CPU writes their
+// bytes, it can discard them. On other fabrics nothing changes.
 #include "fabric/suite/fabric_suite.h"
 
 namespace rdma_rpc::fabric::test {
@@ -26,7 +26,7 @@ TEST_P(FabricSuite, AWindowWhoseMemoryIsWithdrawnGivesReadsNoByteAndTheQueuePair
     EXPECT_EQ(expect(server_, id).vanished, caps().reads_memory_late);
     EXPECT_TRUE(caps().reads_memory_late ? local.untouched(0xcc) : local.holds(0, kBytes, 3));
   }
-  // It is bound until it is invalidated, and good again after the next bind.
+  // It stays bound until it is invalidated, and is valid again after the next bind.
   SendWr invalidate = request(Opcode::local_inv, 4, {});
   invalidate.invalidate_rkey = mw.rkey();
   post(client_, invalidate);
@@ -185,7 +185,7 @@ TEST_P(FabricSuite, ReadsThatAreAbandonedWriteNoByteMoreAndTheQueuePairGoesOn) {
     EXPECT_FALSE(expect(server_, 1).vanished);
     EXPECT_TRUE(local.all(0, kBytes / 2, 0xcc));
     EXPECT_EQ(std::memcmp(local.data() + kBytes / 2, exposed.data() + kBytes / 2, kBytes / 2), 0);
-    // The memory is as good as any other.
+    // The memory can be used like any other.
     post(server_, request(Opcode::rdma_read, 2, {&sges[0], 1}, exposed.addr(), exposed.region->rkey()));
     EXPECT_FALSE(expect(server_, 2).vanished);
     EXPECT_TRUE(local.holds(0, kBytes, 3));

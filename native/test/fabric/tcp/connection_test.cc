@@ -1,5 +1,5 @@
-// How connections of the tcp fabric are made and lost: strangers at the listener, others behind the same
-// address, a connection that is cut at each of its bytes.
+// How connections of the tcp fabric are made and lost: unauthenticated peers at the listener, several servers
+// behind one address, a connection that is cut at each of its bytes.
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 
@@ -11,17 +11,17 @@
 namespace rdma_rpc::fabric::test {
 namespace {
 
-/// `b`'s address as dialled through `place`.
-std::vector<std::byte> via(const TcpEnd& b, const tcp::Place& place) {
+/// `b`'s address as dialled through `endpoint`.
+std::vector<std::byte> via(const TcpEnd& b, const tcp::Endpoint& endpoint) {
   std::string error;
-  const auto address = tcp_address_via(b.qp->local_address(), "127.0.0.1", place.port, &error);
+  const auto address = tcp_address_via(b.qp->local_address(), "127.0.0.1", endpoint.port, &error);
   EXPECT_EQ(error, "");
   return address;
 }
 
 bool settles(const QueuePair& qp) { return qp.state() != QpState::rtr; }
 
-/// The other end of this connection, which is a descriptor of this process, too; -1: it is not here.
+/// The other end of this connection, which is also a descriptor of this process; -1 when it is not.
 int other_end_of(int fd) {
   sockaddr_storage own{}, peer{};
   socklen_t own_length = sizeof own;
@@ -57,39 +57,39 @@ TEST(TcpConnection, ItsSocketSendsAtOnceKeepsItsQueueShortAndNoticesADeadPeer) {
   }
 }
 
-TEST(TcpConnection, WhoAsksForAQueuePairThatIsNotHereIsToldSo) {
+TEST(TcpConnection, ARequestForAnUnknownQueuePairIsAnswered) {
   TcpEnd end;
   RawPeer peer(end);
   ASSERT_NO_FATAL_FAILURE(peer.dial());
-  peer.greet(Token{});
-  const auto bytes = peer.take(sizeof(Greeting));
-  ASSERT_EQ(bytes.size(), sizeof(Greeting));
-  Greeting answer;
+  peer.send_connect_message(Token{});
+  const auto bytes = peer.take(sizeof(ConnectMessage));
+  ASSERT_EQ(bytes.size(), sizeof(ConnectMessage));
+  ConnectMessage answer;
   std::memcpy(&answer, bytes.data(), sizeof answer);
-  EXPECT_EQ(answer.say, Say::unknown);
+  EXPECT_EQ(answer.kind, ConnectKind::unknown);
   EXPECT_EQ(peer.take(1).size(), 0u) << "and is sent away";
   EXPECT_EQ(end.qp->state(), QpState::init);
 }
 
-TEST(TcpConnection, WhoIsNotThePeerOfTheHandshakeIsRefused) {
+TEST(TcpConnection, OnlyThePeerOfTheHandshakeIsAccepted) {
   for (const bool before : {true, false}) {
     TcpEnd end;
-    RawPeer stranger(end), peer(end);
+    RawPeer other_peer(end), peer(end);
     if (!before) end.qp->connect(peer.blob());
-    ASSERT_NO_FATAL_FAILURE(stranger.dial());
-    stranger.greet(stranger.address().token);
+    ASSERT_NO_FATAL_FAILURE(other_peer.dial());
+    other_peer.send_connect_message(other_peer.address().token);
     end.poll();
     if (before) end.qp->connect(peer.blob());
-    const auto bytes = stranger.take(sizeof(Greeting));
-    ASSERT_EQ(bytes.size(), sizeof(Greeting));
-    Greeting answer;
+    const auto bytes = other_peer.take(sizeof(ConnectMessage));
+    ASSERT_EQ(bytes.size(), sizeof(ConnectMessage));
+    ConnectMessage answer;
     std::memcpy(&answer, bytes.data(), sizeof answer);
-    EXPECT_EQ(answer.say, Say::refused);
+    EXPECT_EQ(answer.kind, ConnectKind::refused);
     EXPECT_EQ(end.qp->state(), QpState::rtr) << "its own peer may still come";
   }
 }
 
-TEST(TcpConnection, StrangersWithoutAWordKeepNobodyOut) {
+TEST(TcpConnection, SilentConnectionsDoNotBlockOthers) {
   TcpEnd end(false, 4096, {.pending_max = 4});
   std::vector<std::unique_ptr<RawPeer>> silent;
   for (int i = 0; i < 40; ++i) {
@@ -103,23 +103,23 @@ TEST(TcpConnection, StrangersWithoutAWordKeepNobodyOut) {
   EXPECT_EQ(silent.front()->take(1).size(), 0u) << "the oldest had to go";
 }
 
-TEST(TcpConnection, StrangersHaveSoMuchTime) {
+TEST(TcpConnection, UnidentifiedConnectionsHaveATimeLimit) {
   TcpEnd end(false, 4096, {.connect_timeout_ms = 1});
-  RawPeer stranger(end);
-  ASSERT_NO_FATAL_FAILURE(stranger.dial());
-  EXPECT_EQ(stranger.take(1).size(), 0u);
+  RawPeer other_peer(end);
+  ASSERT_NO_FATAL_FAILURE(other_peer.dial());
+  EXPECT_EQ(other_peer.take(1).size(), 0u);
 }
 
-TEST(TcpConnection, APeerThatDoesNotComeIsWaitedForSoLong) {
+TEST(TcpConnection, WaitingForAPeerHasATimeLimit) {
   TcpEnd passive(false, 4096, {.connect_timeout_ms = 1}), active(true);
   ASSERT_EQ(passive.qp->connect(active.qp->local_address()), "");
   ASSERT_TRUE(passive.until([&] { return settles(*passive.qp); }));
-  EXPECT_NE(passive.qp->error().find("has not come"), std::string::npos) << passive.qp->error();
+  EXPECT_NE(passive.qp->error().find("has not connected"), std::string::npos) << passive.qp->error();
 }
 
-TEST(TcpConnection, APlaceThatDoesNotAnswerIsWaitedForSoLong) {
+TEST(TcpConnection, DiallingASilentEndpointHasATimeLimit) {
   TcpEnd passive, active(true, 4096, {.connect_timeout_ms = 1});
-  // Nobody polls the passive side: the kernel takes the connection, and that is all.
+  // The passive side is not polled: only the kernel accepts the connection.
   ASSERT_EQ(active.qp->connect(passive.qp->local_address()), "");
   ASSERT_TRUE(active.until([&] { return settles(*active.qp); }));
   EXPECT_NE(active.qp->error().find("has not answered within 1 ms"), std::string::npos) << active.qp->error();
@@ -143,10 +143,10 @@ TEST(TcpConnection, BehindABalancerItDialsUntilItReachesItsServer) {
     const TcpEnd& next = dials++ % 2 == 0 ? wrong : right;
     tcp::Address address;
     EXPECT_EQ(tcp::decode(next.qp->local_address(), &address), "");
-    return address.place;
+    return address.endpoint;
   });
   ASSERT_EQ(right.qp->connect(active.qp->local_address()), "");
-  ASSERT_EQ(active.qp->connect(via(right, relay.place())), "");
+  ASSERT_EQ(active.qp->connect(via(right, relay.endpoint())), "");
   ASSERT_TRUE(active.until([&] {
     relay.pump();
     right.poll();
@@ -158,11 +158,11 @@ TEST(TcpConnection, BehindABalancerItDialsUntilItReachesItsServer) {
   EXPECT_EQ(relay.connections(), 2);
 }
 
-TEST(TcpConnection, ABalancerThatNeverLeadsToTheServerIsGivenUp) {
+TEST(TcpConnection, ABalancerThatNeverLeadsToTheServerFails) {
   TcpEnd right, wrong, active(true);
   tcp::Address address;
   ASSERT_EQ(tcp::decode(wrong.qp->local_address(), &address), "");
-  ASSERT_EQ(active.qp->connect(via(right, address.place)), "");
+  ASSERT_EQ(active.qp->connect(via(right, address.endpoint)), "");
   ASSERT_TRUE(active.until([&] {
     wrong.poll();
     return settles(*active.qp);
@@ -170,7 +170,7 @@ TEST(TcpConnection, ABalancerThatNeverLeadsToTheServerIsGivenUp) {
   EXPECT_NE(active.qp->error().find("has reached the server"), std::string::npos) << active.qp->error();
 }
 
-/// A bit of everything, both ways; the ids of what each side has posted.
+/// Requests of all kinds in both directions; returns the ids that each side has posted.
 void post_everything(TcpEnd& from, const TcpEnd& to) {
   const Sge some = from.sge(0, 100), sink = from.sge(512, 300);
   from.post(request(Opcode::send, 1, {&some, 1}));
@@ -181,13 +181,13 @@ void post_everything(TcpEnd& from, const TcpEnd& to) {
   from.post(last);
 }
 
-/// One run with a cut; how many bytes have gone through the relay is what the caller varies. True: nothing
-/// was cut.
+/// One run with a cut; the caller varies the number of bytes that the relay passes before it. Returns true
+/// when nothing was cut.
 bool run_with_cut(bool from_dialer, std::size_t bytes) {
   TcpEnd active(true, 4096), passive(false, 4096);
   tcp::Address address;
   EXPECT_EQ(tcp::decode(passive.qp->local_address(), &address), "");
-  Relay relay([&] { return address.place; });
+  Relay relay([&] { return address.endpoint; });
   relay.cut_after(from_dialer, bytes);
   const auto both_until = [&](const std::function<bool()>& done) {
     return wait_until([&] {
@@ -201,7 +201,7 @@ bool run_with_cut(bool from_dialer, std::size_t bytes) {
     for (std::uint64_t i = 0; i < 4; ++i) end->receive(100 + i, 3072);
   }
   EXPECT_EQ(passive.qp->connect(active.qp->local_address()), "");
-  EXPECT_EQ(active.qp->connect(via(passive, relay.place())), "");
+  EXPECT_EQ(active.qp->connect(via(passive, relay.endpoint())), "");
   // The passive side may not know that its welcome has not arrived.
   EXPECT_TRUE(both_until([&] { return settles(*active.qp); }));
   if (active.qp->state() != QpState::rts) {

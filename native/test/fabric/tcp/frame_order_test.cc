@@ -1,6 +1,7 @@
-// The order of frames: exactly one goes next, and no other request comes between the frames of one. Random
+// The order of frames: exactly one is next, and no other request comes between the frames of one. Random
 // requests meet a peer that checks every frame as a queue pair does, and a socket that takes a few KiB at a
-// time, so that the queue pair stops at every place. Seeded; RDMA_RPC_FRAME_SEEDS sets how many.
+// time, so that the queue pair stops at every possible point. Seeded; RDMA_RPC_FRAME_SEEDS sets the number of
+// seeds.
 #include <cstdlib>
 #include <deque>
 #include <optional>
@@ -29,15 +30,15 @@ struct Scenario {
   struct Window {
     std::unique_ptr<MemoryWindow> window;
     bool bound = false;
-    std::uint32_t post = 0;  ///< that used it last: its key is known behind that
+    std::uint32_t post = 0;  ///< the post that used it last; its key is known after that
   };
-  /// A request that the peer is to see, in order.
+  /// A request that the peer must see, in order.
   struct Expected {
     Op op;
     std::uint32_t offset, bytes;
   };
 
-  /// Some requests with one post: messages, WRITEs and READs of one frame and of several, windows that are
+  /// Some requests in one post: messages, WRITEs and READs of one frame and of several, windows that are
   /// bound and invalidated.
   void post() {
     const std::uint32_t count = 1 + below(6);
@@ -47,7 +48,7 @@ struct Scenario {
     for (std::uint32_t i = 0; i < count && open < 48; ++i, ++open) {
       SendWr wr = make(sges[i]);
       wr.wr_id = ++last_id;
-      // The last of a post asks, so that the queue is emptied.
+      // The last request of a post is signaled, so that the queue is emptied.
       wr.signaled = wr.opcode == Opcode::local_inv || i + 1 == count || open == 47 || below(3) == 0;
       if (wr.signaled) signaled.push_back(wr.wr_id);
       wrs.push_back(wr);
@@ -137,7 +138,7 @@ struct Scenario {
     if (header.op == Op::read && header.total > 0) {
       std::vector<std::byte> answer(end.host->data() + expected.front().offset,
                                     end.host->data() + expected.front().offset + header.total);
-      // A READ of the peer's memory: the bytes that are there already, so that nothing changes here.
+      // A READ of the peer's memory: it returns the bytes that are already here, so that nothing changes.
       answers.push_back(
           {{.op = Op::data, .bytes = header.total, .number = header.number, .total = header.total},
            std::move(answer)});
@@ -146,7 +147,7 @@ struct Scenario {
     ++handled;
     asked = asked || (header.flags & tcp::flag_ack) != 0;
   }
-  /// What the peer owes, some of it later.
+  /// Sends what the peer owes, some of it later.
   void say() {
     if (asked && below(3) != 0) {
       peer.send({.op = Op::ack, .number = handled});
@@ -212,14 +213,14 @@ struct Scenario {
   std::uint64_t last_id = 0;
   std::uint32_t open = 0, posts = 0;
   std::vector<std::byte> came;
-  std::optional<Header> next;  ///< of the request under way: what its next frame says
+  std::optional<Header> next;  ///< expected header of the next frame, for a request in progress
   std::uint32_t handled = 0, asked_reads = 0;
   bool asked = false, ending = false;
   std::deque<std::pair<Header, std::vector<std::byte>>> answers;
-  std::deque<Read> reads;  ///< of the peer, that are not answered
+  std::deque<Read> reads;  ///< READs of the peer that are not answered
 };
 
-TEST(TcpFrameOrder, NoRequestComesBetweenTheFramesOfAnotherWhateverIsPosted) {
+TEST(TcpFrameOrder, FramesOfOneRequestAreContiguous) {
   const char* given = std::getenv("RDMA_RPC_FRAME_SEEDS");
   const int seeds = given == nullptr ? 40 : std::atoi(given);
   for (int seed = 1; seed <= seeds && !HasFailure(); ++seed) {
@@ -229,7 +230,7 @@ TEST(TcpFrameOrder, NoRequestComesBetweenTheFramesOfAnotherWhateverIsPosted) {
   }
 }
 
-/// One post: a message, a signaled invalidation, which has to ask, and a WRITE whose first frame could go
+/// One post: a message, a signaled invalidation, which needs an ack, and a WRITE whose first frame could go
 /// with the message.
 TEST(TcpFrameOrder, AnInvalidationAsksBeforeTheRequestOfSeveralFramesBehindIt) {
   TcpEnd end(false, kMemory);

@@ -1,10 +1,10 @@
-// Connections of the tcp fabric that somebody else has accepted: they reach the queue pair that they ask for,
-// on whatever thread its device is, and nobody else.
+// Connections of the tcp fabric that other code has accepted: they reach the queue pair that they ask for, on
+// whatever thread its device is, and no other.
 #include <atomic>
 #include <thread>
 
 #include "fabric/acceptor.h"
-#include "fabric/guests.h"
+#include "fabric/incoming.h"
 #include "fabric/tcp/raw_peer.h"
 
 namespace rdma_rpc::fabric::test {
@@ -12,38 +12,38 @@ namespace {
 
 const TcpOptions kByHandoff{.host = ""};
 
-/// Listens as a server does, reads what a connection begins with, and hands it over.
+/// Listens as a server does, reads the first bytes of a connection, and hands it over.
 class Entrance {
  public:
   Entrance() {
-    EXPECT_TRUE(tcp::parse_host("127.0.0.1", &place_));
+    EXPECT_TRUE(tcp::parse_host("127.0.0.1", &endpoint_));
     sockaddr_storage name{};
-    const socklen_t length = tcp::to_sockaddr(place_, &name);
+    const socklen_t length = tcp::to_sockaddr(endpoint_, &name);
     listener_ = UniqueFd(::socket(name.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     EXPECT_EQ(::bind(listener_.get(), reinterpret_cast<sockaddr*>(&name), length), 0);
     EXPECT_EQ(::listen(listener_.get(), 64), 0);
-    EXPECT_TRUE(tcp::place_of(listener_.get(), &place_));
+    EXPECT_TRUE(tcp::local_endpoint(listener_.get(), &endpoint_));
   }
-  std::uint16_t port() const { return place_.port; }
-  /// `qp`'s address as it is dialled through here.
+  std::uint16_t port() const { return endpoint_.port; }
+  /// `qp`'s address as dialled through this listener.
   std::vector<std::byte> to(const QueuePair& qp) const {
     std::string error;
-    auto address = tcp_address_via(qp.local_address(), "127.0.0.1", place_.port, &error);
+    auto address = tcp_address_via(qp.local_address(), "127.0.0.1", endpoint_.port, &error);
     EXPECT_EQ(error, "");
     return address;
   }
-  /// See Guests.
-  std::string admit() { return guests_.admit(listener_.get()); }
+  /// See IncomingConnections.
+  std::string admit() { return incoming_.admit(listener_.get()); }
 
  private:
   UniqueFd listener_;
-  tcp::Place place_;
-  Guests guests_;
+  tcp::Endpoint endpoint_;
+  IncomingConnections incoming_;
 };
 
 bool settled(const QueuePair& qp) { return qp.state() != QpState::rtr; }
 
-TEST(TcpHandoff, WhatAnotherHasAcceptedReachesItsQueuePair) {
+TEST(TcpHandoff, ASocketAcceptedElsewhereReachesItsQueuePair) {
   Entrance entrance;
   TcpEnd one(false, 4096, kByHandoff), two(false, 4096, kByHandoff), active(true);
   ASSERT_NE(two.qp, nullptr) << two.error;
@@ -51,7 +51,7 @@ TEST(TcpHandoff, WhatAnotherHasAcceptedReachesItsQueuePair) {
   ASSERT_EQ(active.qp->connect(entrance.to(*two.qp)), "");
   ASSERT_TRUE(active.until([&] {
     const std::string why = entrance.admit();
-    EXPECT_TRUE(why.empty() || why == "nobody") << why;
+    EXPECT_TRUE(why.empty() || why == "none") << why;
     one.poll();
     two.poll();
     return settled(*active.qp) && settled(*two.qp);
@@ -70,7 +70,7 @@ TEST(TcpHandoff, WhatAnotherHasAcceptedReachesItsQueuePair) {
   EXPECT_EQ(two.completions[0].status, WcStatus::success);
 }
 
-TEST(TcpHandoff, ADeviceThatSleepsWakesForIt) {
+TEST(TcpHandoff, ASleepingDeviceWakesForASocket) {
   Entrance entrance;
   TcpEnd passive(false, 4096, kByHandoff), active(true);
   ASSERT_EQ(passive.qp->connect(active.qp->local_address()), "");
@@ -88,13 +88,13 @@ TEST(TcpHandoff, ADeviceThatSleepsWakesForIt) {
   EXPECT_EQ(active.qp->state(), QpState::rts);
 }
 
-TEST(TcpHandoff, WhoAsksForASessionOfAnotherProcessIsToldSo) {
+TEST(TcpHandoff, ARequestForASessionOfAnotherProcessIsAnswered) {
   Entrance entrance;
   TcpEnd passive(false, 4096, kByHandoff), active(true, 4096);
   tcp::Address address;
   ASSERT_EQ(tcp::decode(entrance.to(*passive.qp), &address), "");
   for (const std::size_t byte : {0u, 15u}) {
-    // The acceptor is named by the first bytes, the queue pair by all of them.
+    // The first bytes name the acceptor, all of them the queue pair.
     address.token[byte] ^= std::byte{1};
     TcpEnd lost(true);
     ASSERT_EQ(lost.qp->connect(tcp::encode(address)), "");
@@ -108,28 +108,28 @@ TEST(TcpHandoff, WhoAsksForASessionOfAnotherProcessIsToldSo) {
   EXPECT_EQ(passive.qp->state(), QpState::init);
 }
 
-TEST(TcpHandoff, AnAddressWithoutAPlaceCannotBeDialled) {
+TEST(TcpHandoff, AnAddressWithoutAnEndpointCannotBeDialled) {
   TcpEnd passive(false, 4096, kByHandoff), active(true);
   EXPECT_NE(active.qp->connect(passive.qp->local_address()).find("tcp_address_via"), std::string::npos);
 }
 
-TEST(TcpHandoff, WhatIsNoGreetingIsNotHandedOff) {
+TEST(TcpHandoff, AnInvalidConnectMessageIsNotHandedOff) {
   int ends[2];
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
   const UniqueFd one(ends[0]), other(ends[1]);
-  const auto handed = [&](Greeting greeting, std::size_t bytes = sizeof(Greeting)) {
-    return hand_off(one.get(), {reinterpret_cast<const std::byte*>(&greeting), bytes});
+  const auto handed = [&](ConnectMessage message, std::size_t bytes = sizeof(ConnectMessage)) {
+    return hand_off(one.get(), {reinterpret_cast<const std::byte*>(&message), bytes});
   };
-  Greeting wrong = make_greeting(Say::hello, {}, {});
+  ConnectMessage wrong = make_connect_message(ConnectKind::hello, {}, {});
   wrong.magic = 1;
   EXPECT_NE(handed(wrong), "");
-  EXPECT_NE(handed(make_greeting(Say::welcome, {}, {})), "");
-  EXPECT_NE(handed(make_greeting(Say::hello, {}, {}), 39), "");
+  EXPECT_NE(handed(make_connect_message(ConnectKind::welcome, {}, {})), "");
+  EXPECT_NE(handed(make_connect_message(ConnectKind::hello, {}, {}), 39), "");
   EXPECT_EQ(::recv(other.get(), &wrong, sizeof wrong, MSG_DONTWAIT), -1) << "nothing is said to such a one";
 }
 
-/// Devices come and go on their threads while connections for them, and for those that have gone, come in.
-TEST(TcpHandoff, DevicesMayGoWhileConnectionsForThemComeIn) {
+/// Devices come and go on their threads while connections arrive for them, and for those that have gone.
+TEST(TcpHandoff, DevicesMayCloseWhileConnectionsToThemArrive) {
   constexpr int kThreads = 3, kRounds = 40;
   Entrance entrance;
   std::atomic<int> running{kThreads};
@@ -141,7 +141,7 @@ TEST(TcpHandoff, DevicesMayGoWhileConnectionsForThemComeIn) {
         TcpEnd passive(false, 4096, kByHandoff), active(true);
         EXPECT_EQ(passive.qp->connect(active.qp->local_address()), "");
         EXPECT_EQ(active.qp->connect(entrance.to(*passive.qp)), "");
-        // Every third leaves at once, with its connection on the way.
+        // Every third one leaves at once, with its connection on the way.
         if ((round + i) % 3 == 0) continue;
         EXPECT_TRUE(active.until([&] {
           passive.poll();

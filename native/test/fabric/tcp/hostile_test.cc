@@ -1,5 +1,5 @@
-// A peer that says what no peer says: each frame that cannot be ends the connection with a sentence, and no
-// byte is touched. Then seeded noise: frames that are nearly right, and bytes that are none.
+// A peer that violates the protocol: each impossible frame ends the connection with a sentence, and no byte
+// is touched. Then seeded noise: frames that are nearly valid, and bytes that are not frames.
 #include <functional>
 #include <random>
 
@@ -25,12 +25,12 @@ Header with(const Header& header, const std::function<void(Header&)>& change) {
 
 std::vector<std::byte> bytes(std::size_t count) { return std::vector<std::byte>(count, std::byte{0x5a}); }
 
-/// A frame that alone is a lie, told as the first one.
+/// A frame that is invalid by itself, sent as the first one.
 Lie frame(const char* what, const Header& header, const char* sentence) {
   return {what, [header](RawPeer& peer, TcpEnd&) { peer.send(header); }, sentence};
 }
 
-/// Two of them, of which the second is none.
+/// Two frames, of which the second is invalid.
 Lie second(const char* what, const Header& first, const Header& lie, const char* sentence) {
   return {what,
           [first, lie](RawPeer& peer, TcpEnd&) {
@@ -45,11 +45,11 @@ std::vector<Lie> lies() {
   const Header part{.op = Op::send, .bytes = 8, .total = 24};
   const Header next{.op = Op::send, .bytes = 8, .addr = 8, .total = 16};
   const Header write{.op = Op::write, .bytes = 8, .key = 1, .addr = 1, .total = 8};
-  const char* goes_on = "does not go on where";
+  const char* goes_on = "does not continue where";
   std::vector<Lie> all = {
-      frame("kind 0", with(send, [](Header& h) { h.op = Op{0}; }), "no known kind"),
-      frame("kind 9", with(send, [](Header& h) { h.op = Op{9}; }), "no known kind"),
-      frame("kind 255", with(send, [](Header& h) { h.op = Op{255}; }), "no known kind"),
+      frame("kind 0", with(send, [](Header& h) { h.op = Op{0}; }), "unknown kind"),
+      frame("kind 9", with(send, [](Header& h) { h.op = Op{9}; }), "unknown kind"),
+      frame("kind 255", with(send, [](Header& h) { h.op = Op{255}; }), "unknown kind"),
       frame("reserved bytes", with(send, [](Header& h) { h.reserved = 1; }), "reserved"),
       frame("an unknown flag", with(send, [](Header& h) { h.flags = 0x80; }), "flags"),
       frame("an immediate in a SEND", with(send, [](Header& h) { h.flags = tcp::flag_immediate; }), "flags"),
@@ -60,33 +60,33 @@ std::vector<Lie> lies() {
       frame("4 GiB", with(send, [](Header& h) { h.bytes = h.total = 0xffffffff; }), "longer than 65536"),
       frame("a message of 1 GiB and a byte", with(send, [](Header& h) { h.total = (1u << 30) + 1; }), "1 GiB"),
       frame("more than is left", with(send, [](Header& h) { h.total = 7; }), "longer than what is left"),
-      frame("an empty part", with(send, [](Header& h) { h.bytes = 0; }), "not over is empty"),
+      frame("an empty part", with(send, [](Header& h) { h.bytes = 0; }), "in the middle of a message is empty"),
       frame("an ack wanted in the middle", with(part, [](Header& h) { h.flags = tcp::flag_ack; }), "asks for an ack"),
-      frame("a READ that carries bytes", {.op = Op::read, .bytes = 8, .total = 8}, "carries no bytes"),
-      frame("an ack that carries bytes", {.op = Op::ack, .bytes = 1}, "carries no bytes"),
+      frame("a READ that carries bytes", {.op = Op::read, .bytes = 8, .total = 8}, "without payload"),
+      frame("an ack that carries bytes", {.op = Op::ack, .bytes = 1}, "without payload"),
       frame("an ack with an address", {.op = Op::ack, .number = 1, .addr = 1}, "has an address"),
       frame("an ack with a length", {.op = Op::ack, .number = 1, .total = 1}, "has a length"),
       frame("an answer of no bytes", {.op = Op::data}, "answer of no bytes"),
       frame("an answer that has vanished and has bytes",
             {.op = Op::data, .flags = tcp::flag_vanished, .bytes = 8, .total = 8}, "carries bytes"),
-      frame("an answer to no READ, that has vanished",
-            {.op = Op::data, .flags = tcp::flag_vanished, .total = 8}, "answer to no READ"),
+      frame("an answer without a READ, from memory that has vanished",
+            {.op = Op::data, .flags = tcp::flag_vanished, .total = 8}, "answer without a READ"),
       frame("a message that has vanished", {.op = Op::send, .flags = tcp::flag_vanished}, "has flags"),
       frame("a good-bye with a number", {.op = Op::gone, .number = 1}, "good-bye has a number"),
-      frame("another number", with(send, [](Header& h) { h.number = 1; }), "another number"),
-      frame("a message from its middle", next, "does not begin at its beginning"),
-      frame("an ack for nothing", {.op = Op::ack, .number = 0}, "not made"),
-      frame("an ack for what was not sent", {.op = Op::ack, .number = 1}, "not made"),
+      frame("another number", with(send, [](Header& h) { h.number = 1; }), "not have the next number"),
+      frame("a message from its middle", next, "does not begin at offset 0"),
+      frame("an ack for nothing", {.op = Op::ack, .number = 0}, "never sent"),
+      frame("an ack for what was not sent", {.op = Op::ack, .number = 1}, "never sent"),
       frame("a refusal of nothing", {.op = Op::refusal, .extra = 1}, "not open"),
-      frame("a refusal without a reason", {.op = Op::refusal}, "no known reason"),
-      frame("a refusal for another reason", {.op = Op::refusal, .extra = 4}, "no known reason"),
-      frame("an answer to no READ", {.op = Op::data, .bytes = 8, .total = 8}, "answer to no READ"),
+      frame("a refusal without a reason", {.op = Op::refusal}, "unknown reason"),
+      frame("a refusal for another reason", {.op = Op::refusal, .extra = 4}, "unknown reason"),
+      frame("an answer without a READ", {.op = Op::data, .bytes = 8, .total = 8}, "answer without a READ"),
       second("a gap", part, with(next, [](Header& h) { h.addr = 9; }), goes_on),
       second("the same bytes again", part, part, goes_on),
       second("another length", part, with(next, [](Header& h) { h.total = 17; }), goes_on),
       second("another kind", part, write, goes_on),
       second("a READ in the middle", part, {.op = Op::read, .total = 8}, "in the middle"),
-      second("the number of the one before", send, send, "another number"),
+      second("the number of the one before", send, send, "not have the next number"),
       {"a word that appears in the middle",
        [part, next](RawPeer& peer, TcpEnd&) {
          peer.send(part, bytes(8));
@@ -98,7 +98,7 @@ std::vector<Lie> lies() {
        goes_on},
       {"17 READs at once",
        [](RawPeer& peer, TcpEnd& end) {
-         // Nobody reads the answers: the first ones fill the connection, and 16 more wait.
+         // The answers are not read: the first ones fill the connection, and 16 more wait.
          for (std::uint32_t i = 0; end.qp->state() == QpState::rts && i < 4096; ++i) {
            peer.send({.op = Op::read,
                       .number = i,
@@ -112,7 +112,7 @@ std::vector<Lie> lies() {
   return all;
 }
 
-TEST(TcpHostile, EachFrameThatCannotBeEndsTheConnectionWithASentence) {
+TEST(TcpHostile, EachInvalidFrameEndsTheConnectionWithAReason) {
   for (const Lie& lie : lies()) {
     SCOPED_TRACE(lie.what);
     TcpEnd end;
@@ -134,7 +134,7 @@ TEST(TcpHostile, EachFrameThatCannotBeEndsTheConnectionWithASentence) {
   }
 }
 
-/// An answer has to fit the READ that was made.
+/// An answer must fit the READ that was made.
 TEST(TcpHostile, AnAnswerThatDoesNotFitEndsTheConnection) {
   const Header good{.op = Op::data, .bytes = 64, .number = 0, .addr = 0, .total = 64};
   const struct {
@@ -161,9 +161,9 @@ TEST(TcpHostile, AnAnswerThatDoesNotFitEndsTheConnection) {
   }
 }
 
-/// A refusal waits behind answers that the peer never takes, and then the peer is gone: the refusal cannot be
-/// sent any more, and the queue pair must not wait for it.
-TEST(TcpHostile, APeerThatGoesBeforeItsRefusalIsSentEndsTheQueuePair) {
+/// A refusal waits behind answers that the peer never takes, and then the peer is gone: the refusal can no
+/// longer be sent, and the queue pair must not wait for it.
+TEST(TcpHostile, APeerThatClosesBeforeItsRefusalIsSentEndsTheQueuePair) {
   TcpEnd end(false, 4 << 20);
   RawPeer peer(end);
   ASSERT_NO_FATAL_FAILURE(peer.connect(4 << 10));
@@ -188,7 +188,7 @@ TEST(TcpHostile, APeerThatGoesBeforeItsRefusalIsSentEndsTheQueuePair) {
   EXPECT_TRUE(end.until([&] { return end.qp->state() == QpState::err; }));
 }
 
-TEST(TcpHostile, NoiseTouchesNothingAndLeavesTheDeviceGood) {
+TEST(TcpHostile, RandomBytesDoNoHarm) {
   TcpEnd end;
   for (std::uint32_t seed = 1; seed <= 300; ++seed) {
     SCOPED_TRACE(seed);
@@ -214,7 +214,8 @@ TEST(TcpHostile, NoiseTouchesNothingAndLeavesTheDeviceGood) {
       peer.send(header, bytes(random() % 5 == 0 ? random() % 64 : header.bytes));
     }
     peer.close();
-    // What was posted is settled, and nothing was written: there was no receive and no good key.
+    // Everything posted is completed, and nothing was written, since the peer had neither a receive nor a
+    // valid key.
     ASSERT_TRUE(
         end.until([&] { return end.qp->state() == QpState::err || end.qp->state() == QpState::rts; }));
     end.qp->to_error();

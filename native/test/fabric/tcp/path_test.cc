@@ -1,5 +1,5 @@
-// A path that swallows what is sent is noticed, and nothing else is taken for one: not a peer that is
-// stopped, reads slowly or has closed its window, nor a network that loses packets.
+// A path that drops packets is noticed, and nothing else is mistaken for one: neither a peer that is stopped,
+// reads slowly or has closed its window, nor a network that loses packets.
 #include "fabric/tcp/queue/path_watch.h"
 
 #include <linux/filter.h>
@@ -12,7 +12,7 @@ namespace {
 using tcp::PathWatch;
 using Found = PathWatch::Found;
 
-/// One second, and what follows from what the kernel says at its end.
+/// One second, and the effect of the kernel's information at its end.
 struct Second {
   bool sends;
   PathState state;
@@ -26,7 +26,7 @@ void PrintTo(const Course& course, std::ostream* out) { *out << course.name; }
 
 class TcpPath : public testing::TestWithParam<Course> {};
 
-TEST_P(TcpPath, IsWhatTheKernelSays) {
+TEST_P(TcpPath, MatchesTheKernelsState) {
   PathState state;
   const TcpOptions options{.path_state = [&state](int) { return state; }};
   PathWatch watch;
@@ -119,7 +119,7 @@ INSTANTIATE_TEST_SUITE_P(
                             {kRests, {6, 9, 900}, Found::under_way},
                             {kRests, {6, 9, 100}, Found::silent}}}));
 
-TEST(TcpPathWatch, WhatWasSentAgainWhileThisProcessStoodStillIsForgiven) {
+TEST(TcpPathWatch, RetransmissionsWhileThisProcessWasStoppedAreIgnored) {
   PathState state{4, 9, 9000};
   const TcpOptions options{.path_state = [&state](int) { return state; }};
   PathWatch watch;
@@ -129,20 +129,20 @@ TEST(TcpPathWatch, WhatWasSentAgainWhileThisProcessStoodStillIsForgiven) {
   watch.sent();
   EXPECT_EQ(look(0), Found::under_way);
   EXPECT_EQ(look(1), Found::under_way);
-  state.unanswered = 6;  // for 14 s nobody has looked: the path may be whole again, and nothing has tried it
+  state.unanswered = 6;  // for 14 s nobody has checked: the path may work again, and nothing has tried it
   for (int second = 15; second < 25; ++second) EXPECT_EQ(look(second), Found::under_way) << second;
   state.unanswered = 7;
   EXPECT_EQ(look(25), Found::under_way);
   EXPECT_EQ(look(26), Found::silent);
 }
 
-/// A queue pair and its peer, of whose socket packets can be taken away before its kernel sees them.
+/// A queue pair and its peer, whose socket's packets can be removed before its kernel sees them.
 struct Way {
   explicit Way(const TcpOptions& options = {}, int receive_bytes = 0)
       : end(false, 64 << 10, options), peer(end) {
     peer.connect(receive_bytes);
   }
-  /// Drops what comes to the peer from here on in packets of more than `bytes`, headers included.
+  /// Drops packets to the peer with more than `bytes` bytes, headers included, from here on.
   void swallow(std::uint32_t bytes) const {
     sock_filter code[] = {BPF_STMT(BPF_LD | BPF_W | BPF_LEN, 0),
                           BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, bytes, 0, 1), BPF_STMT(BPF_RET | BPF_K, 0),
@@ -165,7 +165,7 @@ struct Way {
 
 constexpr std::uint32_t kLarge = 60'000;
 
-/// As the kernel really is, so each takes the seconds that it takes: all at the same time.
+/// With the real kernel, so each takes its real seconds: all at the same time.
 TEST(TcpPathOfTheKernel, OnlyHolesEndTheirConnections) {
   Way hole, large_only, stopped({}, 4096), slow({}, 4096), at_rest;
   hole.swallow(0);
@@ -191,7 +191,8 @@ TEST(TcpPathThatIsSilent, IsNamedByItsEndsAndResetBehindTheReason) {
   way.send(100);
   ASSERT_TRUE(way.end.until([&] { return way.end.qp->state() == QpState::err; }));
   const std::string why = way.end.qp->error();
-  EXPECT_NE(why.find("from " + tcp::to_text(way.peer.address().place) + " to 127.0.0.1:"), std::string::npos)
+  EXPECT_NE(why.find("from " + tcp::to_text(way.peer.address().endpoint) + " to 127.0.0.1:"),
+            std::string::npos)
       << why;
   EXPECT_NE(why.find(": 1234 bytes were not acknowledged for 0 s, in spite of 7 retransmissions"),
             std::string::npos)
@@ -222,7 +223,7 @@ TEST(TcpPathThatIsSilent, EndsItsOwnQueuePairOnly) {
   EXPECT_EQ(end.qp->state(), QpState::rts) << end.qp->error();
 }
 
-/// More than are looked at before others have their turn.
+/// More than are checked before others have their turn.
 TEST(TcpPathThatIsSilent, IsFoundAmongManyBusyQueuePairs) {
   int last = -1;
   TcpEnd end(false, 4096, {.path_look_ms = 1, .path_state = [&last](int fd) {
@@ -246,7 +247,7 @@ TEST(TcpPathThatIsSilent, IsFoundAmongManyBusyQueuePairs) {
   for (const auto& qp : all) EXPECT_EQ(qp->state(), QpState::rts) << qp->error();
 }
 
-/// Until the reset the device has the socket, and its counts are as they would be without.
+/// Until the reset the device has the socket, and its counters are as without it.
 TEST(TcpPathThatIsSilent, LeavesNothingWhenTheDeviceIsClosedBeforeTheReset) {
   auto way = std::make_unique<Way>(TcpOptions{.path_look_ms = 1, .path_state = [](int) {
                                                 return PathState{5, 1, 9000};

@@ -1,5 +1,5 @@
-// What the tests of the tcp fabric's own rules share: one end with memory and a window, and a peer that is
-// nothing but a socket, which says what the test makes it say. On the test's thread, which serves both.
+// Shared by the tests of the tcp fabric's own rules: one end with memory and a window, and a peer that is
+// only a socket, controlled by the test. On the test's thread, which serves both.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@
 
 namespace rdma_rpc::fabric::test {
 
-/// Only a hang ends here.
+/// Only a hang reaches this limit.
 inline bool wait_until(const std::function<bool()>& done) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (!done()) {
@@ -39,7 +39,7 @@ struct TcpEnd {
     qp = device->create_qp(
         *cq, {.send_wr_max = 64, .recv_wr_max = 64, .active = active, .polls_on = polls_on}, &error);
   }
-  /// Until it has nothing to report.
+  /// Polls until it has nothing to report.
   void poll() {
     Wc batch[16];
     while (const std::size_t count = cq->poll(batch))
@@ -59,7 +59,8 @@ struct TcpEnd {
     return {region->addr() + offset, bytes, region->lkey()};
   }
   void post(const SendWr& wr) { ASSERT_EQ(qp->post_send({&wr, 1}), 1u); }
-  /// The completion of this id, once there is one. `general_err`, and the test has failed, when none comes.
+  /// Returns the completion with this id when it comes. If none comes, fails the test and returns
+  /// `general_err`.
   WcStatus outcome(std::uint64_t wr_id) {
     WcStatus status = WcStatus::general_err;
     EXPECT_TRUE(until([&] {
@@ -95,28 +96,28 @@ class RawPeer {
     EXPECT_TRUE(make_token(&token_));
     EXPECT_EQ(tcp::decode(end.qp->local_address(), &address_), "");
   }
-  /// Connects the socket, and says nothing. `receive_bytes`: the size of its receive buffer, or 0 for the
+  /// Connects the socket, and sends nothing. `receive_bytes` is the size of its receive buffer, or 0 for the
   /// system's.
   void dial(int receive_bytes = 0) {
     sockaddr_storage name{};
-    const socklen_t length = tcp::to_sockaddr(address_.place, &name);
+    const socklen_t length = tcp::to_sockaddr(address_.endpoint, &name);
     fd_ = UniqueFd(::socket(name.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
     if (receive_bytes != 0) {
       ASSERT_EQ(::setsockopt(fd_.get(), SOL_SOCKET, SO_RCVBUF, &receive_bytes, sizeof receive_bytes), 0);
     }
     ASSERT_EQ(::connect(fd_.get(), reinterpret_cast<sockaddr*>(&name), length), 0);
   }
-  void greet(const Token& to) {
-    const Greeting hello = make_greeting(Say::hello, to, token_);
+  void send_connect_message(const Token& to) {
+    const ConnectMessage hello = make_connect_message(ConnectKind::hello, to, token_);
     send_all(&hello, sizeof hello);
   }
   /// Both sides connected.
   void connect(int receive_bytes = 0) {
     dial(receive_bytes);
-    greet(address_.token);
+    send_connect_message(address_.token);
     ASSERT_EQ(end_.qp->connect(blob()), "");
     ASSERT_TRUE(end_.until([&] { return end_.qp->state() == QpState::rts; })) << end_.qp->error();
-    ASSERT_EQ(take(sizeof(Greeting)).size(), sizeof(Greeting));
+    ASSERT_EQ(take(sizeof(ConnectMessage)).size(), sizeof(ConnectMessage));
   }
   std::vector<std::byte> blob() const { return tcp::encode({true, {}, token_}); }
   const tcp::Address& address() const { return address_; }
@@ -131,7 +132,7 @@ class RawPeer {
       end_.poll();
     }
   }
-  /// In one piece, and without a poll of the other end.
+  /// In a single write, and without a poll of the other end.
   void send_unpolled(const std::vector<std::byte>& bytes) {
     ASSERT_EQ(::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
               static_cast<ssize_t>(bytes.size()));
@@ -144,7 +145,7 @@ class RawPeer {
     send_all(&header, sizeof header);
     send_all(payload.data(), payload.size());
   }
-  /// The next bytes; fewer when the connection ends.
+  /// Returns the next bytes; fewer when the connection ends.
   std::vector<std::byte> take(std::size_t count) {
     std::vector<std::byte> bytes(count);
     std::size_t have = 0;
@@ -157,7 +158,8 @@ class RawPeer {
     bytes.resize(have);
     return bytes;
   }
-  /// The next frame's header, and what follows it in `payload`. False: the connection is over.
+  /// Reads the next frame's header, and its payload into `payload`. Returns false when the connection has
+  /// ended.
   bool take_frame(tcp::Header* header, std::vector<std::byte>* payload = nullptr) {
     const auto bytes = take(sizeof *header);
     if (bytes.size() < sizeof *header) return false;

@@ -1,6 +1,5 @@
-// Something that stands between two ends of the tcp fabric, as a proxy or a tunnel does: takes connections,
-// makes one to a place of its choice for each, and passes bytes on until it is told to cut. On the test's
-// thread.
+// A relay between two ends of the tcp fabric, like a proxy or a tunnel: accepts connections, dials an
+// endpoint of its choice for each, and passes bytes on until it is told to cut. On the test's thread.
 #pragma once
 
 #include <functional>
@@ -12,26 +11,27 @@ namespace rdma_rpc::fabric::test {
 
 class Relay {
  public:
-  /// `next`: where the next connection leads.
-  explicit Relay(std::function<tcp::Place()> next) : next_(std::move(next)) {
-    EXPECT_TRUE(tcp::parse_host("127.0.0.1", &place_));
+  /// `next` returns the endpoint of the next connection.
+  explicit Relay(std::function<tcp::Endpoint()> next) : next_(std::move(next)) {
+    EXPECT_TRUE(tcp::parse_host("127.0.0.1", &endpoint_));
     sockaddr_storage name{};
-    const socklen_t length = tcp::to_sockaddr(place_, &name);
+    const socklen_t length = tcp::to_sockaddr(endpoint_, &name);
     listener_ = UniqueFd(::socket(name.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     EXPECT_EQ(::bind(listener_.get(), reinterpret_cast<sockaddr*>(&name), length), 0);
     EXPECT_EQ(::listen(listener_.get(), 16), 0);
-    EXPECT_TRUE(tcp::place_of(listener_.get(), &place_));
+    EXPECT_TRUE(tcp::local_endpoint(listener_.get(), &endpoint_));
   }
-  const tcp::Place& place() const { return place_; }
+  const tcp::Endpoint& endpoint() const { return endpoint_; }
   int connections() const { return taken_; }
 
-  /// Both directions are reset once so many bytes have come from there (true: from the side that dials).
+  /// Resets both directions once this number of bytes has come from that side (true: from the side that
+  /// dials).
   void cut_after(bool from_dialer, std::size_t bytes) {
     cut_from_dialer_ = from_dialer;
     cut_after_ = bytes;
   }
 
-  /// A little of what there is to do.
+  /// Does a little of its work.
   void pump() {
     UniqueFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (fd) {
@@ -53,7 +53,7 @@ class Relay {
     bool over[2] = {};
   };
 
-  /// False: the line is cut, or has ended.
+  /// Returns false when the line is cut, or has ended.
   bool pass(Line& line, int from) {
     const bool counts = (from == 0) == cut_from_dialer_;
     char bytes[4096];
@@ -81,8 +81,8 @@ class Relay {
     return true;
   }
 
-  std::function<tcp::Place()> next_;
-  tcp::Place place_;
+  std::function<tcp::Endpoint()> next_;
+  tcp::Endpoint endpoint_;
   UniqueFd listener_;
   std::list<Line> lines_;
   int taken_ = 0;

@@ -1,5 +1,5 @@
-// The numbers that requests have on the wire: 0 follows 2^32 - 1, and what the peer says of a request means
-// the same on either side of that place. The queue alone, without a connection.
+// The numbers of requests on the wire: 0 follows 2^32 - 1, and acknowledgements work the same on both sides
+// of the wrap. The queue alone, without a connection.
 #include "fabric/tcp/queue/send_queue.h"
 
 #include "fabric/tcp/device.h"
@@ -20,7 +20,7 @@ class TcpSendQueue : public ::testing::TestWithParam<std::uint32_t> {
     queue.started();
   }
   void send(std::uint64_t wr_id) { post(request(Opcode::send, wr_id, {})); }
-  /// The next request is over, and has this id. Returns how it ended.
+  /// Checks that the next finished request has this id. Returns its status.
   WcStatus retired(std::uint64_t wr_id) {
     const tcp::SendSlot* slot = queue.retire();
     EXPECT_NE(slot, nullptr) << "request " << wr_id << " is not over";

@@ -1,5 +1,5 @@
 // The fabric suite on tcp: two devices in this process, connected over loopback. A short queue of unsent
-// bytes shows that a connection which often takes no more loses nothing.
+// bytes shows that a connection which often takes no more bytes loses nothing.
 #include <gtest/gtest.h>
 
 #include "fabric/suite/fabric_suite.h"
@@ -15,7 +15,7 @@ class TcpFabric final : public FabricUnderTest {
   Device& client() override { return *client_; }
   Device& server() override { return *server_; }
   void pump() override {}
-  // Loopback delivers inside the system call, and now and then, when another thread of the kernel has the
+  // Loopback delivers inside the system call, and sometimes, when another thread of the kernel has the
   // socket, a moment later.
   int idle_rounds() const override { return 200; }
 

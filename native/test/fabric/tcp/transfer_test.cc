@@ -1,6 +1,5 @@
-// What only tcp can get wrong while a transfer is under way: a key that ends in the middle of a frame, a
-// queue pair that fails with a frame half sent, small frames beside large transfers, two sides that both only
-// write.
+// Faults that only tcp can have during a transfer: a key that ends in the middle of a frame, a queue pair
+// that fails with a half-sent frame, small frames beside large transfers, two sides that both only write.
 #include <optional>
 
 #include "fabric/tcp/raw_peer.h"
@@ -20,8 +19,8 @@ class TcpTransfer : public ::testing::Test {
     peer.emplace(*end);
     ASSERT_NO_FATAL_FAILURE(peer->connect());
   }
-  /// Over a connection that takes a few KiB at a time: a frame of bulk waits for the network with a part of
-  /// it gone, until the peer reads.
+  /// Over a connection that takes a few KiB at a time: a bulk frame waits for the network, partly sent, until
+  /// the peer reads.
   void connect_narrow() {
     end.emplace(false, std::size_t{tcp::kFrameBytesMax}, TcpOptions{.unsent_max = 4 << 10});
     peer.emplace(*end);
@@ -53,7 +52,7 @@ class TcpTransfer : public ::testing::Test {
     end->post(wr);
     EXPECT_EQ(end->outcome(0x11), WcStatus::success);
   }
-  /// Until the end has taken all that was sent so far: the first `bytes` of its memory are what was sent.
+  /// Waits until the end has taken everything sent so far: the first `bytes` of its memory are what was sent.
   bool lands(std::size_t bytes) {
     return end->until([&] { return end->host->data()[bytes - 1] == std::byte{0x5a}; });
   }
@@ -112,7 +111,7 @@ TEST_F(TcpTransfer, ARangeThatIsTooLongTouchesNoByteOfItsFirstFrame) {
   EXPECT_TRUE(end->untouched(0xee));
 }
 
-/// More than the kernel holds for a peer that does not read.
+/// More than the kernel buffers for a peer that does not read.
 constexpr std::uint32_t kMuch = 64 << 20;
 
 TEST_F(TcpTransfer, AWindowThatEndsDuringTheAnswerToAReadGivesNoFurtherByte) {
@@ -145,10 +144,10 @@ TEST_F(TcpTransfer, AWindowThatEndsWhileAFrameOfAnAnswerIsHalfSentGivesNoFurther
   const auto came = peer->take(tcp::kFrameBytesMax);
   EXPECT_LT(came.size(), std::size_t{tcp::kFrameBytesMax}) << "the rest of the frame was sent";
   EXPECT_EQ(std::memcmp(came.data(), pattern.data(), came.size()), 0) << "read after the window had ended";
-  EXPECT_NE(end->qp->error().find("a window was taken back"), std::string::npos) << end->qp->error();
+  EXPECT_NE(end->qp->error().find("a window was invalidated"), std::string::npos) << end->qp->error();
 }
 
-/// What the withdrawal has copied of the frame needs the window no more.
+/// The part of the frame that the revocation has copied no longer needs the window.
 TEST_F(TcpTransfer, AFrameThatIsHalfSentWhenItsWindowIsWithdrawnAndEndsArrivesWhole) {
   ASSERT_NO_FATAL_FAILURE(connect_narrow());
   const std::uint32_t key = bind(access_remote_read);
@@ -160,7 +159,7 @@ TEST_F(TcpTransfer, AFrameThatIsHalfSentWhenItsWindowIsWithdrawnAndEndsArrivesWh
   EXPECT_EQ(end->qp->state(), QpState::rts) << end->qp->error();
 }
 
-/// The peer could not tell the good-bye from the bytes that are missing.
+/// The peer could not distinguish the good-bye from the missing bytes.
 TEST_F(TcpTransfer, AFrameThatIsHalfSentWhenItsQueuePairEndsArrivesWholeBeforeTheGoodBye) {
   ASSERT_NO_FATAL_FAILURE(connect_narrow());
   const Sge all = end->sge(0, tcp::kFrameBytesMax);
@@ -221,7 +220,7 @@ TEST_F(TcpTransfer, ASmallMessageOvertakesTheAnswerToALargeRead) {
   EXPECT_GT(after, kMuch / 2) << "it waited for most of the transfer";
 }
 
-TEST_F(TcpTransfer, APollSendsOneFrameOfATransferAndThenLooksWhatHasCome) {
+TEST_F(TcpTransfer, APollSendsOneFrameOfATransferAndThenReceives) {
   ASSERT_NO_FATAL_FAILURE(connect(kMuch));
   const Sge sge = end->sge(0, kMuch);
   end->post(request(Opcode::rdma_write, 5, {&sge, 1}, 0x1000, 1));
@@ -268,7 +267,7 @@ TEST_F(TcpTransfer, APeerWhoseRequestHasFailedIsNotedAndTheNextRequestFails) {
   EXPECT_EQ(end->outcome(9), WcStatus::wr_flush_err);
 }
 
-TEST_F(TcpTransfer, WhatWaitsForAPeerWhoseRequestHasFailedFails) {
+TEST_F(TcpTransfer, RequestsWaitingForAPeerWhoseRequestFailedFail) {
   ASSERT_NO_FATAL_FAILURE(connect());
   end->post(request(Opcode::send, 5, {}));
   end->post(request(Opcode::send, 6, {}));
@@ -277,8 +276,8 @@ TEST_F(TcpTransfer, WhatWaitsForAPeerWhoseRequestHasFailedFails) {
   EXPECT_EQ(end->outcome(6), WcStatus::wr_flush_err);
 }
 
-/// Small calls wait for these, whatever the kernel takes for a peer that does not read: some 10 MiB.
-TEST_F(TcpTransfer, BytesOfAWriteThatAreStillHereAreToldUntilThePeerReadsThem) {
+/// Small calls wait for these, even if the kernel buffers some 10 MiB for a peer that does not read.
+TEST_F(TcpTransfer, UnsentBytesOfAWriteAreReportedUntilThePeerReadsThem) {
   constexpr std::size_t kBytes = std::size_t{64} << 20;
   ASSERT_NO_FATAL_FAILURE(connect(kBytes));
   const Sge all = end->sge(0, kBytes);

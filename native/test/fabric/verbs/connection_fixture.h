@@ -1,5 +1,5 @@
-// Two devices and queue pairs on them that are not connected yet: what the tests of connections begin with.
-// On the devices of the fabric suite (suite_test.cc).
+// Two devices with queue pairs that are not connected yet, for tests of connections. On the devices of the
+// fabric suite (suite_test.cc).
 #pragma once
 
 #include <gtest/gtest.h>
@@ -84,11 +84,11 @@ class ConnectionTest : public ::testing::Test {
     ::poll(nullptr, 0, 1);
   }
 
-  /// Polls until none of them is under way.
+  /// Polls until no attempt is in progress.
   static void finish(std::initializer_list<End*> ends) {
     for (End* end : ends) finish(*end->qp, ends);
   }
-  /// Polls all until that one is no longer under way.
+  /// Polls all until that attempt is no longer in progress.
   static void finish(const QueuePair& one, std::initializer_list<End*> all) {
     const auto deadline = std::chrono::steady_clock::now() + kTimeout;
     while (one.state() == QpState::rtr && std::chrono::steady_clock::now() < deadline) turn(all);
@@ -100,7 +100,7 @@ class ConnectionTest : public ::testing::Test {
     EXPECT_EQ(b.qp->state(), QpState::rts) << b.qp->error();
   }
 
-  /// The attempt begins, and comes to nothing for a reason that holds `text`.
+  /// Checks that the attempt begins, and fails for a reason that contains `text`.
   static void expect_failure(End& end, std::span<const std::byte> address, const std::string& text) {
     ASSERT_EQ(end.qp->connect(address), "");
     finish({&end});
@@ -120,7 +120,7 @@ class ConnectionTest : public ::testing::Test {
     Address address, anyone;
     verbs::Way way{};
     const auto bytes = qp.local_address();
-    // The fields are set before anything is compared.
+    // Sets the fields before anything is compared.
     static_cast<void>(verbs::decode(bytes, anyone, &address, &way));
     return address;
   }

@@ -1,5 +1,5 @@
-// Connections by rdma_cm: what hostile, silent and mistaken peers lead to, and that nothing is left behind.
-// On the devices of the fabric suite (suite_test.cc).
+// Connections by rdma_cm: hostile, silent and mistaken peers, and that nothing is left behind. On the devices
+// of the fabric suite (suite_test.cc).
 #include <algorithm>
 #include <cstdlib>
 #include <random>
@@ -23,7 +23,7 @@ TEST_F(ConnectionTest, ARequestWithTheWrongTokenIsRejectedAndTheRightOneIsNot) {
   expect_up(right, passive);
 }
 
-TEST_F(ConnectionTest, ARequestOfAnybodyButThePeerOfTheHandshakeIsRejected) {
+TEST_F(ConnectionTest, OnlyRequestsOfThePeerOfTheHandshakeAreAccepted) {
   for (const bool request_is_first : {true, false}) {
     End thief = client(), peer = client(), passive = server();
     if (!request_is_first) {
@@ -45,7 +45,7 @@ TEST_F(ConnectionTest, ARequestOfAnybodyButThePeerOfTheHandshakeIsRejected) {
   }
 }
 
-TEST_F(ConnectionTest, TheRequestMayBeThereBeforeTheOtherSideConnects) {
+TEST_F(ConnectionTest, TheRequestMayArriveBeforeTheOtherSideConnects) {
   End active = client(), passive = server();
   ASSERT_EQ(active.qp->connect(passive.qp->local_address()), "");
   for (int i = 0; i < 100; ++i) {
@@ -57,7 +57,7 @@ TEST_F(ConnectionTest, TheRequestMayBeThereBeforeTheOtherSideConnects) {
   expect_up(active, passive);
 }
 
-TEST_F(ConnectionTest, WhereNobodyListensTheErrorSaysSo) {
+TEST_F(ConnectionTest, WithoutAListenerTheErrorSaysSo) {
   End active = client();
   Address address;
   {
@@ -65,20 +65,20 @@ TEST_F(ConnectionTest, WhereNobodyListensTheErrorSaysSo) {
     address = read(*passive.qp);
   }
   address.ip_port = 1;
-  expect_failure(active, verbs::encode(address), "nobody listens at");
+  expect_failure(active, verbs::encode(address), "no server listens at");
 }
 
-TEST_F(ConnectionTest, APeerThatNeverAnswersIsGivenUp) {
+TEST_F(ConnectionTest, APeerThatNeverAnswersFailsTheConnection) {
   End active = client(), silent = server();
   expect_failure(active, silent.qp->local_address(), "within 1500 ms");
 }
 
-TEST_F(ConnectionTest, APeerThatNeverAsksIsGivenUp) {
+TEST_F(ConnectionTest, APeerThatNeverRequestsFailsTheConnection) {
   End passive = server(), silent = client();
   expect_failure(passive, silent.qp->local_address(), "did not ask for the connection within 1500 ms");
 }
 
-TEST_F(ConnectionTest, AnAddressOfAnotherNetworkIsGivenUp) {
+TEST_F(ConnectionTest, AnAddressOfAnotherNetworkFailsTheConnection) {
   End active = client(), passive = server();
   Address address = read(*passive.qp);
   address.ip = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 203, 0, 113, 9};
@@ -94,7 +94,7 @@ TEST_F(ConnectionTest, TwoSidesOfTheSameKindAreRefused) {
   EXPECT_EQ(one.qp->state(), QpState::err);
 }
 
-TEST_F(ConnectionTest, ASideThatHasOnlyOneWayRefusesOneThatHasOnlyTheOther) {
+TEST_F(ConnectionTest, SidesWithoutACommonWayRefuseEachOther) {
   const std::string why = open(VerbsConnect::cm, VerbsConnect::sideband);
   if (!why.empty()) GTEST_SKIP() << "not run: " << why;
   End active = client(), passive = server();
@@ -106,7 +106,7 @@ TEST_F(ConnectionTest, ASideThatHasOnlyOneWayRefusesOneThatHasOnlyTheOther) {
   }
 }
 
-TEST_F(ConnectionTest, ASideThatHasBothWaysTakesTheOneThatThePeerHas) {
+TEST_F(ConnectionTest, ASideWithBothWaysUsesThatOfThePeer) {
   for (const VerbsConnect only : {VerbsConnect::cm, VerbsConnect::sideband}) {
     const std::string why = open(VerbsConnect::automatic, only);
     if (!why.empty()) GTEST_SKIP() << "not run: " << why;
@@ -132,7 +132,7 @@ TEST_F(ConnectionTest, HostileAddressesAreRefusedOrLeadNowhere) {
     EXPECT_EQ(active.qp->state() == QpState::err, !why.empty()) << why;
     turn({&active, &passive});
   }
-  // The passive side is none the worse for it.
+  // The passive side is not affected.
   End active = client();
   ASSERT_EQ(passive.qp->connect(active.qp->local_address()), "");
   ASSERT_EQ(active.qp->connect(good), "");
@@ -158,7 +158,7 @@ TEST_F(ConnectionTest, FiftyAtOnce) {
   }
 }
 
-TEST_F(ConnectionTest, EitherSideMayGoAwayAtAnyMoment) {
+TEST_F(ConnectionTest, EitherSideMayCloseAtAnyMoment) {
   for (int turns = 0; turns < 24; ++turns) {
     End active = client(), passive = server();
     ASSERT_EQ(passive.qp->connect(active.qp->local_address()), "");
@@ -203,8 +203,8 @@ TEST_F(ConnectionTest, ASleeperIsWokenForEachStepAndForTheEnd) {
   EXPECT_EQ(active.qp->state(), QpState::err);
 }
 
-/// The wire of the test machine, cut while this lives. Between neighbours that know each other: it is the
-/// connection that gets no answer, not the question who has the address.
+/// Cuts the network of the test machine while this object lives, between neighbours that know each other: the
+/// connection gets no answer, rather than the address query.
 class Cut {
  public:
   Cut() { EXPECT_EQ(std::system("tc qdisc add dev v0 root netem loss 100%"), 0); }
@@ -241,7 +241,7 @@ TEST_F(ConnectionTest, AWireThatIsCutEndsTheAttemptInTime) {
   End active = client(), passive = server();
   Cut cut;
   expect_failure(active, passive.qp->local_address(), "within 1500 ms");
-  // The kernel may be at it still; closing does not wait for it.
+  // The kernel may still be working on it; closing does not wait for that.
   active.close();
   cut.mend();
   End again = client();

@@ -13,7 +13,8 @@ namespace rdma_rpc::fabric::test {
 inline VerbsOptions test_options(std::size_t which, VerbsConnect connect) {
   VerbsOptions options;
   options.connect = connect;
-  // A peer that is gone shows after 0.4 s. Fewer are too few for 8 MiB over soft-RoCE on a busy machine.
+  // The end of a peer shows after 0.4 s. A smaller number would be too small for 8 MiB over soft-RoCE on a
+  // busy machine.
   options.retry_count = 5;
   const char* given = std::getenv("RDMA_RPC_VERBS_DEVICES");
   const std::string names = given == nullptr ? "" : given;
@@ -23,7 +24,7 @@ inline VerbsOptions test_options(std::size_t which, VerbsConnect connect) {
   return options;
 }
 
-/// Empty when both devices can be connected in this way.
+/// Returns why the two devices cannot be connected in this way, or "".
 inline std::string why_not_run(VerbsConnect connect) {
   std::string error;
   for (const std::size_t which : {std::size_t{0}, std::size_t{1}}) {

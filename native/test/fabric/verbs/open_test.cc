@@ -1,4 +1,4 @@
-// Opening and listing real RDMA devices: what is chosen, and what is said of that which cannot be.
+// Opening and listing real RDMA devices: which one is chosen, and the errors for those that cannot be.
 #include <grp.h>
 #include <gtest/gtest.h>
 #include <linux/capability.h>
@@ -38,7 +38,7 @@ const VerbsGid* ipv4_gid(const VerbsDevice& device) {
   return nullptr;
 }
 
-/// What `work` says in a process of its own, which may give up rights that this one needs.
+/// Runs `work` in a process of its own, which may give up rights that this one needs. Returns its text.
 std::string said_by_a_child(const std::function<std::string()>& work) {
   int ends[2];
   EXPECT_EQ(::pipe(ends), 0);
@@ -75,20 +75,20 @@ TEST(VerbsOpen, TheListHasEachDeviceWithItsPortsGidsAndAbilities) {
   EXPECT_GT(device.capabilities.max_sge, 0u);
 }
 
-TEST(VerbsOpen, ADeviceThatIsNotThereIsRefusedWithThoseThatAre) {
+TEST(VerbsOpen, AMissingDeviceIsRefusedWithTheAvailableOnes) {
   VerbsOptions options;
   options.device = "no_such_device";
   const std::string why = why_not(options);
   EXPECT_TRUE(has(why, "'no_such_device' (option device)") && has(why, listed("").name)) << why;
 }
 
-TEST(VerbsOpen, APortThatIsNotThereIsRefusedWithThoseThatAre) {
+TEST(VerbsOpen, AMissingPortIsRefusedWithTheAvailableOnes) {
   VerbsOptions options = test_options(0, VerbsConnect::automatic);
   options.port = 200;
   EXPECT_TRUE(has(why_not(options), "has no port 200 (option port); it has 1")) << why_not(options);
 }
 
-TEST(VerbsOpen, AGidThatIsNotThereIsRefusedWithThoseThatAre) {
+TEST(VerbsOpen, AMissingGidIsRefusedWithTheAvailableOnes) {
   VerbsOptions options = test_options(0, VerbsConnect::automatic);
   options.gid_index = 250;
   const std::string why = why_not(options);
@@ -109,7 +109,7 @@ TEST(VerbsOpen, TheDeviceIsTheOneThatHasTheAddress) {
   }
 }
 
-TEST(VerbsOpen, AnAddressThatNoDeviceHasIsNoHindrance) {
+TEST(VerbsOpen, AnAddressThatNoDeviceHasIsIgnored) {
   for (const char* address : {"127.0.0.1", "203.0.113.7", "::1", "not an address"}) {
     VerbsOptions options;
     options.address = address;

@@ -1,5 +1,5 @@
-// Connections without rdma_cm, to a peer that nobody is: the loop goes on, and the error says whom it was
-// about.
+// Connections without rdma_cm to a GID that no host has: the event loop goes on, and the error names the
+// peer.
 #include <cstdlib>
 #include <vector>
 
@@ -8,12 +8,12 @@
 namespace rdma_rpc::fabric::test {
 namespace {
 
-/// Without rdma_cm, to a GID of the test machine's network that nobody has: the kernel looks for it for a
+/// Without rdma_cm, to a GID of the test machine's network that no host has: the kernel looks for it for a
 /// second.
 class UnknownGid : public ConnectionTest, public ::testing::WithParamInterface<bool> {
  protected:
   void SetUp() override {
-    if (std::getenv("RDMA_VM") == nullptr) GTEST_SKIP() << "not run: elsewhere somebody may have that GID";
+    if (std::getenv("RDMA_VM") == nullptr) GTEST_SKIP() << "not run: elsewhere a device may have that GID";
     const std::string why = open_with(kLimitMs);
     if (!why.empty()) GTEST_SKIP() << "not run: " << why;
   }
@@ -51,7 +51,7 @@ TEST_P(UnknownGid, DoesNotHoldUpTheLoop) {
   expect_named();
 }
 
-TEST_P(UnknownGid, IsGivenUpInTimeThoughTheKernelIsNot) {
+TEST_P(UnknownGid, FailsInTimeThoughTheKernelContinues) {
   ASSERT_EQ(open_with(50), "");
   auto memory = side_.device->alloc_memory(4096, "receive");
   std::string error;
@@ -60,7 +60,7 @@ TEST_P(UnknownGid, IsGivenUpInTimeThoughTheKernelIsNot) {
   const RecvWr receive{7, {reinterpret_cast<std::uint64_t>(memory->data()), 4096, region->lkey()}};
   ASSERT_EQ(side_.qp->post_recv({&receive, 1}), 1u);
   ASSERT_EQ(side_.qp->connect(nobody_), "");
-  // A sleeper hears of it, and of the end of what the queue pair had.
+  // A sleeper is woken for it, and for the end of the queue pair's requests.
   Wc wc{};
   const auto deadline = std::chrono::steady_clock::now() + kTimeout;
   while (side_.cq->poll({&wc, 1}) == 0 && std::chrono::steady_clock::now() < deadline) {
@@ -74,7 +74,7 @@ TEST_P(UnknownGid, IsGivenUpInTimeThoughTheKernelIsNot) {
   EXPECT_NE(side_.qp->error().find("within 50 ms"), std::string::npos) << side_.qp->error();
 }
 
-TEST_P(UnknownGid, MayBeLookedForWhenTheQueuePairGoes) {
+TEST_P(UnknownGid, MayBeResolvingWhenTheQueuePairIsDestroyed) {
   ASSERT_EQ(side_.qp->connect(nobody_), "");
   EXPECT_EQ(side_.qp->state(), QpState::rtr);
   side_.close();

@@ -1,6 +1,6 @@
 // The fabric suite on real RDMA devices: those in RDMA_RPC_VERBS_DEVICES (two names with a comma), or the
-// first one with itself, once for each way in which they can be connected. A program of its own, which says
-// "not run" and why where there is none.
+// first one with itself, once for each way in which they can be connected. A program of its own, which prints
+// "not run" and the reason when no device exists.
 #include <time.h>
 
 #include <cstdio>
@@ -12,8 +12,8 @@
 namespace rdma_rpc::fabric::test {
 namespace {
 
-/// An acknowledgement may take 0.27 s: of 8 MiB over soft-RoCE on a busy machine it takes more than 0.07 s,
-/// and each time that it does costs a retry.
+/// An acknowledgement may take 0.27 s: for 8 MiB over soft-RoCE on a busy machine it takes more than 0.07 s,
+/// and each such delay costs a retry.
 VerbsOptions suite_options(std::size_t which, VerbsConnect connect) {
   VerbsOptions options = test_options(which, connect);
   options.ack_timeout = 16;
@@ -27,7 +27,7 @@ class VerbsFabric final : public FabricUnderTest {
         server_(open_verbs_device(suite_options(1, connect), &error_)) {}
   Device& client() override { return *client_; }
   Device& server() override { return *server_; }
-  // The kernel carries out the requests: it has to get the processor.
+  // The kernel executes the requests, so it must get the processor.
   void pump() override {
     const timespec moment{0, 100'000};
     ::nanosleep(&moment, nullptr);
@@ -40,7 +40,7 @@ class VerbsFabric final : public FabricUnderTest {
   std::unique_ptr<Device> client_, server_;
 };
 
-/// The ways that both devices have. Called when the program starts, by each test.
+/// The ways to connect that both devices have. Called at the start of the program, by each test.
 const std::vector<FabricFactory>& ways() {
   static std::vector<FabricFactory> found;
   static bool looked = false;

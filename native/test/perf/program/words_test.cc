@@ -6,7 +6,7 @@
 namespace rdma_rpc::perf {
 namespace {
 
-TEST(Words, HasWhatALineSays) {
+TEST(Words, HasTheContentsOfALine) {
   const Words words("run verb=write&bytes=64&latency=true&messages=18446744073709551615");
   EXPECT_EQ(words.name(), "run");
   EXPECT_EQ(words.text("verb"), "write");
@@ -15,7 +15,7 @@ TEST(Words, HasWhatALineSays) {
   EXPECT_EQ(words.number("messages"), UINT64_MAX);
 }
 
-TEST(Words, OfWhatItDoesNotSayThereIsNothing) {
+TEST(Words, MissingEntriesAreEmpty) {
   const Words words("stop");
   EXPECT_EQ(words.name(), "stop");
   EXPECT_EQ(words.text("expected"), "");
@@ -32,7 +32,7 @@ TEST(Words, TakeAnyLine) {
   EXPECT_EQ(Words("a b=%zz+%4").text("b"), "%zz %4");
 }
 
-TEST(Words, ALineSaysAnyText) {
+TEST(Words, ALineCanContainAnyText) {
   std::string all;
   for (int code = 0; code < 256; ++code) all.push_back(static_cast<char>(code));
   const std::string line = Line("failed").text("why", all).number("peakNs", 0.25).all();

@@ -16,7 +16,7 @@ namespace rdma_rpc::session::test {
 std::map<std::string, std::size_t> descriptors() {
   std::map<std::string, std::size_t> counts;
   for (const auto& fd : std::filesystem::directory_iterator("/proc/self/fd")) {
-    std::error_code gone;  // the iterator's own
+    std::error_code gone;  // the error of the iterator itself
     const std::string to = std::filesystem::read_symlink(fd.path(), gone).string();
     ++counts[to.substr(0, to.find(":["))];  // without the number of a socket or a pipe
   }
@@ -25,12 +25,12 @@ std::map<std::string, std::size_t> descriptors() {
 
 std::string census() {
   std::string text;
-  // Not those that lead nowhere: librdmacm closes what is left of a removed device later
+  // Does not count the useless ones: librdmacm closes what is left of a removed device later
   // (fabric/verbs/connect/removal.h).
   for (const auto& [to, count] : descriptors()) {
     if (to != "/dev/null") text += std::to_string(count) + " x " + to + "\n";
   }
-  // Elsewhere other programs use the devices too.
+  // On other machines, other programs use the devices too.
   if (guest_link().empty()) return text;
   std::istringstream lines(shell("rdma resource show"));
   std::vector<std::string> devices;
@@ -44,7 +44,7 @@ std::string census() {
 }
 
 VerbsFaults::~VerbsFaults() {
-  // The kernel closes what a killed process had open in its own time.
+  // The kernel closes the files of a killed process at a time of its own choice.
   constexpr int kRoundsMax = 100;
   std::string after = census();
   for (int round = 0; after != before_ && round < kRoundsMax; ++round) {

@@ -1,5 +1,5 @@
-// What this process and its devices have open, counted from outside of our code: descriptors in /proc, verbs
-// objects as the kernel counts them. Taken before and after each test of native/test/verbs.
+// The resources that this process and its devices have open, counted from outside our code: descriptors in
+// /proc, and verbs objects as the kernel counts them. Taken before and after each test of native/test/verbs.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -10,14 +10,14 @@
 
 namespace rdma_rpc::session::test {
 
-/// What each descriptor of this process leads to, and how many do.
+/// The targets of this process's descriptors, each with the number of descriptors.
 std::map<std::string, std::size_t> descriptors();
 
-/// A text, so that a difference can be read.
+/// As text, so that a difference is readable.
 std::string census();
 
-/// Every test here: whatever happens in it, nothing may be left behind. The members of a fixture come and go
-/// in between.
+/// The base of every test here: whatever happens in a test, nothing may be left open. The members of a
+/// fixture are created and destroyed in between.
 class VerbsFaults : public testing::Test {
  protected:
   VerbsFaults() : before_(census()) {}

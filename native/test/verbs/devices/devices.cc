@@ -10,10 +10,10 @@
 #include "fabric/tcp/tcp.h"
 #include "fabric/verbs/devices.h"
 
-/// librdmacm has a protection domain on each device that it is used on, of 16 bytes in soft-RoCE's library.
-/// Of one that was removed it cannot give that back: its descriptors lead nowhere by then (removal.cc), and
-/// libibverbs keeps what the kernel does not confirm. What we make ourselves is counted by the census of each
-/// suite.
+/// librdmacm has a protection domain on each device that it uses, which takes 16 bytes in soft-RoCE's
+/// library. It cannot free the one of a removed device: the device's descriptors are useless by then
+/// (removal.cc), and libibverbs keeps what the kernel does not confirm. The objects that we create are
+/// counted by the census of each suite.
 extern "C" __attribute__((visibility("default"))) const char* __lsan_default_suppressions();
 extern "C" const char* __lsan_default_suppressions() { return "leak:librxe-rdmav34.so\n"; }
 

@@ -1,6 +1,6 @@
-// The RDMA devices of these tests: those in RDMA_RPC_VERBS_DEVICES (two names with a comma), or the first one
-// for both ends. And the guest of test/rdma-vm, where the wire between them can be disturbed. Called by
-// everything in native/test/verbs.
+// The RDMA devices of these tests: those in RDMA_RPC_VERBS_DEVICES (two names with a comma), or the first
+// device for both ends. Also the virtual machine of test/rdma-vm, where the wire between them can be
+// disturbed. Used by everything in native/test/verbs.
 #pragma once
 
 #include <memory>
@@ -13,21 +13,22 @@ namespace rdma_rpc::session::test {
 
 inline constexpr std::size_t kClientEnd = 0, kServerEnd = 1;
 
-/// Of the device of that end. `retry_count` 6: a machine that stands still for 0.4 s loses no session.
+/// The options of the device of that end. `retry_count` 6: a machine that stands still for 0.4 s loses no
+/// session.
 fabric::VerbsOptions options_of(std::size_t end, std::uint8_t retry_count = 6);
-/// RDMA_RPC_TEST_FABRIC=tcp: each end is a device of the tcp fabric instead. For what is a property of the
-/// session, whatever carries it: the test program tcp_faults_test.
+/// RDMA_RPC_TEST_FABRIC=tcp: each end is a device of the tcp fabric instead. This is for properties of the
+/// session that hold on every fabric: the test program tcp_faults_test.
 bool over_tcp();
-/// Fails the test when there is none.
+/// Fails the test when the device is missing.
 std::shared_ptr<fabric::Device> open_device(std::size_t end, std::uint8_t retry_count = 6);
-/// Why these tests cannot run here; empty when they can.
+/// The reason why these tests cannot run here; empty when they can.
 std::string why_no_devices();
 
 /// "rxe" or "siw" in the guest, where RDMA_VM says so; empty elsewhere.
 std::string guest_link();
-/// Of the guest's Linux: {6, 1} of "6.1.0-39-amd64".
+/// The version of the guest's Linux: {6, 1} for "6.1.0-39-amd64".
 std::pair<int, int> guest_linux();
-/// Runs a command of the shell and fails the test when it fails. What it prints.
+/// Runs a shell command and fails the test when it fails. Returns what it prints.
 std::string shell(const std::string& command);
 
 }  // namespace rdma_rpc::session::test

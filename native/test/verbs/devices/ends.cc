@@ -8,14 +8,15 @@
 namespace rdma_rpc::session::test {
 namespace {
 
-/// The sessions' timers are milliseconds; a sleeper without news looks at them that often.
+/// The sessions' timers have a resolution of milliseconds; a sleeper that is not woken checks them that
+/// often.
 constexpr int kTickMs = 5;
-/// What takes longer than this in the slowest guest never comes.
+/// An event that takes longer than this in the slowest guest never occurs.
 constexpr std::uint64_t kHangNs = 30'000'000'000;
 /// Twice the timeout of a cancelled call.
 constexpr int kRestTicks = 25;
 
-/// True: some side did something, or has more to do.
+/// Returns true if some side did something or has more to do.
 bool turn(const std::vector<Side*>& sides) {
   bool moved = false;
   for (Side* side : sides) {
@@ -24,7 +25,7 @@ bool turn(const std::vector<Side*>& sides) {
   return moved;
 }
 
-/// True: something woke us.
+/// Returns true if something woke us.
 bool sleep_on(const std::vector<Side*>& sides, int also_fd) {
   std::vector<pollfd> fds;
   for (Side* side : sides) fds.push_back({side->context->cq().fd(), POLLIN, 0});

@@ -1,6 +1,6 @@
 // Client and server on two RDMA devices in one process, in real time: the Sides of the session tests and
-// their oracle, driven by the devices' own wake-ups. Nothing here measures time; a test that hangs is given
-// up.
+// their oracle, driven by the devices' own wake-ups. Nothing here measures time; a test that hangs is
+// aborted.
 #pragma once
 
 #include <functional>
@@ -14,10 +14,10 @@
 
 namespace rdma_rpc::session::test {
 
-/// Small slots, so that small messages are bulk ones.
+/// Small slots, so that small messages count as bulk.
 ContextOptions small_context(Exposure exposure = Exposure::automatic);
 
-/// As sessions of devices are: receives are shared where the device can, from the first session on.
+/// As in sessions of devices: receives are shared from the first session on, where the device supports it.
 SessionOptions small_session(bool client, std::uint32_t inflight_max);
 
 struct Link {
@@ -26,43 +26,43 @@ struct Link {
 
 std::uint64_t real_now_ns();
 
-/// Drives the sides until `done`, sleeping on their completion queues (and on `also_fd`). Fails the test, and
-/// returns false, when that does not come.
+/// Drives the sides until `done` is true, and sleeps on their completion queues (and on `also_fd`). Fails the
+/// test and returns false if that does not happen.
 bool drive(std::vector<Side*> sides, const std::function<bool()>& done, const std::string& what,
            int also_fd = -1);
-/// Until nothing is ready any more and no timer runs; calls may still be under way.
+/// Runs until nothing is ready any more and no timer runs; calls may still be in progress.
 void drive_to_rest(std::vector<Side*> sides);
 
-/// Closes what sessions are left, gives back every block and looks at the books.
+/// Closes the remaining sessions, returns every block and checks the books.
 void close_down(Side& side, std::vector<std::uint32_t> sessions, const std::string& name);
 
 class Ends {
  public:
-  /// The devices may be given, hooked for instance; else each opens its own.
+  /// The devices may be given, for example hooked ones; otherwise each side opens its own.
   explicit Ends(std::shared_ptr<fabric::Device> at_client = open_device(kClientEnd),
                 std::shared_ptr<fabric::Device> at_server = open_device(kServerEnd),
                 Exposure exposure = Exposure::automatic);
 
-  /// A session that both sides say is up. `client` 0 when that failed (and so did the test).
-  /// With `segments` its receives are its own.
+  /// Opens a session and waits until both sides report that it is up. `client` is 0 when that failed (and the
+  /// test has failed with it). With `segments` it has receives of its own.
   Link connect(std::uint32_t inflight_max = 8, std::uint32_t call_slots = 0, bool segments = false);
   std::uint64_t start(const Link& link, const CallSpec& spec) { return client.start(link.client, spec); }
   CallRecord& call(std::uint64_t id) { return ledger.at(id); }
-  /// One turn of each side, and if nothing happened in it a sleep until something does, or a few
-  /// milliseconds.
+  /// Runs one iteration of each side, and if nothing happened in it, sleeps until something does, or for a
+  /// few milliseconds.
   void step();
   bool until(const std::function<bool()>& done, const std::string& what) {
     return drive({&client, &server}, done, what);
   }
-  /// start(), then until it has ended.
+  /// start(), then runs until the call has ended.
   CallRecord& complete(const Link& link, const CallSpec& spec);
-  /// A call of each kind, all answered: the session is good.
+  /// Makes a call of each kind and expects every answer: the session works.
   void expect_works(const Link& link);
-  /// Empty, or why a session has ended.
+  /// Empty, or the reason why a session has ended.
   std::string why_down(const Link& link) const {
     return client.why_down(link.client) + server.why_down(link.server);
   }
-  /// Closes everything. What broke a rule.
+  /// Closes everything. Returns the violations of the rules.
   std::vector<std::string> finish();
 
   Ledger ledger;

@@ -1,6 +1,6 @@
-// A device that does all that another one does, except where a hook says otherwise: a resource refused, or
-// something that happens at a certain work request. For faults that no device makes on demand. On the thread
-// of its context.
+// A device that forwards everything to another one, except where a hook intervenes: it fails a resource, or
+// acts at a certain work request. It is for faults that no device produces on demand. Used on the thread of
+// its context.
 #pragma once
 
 #include <functional>
@@ -11,14 +11,16 @@
 namespace rdma_rpc::session::test {
 
 struct Hooks {
-  /// False: this resource is refused. Called for each memory, region, window, completion queue, queue pair.
+  /// Returns false to fail this resource. Called for each memory, region, window, completion queue and queue
+  /// pair.
   std::function<bool()> grant = [] { return true; };
-  /// Called before and after each request of a send queue is posted; with these, each has a doorbell of its
-  /// own.
+  /// Called before and after each request of a send queue is posted; with these hooks, each request has a
+  /// doorbell of its own.
   std::function<void(const fabric::SendWr&)> before, after;
-  /// Of so many requests that are posted at once, how many the send queue takes.
+  /// The number of requests that the send queue accepts, of those that are posted at once.
   std::function<std::size_t(std::span<const fabric::SendWr>)> takes;
-  /// What this side has sent is polled before what it has received, whichever came first: as shm has it.
+  /// The completions of this side's sends are polled before those of its receives, whichever came first, as
+  /// on shm.
   bool sends_first = false;
 };
 

@@ -1,5 +1,6 @@
-// The wire between the two devices of the guest (test/rdma-vm): disturbed, cut, unplugged and mended. Each
-// thing mends it when it goes. Called by tests that have asked why_no_wire() first.
+// The wire between the two devices of the guest (test/rdma-vm): disturbed, cut, unplugged and restored. Each
+// of these objects restores the wire when it is destroyed. Used by tests that have checked why_no_wire()
+// first.
 #pragma once
 
 #include <string>
@@ -8,12 +9,12 @@
 
 namespace rdma_rpc::session::test {
 
-/// Why the wire cannot be disturbed here; empty in the guest.
+/// The reason why the wire cannot be disturbed here; empty in the guest.
 inline std::string why_no_wire() {
   return guest_link().empty() ? "needs the guest of npm run test:rdma, whose wire it disturbs" : "";
 }
 
-/// What goes into either end of the wire, in the words of `tc qdisc add ... netem`.
+/// The rule for packets that enter either end of the wire, in the syntax of `tc qdisc add ... netem`.
 class Weather {
  public:
   explicit Weather(const std::string& netem) { both("replace", " netem " + netem); }
@@ -27,7 +28,8 @@ class Weather {
   }
 };
 
-/// One end of the wire has its link down. What the kernel forgets with it, routes and neighbours, comes back.
+/// The link at one end of the wire is down. Routes and neighbours, which the kernel forgets with it, are
+/// restored.
 class Unplugged {
  public:
   explicit Unplugged(const std::string& end) : end_(end) { shell("ip link set " + end + " down"); }

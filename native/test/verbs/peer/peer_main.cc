@@ -1,4 +1,4 @@
-// The process of peer_process.h: one Side on one device, which does what its socket says.
+// The process of peer_process.h: one Side on one device, which executes the orders from its socket.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
@@ -17,7 +17,7 @@ namespace {
 
 using fabric::Opcode;
 
-/// The type of the frame that a SEND carries; 0: none.
+/// The type of the frame in a SEND; 0: none.
 int frame_of(const fabric::SendWr& wr) {
   if (wr.opcode != Opcode::send && wr.opcode != Opcode::send_with_inv) return 0;
   if (wr.sges.empty() || wr.sges[0].length == 0) return 0;
@@ -113,7 +113,7 @@ class Peer {
       case Order::open: {
         if (ledger_.size() == 0) begin_ledger(order);
         const std::uint32_t number = side_.open(small_session(order.client, order.inflight_max));
-        if (number == 0) break;  // which the report says
+        if (number == 0) break;  // the report says so
         sessions_.push_back(number);
         const auto own = side_.session(number).local_address();
         report.address_bytes = static_cast<std::uint32_t>(own.size());
@@ -147,9 +147,9 @@ class Peer {
     return report;
   }
 
-  /// Calls made here have numbers that no other process uses; those served here may have any.
+  /// Calls that start here have numbers that no other process uses; calls that are served here may have any.
   void begin_ledger(const OrderMessage& order) {
-    first_own_ = order.client ? order.first_id : kStrangers;
+    first_own_ = order.client ? order.first_id : kForeignCalls;
     while (ledger_.size() < first_own_) ledger_.add({});
   }
 
@@ -162,7 +162,7 @@ class Peer {
   void count(ReportMessage& report) {
     for (std::uint64_t id = first_own_ + 1; id <= ledger_.size(); ++id) {
       CallRecord& call = ledger_.at(id);
-      // What the other process has run is not in this ledger.
+      // This ledger does not contain the calls that the other process ran.
       if (call.processed == boundary::Processed::yes) call.began = 1;
       (call.answered() ? report.answered : call.ended() ? report.failed : report.open) += 1;
     }
@@ -191,7 +191,7 @@ class Peer {
 }  // namespace
 
 int run_peer(int socket, std::size_t end) {
-  // A test that crashes takes its processes along.
+  // A test that crashes takes its processes with it.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   return Peer(socket, end).run();
 }

@@ -1,4 +1,4 @@
-// The side of the test; see peer_process.h. peer_main.cc is the process.
+// The test's side; see peer_process.h. peer_main.cc is the process.
 #include "verbs/peer/peer_process.h"
 
 #include <fcntl.h>
@@ -14,8 +14,8 @@
 namespace rdma_rpc::session::test {
 
 namespace {
-/// Of one test, which has a ledger of its own.
-constexpr std::uint64_t kProcessesMax = 20, kIdsPerProcess = kStrangers / kProcessesMax;
+/// Belongs to one test, which has a ledger of its own.
+constexpr std::uint64_t kProcessesMax = 20, kIdsPerProcess = kForeignCalls / kProcessesMax;
 
 std::vector<std::byte> address_of(const ReportMessage& report) {
   const std::byte* from = report.address.data();
@@ -30,15 +30,15 @@ void set_address(OrderMessage& order, const std::vector<std::byte>& address) {
 
 std::uint64_t PeerProcess::started_ = 0;
 
-void expect_strangers(Ledger& ledger) {
-  for (std::size_t i = 0; i < kStrangers; ++i) ledger.add({});
+void expect_foreign_calls(Ledger& ledger) {
+  for (std::size_t i = 0; i < kForeignCalls; ++i) ledger.add({});
 }
 
 PeerProcess::PeerProcess(std::size_t end) : first_id_(started_++ % kProcessesMax * kIdsPerProcess) {
   int pair[2];
   EXPECT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
   socket_ = pair[0];
-  // By number, since the descriptor that is passed on must not close at exec; the others do.
+  // By number, since the descriptor that is passed on must stay open at exec; the others close.
   ::fcntl(pair[1], F_SETFD, 0);
   const std::string fd = std::to_string(pair[1]), which = std::to_string(end);
   std::string self(4096, '\0');

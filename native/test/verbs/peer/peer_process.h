@@ -1,6 +1,6 @@
-// The other end of a session in a process of its own, which can be killed or stopped at a chosen moment of a
-// call: it does that to itself, so the moment is exact. Told what to do through a socket; it answers each
-// order once. Used by the tests of native/test/verbs, on the test's thread.
+// The other end of a session in a separate process, which can be killed or stopped at a chosen moment of a
+// call: it sends the signal to itself, so that the moment is exact. It is controlled through a socket and
+// answers each order once. Used by the tests of native/test/verbs, on the test's thread.
 #pragma once
 
 #include <sys/types.h>
@@ -17,13 +17,13 @@ namespace rdma_rpc::session::test {
 /// A moment in a process that serves or makes a call.
 enum class Phase : std::uint8_t {
   none,
-  before_request,  // of a client: memory is exposed, the request is not posted
+  before_request,  // client: memory is exposed, the request is not posted
   after_request,
-  revoking,     // the answer is here, invalidations are posted
-  before_read,  // of a server: the request is here
+  revoking,     // the answer has arrived, invalidations are posted
+  before_read,  // server: the request has arrived
   read_under_way,
   handler,
-  asking,  // for memory to WRITE its answer to
+  asking,  // requesting memory to WRITE its answer to
   before_write,
   write_under_way,
   before_response,
@@ -31,12 +31,12 @@ enum class Phase : std::uint8_t {
 };
 
 enum class Order : std::uint8_t {
-  open,     ///< a session; a server's is connected at once, to `address`. Reply: its address
-  connect,  ///< the session that was opened last, to `address`
-  trip,     ///< `signal` to itself when `phase` comes, and again when `next_phase` comes after that
-  start,    ///< `count` calls like `spec` on each session
-  report,   ///< after coming to rest
-  quit,     ///< everything is closed and audited
+  open,     ///< opens a session; a server's is connected at once, to `address`. Reply: its address
+  connect,  ///< connects the session that was opened last, to `address`
+  trip,     ///< sends `signal` to itself when `phase` comes, and again when `next_phase` comes after that
+  start,    ///< starts `count` calls like `spec` on each session
+  report,   ///< reports, after coming to rest
+  quit,     ///< closes and audits everything
 };
 
 struct OrderMessage {
@@ -56,13 +56,13 @@ struct ReportMessage {
   std::uint32_t answered = 0, failed = 0, open = 0, up = 0, down = 0, violations = 0;
   std::uint32_t address_bytes = 0;
   std::array<std::byte, 512> address{};
-  std::array<char, 512> text{};  ///< of the first violation
+  std::array<char, 512> text{};  ///< the first violation
   std::string violation() const { return text.data(); }
 };
 
 /// Calls of other processes, which a ledger must know to serve them.
-inline constexpr std::size_t kStrangers = 20'000;
-void expect_strangers(Ledger& ledger);
+inline constexpr std::size_t kForeignCalls = 20'000;
+void expect_foreign_calls(Ledger& ledger);
 
 class PeerProcess {
  public:
@@ -71,22 +71,22 @@ class PeerProcess {
   PeerProcess(const PeerProcess&) = delete;
   PeerProcess& operator=(const PeerProcess&) = delete;
 
-  /// Its answer; `sides` go on meanwhile.
+  /// Waits for its answer while `sides` continue.
   ReportMessage ask(OrderMessage order, std::vector<Side*> sides);
   ReportMessage ask(Order order, std::vector<Side*> sides) {
     return ask(OrderMessage{.order = order}, sides);
   }
-  /// A session of `side` with this process; its number there.
+  /// Opens a session of `side` with this process; returns its number there.
   std::uint32_t connect_as_server_of(Side& side, std::uint32_t inflight_max = 8);
   std::uint32_t connect_as_client_of(Side& side, std::uint32_t inflight_max = 8);
 
-  /// The signal has arrived: it is stopped or dead when this returns.
+  /// Waits for the signal: the process is stopped or dead when this returns.
   void signal(int number);
   void resume();
-  /// It has stopped or killed itself.
+  /// Returns whether it has stopped or killed itself.
   bool halted();
   bool dead() const { return dead_; }
-  /// Ends it in good order; fails the test when it has anything left.
+  /// Ends the process in an orderly way; fails the test if it has anything left open.
   void quit(std::vector<Side*> sides);
 
  private:

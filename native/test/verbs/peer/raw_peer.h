@@ -1,5 +1,5 @@
-// A peer that keeps no rule: a bare queue pair of a device, which speaks frames by hand and READs and WRITEs
-// wherever it likes, beside two ends that do keep them. On the test's thread.
+// A misbehaving peer: a bare queue pair of a device, which builds frames by hand and READs and WRITEs any
+// address, beside two ends that behave. Used on the test's thread.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 
 namespace rdma_rpc::session::test {
 
-/// Where a hostile peer aims.
+/// The target of a hostile peer.
 struct Aim {
   bool write = false;
   std::uint64_t addr = 0;
@@ -24,19 +24,19 @@ class RawPeer {
  public:
   static constexpr std::uint32_t kInflight = 4;
 
-  /// Connected to a new session of one side of `ends`, from the other end's device.
+  /// Connects the peer to a new session of one side of `ends`, from the other end's device.
   RawPeer(Ends& ends, bool victim_is_client);
 
   std::uint32_t session() const { return session_; }
   Side& victim() { return victim_; }
   ScriptedPeer& peer() { return *peer_; }
-  /// Makes a call of the victim to this peer; what arrives.
+  /// Makes a call of the victim to this peer; returns what arrives.
   ScriptedPeer::Received request(const CallSpec& spec);
   std::uint64_t id() const { return id_; }
-  /// Carries out one READ or WRITE while no code of the victim's session runs: nothing may have changed in
-  /// `watched` (what of it is memory of ours), nor in the peer's memory.
+  /// Executes one READ or WRITE while no code of the victim's session runs: nothing may change in `watched`
+  /// (as far as it is memory of ours), nor in the peer's memory.
   fabric::WcStatus shoot(const Aim& aim, std::span<const std::byte> watched);
-  /// Its session ends for it; the victim's other ones are the caller's to look at.
+  /// Expects that the peer's session ends; the caller checks the victim's other sessions.
   void expect_session_ends();
 
  private:

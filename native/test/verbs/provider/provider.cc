@@ -17,7 +17,7 @@ Script* current = nullptr;
 /// An event of the script, which the library does not know and must not count.
 const ibv_async_event* handed_out = nullptr;
 
-/// Of a library that the plug-in has loaded by now, without which nobody would call.
+/// Loaded with the plug-in by now; without the plug-in this function is never called.
 template <typename Function>
 Function real(const char* library, const char* name) {
   return reinterpret_cast<Function>(::dlsym(::dlopen(library, RTLD_LAZY | RTLD_NOLOAD), name));
@@ -39,7 +39,8 @@ int poll_cq(ibv_cq* cq, int entries, ibv_wc* wc) {
 using PostSend = int (*)(ibv_qp*, ibv_send_wr*, ibv_send_wr**);
 std::unordered_map<ibv_context*, PostSend> real_posts;
 
-/// Its entries, and with IBV_SEND_INLINE its bytes, belong to whoever posts it; a window's key changes then.
+/// Its entries, and with IBV_SEND_INLINE its bytes, belong to the caller; the key of a window changes at this
+/// point.
 Script::Missed copy_of(const ibv_send_wr& wr) {
   Script::Missed copy{wr, {wr.sg_list, wr.sg_list + wr.num_sge}, {}, 0};
   if (wr.opcode == IBV_WR_BIND_MW) copy.old_key = wr.bind_mw.mw->rkey;
@@ -77,7 +78,7 @@ int post_send(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad) {
   return post(qp, wr, bad);
 }
 
-/// Polling and posting are no functions of the library, but pointers in each context.
+/// Polling and posting are not functions of the library, but pointers in each context.
 void put_in_front(ibv_context* context) {
   if (context->ops.poll_cq == poll_cq) return;
   real_polls[context] = std::exchange(context->ops.poll_cq, poll_cq);

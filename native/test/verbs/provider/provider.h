@@ -1,8 +1,8 @@
-// Functions of libibverbs that this program puts in front of the library's own, so that a test can have a
-// device do what no device does on demand: report an event, complete nothing, miss a doorbell, make a
-// completion queue that is too small. Without a script each call goes straight to the library. Called by the
-// tests of this folder; the plug-in finds these functions first, since a program's own come before those of
-// what it loads.
+// Functions of libibverbs that this program places before the library's own, so that a test can have a device
+// do what no device does on demand: report an event, complete nothing, miss a doorbell, create a completion
+// queue that is too small. Without a script each call goes straight to the library. Used by the tests of this
+// folder; the plug-in finds these functions first, since the symbols of a program precede those of the
+// libraries that it loads.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -15,55 +15,56 @@
 namespace rdma_rpc::session::test {
 
 struct Script {
-  /// Reported by `context`, one by one, before what the device has to say.
+  /// Events that `context` reports, one by one, before those of the device.
   struct Report {
     ibv_context* context;
     ibv_async_event event;
   };
   std::deque<Report> reports;
-  /// The next completion queue gets so many entries at most, and says that it has what was asked for. 0:
-  /// none.
+  /// The next completion queue gets at most this number of entries, and claims to have the requested number.
+  /// 0: off.
   int next_cq_entries = 0;
   /// This device completes nothing any more.
   ibv_context* mute = nullptr;
-  /// This queue pair misses the doorbell after so many: what was posted with it is carried out at the next
-  /// one.
+  /// This queue pair misses the doorbell after this number: the requests posted with it are executed at the
+  /// next doorbell.
   ibv_qp* dozes = nullptr;
   std::uint32_t doorbells_before = 0;
   struct Missed {
     ibv_send_wr wr;
     std::vector<ibv_sge> sges;
     std::vector<std::byte> inline_bytes;
-    std::uint32_t old_key;  ///< of the window, if it is a bind
+    std::uint32_t old_key;  ///< of the window, if the request is a bind
   };
   std::deque<Missed> missed;
   std::uint32_t doorbells_missed = 0;
-  /// How long the watchdog's second is; less than one. And how many of them have begun.
+  /// The length of the watchdog's second, less than a real one; and the number of these seconds that have
+  /// begun.
   long second_ns = 999'999'999;
   std::uint32_t seconds = 0;
   /// In which of them an empty WRITE was posted to this queue pair, each time.
   std::unordered_map<const ibv_qp*, std::vector<std::uint32_t>> empty_writes;
-  /// What queue pairs were told, with the mask, in order.
+  /// The attributes given to queue pairs, with the mask, in order.
   struct Told {
     const ibv_qp* qp;
     ibv_qp_attr attributes;
     int mask;
   };
   std::vector<Told> told;
-  /// The partition that rdma_cm names, which the device need not have. 0: its own.
+  /// The partition that rdma_cm names, which the device need not have. 0: the device's own.
   std::uint16_t pkey_index = 0;
-  /// The type of service that rdma_cm's ids were told.
+  /// The type of service that rdma_cm's ids were given.
   std::vector<std::uint8_t> tos;
-  /// A queue pair that is to send more inline is refused, or each with this errno.
+  /// A queue pair that is to send more inline is refused, or every queue pair is refused with this errno.
   std::uint32_t inline_max = UINT32_MAX;
   int refuses_qps = 0;
-  /// All queue pairs that were made since the script began, in order, and the device of each completion
+  /// All queue pairs that were created since the script began, in order, and the device of each completion
   /// queue.
   std::vector<ibv_qp*> queue_pairs;
   std::vector<ibv_context*> contexts;
 };
 
-/// What libibverbs does while it lives; one at a time.
+/// What libibverbs does while this object exists; at most one object at a time.
 class Provider {
  public:
   Provider();

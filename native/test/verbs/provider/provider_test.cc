@@ -1,6 +1,6 @@
-// What a device reports by itself, and what it does not do any more: every kind of asynchronous event, a
-// completion queue that overruns, requests that never complete. The sessions that are meant end with the
-// reason and settle their calls, others go on, the process lives and makes new ones.
+// Events that a device reports by itself, and work that it no longer does: every kind of asynchronous event,
+// a completion queue that overruns, requests that never complete. The affected sessions end with the reason
+// and settle their calls, others continue, the process survives and opens new sessions.
 #include <gtest/gtest.h>
 #include <poll.h>
 
@@ -18,7 +18,7 @@ class ScriptedDevice : public VerbsFaults {
  protected:
   std::shared_ptr<fabric::Device> client_ = open_device(kClientEnd), server_ = open_device(kServerEnd);
   Provider provider_;
-  /// Of the client, once there are ends. Its sessions' queue pairs are every second one.
+  /// The client's device, once the ends exist. Every second queue pair belongs to its sessions.
   ibv_context* client_context() { return provider_.script().contexts[0]; }
   ibv_qp* client_qp(std::size_t session) { return provider_.script().queue_pairs[2 * session]; }
 };
@@ -56,7 +56,7 @@ TEST_P(Reports, EndNoMoreThanTheyMust) {
                                                        : nullptr;
     ibv_cq* cq = reported.of == Of::completion_queue ? client_qp(0)->send_cq : nullptr;
     provider_.report(reported.type, client_context(), qp, cq);
-    ends.until([&] { return provider_.script().reports.empty(); }, "somebody who reads the report");
+    ends.until([&] { return provider_.script().reports.empty(); }, "the report to be read");
     const int lost = reported.ends == Ends_::nothing ? 0 : reported.ends == Ends_::one_session ? 1 : 2;
     for (int i = 0; i < lost; ++i) {
       ends.until([&] { return ends.client.is_down(links[i].client); }, "the end of a session");
@@ -111,9 +111,9 @@ TEST_F(CompletionQueueOverrun, EndsItsSessionsAndNewOnesGetAnother) {
   constexpr std::uint32_t kCalls = 60;
   provider_.script().next_cq_entries = 4;
   Ends ends(client_, server_);
-  // With receives of its own: who looks at nothing gets no further credits either.
+  // With receives of its own, since a side that polls nothing gets no further credits either.
   const Link link = ends.connect(kCalls, 0, true);
-  // Answered while the client does not look.
+  // Answered while the client does not poll.
   for (std::uint32_t i = 0; i < kCalls; ++i) ASSERT_NE(ends.start(link, {}), 0u);
   ends.client.flush();
   drive(
@@ -121,7 +121,7 @@ TEST_F(CompletionQueueOverrun, EndsItsSessionsAndNewOnesGetAnother) {
   drive_to_rest({&ends.server});
   ends.until([&] { return ends.client.is_down(link.client); }, "the end of the session");
   const std::string why = ends.client.why_down(link.client);
-  // Whichever is seen first. On a slow machine the server's retries are over by then.
+  // Whichever is noticed first. On a slow machine the server's retries are over by then.
   EXPECT_TRUE(why.find("IBV_EVENT_CQ_ERR") != std::string::npos ||
               why.find("has overrun") != std::string::npos ||
               why.find("the peer has closed the connection") != std::string::npos)
@@ -134,11 +134,11 @@ TEST_F(CompletionQueueOverrun, EndsItsSessionsAndNewOnesGetAnother) {
 
 class Watchdog : public ScriptedDevice {
  protected:
-  /// So that the limit is 1.6 s: long for a device that works, on a machine that is slow.
+  /// So that the limit is 1.6 s: long for a device that works, on a slow machine.
   static constexpr long kSecondNs = 100'000'000;
   Watchdog() { provider_.script().second_ns = kSecondNs; }
 
-  /// Asleep, until it is woken: nobody else looks after the queue.
+  /// Asleep until it is woken: nothing else checks the queue.
   static void sleep_until_down(Side& side, std::uint32_t session) {
     constexpr int kHangMs = 30'000;
     while (!side.is_down(session)) {
@@ -153,7 +153,7 @@ class Watchdog : public ScriptedDevice {
   }
 
   void expect_given_up(Ends& ends, const Link& link, std::uint64_t id) {
-    provider_.script().second_ns = kSecondNs / 20;  // it is not going to work
+    provider_.script().second_ns = kSecondNs / 20;  // the device is not going to work
     sleep_until_down(ends.client, link.client);
     provider_.script().second_ns = kSecondNs;
     const std::string why = ends.client.why_down(link.client);
@@ -192,7 +192,7 @@ TEST_F(Watchdog, EndsRequestsThatAreSentAgainForEver) {
   EXPECT_EQ(ends.finish(), Violations{});
 }
 
-TEST_F(Watchdog, RingsAgainWhenTheDeviceHasNotHeard) {
+TEST_F(Watchdog, RingsAgainWhenTheDeviceMissedTheDoorbell) {
   if (guest_link() != "rxe") GTEST_SKIP() << "not run: only soft-RoCE misses a doorbell";
   Script& script = provider_.script();
   Ends ends(client_, server_);
@@ -200,7 +200,7 @@ TEST_F(Watchdog, RingsAgainWhenTheDeviceHasNotHeard) {
   for (ibv_qp* qp : {script.queue_pairs[0], script.queue_pairs[1]}) {
     script.dozes = qp;
     for (const CallSpec& spec : mixed_calls()) {
-      // Each doorbell of the call in its turn, until it has no more.
+      // Each doorbell of the call in turn, until the call has no more.
       bool missed = true;
       for (std::uint32_t nth = 0; missed && !HasFailure(); ++nth) {
         const std::uint32_t before = script.doorbells_missed;
@@ -213,18 +213,19 @@ TEST_F(Watchdog, RingsAgainWhenTheDeviceHasNotHeard) {
   EXPECT_EQ(ends.finish(), Violations{});
 }
 
-/// Both ends are on one device, so that there is one watchdog, whose looks are counted.
+/// Both ends are on one device, so that one watchdog serves both, whose checks are counted.
 class WatchdogOfOneDevice : public Watchdog {
  protected:
   Ends ends_{client_, client_};
 
   ~WatchdogOfOneDevice() override {
-    // (Each side's books would be those of both.)
+    // (The books of each side would be those of both.)
     ends_.finish();
   }
 
-  /// In which looks at the client's or the server's requests an empty WRITE was posted, while nothing
-  /// completes. (A busy host lets the request before it miss a doorbell, too: that ring is none of these.)
+  /// The checks of the client's or the server's requests in which an empty WRITE was posted, while nothing
+  /// completes. (On a busy host the request before it may miss a doorbell too: that doorbell is not counted
+  /// here.)
   std::vector<std::uint32_t> looks_with_a_ring(const CallSpec& spec, bool at_server) {
     Script& script = provider_.script();
     const Link link = ends_.connect();
@@ -250,7 +251,7 @@ class WatchdogOfOneDevice : public Watchdog {
 TEST_F(WatchdogOfOneDevice, RingsTwiceAtMostAndLaterBehindALongWrite) {
   if (guest_link() != "rxe") GTEST_SKIP() << "not run: only soft-RoCE misses a doorbell";
   constexpr std::uint32_t kHalfOfTheLimit = 8;
-  // The first asks for a packet without a signal.
+  // The first one asks for an unsignalled packet.
   const auto behind_short = looks_with_a_ring({}, false);
   ASSERT_EQ(behind_short.size(), 3u) << testing::PrintToString(behind_short);
   EXPECT_LT(behind_short.back(), kHalfOfTheLimit);
@@ -275,14 +276,14 @@ TEST_F(Watchdog, NudgesAPeerThatMayHaveForgottenTheFirstMessage) {
   }
 }
 
-TEST_F(WatchdogOfOneDevice, NudgesASilentPeerFiveTimesAndOneThatSpokeNoMore) {
+TEST_F(WatchdogOfOneDevice, NudgesASilentPeerFiveTimesAndAPeerThatAnsweredNoMore) {
   if (guest_link() != "siw") GTEST_SKIP() << "not run: only soft-iWARP forgets a first message";
   Script& script = provider_.script();
   const Link silent = ends_.connect(), speaks = ends_.connect();
   ends_.expect_works(speaks);
   const std::size_t nudged = script.empty_writes[client_qp(1)].size();
   const std::uint64_t id = ends_.start(silent, {.answer = Answer::later});
-  // After the fifth, too: with each request the watchdog has something to look after.
+  // After the fifth, too: with each request the watchdog has something to check.
   constexpr std::uint32_t kLooks = 24;
   const std::uint32_t from = script.seconds;
   while (script.seconds - from < kLooks && !HasFailure()) ends_.complete(speaks, {});
@@ -295,11 +296,11 @@ TEST_F(WatchdogOfOneDevice, NudgesASilentPeerFiveTimesAndOneThatSpokeNoMore) {
   EXPECT_TRUE(ends_.call(id).answered()) << ends_.client.why_down(silent.client);
 }
 
-TEST_F(Watchdog, LetsASessionBeThatWaitsForNothing) {
+TEST_F(Watchdog, IgnoresAnIdleSession) {
   Ends ends(client_, server_);
   const Link link = ends.connect();
   ends.expect_works(link);
-  // The answer to this one takes longer than any request may; nothing is on its way meanwhile.
+  // The answer to this call takes longer than any request may; no request is in progress meanwhile.
   const std::uint64_t id = ends.start(link, {.answer = Answer::later});
   ends.until([&] { return ends.server.unanswered() != 0; }, "the request");
   drive_to_rest({&ends.client, &ends.server});

@@ -1,5 +1,6 @@
-// What queue pairs are told by options and by peers: quality of service, partition, how often to ask a peer
-// that is not ready; by rdma_cm and over the sideband. And devices that lack what is needed: the true reason.
+// The attributes that queue pairs get from options and from peers: quality of service, partition, how often
+// to retry a peer that is not ready; by rdma_cm and over the sideband. Also devices that lack a required
+// feature: the error states the real reason.
 #include <gtest/gtest.h>
 
 #include "verbs/devices/ends.h"
@@ -35,10 +36,11 @@ class Service : public testing::TestWithParam<VerbsConnect> {
     return device;
   }
 
-  /// Connects two sessions on devices with these options, and sees that calls work.
+  /// Connects two sessions on devices with these options, and checks that calls work.
   void connect(VerbsOptions client, VerbsOptions server) {
     Ends ends(open(kClientEnd, client), open(kServerEnd, server));
-    // Those of the trials with which devices are opened are gone, and their places in memory may come back.
+    // The queue pairs of the trials with which devices are opened are destroyed, and their addresses in
+    // memory may be reused.
     provider_.script().queue_pairs.clear();
     provider_.script().told.clear();
     const Link link = ends.connect();
@@ -49,8 +51,8 @@ class Service : public testing::TestWithParam<VerbsConnect> {
     EXPECT_EQ(ends.finish(), std::vector<std::string>{});
   }
 
-  /// The last that was told to the queue pair of that end (they are made client first) under this bit of the
-  /// mask, or null.
+  /// The last attributes given to the queue pair of that end (the client's is created first) under this bit
+  /// of the mask, or null.
   const ibv_qp_attr* told(std::size_t end, int bit) {
     const ibv_qp_attr* last = nullptr;
     for (const Script::Told& each : provider_.script().told) {
@@ -74,7 +76,7 @@ TEST_P(Service, ReachesTheQueuePairsOfBothEnds) {
     EXPECT_FALSE(provider_.script().tos.empty());
     for (const std::uint8_t tos : provider_.script().tos) EXPECT_EQ(tos, kTos);
   }
-  if (guest_link() == "siw") return;  // TCP has no queue pair's path
+  if (guest_link() == "siw") return;  // TCP has no path for queue pairs
   for (const std::size_t end : {kClientEnd, kServerEnd}) {
     SCOPED_TRACE(end);
     const ibv_qp_attr* path = told(end, IBV_QP_AV);
@@ -86,7 +88,7 @@ TEST_P(Service, ReachesTheQueuePairsOfBothEnds) {
   }
 }
 
-TEST_P(Service, WithoutATrafficClassItIsTheTypeOfService) {
+TEST_P(Service, TheTypeOfServiceReplacesAMissingTrafficClass) {
   if (guest_link() == "siw") GTEST_SKIP() << "not run: TCP has no queue pair's path";
   VerbsOptions options;
   options.tos = kTos;
@@ -96,7 +98,7 @@ TEST_P(Service, WithoutATrafficClassItIsTheTypeOfService) {
     EXPECT_EQ(told(end, IBV_QP_AV)->ah_attr.grh.traffic_class, kTos);
 }
 
-TEST_P(Service, APeerThatPagesIsAskedAgainForEver) {
+TEST_P(Service, APeerThatPagesIsRetriedForEver) {
   if (guest_link() == "siw") GTEST_SKIP() << "not run: TCP knows no receiver that is not ready";
   VerbsOptions pages;
   pages.on_demand = true;
@@ -119,7 +121,7 @@ INSTANTIATE_TEST_SUITE_P(By, Service, testing::Values(VerbsConnect::cm, VerbsCon
                            return std::string(info.param == VerbsConnect::cm ? "cm" : "sideband");
                          });
 
-/// Why a device cannot be used, as a context says it.
+/// The reason why a device cannot be used, as a context reports it.
 std::string why_not() {
   std::string error;
   std::shared_ptr<fabric::Device> device = fabric::open_verbs_device(options_of(kClientEnd), &error);
@@ -128,7 +130,7 @@ std::string why_not() {
   return error;
 }
 
-TEST(DevicesThatLack, SayWhat) {
+TEST(DevicesThatLack, NameIt) {
   if (const std::string why = why_no_devices(); !why.empty()) GTEST_SKIP() << "not run: " << why;
   Provider provider;
   EXPECT_EQ(why_not(), "");
@@ -140,7 +142,8 @@ TEST(DevicesThatLack, SayWhat) {
   EXPECT_NE(why_not().find("has no reliable connections (RC): Operation not supported"), std::string::npos)
       << why_not();
   provider.script().refuses_qps = ENOMEM;
-  EXPECT_NE(why_not().find("gives no queue pair: Cannot allocate memory"), std::string::npos) << why_not();
+  EXPECT_NE(why_not().find("cannot create a queue pair: Cannot allocate memory"), std::string::npos)
+      << why_not();
 }
 
 }  // namespace

@@ -1,12 +1,13 @@
-// A peer's hazard word is the peer's to write: whatever it names, no other queue pair of the device may
+// A peer's in-use marker is written by the peer: whatever it names, no other queue pair of the device may
 // suffer.
 #include "fabric/shm/hostile.h"
 
 namespace rdma_rpc::fabric::test {
 namespace {
 
-/// A device with two queue pairs: one to an honest peer, one to a hostile one, each with memory of its own.
-struct Hazard : ::testing::Test {
+/// A device with two queue pairs: one connected to an honest peer, one to a hostile one, each with memory of
+/// its own.
+struct InUse : ::testing::Test {
   const ShmOptions options{.revoke_grace_us = 100, .any_memory = false};
   ShmEnd victim{options}, honest{options}, hostile{options};
   std::unique_ptr<HostMemory> slab;
@@ -25,7 +26,8 @@ struct Hazard : ::testing::Test {
     ASSERT_EQ(hostile.qp->connect(other->local_address()), "");
   }
 
-  /// Polls until the hostile peer's queue pair has flushed its receive; whether the honest one's still works.
+  /// Polls until the hostile peer's queue pair has flushed its receive. Returns whether the honest one's
+  /// still works.
   bool honest_one_works() const {
     const auto end = std::chrono::steady_clock::now() + kTimeout;
     bool flushed = other->state() != QpState::err;
@@ -40,20 +42,20 @@ struct Hazard : ::testing::Test {
   }
 };
 
-TEST_F(Hazard, OfAnotherSessionsReceivesIsNotBelieved) {
-  RawSegment(*other).header().hazard.store(victim.slab_region->lkey());
+TEST_F(InUse, OfAnotherSessionsReceivesIsIgnored) {
+  RawSegment(*other).header().in_use.store(victim.slab_region->lkey());
   other->to_error();
   EXPECT_TRUE(honest_one_works());
 }
 
-TEST_F(Hazard, OfAnotherSessionsWindowIsNotBelieved) {
-  // The window lies where receives of its own session do, so that taking its pages away would break that.
+TEST_F(InUse, OfAnotherSessionsWindowIsIgnored) {
+  // The window is where receives of its own session are, so that taking its pages away would break them.
   std::string error;
   const auto slab_too = victim.device->reg_mr(victim.slab->data(), victim.slab->size(),
                                               access_local_write | access_mw_bind, &error);
   ASSERT_NE(slab_too, nullptr) << error;
   ASSERT_TRUE(victim.bind(*slab_too, slab_too->addr(), slab_too->length(), access_remote_read));
-  RawSegment(*other).header().hazard.store(victim.window->rkey());
+  RawSegment(*other).header().in_use.store(victim.window->rkey());
   victim.window.reset();
   EXPECT_TRUE(honest_one_works());
 }

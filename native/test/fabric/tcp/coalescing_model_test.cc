@@ -1,7 +1,7 @@
-// Messages that wait for more, and the completion queue that gives queue pairs their turns, under every order
-// of what the kernel does: at each system call it may have delivered the peer's next bytes or not, and at each
-// look at the clock the thread may have stood still. On the code itself and on real sockets; the system calls
-// below are those of this whole program, and do nothing of their own outside of a model.
+// Coalesced messages, and the completion queue that gives queue pairs their turns, under every order of the
+// kernel's actions: at each system call the peer's next bytes may have been delivered or not, and at each
+// reading of the clock the thread may have been stopped for a while. Runs the real code on real sockets; the
+// system calls below replace those of this whole program, and have no effect outside of a model.
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -21,7 +21,7 @@
 namespace rdma_rpc::fabric::test {
 namespace {
 
-/// One execution: the choices that it begins with are given, after them it takes the first of each.
+/// One execution: the first choices are given, after them it takes the first option of each.
 struct World {
   struct Choice {
     std::size_t made, options;
@@ -30,7 +30,7 @@ struct World {
     if (at == path.size()) path.push_back({0, options});
     return path[at++].made;
   }
-  /// The kernel is asked for something.
+  /// Called at each system call.
   void called() {
     if (in_peer || deliveries.empty()) return;
     if (choose(2) == 1) deliver();
@@ -104,13 +104,13 @@ namespace {
 
 struct Shape {
   const char* name;
-  std::vector<std::uint32_t> deliveries;  ///< messages that come with each
+  std::vector<std::uint32_t> deliveries;  ///< messages that come with each delivery
   std::size_t batch;                      ///< completions that the user takes with one poll
-  bool another;                           ///< connection, so that the kernel is asked for news of all
+  bool another;  ///< a further connection, so that the kernel is asked for events of all
 };
 
-/// A user that answers every third message and sleeps when there is nothing to do. So an answer that waits for
-/// more may be the last one.
+/// A user that answers every third message and sleeps when nothing is to be done. The last answer may
+/// therefore be one that waits for more.
 class TcpModel : public testing::TestWithParam<Shape> {
  protected:
   static constexpr std::uint32_t kBytes = 64;
@@ -124,7 +124,7 @@ class TcpModel : public testing::TestWithParam<Shape> {
           *end.cq, {.send_wr_max = 64, .recv_wr_max = 64, .active = false, .polls_on = true}, &end.error);
     }
   }
-  /// What the peer sends with one delivery.
+  /// The peer's messages in one delivery.
   std::vector<std::byte> messages(std::uint32_t count, std::uint32_t first) const {
     std::vector<std::byte> frames;
     for (std::uint32_t i = 0; i < count; ++i) {
@@ -161,7 +161,7 @@ class TcpModel : public testing::TestWithParam<Shape> {
   std::string run(std::vector<World::Choice>* path) {
     RawPeer peer(end);
     peer.connect();
-    // What is sent is there at once.
+    // Sent bytes arrive at once.
     const int on = 1;
     EXPECT_EQ(::setsockopt(peer.fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on), 0);
     World here;
@@ -201,7 +201,8 @@ class TcpModel : public testing::TestWithParam<Shape> {
         ++answered;
       }
       if (count != 0 || !end.cq->arm()) continue;
-      // Asleep. All that was posted is out, for nobody polls now, and what comes wakes the sleeper.
+      // Asleep. Everything posted has been sent, because nobody polls now, and arriving bytes wake the
+      // sleeper.
       if (answers_there(peer) != answered) return "an answer waits while its user sleeps";
       if (rings()) {
         end.cq->acknowledge();
@@ -233,7 +234,7 @@ TEST_P(TcpModel, NoAnswerWaitsForASleeperAndEveryMessageWakesOne) {
     ASSERT_EQ(wrong, "") << "in execution " << runs << ", by the choices " << choices;
     while (!path.empty() && ++path.back().made == path.back().options) path.pop_back();
   } while (!path.empty());
-  // A handful would mean that the calls of the fabric are not those of this file.
+  // A small number would mean that the fabric does not call the functions of this file.
   EXPECT_GT(runs, 100u);
 }
 

@@ -1,5 +1,5 @@
-// Small messages that wait for more: when they do, and that none waits for ever.
-#include "fabric/tcp/queue/gathering.h"
+// Coalesced small messages: when they wait, and that none waits for ever.
+#include "fabric/tcp/queue/coalescing.h"
 
 #include <memory>
 #include <optional>
@@ -10,7 +10,7 @@ namespace rdma_rpc::fabric::test {
 namespace {
 
 using std::chrono::microseconds;
-using tcp::Gathering;
+using tcp::Coalescing;
 
 struct VirtualClock {
   using duration = microseconds;
@@ -26,50 +26,50 @@ struct GatheringCase {
   const char* what;
   std::uint32_t messages;
   std::uint64_t left;
-  int after_us;  ///< the completions were given out
+  int after_us;  ///< after the completions were returned
   bool waits;
 };
 
-TEST(TcpGathering, MessagesWaitWhileMoreAreSureToCome) {
+TEST(TcpCoalescing, MessagesWaitWhileMoreAreExpected) {
   constexpr GatheringCase kCases[] = {
       {"a lone call", 1, 0, 1, false},
       {"the last of several", 1, 1, 1, false},
       {"the first batch of many", 16, 48, 10, true},
       {"as many as are left: the peer has work, this side too", 32, 32, 10, false},
       {"a user who takes its time", 16, 48, 31, false},
-      {"a whole burst", 64, 1000, 10, true},
-      {"more than a burst", 65, 1000, 10, false},
+      {"a whole batch of frames", 64, 1000, 10, true},
+      {"more than a batch of frames", 65, 1000, 10, false},
   };
   for (const GatheringCase& each : kCases) {
-    Gathering<VirtualClock> gathering;
+    Coalescing<VirtualClock> coalescing;
     VirtualClock::time += microseconds(1000);
-    gathering.gave_out(each.left);
+    coalescing.gave_out(each.left);
     VirtualClock::time += microseconds(each.after_us);
-    EXPECT_EQ(gathering.may_wait(each.messages, each.left), each.waits) << each.what;
+    EXPECT_EQ(coalescing.may_wait(each.messages, each.left), each.waits) << each.what;
   }
 }
 
-TEST(TcpGathering, NothingWaitsLongerThanABurstTakes) {
-  Gathering<VirtualClock> gathering;
-  EXPECT_FALSE(gathering.is_over()) << "nothing waits";
+TEST(TcpCoalescing, NothingWaitsLongerThanABatchTakes) {
+  Coalescing<VirtualClock> coalescing;
+  EXPECT_FALSE(coalescing.is_over()) << "nothing waits";
   for (int batch = 0; batch < 5; ++batch) {
-    gathering.gave_out(1000);
+    coalescing.gave_out(1000);
     VirtualClock::time += microseconds(10);
-    ASSERT_TRUE(gathering.may_wait(1, 1000));
-    EXPECT_FALSE(gathering.is_over()) << "since the first of them";
+    ASSERT_TRUE(coalescing.may_wait(1, 1000));
+    EXPECT_FALSE(coalescing.is_over()) << "since the first of them";
   }
   VirtualClock::time += microseconds(11);
-  EXPECT_TRUE(gathering.is_over());
-  gathering.end();
-  EXPECT_FALSE(gathering.is_over());
+  EXPECT_TRUE(coalescing.is_over());
+  coalescing.end();
+  EXPECT_FALSE(coalescing.is_over());
 }
 
 /// A peer that is only a socket has sent eight messages at once; one of them has been polled and answered.
-class TcpGathered : public ::testing::Test {
+class TcpCoalesced : public ::testing::Test {
  protected:
   static constexpr std::uint32_t kMessages = 8, kBytes = 64;
 
-  explicit TcpGathered(bool polls_on = true) : polls_on_(polls_on) {}
+  explicit TcpCoalesced(bool polls_on = true) : polls_on_(polls_on) {}
   void SetUp() override { begin(); }
   void begin() {
     peer.reset();
@@ -104,8 +104,8 @@ class TcpGathered : public ::testing::Test {
   const bool polls_on_;
 };
 
-/// A test that is slower than the user who takes its time begins again.
-TEST_F(TcpGathered, WhatWasPostedWaitsWhileMoreIsLeftToBePolled) {
+/// If the test is slower than a user that takes its time, it starts again.
+TEST_F(TcpCoalesced, PostsWaitWhileCompletionsAreUnpolled) {
   EXPECT_TRUE(wait_until([&] {
     if (!peer->readable()) return true;
     begin();
@@ -114,33 +114,33 @@ TEST_F(TcpGathered, WhatWasPostedWaitsWhileMoreIsLeftToBePolled) {
   expect_answer();
 }
 
-TEST_F(TcpGathered, WhatWasPostedGoesWhenAllIsPolled) {
+TEST_F(TcpCoalesced, PostsAreSentWhenAllIsPolled) {
   ASSERT_TRUE(end->until([&] { return end->completions.size() == kMessages - 1; }));
   end->poll();
   expect_answer();
 }
 
-/// Of a user who may never poll again.
-class TcpNotGathered : public TcpGathered {
+/// From a user that may never poll again.
+class TcpNotCoalesced : public TcpCoalesced {
  protected:
-  TcpNotGathered() : TcpGathered(false) {}
+  TcpNotCoalesced() : TcpCoalesced(false) {}
 };
 
-TEST_F(TcpNotGathered, WhatWasPostedGoesAtOnce) {
+TEST_F(TcpNotCoalesced, PostedRequestsAreSentAtOnce) {
   EXPECT_TRUE(wait_until([&] { return peer->readable(); }));
 }
 
-TEST_F(TcpGathered, WhatWasPostedGoesBeforeTheEndOfTheQueuePair) {
+TEST_F(TcpCoalesced, PostsAreSentBeforeTheEndOfTheQueuePair) {
   end->qp->to_error();
   expect_answer();
 }
 
-TEST_F(TcpGathered, WhatWasPostedGoesBeforeTheQueuePairIsGone) {
+TEST_F(TcpCoalesced, PostsAreSentBeforeTheQueuePairIsDestroyed) {
   end->qp.reset();
   expect_answer();
 }
 
-TEST_F(TcpGathered, WhatIsPostedBehindMessagesThatWaitComesBehindThem) {
+TEST_F(TcpCoalesced, LaterPostsFollowWaitingMessages) {
   const Sge sge = end->sge(0, kBytes);
   end->post(request(Opcode::rdma_write, 6, {&sge, 1}, 0x1000, 1));
   expect_answer();

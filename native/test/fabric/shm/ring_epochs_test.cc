@@ -1,5 +1,5 @@
-// Laps of the ring that end early: a queue pair on which little is under way uses its first cells only, and
-// however much is, no message is written over another that has not been read.
+// Ring epochs that end before the end of the ring: a queue pair with little traffic uses only its first
+// cells, and with any amount of traffic, no unread message is overwritten.
 #include <cstring>
 #include <deque>
 
@@ -8,12 +8,12 @@
 namespace rdma_rpc::fabric::test {
 namespace {
 
-constexpr std::uint32_t kLap = 8;
+constexpr std::uint32_t kEpoch = 8;
 
-/// Two connected ends of this process; the messages of `from` say how many have come before them.
-class Laps : public testing::TestWithParam<std::uint32_t> {
+/// Two connected ends of this process; each message of `from` contains the number of earlier ones.
+class RingEpochs : public testing::TestWithParam<std::uint32_t> {
  protected:
-  explicit Laps(std::uint32_t lap = GetParam()) : options{.lap_cells = lap} {
+  explicit RingEpochs(std::uint32_t cells = GetParam()) : options{.epoch_cells = cells} {
     EXPECT_EQ(from.qp->connect(to.qp->local_address()), "");
     EXPECT_EQ(to.qp->connect(from.qp->local_address()), "");
   }
@@ -27,7 +27,7 @@ class Laps : public testing::TestWithParam<std::uint32_t> {
     lengths_.push_back(bytes);
     ++sent_;
   }
-  /// The next message has come, and whole. Its receive.
+  /// Checks that the next message has arrived completely. Returns its receive.
   std::uint64_t take() {
     const Wc wc = to.next();
     EXPECT_EQ(wc.status, WcStatus::success);
@@ -42,7 +42,7 @@ class Laps : public testing::TestWithParam<std::uint32_t> {
     ++taken_;
     return wc.wr_id - 1000;
   }
-  /// Of the ring of `to`, those that were ever written.
+  /// Number of cells in the ring of `to` that were ever written.
   std::uint32_t cells_used() const {
     const RawSegment ring(*to.qp);
     std::uint32_t used = 0;
@@ -60,32 +60,32 @@ class Laps : public testing::TestWithParam<std::uint32_t> {
   std::deque<std::uint32_t> lengths_;
 };
 
-class ShmLaps : public Laps {
+class ShmRingEpochs : public RingEpochs {
  protected:
-  ShmLaps() : Laps(kLap) {}
+  ShmRingEpochs() : RingEpochs(kEpoch) {}
 };
 
-TEST_F(ShmLaps, OneMessageAtATimeUsesTheFirstCells) {
+TEST_F(ShmRingEpochs, OneMessageAtATimeUsesTheFirstCells) {
   for (std::uint32_t i = 0; i < 1000; ++i) {
     send(4 + i * 7 % (shm::kInlineMax - 3));
     to.post_recv(take());
   }
-  EXPECT_GT(cells_used(), kLap - 1);
-  EXPECT_LT(cells_used(), kLap + shm::kCellsPerMessageMax);
+  EXPECT_GT(cells_used(), kEpoch - 1);
+  EXPECT_LT(cells_used(), kEpoch + shm::kCellsPerMessageMax);
 }
 
-TEST_F(ShmLaps, WhatHasBeenReadAndNotPostedAgainCountsWithTheNextPost) {
+TEST_F(ShmRingEpochs, CellsReadWithoutARepostCountWithTheNextPost) {
   std::uint64_t read = 0;
   for (std::uint32_t i = 0; i < 1000; ++i) {
     send(8);
-    // One receive is always kept, as by a handler that takes its time.
+    // One receive is always kept, as a slow handler would.
     if (i > 0) to.post_recv(read);
     read = take();
   }
   EXPECT_EQ(cells_used(), shm::cells_for(ShmEnd::kReceives)) << "the last one was never said to be read";
 }
 
-TEST_F(ShmLaps, ManyAtOnceUseAllOfTheRing) {
+TEST_F(ShmRingEpochs, ManyAtOnceUseAllOfTheRing) {
   for (std::uint32_t i = 0; i < 1000; ++i) {
     send(shm::kInlineMax);
     if (under_way() == ShmEnd::kReceives) to.post_recv(take());
@@ -93,7 +93,7 @@ TEST_F(ShmLaps, ManyAtOnceUseAllOfTheRing) {
   EXPECT_EQ(cells_used(), shm::cells_for(ShmEnd::kReceives));
 }
 
-TEST_F(ShmLaps, ALieAboutWhatHasBeenReadCostsTheLiarOnly) {
+TEST_F(ShmRingEpochs, AForgedReadCountHarmsOnlyItsSender) {
   const RawSegment ring(*to.qp);
   const Sge sge = from.sge(0, 8);
   for (std::uint32_t i = 0; i < ShmEnd::kReceives; ++i) {
@@ -104,9 +104,9 @@ TEST_F(ShmLaps, ALieAboutWhatHasBeenReadCostsTheLiarOnly) {
   EXPECT_EQ(from.qp->state(), QpState::rts);
 }
 
-class ShmLapsOf : public Laps {};
+class ShmRingEpochsOf : public RingEpochs {};
 
-TEST_P(ShmLapsOf, WhateverIsUnderWayEveryMessageArrives) {
+TEST_P(ShmRingEpochsOf, EveryMessageArrivesWithAnyRequestsInProgress) {
   for (std::uint32_t seed = 0; seed < 20 && !HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Chance chance(seed);
@@ -128,7 +128,7 @@ TEST_P(ShmLapsOf, WhateverIsUnderWayEveryMessageArrives) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Cells, ShmLapsOf, testing::Values(1u, 2u, 3u, 7u, 16u, 64u));
+INSTANTIATE_TEST_SUITE_P(Cells, ShmRingEpochsOf, testing::Values(1u, 2u, 3u, 7u, 16u, 64u));
 
 }  // namespace
 }  // namespace rdma_rpc::fabric::test

@@ -1,0 +1,72 @@
+// Frames that are sent together by one sendmsg(): their headers, and references to the payload in registered
+// memory. Bulk payload is not copied; a few bytes are, behind their header, since a separate segment costs
+// the kernel more. Frames stay here until the socket takes them. Filled and sent by the queue pair, on the
+// device's thread.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "fabric/software/key_table.h"
+#include "fabric/tcp/wire.h"
+
+namespace rdma_rpc::fabric::tcp {
+
+class FrameBatch {
+ public:
+  static constexpr std::size_t kFrames = 64, kSegments = 64;
+  /// Limit of payload bytes. A small frame that comes now waits for them, in addition to TCP_NOTSENT_LOWAT.
+  static constexpr std::size_t kBytes = kFrameBytesMax;
+
+  bool empty() const { return frames_ == sent_frames_; }
+  /// Whether one more frame with this number of segments fits.
+  bool has_room(std::size_t segments) const {
+    return frames_ < kFrames && segments_ + segments + 1 <= kSegments && copied_ + sizeof(Header) <= kCopies;
+  }
+  std::size_t bytes() const { return bytes_; }
+  void clear();
+
+  /// Adds a frame; its payload follows by add_segment(). `key` is the key through which the peer reads this
+  /// payload, or 0.
+  void add_frame(const Header& header, std::uint32_t key = 0);
+  void add_segment(const void* data, std::size_t bytes);
+
+  /// The segments that are left to send.
+  std::span<iovec> rest() { return {&iov_[next_segment_], segments_ - next_segment_}; }
+  void sent(std::size_t bytes);
+  /// Whether the memory of every unsent READ response may still be read.
+  bool may_be_read(software::KeyTable& keys, std::uint32_t qp_num) const;
+  /// Copies the unsent payload that formed frames would read through this key, because nothing may be read
+  /// through it from now on.
+  void keep(std::uint32_t key);
+  /// Returns a copy of the unsent part of a frame in progress, and drops the other frames. Empty between two
+  /// frames.
+  std::vector<std::byte> rest_of_frame() const;
+
+ private:
+  static constexpr std::size_t kCopies = 8 << 10;
+
+  struct Frame {
+    std::size_t end = 0;  ///< offset of its end in the batch
+    std::uint32_t key = 0;
+    std::uint64_t addr = 0;
+    std::uint64_t bytes = 0;
+    std::size_t segment = 0;  ///< with a key: index of its payload in `iov_`
+  };
+  void add_copy(const void* data, std::size_t bytes);
+  void add_bytes(void* data, std::size_t bytes);
+  /// Bytes sent of the next frame.
+  std::size_t begun() const { return sent_ - (sent_frames_ == 0 ? 0 : about_[sent_frames_ - 1].end); }
+
+  std::array<std::byte, kCopies> copies_;  ///< headers, and small payloads behind them
+  std::array<Frame, kFrames> about_;
+  std::array<iovec, kSegments> iov_;
+  std::size_t frames_ = 0, sent_frames_ = 0, segments_ = 0, next_segment_ = 0, copied_ = 0, bytes_ = 0,
+              sent_ = 0;
+  std::vector<std::byte> kept_;  ///< see keep(); at most one READ response is in progress
+};
+
+}  // namespace rdma_rpc::fabric::tcp

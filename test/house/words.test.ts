@@ -1,0 +1,132 @@
+/**
+ * The words that the sources no longer use, folder by folder, and the names that mean one thing only: what a
+ * colleague who comes from gRPC or libfabric would have to look up, or read twice.
+ */
+import { describe, expect, test } from 'vitest';
+import { projectFiles, read } from './tree.ts';
+
+/** The folders whose texts have been rewritten. A folder that has been is added here. */
+const REWRITTEN = [
+  'bench',
+  'cli',
+  'codegen',
+  'examples',
+  'native/fabric',
+  'native/memory',
+  'native/perf',
+  'native/seal',
+  'native/telemetry',
+  'native/test/fabric',
+  'native/test/memory',
+  'native/test/model',
+  'native/test/perf',
+  'native/test/telemetry',
+  'native/test/verbs',
+  'runtime/adapters',
+  'runtime/codec',
+  'runtime/core',
+  'runtime/counters',
+  'runtime/details',
+  'runtime/identity',
+  'runtime/msgpack',
+  'runtime/services',
+  'runtime/tensor',
+  'runtime/workers',
+  'scripts',
+];
+
+interface Retired {
+  /** In lower case, as it appears in a comment, a text, or a part of a name (`kBurstMax`, `burst_max`). */
+  readonly word: RegExp;
+  /** The term that replaces it. */
+  readonly instead: string;
+  /** The folders of REWRITTEN that still use it, each for a reason that the comment gives. */
+  readonly stillIn?: readonly string[];
+}
+
+const RETIRED: readonly Retired[] = [
+  { word: /greet(s|ed|ings?)?/, instead: 'connect message' },
+  // Bursts of calls and of arrivals are what performance engineers call so: in benchmarks.
+  { word: /bursts?/, instead: 'batch, coalesced writes', stillIn: ['bench', 'native/test/verbs'] },
+  { word: /laps?/, instead: 'ring epoch' },
+  // The exception is the technique of that name.
+  { word: /hazards?(?! pointer)/, instead: 'in-use marker' },
+  // A name of native/session.
+  { word: /spill(s|ed)?/, instead: 'overflow slot', stillIn: ['native/test/verbs'] },
+  { word: /text room/, instead: 'encode scratch buffer' },
+  { word: /whole message/, instead: 'reassembled message' },
+  { word: /crowds?/, instead: 'overload' },
+  { word: /appointments?/, instead: 'retry-after' },
+  { word: /strikes?/, instead: 'consecutive errors' },
+  { word: /pardon(s|ed)?/, instead: 'reset' },
+  { word: /turn(s|ed)? away/, instead: 'reject' },
+  { word: /goodbyes?/, instead: 'the name of the frame' },
+  { word: /somebody|whoever/, instead: 'the noun: peer, caller, thread' },
+  { word: /so (many|much)/, instead: '"this number of", or the figure' },
+  { word: /but for/, instead: 'except' },
+  // RDMA guests are the virtual machines of test/rdma-vm.
+  { word: /guests?/, instead: 'incoming connection', stillIn: ['bench', 'native/test/verbs', 'scripts'] },
+  // Strangers at sockets are the name of a set of tests, and an option of the command line tool.
+  { word: /strangers?/, instead: 'unauthenticated peer', stillIn: ['cli', 'scripts'] },
+  // Names of native/session; a flag of a trace, and pieces of advice.
+  { word: /pieces?/, instead: 'segment', stillIn: ['bench', 'cli', 'native/test/verbs'] },
+];
+
+/** Names in words: `kBurstMax` and `burst_max` both contain the word "burst". */
+function wordsOf(text: string): string {
+  return text
+    .replaceAll('_', ' ')
+    .replaceAll(/\bk(?=[A-Z])/g, '')
+    .replaceAll(/(?<=[a-z0-9])(?=[A-Z])/g, ' ')
+    .replaceAll(/\s+(?:\/\/[/<]*|\*)?\s*/g, ' ')
+    .toLowerCase();
+}
+
+const files = projectFiles();
+const sources = files.filter((file) => /\.(ts|mjs|h|cc|cmake)$/.test(file) && !file.endsWith('.rdma.ts'));
+
+describe('a word that has been retired is in none of the rewritten folders', () => {
+  const texts = new Map(
+    REWRITTEN.map((folder) => [
+      folder,
+      sources.filter((file) => file.startsWith(`${folder}/`)).map((file) => [file, wordsOf(read(file))]),
+    ]),
+  );
+
+  test.each(RETIRED)('$word: $instead', ({ word, stillIn = [] }) => {
+    const whole = new RegExp(`\\b(?:${word.source})\\b`);
+    const uses = REWRITTEN.filter((folder) => !stillIn.includes(folder)).flatMap((folder) =>
+      texts.get(folder)!.flatMap(([file, text]) => (whole.test(text!) ? [file] : [])),
+    );
+    expect(uses).toEqual([]);
+  });
+
+  test.each(RETIRED)('$word: the exceptions use it', ({ word, stillIn = [] }) => {
+    const whole = new RegExp(`\\b(?:${word.source})\\b`);
+    const unused = stillIn.filter((folder) => !texts.get(folder)!.some(([, text]) => whole.test(text!)));
+    expect(unused, 'folders to be deleted from stillIn').toEqual([]);
+  });
+
+  test('every rewritten folder exists', () => {
+    expect(REWRITTEN.filter((folder) => texts.get(folder)!.length === 0)).toEqual([]);
+  });
+
+  test('a word in a name or across lines is found', () => {
+    expect(wordsOf('kBurstMax burstMax burst_max_')).toBe('burst max burst max burst max ');
+    expect(wordsOf('that is turned\n   * away')).toBe('that is turned away');
+    expect(wordsOf('so\n  /// many')).toBe('so many');
+  });
+});
+
+/** Classes of both sides of a stream, and of a test that replaces the runtime's. */
+const SAME_NAME = ['Pauses', 'Pulls', 'Pushes'];
+
+test('no two classes that TypeScript files export have the same name, except those that are listed', () => {
+  const names = sources
+    .filter((file) => file.endsWith('.ts'))
+    .flatMap((file) =>
+      [...read(file).matchAll(/^export (?:default )?(?:abstract )?class (\w+)/gm)].map(([, name]) => name!),
+    );
+  const twice = new Set(names.filter((name, at) => names.indexOf(name) !== at));
+  expect([...twice].sort()).toEqual(SAME_NAME);
+});
