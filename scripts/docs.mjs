@@ -119,6 +119,7 @@ function prepare() {
   }
   for (const folder of ['pictures', 'schemas'])
     cpSync(join(root, 'docs', folder), join(open, folder), { recursive: true });
+  cpSync(join(SITE, 'favicon.svg'), join(open, 'favicon.svg'));
   const lines = pages.map(({ to, title, description }) => `- [${title}](${BASE}${to}): ${description}`);
   write(
     join(open, 'llms.txt'),
@@ -165,8 +166,19 @@ const lock = createHash('sha256')
   .digest('hex');
 const stamp = join(SITE, 'node_modules', '.stamp');
 if (!existsSync(stamp) || readFileSync(stamp, 'utf8') !== lock) {
+  // Not `npm ci`: it refuses where a registry lacks an optional package of another platform.
   await progress('site: packages', () =>
-    run(['npm', 'ci', '--prefix', SITE, '--ignore-scripts', '--no-audit', '--no-fund', '--prefer-offline']),
+    run([
+      'npm',
+      'install',
+      '--no-save',
+      '--prefix',
+      SITE,
+      '--ignore-scripts',
+      '--no-audit',
+      '--no-fund',
+      '--prefer-offline',
+    ]),
   );
   writeFileSync(stamp, lock);
 }
