@@ -77,6 +77,8 @@ TEST_F(TcpStopped, MemoryForAnswersIsFreeAtTheDeadline) {
   const auto blocks = [&] { return pair.client.context->arena().counters().blocks_leased; };
   const std::uint64_t given =
       pair.start(link, {.response_bytes = kBytes, .given_sink = kBytes, .answer = Answer::later});
+  // It binds a window first, so it would come behind those that follow.
+  pair.until([&] { return pair.server.unanswered() == 1; }, "the first request");
   for (int i = 0; i < 3; ++i)
     asked.push_back(pair.start(link, {.response_bytes = kBytes, .answer = Answer::later}));
   pair.until([&] { return pair.server.unanswered() == 4; }, "the requests");
