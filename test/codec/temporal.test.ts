@@ -110,7 +110,7 @@ describe('values out of range for a Timestamp or Duration cause a RangeError in 
     [
       'nanos of a peer',
       () => timestampToDate({ seconds: 0n, nanos: -1 }),
-      /Timestamp\.nanos: -1 is no whole/,
+      /Timestamp\.nanos: -1 is not a whole/,
     ],
     ['too many nanos', () => timestampToNanos({ seconds: 0n, nanos: 1e9 }), /from 0 to 999999999/],
     ['a span', () => durationFromMs(1e18), /longer than 10,000 years/],

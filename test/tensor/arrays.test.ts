@@ -181,9 +181,9 @@ describe('rdma-rpc/tensor', () => {
   );
 
   test.each([undefined, [[1, 2]], new ArrayBuffer(8), new SharedArrayBuffer(8)])(
-    'bytes of what is no typed array would be empty, and are refused: %s',
+    'a value that is not a typed array is refused by bytesOf: %s',
     (value) => {
-      expect(() => tensor.bytesOf(value as never)).toThrow(/^bytesOf: takes a typed array or a DataView/);
+      expect(() => tensor.bytesOf(value as never)).toThrow(/^bytesOf takes a typed array or a DataView/);
     },
   );
 });
