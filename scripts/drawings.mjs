@@ -96,7 +96,7 @@ const drawings = {
       box(25, 190, 120, 44, ['arena, slots'], 'memory'),
       box(575, 55, 120, 44, ['your handlers']),
       box(575, 190, 120, 44, ['arena, slots'], 'memory'),
-      arrow(160, 100, 560, 100, 'control socket: handshake, liveness, goodbye', { both: true }),
+      arrow(160, 100, 560, 100, 'control socket: handshake, liveness, closing', { both: true }),
       arrow(85, 99, 85, 190, '', { both: true }),
       arrow(635, 99, 635, 190, '', { both: true }),
       arrow(160, 212, 560, 212, '', { kind: 'thick' }),

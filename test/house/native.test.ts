@@ -17,6 +17,8 @@ describe('what is taken from a free list', () => {
     // Inside a loop or branch that ends when the queue is empty.
     'native/session/event_queue.h': ['later_.pop_front()'],
     'native/session/server/transfers.cc': ['landings_.pop_front();'],
+    // Returns before when the entry was not found.
+    'native/session/server/unread_streams.h': ['streams_.pop_back();'],
     'native/fabric/rights.cc': ['all.waiting.pop_front();'],
     'native/fabric/shm/queue/queue_pair_table.cc': ['with_file_.pop_front();'],
     'native/fabric/sim/world.cc': ['events_.pop_back();'],

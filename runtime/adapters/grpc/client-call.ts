@@ -36,7 +36,7 @@ const same = (bytes: Buffer): Buffer => bytes;
 class GrpcClientCall {
   readonly #method: MethodDefinition;
   readonly #options: CallOptions;
-  /** The caller's async context: grpc-js has events of a call in that of whoever made its connection. */
+  /** The caller's async context: grpc-js emits events of a call in the context that opened the connection. */
   readonly #scope = new Scope();
   readonly #stream: Stream;
   /** Why this side cancelled the call; the caller gets this error. */
