@@ -2,24 +2,15 @@
 
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync, statSync } from 'node:fs';
-import { connect, createServer } from 'node:net';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import {
-  type Channel,
-  type ChannelOptions,
-  createChannel,
-  createClient,
-  createServer as createRpcServer,
-  leaseOf,
-  Status,
-} from 'rdma-rpc';
-import { listenInWorker, serveWorkers, type WorkerGroup, type WorkersOptions } from 'rdma-rpc/workers';
+import { type Channel, type ChannelOptions, createChannel, createClient, leaseOf, Status } from 'rdma-rpc';
+import { serveWorkers, type WorkerGroup, type WorkersOptions } from 'rdma-rpc/workers';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { replaceClock } from '../../../runtime/clock.ts';
 import { handshakes } from '../../../runtime/limits.ts';
-import { workerStartTimeoutMs } from '../../../runtime/workers/limits.ts';
 import { caught, until } from '../../outcomes.ts';
 import { Authority } from '../../security/certificates.ts';
 import { EchoDefinition } from '../gen/echo.rdma.ts';
@@ -352,54 +343,4 @@ describe('the main thread knows', () => {
       expect(lines).toContainEqual(says('this server takes TLS on host:port addresses only'));
     },
   );
-});
-
-describe('serveWorkers rejects', () => {
-  test.each<[string, Partial<WorkersOptions>, RegExp]>([
-    ['when a worker throws before it listens', { workerData: { mode: 'throws' } }, /no database/],
-    ['when a worker ends before it listens', { workerData: { mode: 'ends' } }, /ended with code 0/],
-    ['an unknown option', { worker: 3 } as object, /did you mean workers/],
-    ['a number of workers out of range', { workers: 0 }, /workers: 0 is not an integer from 1 to 256/],
-    ['workerData that is no object', { workerData: 5 as never }, /workerData must be an object/],
-    ['a bad address', { address: 'nowhere' }, /^serveWorkers: address "nowhere": not understood/],
-    [
-      'no address',
-      { address: undefined as never },
-      /^serveWorkers: address undefined: not a string; use 'host/,
-    ],
-    [
-      'an option of the servers in the workers',
-      { allow: { uid: 0 } } as object,
-      /^serveWorkers: allow is an option of the server in each worker: createServer\(\{ allow: … \}\)/,
-    ],
-  ])('%s', async (_, options, reason) => {
-    await expect(start(options)).rejects.toThrow(reason);
-  });
-
-  test('a file that is no URL', async () => {
-    await expect(serveWorkers('./worker.js', { address: '127.0.0.1:0' })).rejects.toThrow(
-      /serveWorkers: file: ".\/worker.js" is no URL; give new URL/,
-    );
-  });
-
-  test('an address in use', async () => {
-    const other = createServer();
-    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
-    const { port } = other.address() as { port: number };
-    await expect(start({ address: `127.0.0.1:${port}` })).rejects.toThrow(/EADDRINUSE/);
-    other.close();
-  });
-
-  test('a worker that never listens, when its time is over', async () => {
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-    const started = caught(start({ workers: 1, workerData: { mode: 'silent' } }));
-    vi.advanceTimersByTime(workerStartTimeoutMs);
-    expect(await started).toMatchObject({
-      message: expect.stringMatching(/no listenInWorker\(\) within 30000 ms/),
-    });
-  });
-});
-
-test('listenInWorker is for workers of a group only', () => {
-  expect(() => listenInWorker(createRpcServer())).toThrow(/was not started by serveWorkers/);
 });
