@@ -1,5 +1,5 @@
 /**
- * Which layer may know which: the arrows of docs/internals/architecture.md, as rules that a test applies to
+ * Which layer may know which: the arrows of docs/ARCHITECTURE.md, as rules that a test applies to
  * imports and includes.
  */
 

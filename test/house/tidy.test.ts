@@ -207,7 +207,7 @@ describe('a text that names a file names one that exists', () => {
 
   test('in the pictures of the runtime, which have each of its folders', () => {
     const folders = [...new Set(files.map((file) => /^runtime\/([^/]+)\//.exec(file)?.[1]))].filter(Boolean);
-    const page = read('docs/internals/architecture.md');
+    const page = read('docs/ARCHITECTURE.md');
     const [picture = ''] = /^ application [\s\S]*?^ ──/m.exec(page) ?? [];
     expect(folders.filter((name) => !new RegExp(`^ .*\\b${name}\\b`, 'm').test(picture))).toEqual([]);
     expect(folders.filter((name) => !page.includes(`\`runtime/${name}/\``))).toEqual([]);
