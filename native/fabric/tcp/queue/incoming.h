@@ -43,12 +43,12 @@ class Incoming {
   /// Why the frame may not stand where it stands, as the first of a request or as one that goes on; or null.
   const char* why_misplaced() const {
     if (!next_)
-      return header_.number == handled_ ? nullptr : "a request has another number than the next one";
+      return header_.number == handled_ ? nullptr : "a request does not have the next number";
     const bool goes_on = header_.op == next_->op && header_.number == next_->number &&
                          header_.key == next_->key && header_.addr == next_->addr &&
                          header_.total == next_->total && header_.extra == next_->extra &&
                          (header_.flags & ~flag_ack) == next_->flags;
-    return goes_on ? nullptr : "a frame does not go on where the one before it ended";
+    return goes_on ? nullptr : "a frame does not continue where the one before it ended";
   }
   /// The frame is over, and the request goes on with another one.
   void expect_next() {
