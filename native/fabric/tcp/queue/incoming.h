@@ -42,8 +42,7 @@ class Incoming {
   bool is_under_way() const { return next_.has_value(); }
   /// Why the frame may not stand where it stands, as the first of a request or as one that goes on; or null.
   const char* why_misplaced() const {
-    if (!next_)
-      return header_.number == handled_ ? nullptr : "a request does not have the next number";
+    if (!next_) return header_.number == handled_ ? nullptr : "a request does not have the next number";
     const bool goes_on = header_.op == next_->op && header_.number == next_->number &&
                          header_.key == next_->key && header_.addr == next_->addr &&
                          header_.total == next_->total && header_.extra == next_->extra &&
