@@ -122,7 +122,7 @@ function timed(command: string, args: readonly string[]): number | string {
   return error?.message ?? (stderr || stdout).split('\n').slice(0, 2).join(' ');
 }
 
-/** Empty, or the reason why the plugins are missing. */
+/** Why the plugins are missing; an empty string when they are installed. */
 function prepare(): string {
   rmSync(join(directory, 'out'), { recursive: true, force: true });
   for (const { peer } of candidates) mkdirSync(join(directory, 'out', peer), { recursive: true });

@@ -51,7 +51,7 @@ function line(test: TestName, bytes: number, iterations: number): Scenario {
 const latencies: readonly TestName[] = ['send_lat', 'write_lat', 'read_lat'];
 const bandwidths: readonly TestName[] = ['send_bw', 'write_bw', 'read_bw'];
 
-/** By the number of messages of a size that take about a second in an emulated guest. */
+/** How many messages of a size are sent: as many as take about a second in an emulated guest. */
 export const lines: readonly Scenario[] = [
   ...latencies.flatMap((test) => [line(test, 2, 10_000), line(test, 1024, 10_000), line(test, 65_536, 600)]),
   ...bandwidths.flatMap((test) => [

@@ -28,7 +28,7 @@ interface OutputFlags {
 const textOf = (value: MetadataValue): string =>
   typeof value === 'string' ? value : Buffer.from(value).toString('base64');
 
-/** By key, with values in order; bytes as base64. */
+/** Values by key, in the order in which they came. Bytes are written as base64. */
 function metadataJson(metadata: Iterable<readonly [string, MetadataValue]>): { [key: string]: string[] } {
   const all = new Map<string, string[]>();
   for (const [key, value] of metadata) all.set(key, [...(all.get(key) ?? []), textOf(value)]);

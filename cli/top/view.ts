@@ -15,7 +15,7 @@ export interface MethodView {
   readonly calls: number;
   readonly callsPerSecond: number;
   readonly failedPerSecond: number;
-  /** Of the calls that ended between the readings; null when none did. */
+  /** Covers the calls that ended between the two readings. Null when no call ended. */
   readonly p50Us: number | null;
   readonly p99Us: number | null;
 }

@@ -34,7 +34,7 @@ export interface TraceEvent {
   /** `slot.generation`: among the calls of a session, it is unique for a long time. */
   readonly call?: string;
   readonly method?: string;
-  /** Of the response, or of the completion. */
+  /** The status of the response or of the completion. */
   readonly status?: string;
   readonly bytes?: number;
   /** Credits that the frame grants to its receiver. */

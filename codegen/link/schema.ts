@@ -60,7 +60,7 @@ export function placeOf(file: SchemaFile, path: string, part?: number): Place {
 }
 
 export class Schema {
-  /** By import path; imported files come before those that import them. */
+  /** The files by import path. An imported file comes before the files that import it. */
   readonly files = new Map<string, SchemaFile>();
   readonly #names = new Map<string, Declared>();
   readonly #visible = new Map<SchemaFile, Visible>();

@@ -22,7 +22,7 @@ struct GivenPiece {
   std::byte* buffer_data = nullptr;
   std::size_t buffer_bytes = 0;
   std::shared_ptr<const fabric::Presence> presence{};  ///< of the buffer, null for arena memory
-  bool text = false;    ///< in the text room (boundary.h), which the next message is encoded into
+  bool text = false;    ///< lies in the encode scratch buffer (boundary.h), which the next message reuses
   bool copied = false;  ///< it has no key: all of the message is copied to the arena
 };
 

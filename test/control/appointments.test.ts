@@ -57,7 +57,7 @@ test('strangers who come again at once leave their appointments to a new client'
   expect(comes('a new client')).toBeLessThan(2 * first);
 });
 
-test('a crowd that keeps its appointments is told one after the other, whoever else comes', () => {
+test('clients that wait are told times one after the other, whatever one stranger does', () => {
   const comes = crowded();
   const first = comes('the first')!;
   for (const each of strangers) comes(each);
