@@ -49,10 +49,14 @@ void Session::leave_connecting(SessionState next) {
   recorder_.state(static_cast<std::uint8_t>(next));
 }
 
-/// Some fabrics want the first message from the side that asked for the connection.
+/// Some fabrics want the first message from the side that asked for the connection. A server on that side has
+/// nothing to say before the first request, which would wait for it, so it sends an empty CREDIT frame.
 void Session::let_send() {
   if (state_ != SessionState::ready) return;
-  if (options_.client || !capabilities_.active_side_sends_first || heard_) send_->open();
+  const bool waits_for_active = capabilities_.active_side_sends_first && !heard_;
+  if (waits_for_active && !options_.is_active()) return touch();
+  send_->open();
+  if (waits_for_active && !options_.client) control(wire::FrameType::credit, 0, 0);
   touch();
 }
 

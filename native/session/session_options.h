@@ -11,6 +11,7 @@
 namespace rdma_rpc::session {
 
 struct SessionOptions {
+  /// This side makes the calls; the other one serves them.
   bool client = true;
   std::uint32_t inflight_max = 256;
   std::uint32_t max_message_bytes = 64u << 20;
@@ -38,6 +39,10 @@ struct SessionOptions {
   bool peer_takes_segments = false;
   /// It takes pieces that a request carries in its frame (WIRE §2.1).
   bool peer_takes_carried = false;
+  /// Whether this side asks the fabric for the connection. Without: the client does. Exactly one of the two
+  /// sides must, whichever of them makes the calls.
+  std::optional<bool> active{};
+  bool is_active() const { return active.value_or(client); }
 };
 
 }  // namespace rdma_rpc::session

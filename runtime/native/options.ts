@@ -81,7 +81,13 @@ export interface NativeOptions extends RuntimeNeeds {
 }
 
 export interface SessionOptions {
+  /** Who makes the calls of the session: this side as its client, or the peer. */
   role: 'client' | 'server';
+  /**
+   * Whether this side asks the fabric for the connection, which exactly one of the two does. Default: the
+   * client.
+   */
+  active?: boolean;
   /**
    * Calls in flight at once, equal on both sides (negotiated in the hello), at most 4096. So many receives
    * are posted, and a few more.

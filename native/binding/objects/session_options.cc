@@ -37,6 +37,7 @@ session::SealOptions read_seal(const Napi::Object& given, std::string* error) {
 session::SessionOptions read_session_options(const Napi::Object& given, std::string* error) {
   session::SessionOptions options;
   options.client = given.Get("role").As<Napi::String>().Utf8Value() == "client";
+  if (given.Has("active")) options.active = given.Get("active").ToBoolean();
   options.inflight_max = u32(given, "inflightMax");
   if (given.Has("callSlots")) options.call_slots = u32(given, "callSlots");
   options.grants = given.Get("grants").ToBoolean();

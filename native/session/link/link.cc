@@ -41,7 +41,7 @@ std::string Link::open_resources(const SendQueue::QueueLimits& queue_limits) {
   if (!why.empty()) return why;
   if (why = open_staging(); !why.empty()) return why;
   fabric::QpOptions queues{
-      .send_wr_max = depth, .active = options_.client, .polls_on = true, .flush_together = true};
+      .send_wr_max = depth, .active = options_.is_active(), .polls_on = true, .flush_together = true};
   receives_.describe(queues);
   qp_ = shared_.device->create_qp(*shared_.cq, queues, &why);
   if (qp_ == nullptr) return why;

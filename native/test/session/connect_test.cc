@@ -158,5 +158,37 @@ TEST(Connecting, TheServerSaysNothingFirstWhereItMayNot) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
+/// The side that has asked for the connection serves the calls: its client may not send the first request
+/// before that side has said something.
+TEST(Connecting, AServerThatAskedForTheConnectionSpeaksFirstWhereItMust) {
+  for (const bool connects_late : {false, true}) {
+    for (const bool sends_first : {false, true}) {
+      PairOptions options;
+      options.server_is_active = true;
+      options.sim.connects_late = connects_late;
+      options.sim.capabilities.active_side_sends_first = sends_first;
+      options.inflight_max = 64;
+      options.context.send_slots = 128;
+      Pair pair(options);
+      std::vector<std::uint64_t> ids;
+      for (const CallSpec& kind : kKinds) ids.push_back(pair.start(kind));
+      pair.run();
+      for (const std::uint64_t id : ids) EXPECT_TRUE(pair.call(id).answered());
+      EXPECT_EQ(pair.finish(), Violations{});
+    }
+  }
+}
+
+TEST(Connecting, AServerThatAskedForTheConnectionServesCallsOfEveryKind) {
+  PairOptions options;
+  options.server_is_active = true;
+  options.sealed = true;
+  Pair pair(options);
+  for (int round = 0; round < 50; ++round) {
+    for (const CallSpec& kind : kKinds) EXPECT_TRUE(pair.complete(kind).answered());
+  }
+  EXPECT_EQ(pair.finish(), Violations{});
+}
+
 }  // namespace
 }  // namespace rdma_rpc::session::test

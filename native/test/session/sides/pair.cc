@@ -88,6 +88,7 @@ void connect(Side& client, std::uint32_t& client_session, Side& server, std::uin
                          options.call_slots,
                          options.grants};
 
+  session.active = !options.server_is_active;
   session.peer_takes_segments = options.segmented_bytes != 0;
   session.peer_takes_carried = options.carried;
   if (options.sealed) {
@@ -97,6 +98,7 @@ void connect(Side& client, std::uint32_t& client_session, Side& server, std::uin
   }
   client_session = client.open(session);
   session.client = false;
+  session.active = options.server_is_active;
   session.arena_max_bytes = options.arena_max_bytes;
   session.timeout_default_us = options.timeout_default_us;
   session.timeout_max_us = options.timeout_max_us;

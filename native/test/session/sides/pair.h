@@ -43,6 +43,8 @@ struct PairOptions {
   bool carried = false;
   bool grants = tested_grants();
   bool connect = true;
+  /// The server asks for the connection, and not the client.
+  bool server_is_active = false;
 };
 
 inline PairOptions immediate(PairOptions options = {}) {
