@@ -1,17 +1,22 @@
 /**
- * One of the two processes of a row: `node end.js server|client <row> <socket>`. The client starts to call as
- * soon as it is connected, and answers each request with the number of calls made so far. A process runs one
- * row only, as a program would: V8 compiles calls of several kinds differently. Started by main.ts.
+ * One of the two processes of a row: `node end.js server|client <row> <socket>`. The caller, mostly the
+ * client, starts to call as soon as it is connected, and answers each request with the number of calls made
+ * so far. A process runs one row only, as a program would: V8 compiles calls of several kinds differently.
+ * Started by main.ts.
  */
 import {
   type CallOptions,
+  type Client,
   createChannel,
   createClient,
   createServer,
+  type Handlers,
   type Interceptor,
+  leaseOf,
   type Metadata,
   type MetadataInit,
 } from 'rdma-rpc';
+import { type Peers, peersOf, serveReverse } from 'rdma-rpc/reverse';
 import { ExtrasDefinition, type MapInit, type NestedInit, type SmallInit } from './gen/extras.rdma.ts';
 import { type ExtrasRow, rowOf } from './rows.ts';
 
@@ -26,9 +31,8 @@ function readAll(metadata: Metadata): void {
   for (const key of keys) if (metadata.get(key) === undefined) throw new Error(`${key} is missing`);
 }
 
-async function serve(row: ExtrasRow, socket: string): Promise<void> {
-  const server = createServer().use(...passing(row.serverInterceptors));
-  server.add(ExtrasDefinition, {
+function handlersOf(row: ExtrasRow): Handlers<typeof ExtrasDefinition> {
+  return {
     echo: async (request, context) => {
       if (row.metadata && row.reads) readAll(context.metadata);
       if (row.trailer) for (let i = 0; i < keys.length; i++) context.trailer.set(keys[i]!, texts[i]!);
@@ -36,9 +40,31 @@ async function serve(row: ExtrasRow, socket: string): Promise<void> {
     },
     echoNested: async ({ items }) => ({ items }),
     echoMap: async ({ entries }) => ({ entries }),
-  });
+  };
+}
+
+async function serve(row: ExtrasRow, socket: string): Promise<void> {
+  const server = createServer().use(...passing(row.serverInterceptors));
+  const peers = row.isReverse ? peersOf(server) : undefined;
+  server.add(ExtrasDefinition, handlersOf(row));
   await server.listen(`unix:${socket}`);
-  process.on('message', () => server.shutdown({ graceMs: 0 }).then(() => process.exit(0)));
+  const end = (): Promise<void> => server.shutdown({ graceMs: 0 });
+  if (peers !== undefined) callBack(peers, row, end);
+  else process.on('message', () => end().then(() => process.exit(0)));
+}
+
+/** The server calls as soon as its client serves. */
+function callBack(peers: Peers, row: ExtrasRow, end: () => Promise<void>): void {
+  let calls: Calls | undefined;
+  peers.once('peer', (peer) => {
+    calls = new Calls(peers.client(ExtrasDefinition, peer, { timeoutMs }), row);
+  });
+  process.on('message', async (message) => {
+    if (message !== 'stop') return void process.send?.(calls?.count ?? 0);
+    await calls?.end();
+    await end();
+    process.exit(0);
+  });
 }
 
 /** The options that the row's calls are given beside the message. */
@@ -81,7 +107,6 @@ function written([
   };
 }
 
-const small: SmallInit = { payload: new Uint8Array(32), id: 1 };
 const nested: NestedInit = {
   items: Array.from({ length: 1000 }, (_, i) => ({
     id: i,
@@ -94,31 +119,46 @@ const map: MapInit = {
   entries: Object.fromEntries(Array.from({ length: 500 }, (_, i) => [`x-key-${i}`, text(i)])),
 };
 
+/** The calls of a row, from its start to `end()`. */
+class Calls {
+  count = 0;
+  #done = false;
+  readonly #workers: Promise<void>[];
+
+  constructor(client: Client<typeof ExtrasDefinition>, row: ExtrasRow) {
+    const options = optionsOf(row);
+    const small: SmallInit = { payload: new Uint8Array(row.bytes), id: 1 };
+    const call = {
+      small: () => client.echo(small, options?.()),
+      nested: () => client.echoNested(nested),
+      map: () => client.echoMap(map),
+    }[row.message];
+    const work = async (): Promise<void> => {
+      while (!this.#done) {
+        const answer = await call();
+        if (row.bytes > 32) leaseOf(answer)?.release();
+        this.count++;
+      }
+    };
+    this.#workers = Array.from({ length: row.inFlight }, work);
+  }
+
+  async end(): Promise<void> {
+    this.#done = true;
+    await Promise.all(this.#workers);
+  }
+}
+
 function connect(row: ExtrasRow, socket: string): void {
   const channel = createChannel(`unix:${socket}`, {
     timeoutMs,
     interceptors: passing(row.clientInterceptors),
   });
-  const client = createClient(ExtrasDefinition, channel);
-  const options = optionsOf(row);
-  const call = {
-    small: () => client.echo(small, options?.()),
-    nested: () => client.echoNested(nested),
-    map: () => client.echoMap(map),
-  }[row.message];
-  let calls = 0;
-  let done = false;
-  const work = async (): Promise<void> => {
-    while (!done) {
-      await call();
-      calls++;
-    }
-  };
-  const workers = Array.from({ length: row.inFlight }, work);
+  const calls = row.isReverse ? undefined : new Calls(createClient(ExtrasDefinition, channel), row);
+  if (row.isReverse) serveReverse(channel).add(ExtrasDefinition, handlersOf(row));
   process.on('message', async (message) => {
-    if (message !== 'stop') return void process.send?.(calls);
-    done = true;
-    await Promise.all(workers);
+    if (message !== 'stop') return void process.send?.(calls?.count);
+    await calls?.end();
     await channel.close();
     process.exit(0);
   });

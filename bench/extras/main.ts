@@ -48,21 +48,26 @@ const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout
 const ownEnd = fileURLToPath(new URL('./end.js', import.meta.url));
 let pairs = 0;
 
-/** The number of calls that the client has made so far. */
-function callsOf(client: ChildProcess): Promise<number> {
-  const calls = answer<number>(client);
-  client.send('calls');
+/** The number of calls that this side has made so far. */
+function callsOf(caller: ChildProcess): Promise<number> {
+  const calls = answer<number>(caller);
+  caller.send('calls');
   return calls;
 }
 
 const bothUs = ({ clientUs, serverUs }: Measured): number => clientUs + serverUs;
 
-async function measureOnce(client: ChildProcess, server: ChildProcess, ms: number): Promise<Measured> {
+async function measureOnce(
+  client: ChildProcess,
+  server: ChildProcess,
+  caller: ChildProcess,
+  ms: number,
+): Promise<Measured> {
   const from = performance.now();
-  const before = await callsOf(client);
+  const before = await callsOf(caller);
   const meters = [client, server].map((each) => cpuMeter([each.pid ?? 0]));
   await sleep(ms);
-  const calls = (await callsOf(client)) - before;
+  const calls = (await callsOf(caller)) - before;
   const seconds = (performance.now() - from) / 1000;
   const [clientUs, serverUs] = meters.map((meter) => (meter().cpuPercent * 1e4 * seconds) / calls);
   return { callsPerSecond: calls / seconds, clientUs: clientUs!, serverUs: serverUs! };
@@ -85,9 +90,10 @@ async function measure(file: string, row: ExtrasRow): Promise<Measured> {
     await sleep(warmupMs);
     const measured: Measured[] = [];
     // A window with few calls is not accurate.
-    const longer = row.message === 'small' ? 1 : 4;
+    const longer = row.message === 'small' && row.bytes < 1024 * 1024 ? 1 : 4;
+    const caller = row.isReverse ? server : client;
     while (measured.length < windows / longer)
-      measured.push(await measureOnce(client, server, windowMs * longer));
+      measured.push(await measureOnce(client, server, caller, windowMs * longer));
     // The minimum is the window that no other process on the machine has disturbed.
     return measured.reduce((least, each) => (bothUs(each) < bothUs(least) ? each : least));
   } finally {

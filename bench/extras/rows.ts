@@ -12,6 +12,10 @@ export interface ExtrasRow {
   readonly each: number;
   readonly inFlight: number;
   readonly message: 'small' | 'nested' | 'map';
+  /** Of the payload of a small message. */
+  readonly bytes: number;
+  /** The server calls the client. */
+  readonly isReverse: boolean;
   /** Interceptors that return what `next` returns. */
   readonly clientInterceptors: number;
   readonly serverInterceptors: number;
@@ -30,6 +34,8 @@ const plain: ExtrasRow = {
   each: 0,
   inFlight: 256,
   message: 'small',
+  bytes: 32,
+  isReverse: false,
   clientInterceptors: 0,
   serverInterceptors: 0,
   metadata: false,
@@ -55,6 +61,12 @@ export const rows: readonly ExtrasRow[] = [
   { ...plain, name: 'signal-timeout', each: 1, signal: 'timeout', goalUs: signalUs },
   // The cost of Node itself to create a signal that is never used.
   { ...plain, name: 'signal-made', each: 1, signal: 'made' },
+  // Large echoes, and calls from the server to the client.
+  { ...plain, name: 'bytes-1MiB', inFlight: 4, bytes: 1024 * 1024 },
+  { ...plain, name: 'bytes-16MiB', inFlight: 2, bytes: 16 * 1024 * 1024 },
+  { ...plain, name: 'reverse', isReverse: true },
+  { ...plain, name: 'reverse-1MiB', inFlight: 4, bytes: 1024 * 1024, isReverse: true },
+  { ...plain, name: 'reverse-16MiB', inFlight: 2, bytes: 16 * 1024 * 1024, isReverse: true },
   { ...plain, name: 'nested-1000', inFlight: 4, message: 'nested' },
   { ...plain, name: 'map-500', inFlight: 4, message: 'map' },
 ];

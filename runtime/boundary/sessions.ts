@@ -99,22 +99,31 @@ export class Sessions {
   }
 
   /**
-   * Resolves with '' when the session's queue pair is connected to the peer's, or with why it cannot be; the
-   * fabric has a time limit for it. `through`: for fabrics that dial by themselves; `words`: as native code
-   * takes them.
+   * Begins to connect a session of the side that has made the connection. Returns '' or why it cannot be
+   * connected. `through`: for fabrics that dial by themselves; `words`: as native code takes them.
    */
-  connect(session: number, peerAddress: Uint8Array, through?: Through, words?: Uint8Array): Promise<string> {
+  dial(session: number, peerAddress: Uint8Array, through?: Through, words?: Uint8Array): string {
     this.#dialling.delete(session);
     const to = fabrics[this.#fabric].dials === 'nothing' ? undefined : through;
     const [host, port] = to === undefined ? [] : 'path' in to ? [to.path] : [to.host, to.port];
-    const why = this.#native.connectSession(session, peerAddress, host, port, words);
-    if (why !== '') return Promise.resolve(why);
-    return this.#unowned.connected(session);
+    return this.#native.connectSession(session, peerAddress, host, port, words);
   }
 
   /**
-   * Calls `listener` when the queue pair of a server's session is connected to its client's, if it ever is.
+   * The same, and resolves with '' when the session's queue pair is connected to the peer's, or with why it
+   * cannot be; the fabric has a time limit for it.
    */
+  connect(session: number, peerAddress: Uint8Array, through?: Through, words?: Uint8Array): Promise<string> {
+    const why = this.dial(session, peerAddress, through, words);
+    return why === '' ? this.connected(session) : Promise.resolve(why);
+  }
+
+  /** Resolves with '' when a session without an owner is connected, or with why it will not be. */
+  connected(session: number): Promise<string> {
+    return this.#unowned.connected(session);
+  }
+
+  /** Calls `listener` when the queue pair of a session that has an owner is connected, if it ever is. */
   onceUp(session: number, listener: () => void): void {
     this.#unowned.onceUp(session, listener);
   }

@@ -33,6 +33,7 @@ import { repeated } from './call/repeat.ts';
 import { type ChannelOptions, type CheckedChannelOptions, channelRules } from './channel-options.ts';
 import type { Channel, ChannelState, ChannelStateListener } from './channel-type.ts';
 import type { Deadlines } from './connections/awaited-pause.ts';
+import type { ClientLink } from './connections/client-link.ts';
 import {
   type AddressSummary,
   Connections,
@@ -58,6 +59,14 @@ function capture(resolve: Resolve): void {
   newResolve = resolve;
 }
 
+/** Who serves calls of the servers over the connections of a channel (reverse/). */
+export interface ChannelServing {
+  /** Connections that take calls: each is told as soon as it does, and may be told again. */
+  onReady(links: readonly ClientLink[]): void;
+  /** The channel is closed. */
+  onClosed(): void;
+}
+
 export class ClientChannel
   extends EventEmitter<{ state: Parameters<ChannelStateListener> }>
   implements Channel, ConnectionsOwner, QueueOwner
@@ -77,6 +86,8 @@ export class ClientChannel
   readonly #readyWaiters = new ReadyWaiters();
   #state: ChannelState = 'idle';
   #closed: Promise<void> | undefined;
+  #whyClosed = 'the channel is closed';
+  #serving: ChannelServing | undefined;
 
   constructor(route: Route, options: ChannelOptions | undefined) {
     super();
@@ -123,7 +134,7 @@ export class ClientChannel
     checkNames('ready', options, ['timeoutMs', 'signal']);
     const { signal, timeoutMs } = options;
     if (timeoutMs !== undefined) checkedTimeMs('ready: timeoutMs', timeoutMs);
-    if (this.#closed !== undefined) throw unavailable(`${this.address}: the channel is closed`);
+    if (this.#closed !== undefined) throw unavailable(`${this.address}: ${this.#whyClosed}`);
     if (this.#connections.current !== undefined) return;
     const ready = this.#readyWaiters.wait(this.address, timeoutMs, signal, () => this.#connections.lastError);
     if (timeoutMs === undefined) this.#connections.seek(true);
@@ -138,8 +149,14 @@ export class ClientChannel
   }
 
   close(): Promise<void> {
+    return this.closeFor('the channel was closed');
+  }
+
+  /** `reason`: for calls under way and those that wait. */
+  closeFor(reason: string, whyClosed = this.#whyClosed): Promise<void> {
     if (this.#closed !== undefined) return this.#closed;
-    this.#closed = this.#end();
+    this.#whyClosed = whyClosed;
+    this.#closed = this.#end(reason);
     // Calls are made again at once, and find it closed.
     this.repeats.pauses.close();
     return this.#closed;
@@ -218,7 +235,24 @@ export class ClientChannel
 
   /** Somebody waits for a connection, however long it takes. */
   get wanted(): boolean {
-    return this.queue.size + this.#readyWaiters.size > 0;
+    return this.#serving !== undefined || this.queue.size + this.#readyWaiters.size > 0;
+  }
+
+  /**
+   * Calls of the servers are served by `serving`: the channel connects, stays connected, and keeps the
+   * process alive. Returns false when others serve already.
+   */
+  serve(serving: ChannelServing): boolean {
+    if (this.#serving !== undefined) return false;
+    this.#serving = serving;
+    this.wake();
+    serving.onReady(this.#connections.ready);
+    this.#connections.seek(false);
+    return true;
+  }
+
+  serveNoMore(serving: ChannelServing): void {
+    if (this.#serving === serving) this.#serving = undefined;
   }
 
   get deadlines(): Deadlines {
@@ -245,6 +279,10 @@ export class ClientChannel
   onChange(state: EndpointState): void {
     if (this.#closed !== undefined) return;
     this.#setState(state === 'ejected' ? 'ready' : state);
+    if (this.#serving !== undefined) {
+      this.#serving.onReady(this.#connections.ready);
+      this.#connections.seek(false);
+    }
     if (this.#connections.current !== undefined) {
       this.#readyWaiters.resolveAll();
       this.queue.onConnected();
@@ -257,6 +295,10 @@ export class ClientChannel
 
   get closed(): boolean {
     return this.#closed !== undefined;
+  }
+
+  get whyClosed(): string {
+    return this.#whyClosed;
   }
 
   get failing(): boolean {
@@ -296,12 +338,12 @@ export class ClientChannel
   }
 
   #busy(): boolean {
-    return this.queue.size > 0 || this.#connections.busy;
+    return this.#serving !== undefined || this.queue.size > 0 || this.#connections.busy;
   }
 
-  async #end(): Promise<void> {
-    const reason = 'the channel was closed';
+  async #end(reason: string): Promise<void> {
     this.#setState('closed');
+    this.#serving?.onClosed();
     const ended = this.#connections.close(reason);
     this.queue.failAll(reason);
     this.#readyWaiters.rejectAll(() => unavailable(`${this.address}: ${reason}`));

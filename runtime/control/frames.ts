@@ -40,10 +40,18 @@ export const feature = {
   grants: 32,
   /** Takes short pieces of a large request in the frame itself. */
   carried: 64,
+  /** Can have a second session on the connection, in which the server makes the calls. */
+  reverse: 128,
 } as const;
 /** What this side can do on every connection. */
 export const ownFeatures =
-  feature.ping | feature.leave | feature.images | feature.segments | feature.grants | feature.carried;
+  feature.ping |
+  feature.leave |
+  feature.images |
+  feature.segments |
+  feature.grants |
+  feature.carried |
+  feature.reverse;
 
 export interface PeerLimits {
   readonly inflightMax: number;
@@ -135,6 +143,37 @@ export type GoAway = { readonly type: 'goaway'; readonly reason: string; readonl
  * connection, and no more will be.
  */
 export type Leaving = { readonly type: 'leaving'; readonly calls: number };
+/**
+ * Client: it serves calls of the server, and here is its queue pair for the session of these. `number`: how
+ * many there have been on this connection.
+ */
+export type Serve = {
+  readonly type: 'serve';
+  readonly number: number;
+  readonly address: Uint8Array;
+  readonly proof?: Uint8Array;
+};
+/** Server: connected to it, here is mine. */
+export type Serving = {
+  readonly type: 'serving';
+  readonly number: number;
+  readonly address: Uint8Array;
+  readonly proof?: Uint8Array;
+};
+/** Server: its queue pair is connected, and it calls from now on. */
+export type Served = { readonly type: 'served'; readonly number: number };
+/**
+ * The end of that session. Server: it makes no more calls, and none is under way; or it makes none at all,
+ * with the status that says why. Client: it serves no more, at once with `now`, else after the calls that are
+ * under way.
+ */
+export type Unserve = {
+  readonly type: 'unserve';
+  readonly number: number;
+  readonly reason: string;
+  readonly code?: number;
+  readonly now?: boolean;
+};
 /** Either: the session ends now. */
 export type Bye = { readonly type: 'bye'; readonly reason: string };
 /** Either, to a side with that feature: a pong comes back at once. */
@@ -151,6 +190,10 @@ export type Frame =
   | Ready
   | GoAway
   | Leaving
+  | Serve
+  | Serving
+  | Served
+  | Unserve
   | Bye
   | Ping
   | Pong;
@@ -253,6 +296,10 @@ const checks: Readonly<Record<FrameType, Check>> = {
   ready: record({}),
   goaway: record({ reason: text, last: optional(count) }),
   leaving: record({ calls: count }),
+  serve: record({ number: count, address: blob, proof: optional(bytes(bindingProofBytes)) }),
+  serving: record({ number: count, address: blob, proof: optional(bytes(bindingProofBytes)) }),
+  served: record({ number: count }),
+  unserve: record({ number: count, reason: text, code: optional(integer(1, 16)), now: optional(flag) }),
   bye: record({ reason: text }),
   ping: record({}),
   pong: record({}),

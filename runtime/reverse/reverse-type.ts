@@ -20,7 +20,7 @@ export interface ReverseOptions {
 export interface ReverseServer extends AsyncDisposable {
   /** Resolves when the server can call; rejects when it never will. */
   readonly ready: Promise<void>;
-  /** Serves the unary methods of `definition` that `handlers` has. Throws as `server.add` does. */
+  /** Serves the methods of `definition` that `handlers` has. Throws as `server.add` does. */
   add<D extends ServiceDefinition>(definition: D, handlers: Partial<Handlers<D>>): this;
   /** Serves no more. Handlers that run are told by their signals. */
   close(): Promise<void>;
@@ -36,7 +36,7 @@ export interface Peer {
   readonly connected: boolean;
 }
 
-/** The client of a service, as far as a client can serve it: its unary methods. */
+/** The client of a service, with its unary methods only. */
 export type UnaryClient<D extends ServiceDefinition> = {
   readonly [K in keyof D['methods'] as D['methods'][K] extends {
     readonly requestStream: false;
@@ -67,7 +67,7 @@ export interface Peers {
     definition: D,
     to: Peer | HandlerContext,
     defaults?: { timeoutMs?: number; interceptors?: readonly Interceptor[] },
-  ): UnaryClient<D>;
+  ): Client<D>;
   /**
    * Calls `listener` when a client has begun to serve (`peer`), or has ended (`gone`), as an EventEmitter
    * does.

@@ -107,17 +107,29 @@ export class Authorization {
     }
   }
 
+  /** Throws or rejects when the peer may not call the method. Undefined: it may. */
+  admit(peer: PeerInfo, method: string): Promise<void> | undefined {
+    const allowed = decided(this.#decide, peer, method);
+    if (allowed === true) return undefined;
+    const later = promiseOf(allowed);
+    if (later === undefined) throw this.#denied(peer, method);
+    return withinTime(later, method).then((answer) => {
+      if (answer !== true) throw this.#denied(peer, method);
+    });
+  }
+
+  #denied(peer: PeerInfo, method: string): RpcError {
+    this.#onDenied({ peer, method });
+    return new RpcError(
+      Status.PERMISSION_DENIED,
+      `${method}: this client may not call it (option authorize of the server)`,
+    );
+  }
+
   /** The handler, for those who may call it. */
   around(method: string, handler: AnyHandler): AnyHandler {
     const decide = this.#decide;
-    const onDenied = this.#onDenied;
-    const denied = ({ peer }: ServerCall): RpcError => {
-      onDenied({ peer, method });
-      return new RpcError(
-        Status.PERMISSION_DENIED,
-        `${method}: this client may not call it (option authorize of the server)`,
-      );
-    };
+    const denied = ({ peer }: ServerCall): RpcError => this.#denied(peer, method);
 
     return function (this: unknown, request: never, context: never): unknown {
       const call: ServerCall = context;

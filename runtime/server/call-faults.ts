@@ -60,10 +60,10 @@ export const limitPassed = (path: string): RpcError =>
   );
 
 /** `status`: what the client has cancelled with. */
-export const givenUp = (path: string, status: number, by = 'client'): RpcError =>
+export const givenUp = (path: string, status: number): RpcError =>
   status === Status.DEADLINE_EXCEEDED
     ? deadlinePassed(path)
-    : new RpcError(Status.CANCELLED, `${path}: cancelled by the ${by}`);
+    : new RpcError(Status.CANCELLED, `${path}: cancelled by the client`);
 
 export const connectionLost = (path: string, reason: string): RpcError =>
   new RpcError(Status.CANCELLED, `${path}: the connection was lost: ${reason}`);

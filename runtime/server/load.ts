@@ -5,10 +5,13 @@
  */
 export class Load {
   readonly #max: number;
+  readonly #why: string;
   running = 0;
 
-  constructor(max: number) {
+  /** `why`: what there is too much of, for the error. */
+  constructor(max: number, why = 'handlers are running already (option handlersMax of the server)') {
     this.#max = max;
+    this.#why = why;
   }
 
   get full(): boolean {
@@ -17,6 +20,6 @@ export class Load {
 
   /** For the error. */
   get text(): string {
-    return `${this.#max} handlers are running already (option handlersMax of the server)`;
+    return `${this.#max} ${this.#why}`;
   }
 }

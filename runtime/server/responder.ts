@@ -301,6 +301,7 @@ export class Responder {
       return `${call.method}: no memory for the response: raise arenaBytes or mrCacheBytes in configure() on the server`;
     }
     const bytes = this.#context.outgoing.bulk.refusedBytes;
-    return `${call.method}: a response of ${bytes} bytes, but the client accepts ${this.#target.messageMaxBytes}; raise messageMaxBytes there`;
+    const { messageMaxBytes, peer = 'client' } = this.#target;
+    return `${call.method}: a response of ${bytes} bytes, but the ${peer} accepts ${messageMaxBytes}; raise messageMaxBytes there`;
   }
 }

@@ -2,9 +2,11 @@
  * One connection of a server: the session, the sideband link that it lives and dies with, and how it comes to
  * its end: age, idleness, shutdown. Made by a server when a client's queue pair has been connected.
  */
-import { controlText } from '../control/frames.ts';
+import { controlText, type Frame, type Serve, type Unserve } from '../control/frames.ts';
+import type { SecondSession } from '../control/handshake/second-session.ts';
 import type { Prepared } from '../control/handshake/session-setup.ts';
 import type { Link } from '../control/link.ts';
+import { Status } from '../core/errors/status.ts';
 import { connectionAgeJitter, goawayNoticeMs } from '../limits.ts';
 import type { ResolvedServerOptions } from './server-options.ts';
 import type { ServerSession } from './server-session.ts';
@@ -13,6 +15,25 @@ export type ConnectionLife = Pick<
   ResolvedServerOptions,
   'connectionAgeMaxMs' | 'connectionIdleMaxMs' | 'connectionAgeGraceMs'
 >;
+
+/** The calls that this side makes to the client of a connection, over its second session (reverse/). */
+export interface ConnectionCalls {
+  /** The client serves, or serves no more. */
+  onFrame(frame: Serve | Unserve): void;
+  /** The connection goes: no more calls, and the session ends with the last one. */
+  drain(reason: string): void;
+  /** The connection is over. */
+  end(reason: string): void;
+  /** The client serves now, so it waits for calls. */
+  readonly open: boolean;
+}
+
+/** What a client learns that wants to serve in vain. */
+const going = [Status.UNAVAILABLE, 'the connection is about to end'] as const;
+const noCalls = [
+  Status.UNIMPLEMENTED,
+  'this server makes no calls to its clients; it has to, by peersOf(server)',
+] as const;
 
 /** Idleness is looked for that often within its limit, rather than noted with each call. */
 const looksPerLimit = 4;
@@ -26,15 +47,41 @@ export class ServerConnection {
    * fabric.
    */
   ready = false;
+  /** How this side gets a session for calls of its own; undefined when the client knows of none. */
+  readonly second: SecondSession | undefined;
+  /** Makes the calls of the other direction, when the client asks for it the first time. */
+  readonly #makeCalls: (connection: ServerConnection) => ConnectionCalls | undefined;
+  #calls: ConnectionCalls | undefined;
   #leaving = false;
   #onLeaving: ((calls: number) => void) | undefined;
   #notice: NodeJS.Timeout | undefined;
   #timers: NodeJS.Timeout[] = [];
 
-  constructor(session: ServerSession, link: Link, prepared: Prepared) {
+  constructor(
+    session: ServerSession,
+    link: Link,
+    prepared: Prepared,
+    second?: SecondSession,
+    makeCalls: (connection: ServerConnection) => ConnectionCalls | undefined = () => undefined,
+  ) {
     this.session = session;
     this.link = link;
     this.prepared = prepared;
+    this.second = second;
+    this.#makeCalls = makeCalls;
+  }
+
+  /** A frame that has come behind the handshake. Returns false when it is none that may come now. */
+  take(frame: Frame): boolean {
+    if (frame.type === 'leaving') return this.leaving(frame.calls);
+    if (frame.type !== 'serve' && frame.type !== 'unserve') return false;
+    if (frame.type === 'serve' && !this.#leaving) this.#calls ??= this.#makeCalls(this);
+    if (this.#calls !== undefined) this.#calls.onFrame(frame);
+    else if (frame.type === 'serve') {
+      const [code, reason] = this.#leaving ? going : noCalls;
+      this.link.send({ type: 'unserve', number: frame.number, reason, code });
+    }
+    return true;
   }
 
   /** There has been a request, which counts as the `ready` that may still be on its way. */
@@ -62,6 +109,7 @@ export class ServerConnection {
     this.#leaving = true;
     this.#stopTimers();
     this.link.send({ type: 'goaway', reason: controlText(reason) });
+    this.#calls?.drain(reason);
     this.#notice = setTimeout(() => this.#cut(reason, this.session.calls), goawayNoticeMs).unref();
     this.#onLeaving = (calls) => this.#cut(reason, calls);
   }
@@ -93,6 +141,7 @@ export class ServerConnection {
   /** The session is down. */
   ended(reason: string): void {
     this.#stopTimers();
+    this.#calls?.end(reason);
     if (this.ready || this.used) this.close(reason);
   }
 
@@ -105,7 +154,8 @@ export class ServerConnection {
     let { requests } = this.session;
     let quiet = 0;
     const timer = setInterval(() => {
-      const idle = requests === this.session.requests && !this.session.busy;
+      const busy = this.session.busy || this.#calls?.open === true;
+      const idle = requests === this.session.requests && !busy;
       requests = this.session.requests;
       quiet = idle ? quiet + 1 : 0;
       if (quiet < looksPerLimit) return;

@@ -11,7 +11,8 @@ import { type FabricPlan, fabricPlan, offers } from '../control/fabric-options.t
 import { controlText, type Hello } from '../control/frames.ts';
 import { Handshakes } from '../control/handshake/handshakes.ts';
 import { handshakeFailed, refusalOf } from '../control/handshake/refusal.ts';
-import { NotConnected, ServerHandshake } from '../control/handshake/server-handshake.ts';
+import type { SecondSession } from '../control/handshake/second-session.ts';
+import { type Attach, NotConnected, ServerHandshake } from '../control/handshake/server-handshake.ts';
 import type { LocalSide, Prepared } from '../control/handshake/session-setup.ts';
 import { Link } from '../control/link.ts';
 import { levelNumber, levelOf } from '../control/security-level.ts';
@@ -25,6 +26,8 @@ import { guardedInRoot } from '../core/foreign.ts';
 import { checkedInterceptors, type Interceptor } from '../core/interceptor.ts';
 import { fabricLog, LimitedLog, type Log, logged } from '../core/log.ts';
 import { checkCallSlots, checkedOptions, checkedTimeMs, checkNames } from '../core/options.ts';
+import type { PeerInfo } from '../core/peer.ts';
+import { inRoot } from '../core/scopes.ts';
 import type { Handlers } from '../core/types.ts';
 import { HandlerErrors, processWarning, type Warn } from '../core/warnings.ts';
 import type { FabricName } from '../fabrics.ts';
@@ -40,7 +43,7 @@ import { KeptContexts } from './kept-contexts.ts';
 import { Load } from './load.ts';
 import { whyNobody } from './nobody.ts';
 import { PeerCounts } from './peer-counts.ts';
-import { ServerConnection } from './server-connection.ts';
+import { type ConnectionCalls, ServerConnection } from './server-connection.ts';
 import { type ResolvedServerOptions, type ServerOptions, serverRules } from './server-options.ts';
 import { ServerSession, type ServerSessionListener } from './server-session.ts';
 import type { Server, ServiceScope } from './server-type.ts';
@@ -69,7 +72,9 @@ export class RpcServer implements Server, ServerSessionListener {
   readonly #vain = new Set<ServerSession>();
   readonly #contexts: KeptContexts;
   readonly #services: ServiceDefinition[] = [];
-  readonly #checkServices: () => void;
+  readonly #authorization: Authorization | undefined;
+  /** Makes the calls to the client of a connection (reverse/). */
+  #makeCalls: ((connection: ServerConnection) => ConnectionCalls) | undefined;
   readonly #shutdownListeners: (() => void)[] = [];
   #shutdown: Promise<void> | undefined;
   #onLastSession: (() => void) | undefined;
@@ -86,7 +91,7 @@ export class RpcServer implements Server, ServerSessionListener {
     const { authorize } = this.#options;
     const denied = denialsTo(this.#log, this.#options);
     const authorization = authorize === undefined ? undefined : new Authorization(authorize, denied);
-    this.#checkServices = () => authorization?.warnOfServices(this.#services, warn);
+    this.#authorization = authorization;
     this.#handlers = new HandlerTable(new TimeLimits(defaultTimeoutMs, timeoutMaxMs), warn, authorization);
     this.#load = new Load(handlersMax);
     this.#tls = options?.tls === undefined ? undefined : new TlsAcceptor('createServer', options.tls, warn);
@@ -215,9 +220,22 @@ export class RpcServer implements Server, ServerSessionListener {
       .finally(() => this.#handshakes.end(link));
   }
 
+  /** `make`: what makes calls to the client of a connection, when that serves them. */
+  makeCallsBy(make: (connection: ServerConnection) => ConnectionCalls): void {
+    this.#makeCalls = make;
+  }
+
+  /**
+   * Throws or rejects when the peer may not call the method (option `authorize`). Undefined when it may.
+   */
+  authorize(peer: PeerInfo, method: string): Promise<void> | undefined {
+    const authorization = this.#authorization;
+    return authorization && inRoot(() => authorization.admit(peer, method));
+  }
+
   /** So that a missing addon or fabric is an error of listen(), not of the first client. */
   open(): void {
-    this.#checkServices();
+    this.#authorization?.warnOfServices(this.#services, this.#warn);
     this.#contexts.open();
   }
 
@@ -251,7 +269,7 @@ export class RpcServer implements Server, ServerSessionListener {
     throw new RpcError(Status.RESOURCE_EXHAUSTED, text);
   }
 
-  #attach(link: Link, prepared: Prepared, arrival: Arrival): void {
+  #attach(link: Link, prepared: Prepared, arrival: Arrival, second: SecondSession | undefined): void {
     // Others may have come in while this one was shaking hands.
     this.#checkRoom();
     const { context, target } = prepared;
@@ -259,7 +277,9 @@ export class RpcServer implements Server, ServerSessionListener {
     session.leasesEnd = this.#options.requestMemory === 'call';
     if (prepared.streamsMax > 0)
       session.makeParts = () => new ServerStreams(session.shared, prepared.streamsMax);
-    const connection = new ServerConnection(session, link, prepared);
+    const connection = new ServerConnection(session, link, prepared, second, (each) =>
+      this.#makeCalls?.(each),
+    );
     arrival.connection = connection;
     this.#sessions.set(session, connection);
     this.#newest.set(link, connection);
@@ -297,14 +317,14 @@ export class RpcServer implements Server, ServerSessionListener {
       const turn = this.#handshakes.enter(link);
       return turn === undefined ? gate() : turn.then(gate);
     };
-    const attach = (prepared: Prepared): void => this.#attach(link, prepared, arrival);
+    const attach: Attach = (prepared, _, second) => this.#attach(link, prepared, arrival, second);
     const isOnly = (): boolean => this.#handshakes.size === 1;
     await new ServerHandshake(link, side, { admit, attach, isOnly }).run(arrival.address);
     this.#handshakes.succeed(link);
     const connection = this.#connectionOf(link);
     connection?.begin(this.#options);
     link.deliver((frame) => {
-      if (frame.type === 'leaving' && connection?.leaving(frame.calls)) return;
+      if (connection?.take(frame)) return;
       const reason = frame.type === 'bye' ? frame.reason : `the client sent an unexpected ${frame.type}`;
       // Who has said goodbye reads no more.
       link.close(reason, frame.type === 'bye' ? undefined : { type: 'bye', reason });

@@ -18,8 +18,7 @@ import { atTurnEnd } from './turn-end.ts';
 export interface PartPort {
   /**
    * Sends part `sequence` if there is a credit for it; false: nothing has happened, `onCredit()` of the
-   * writer is called when that may have changed; `refused`: the message will never go, and the next one may.
-   * Throws when the message cannot be encoded.
+   * writer is called when that may have changed. Throws when the message cannot be encoded.
    */
   sendPart(
     sequence: number,
@@ -27,7 +26,7 @@ export interface PartPort {
     flags: number,
     type: MessageType<unknown, unknown>,
     message: unknown,
-  ): boolean | typeof refused;
+  ): boolean;
   /** The first message comes, and may be preceded: `lead()`. */
   onFirstMessage?(): void;
   /** `write` returned false, and now there is room again. */
@@ -37,9 +36,6 @@ export interface PartPort {
   /** A message that `write` had accepted cannot be sent. Nothing follows it. */
   onWriteFault(error: unknown): void;
 }
-
-/** A message has taken it upon itself that it cannot be sent (refused.ts). */
-export const refused = 'refused';
 
 const nothing = new Uint8Array(0);
 const sink = new Sink();
@@ -179,9 +175,9 @@ export class StreamWriter {
 
   #putAlone(message: unknown): boolean {
     if (!this.#sendLead() || (this.#count !== 0 && !this.#send())) return false;
-    const sent = this.#port.sendPart(this.#sequence, 1, 0, this.#type, message);
-    if (sent === true) this.#sequence = (this.#sequence + 1) >>> 0;
-    return sent !== false;
+    if (!this.#port.sendPart(this.#sequence, 1, 0, this.#type, message)) return false;
+    this.#sequence = (this.#sequence + 1) >>> 0;
+    return true;
   }
 
   /** False: there is no credit for the part that must go first. */

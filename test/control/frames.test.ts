@@ -31,6 +31,11 @@ const good: Frame[] = [
   { type: 'goaway', reason: 'r' },
   { type: 'goaway', reason: 'r', last: 5_000_000_000 },
   { type: 'leaving', calls: 7 },
+  { type: 'serve', number: 0, address: Uint8Array.of(1) },
+  { type: 'serving', number: 0, address: Uint8Array.of(1), proof: new Uint8Array(32) },
+  { type: 'served', number: 3 },
+  { type: 'unserve', number: 3, reason: 'r', code: 12 },
+  { type: 'unserve', number: 3, reason: 'r', now: true },
   { type: 'bye', reason: 'r' },
 ];
 
@@ -54,6 +59,17 @@ describe('a frame', () => {
     ['no version', { ...hello, version: undefined }, /hello: version/],
     ['negative features', { ...hello, features: -1 }, /hello: features: not an integer/],
     ['half a call', { type: 'leaving', calls: 0.5 }, /leaving: calls: not an integer/],
+    [
+      'an end with a status that is none',
+      { type: 'unserve', number: 0, reason: 'r', code: 17 },
+      /unserve: code: not an integer from 1 to 16/,
+    ],
+    [
+      'a session without a number',
+      { type: 'serve', address: Uint8Array.of(1) },
+      /serve: number: not an integer/,
+    ],
+    ['a session without an address', { type: 'serve', number: 0 }, /serve: address: not 1 to/],
     ['a last call below none', { type: 'goaway', reason: 'r', last: -1 }, /goaway: last: not an integer/],
     ['no limits', { ...hello, limits: null }, /hello: limits: not a map/],
     [

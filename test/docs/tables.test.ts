@@ -10,7 +10,6 @@ import { verbsRules } from '../../runtime/control/fabric-options.ts';
 import type { OptionRule, OptionRules } from '../../runtime/core/options.ts';
 import { Status, stats } from '../../runtime/index.ts';
 import * as limits from '../../runtime/limits.ts';
-import * as reverseLimits from '../../runtime/reverse/limits.ts';
 import { serverRules } from '../../runtime/server/server-options.ts';
 import * as workerLimits from '../../runtime/workers/limits.ts';
 import { projectFiles, read } from '../house/tree.ts';
@@ -134,11 +133,6 @@ test('fixed limits', () => {
     ['time that a server may hold such memory', shown('Ms', nativeLimit('kHoldLimitNs') / 1e6)],
     ['time without credits from a peer', shown('Ms', nativeLimit('kNoCreditNs') / 1e6)],
     ['the same, while all `sendSlots` are taken', shown('Ms', nativeLimit('kNoCreditShortNs') / 1e6)],
-    ['unanswered calls of a server to one client', shown('', reverseLimits.reverseCalls)],
-    [
-      'bytes of those calls that the client has not begun to read',
-      shown('Bytes', reverseLimits.reverseQueueBytes),
-    ],
     ['time for a function given as `authorize`', shown('Ms', limits.authorizeMs)],
     ['time for a function given as `credentials`', shown('Ms', limits.credentialsMs)],
     ['credentials are renewed this long before they expire', shown('Ms', limits.credentialsMarginMs)],

@@ -52,7 +52,7 @@ export const typescriptLayers: readonly LayerRule[] = [
   part('adapters/grpc', 'client server core codec', ''),
   part('identity/spiffe', 'adapters/grpc client control core codec', 'clock'),
   part('identity/kubernetes', 'client server core', ''),
-  part('reverse', 'client server stream boundary core codec', 'clock limits native/native'),
+  part('reverse', 'client server control boundary core codec', 'limits'),
   {
     files: /^runtime\/(index|in-process)\.ts$/,
     mayUse: /^runtime\/((client|server|control|core|codec)\/|(fabrics|native\/native|in-process)\.ts$)/,

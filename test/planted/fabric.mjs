@@ -126,4 +126,12 @@ export const fabricBugs = [
     program,
     caughtBy: 'TcpPathThatIsSilent.IsNamedByItsEndsAndResetBehindTheReason',
   },
+  {
+    name: 'a server that has asked for the connection waits for a request before it says anything',
+    file: 'session/connecting.cc',
+    from: '  if (waits_for_active && !options_.client) control(wire::FrameType::credit, 0, 0);\n',
+    to: '',
+    program: 'session_test',
+    caughtBy: 'Connecting.AServerThatAskedForTheConnectionSpeaksFirstWhereItMust',
+  },
 ];

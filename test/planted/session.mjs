@@ -69,14 +69,6 @@ export const sessionBugs = [
     caughtBy: 'Tries/HostileServer.HurtsOnlyItsOwnSession/KeyOfAnotherSession',
   },
   {
-    name: 'a server that has asked for the connection waits for a request before it says anything',
-    file: 'session/connecting.cc',
-    from: '  if (waits_for_active && !options_.client) control(wire::FrameType::credit, 0, 0);\n',
-    to: '',
-    program,
-    caughtBy: 'Connecting.AServerThatAskedForTheConnectionSpeaksFirstWhereItMust',
-  },
-  {
     name: 'a peer that returns no credits is waited for without a limit',
     file: 'session/link/link.cc',
     from: '  stalled_since_ns_ = std::max<std::uint64_t>(shared_.awake_ns, 1);\n',

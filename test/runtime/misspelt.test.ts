@@ -15,9 +15,6 @@ import {
 import { toGrpcJsHandlers } from 'rdma-rpc/grpc';
 import { createGrpcClient } from 'rdma-rpc/grpc-client';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { KnownPeer } from '../../runtime/core/peer.ts';
-import { RpcPeer } from '../../runtime/reverse/peer.ts';
-import { RpcPeers } from '../../runtime/reverse/peers.ts';
 import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
 import { EchoDefinition } from './gen/echo.rdma.ts';
 
@@ -52,10 +49,6 @@ describe('options of a call', () => {
     [
       'a stream with interceptors',
       (options) => stream(createClient(StreamsDefinition, channel, pass).count({}, options)),
-    ],
-    [
-      'a call to a client',
-      (options) => new RpcPeers().client(EchoDefinition, new RpcPeer(new KnownPeer('x'))).echo({}, options),
     ],
     [
       'a call over gRPC',

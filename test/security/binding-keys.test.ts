@@ -12,7 +12,10 @@ describe('keys', () => {
   const secret = Uint8Array.from({ length: 32 }, (_, i) => i);
   const [hello, welcome] = [Buffer.from('hello'), Buffer.from('welcome')];
   const [client, server] = [Buffer.from('client'), Buffer.from('server')];
-  const bound = new Binding(secret, [hello, welcome]).attempt(3, 'tcp');
+  const binding = new Binding(secret, [hello, welcome]);
+  const bound = binding.attempt(3, 'tcp');
+  // The same number and fabric, of a session in which the server makes the calls.
+  const reverse = binding.reverse(3, 'tcp');
   const [first, second] = ['83b39f794639e1f8e727dd20c825f0cf', 'fca68e07f1b3b0df3c5bf1384643fe1c'];
   const frames = {
     client: 'b23f5b5abecef91a2f04032a293296995434c2d821617f97476ef64ba8e885bb',
@@ -44,6 +47,16 @@ describe('keys', () => {
       'the keys of sealing, at the server',
       () => bound.sealKeys('server'),
       frames.server + frames.client + bulk.server + bulk.client,
+    ],
+    [
+      'the proof of a serve frame',
+      () => reverse.attach(client),
+      'eb7700cf28df179e6c48fb733690aa587c5cb85f12f743a4c6d7ba321efe8f91',
+    ],
+    [
+      'the first key of sealing of the session that it is for',
+      () => reverse.sealKeys('client').subarray(0, 32),
+      'e5cdf2c881164b62db44bde8c510d6abfdf2f1ad761918a2eb584e8752e8bde5',
     ],
   ])('are those of the wire page: %s', (_, made, golden) => {
     expect(Buffer.from(made()).toString('hex')).toBe(golden);

@@ -90,14 +90,7 @@ export function kindsOf(
     if (peer !== undefined) return peers!.client(InteropDefinition, peer);
     throw new RpcError(Status.UNAVAILABLE, 'the client does not serve', { processed: 'no' });
   };
-  // The calls of a server to its client need somebody who serves there.
-  const reverse: Readonly<Record<string, Kind>> = {
-    reverse: async (_, entry, options) => unary(back(), entry, options),
-    'reverse one-way': async (_, entry, options) => oneWay(back(), entry, options),
-  };
-
-  return {
-    ...(peers === undefined ? {} : reverse),
+  const kinds: Readonly<Record<string, Kind>> = {
     unary,
     'one-way': oneWay,
 
@@ -133,4 +126,10 @@ export function kindsOf(
       return read(entry, client.fullDuplexCall(requests(messages), named(entry, options)), wanted);
     },
   };
+  // The calls of a server to its client need somebody who serves there.
+  const reversed = Object.entries(kinds).map(([name, kind]): [string, Kind] => [
+    `reverse ${name}`,
+    async (_, entry, options) => kind(back(), entry, options),
+  ]);
+  return peers === undefined ? kinds : { ...kinds, ...Object.fromEntries(reversed) };
 }

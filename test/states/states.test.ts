@@ -14,7 +14,7 @@ import type { Fabric } from './stepped.ts';
 const given = Number(process.env.RDMA_RPC_SEEDS ?? 0);
 const seeds = given || runs(2000);
 const kinds = ['unary', 'one-way', 'server stream', 'client stream', 'bidirectional'];
-const reverseKinds = ['reverse', 'reverse one-way'];
+const reverseKinds = kinds.map((kind) => `reverse ${kind}`);
 const misfortunes: readonly Misfortune[] = ['cancel', 'deadline', 'loss', 'busy loss'];
 /** Messages, sizes and pauses of the calls that are struck one after the other. */
 const courses = Array.from({ length: Math.max(2, Math.floor(given / 100)) }, (_, i) => i + 1);

@@ -12,6 +12,8 @@ export interface Target {
   readonly segmentedBytes?: number;
   /** Largest message that the peer accepts. */
   readonly messageMaxBytes: number;
+  /** Which side of the connection the peer is, for errors. Without: the server of a request's sender. */
+  readonly peer?: 'client' | 'server';
   /**
    * A message of up to this many bytes is copied to the arena when values of it lie in memory of the
    * application; a larger one goes from where it is. 0: none is copied.

@@ -4,7 +4,7 @@
  */
 
 import { releaseContext } from '../../boundary/contexts.ts';
-import { controlText, type Frame } from '../../control/frames.ts';
+import { controlText, type Frame, type Served, type Serving, type Unserve } from '../../control/frames.ts';
 import type { Connection } from '../../control/handshake/client-handshake.ts';
 import type { Link } from '../../control/link.ts';
 import { levelNumber, levelOf } from '../../control/security-level.ts';
@@ -23,6 +23,18 @@ export interface ClientLinkOwner {
   onStrikes(link: ClientLink): void;
 }
 
+/** What a connection needs of its sideband: that of a dialled one, or what stands for it (reverse/). */
+export type Sideband = Pick<Link, 'onEnd' | 'ended' | 'send' | 'deliver' | 'close'>;
+
+/** The calls that this side serves to the server, over the second session of the connection (reverse/). */
+export interface ConnectionServing {
+  onFrame(frame: Serving | Served | Unserve): void;
+  /** This side wants the connection to end: with the last call of either direction. */
+  drain(reason: string): void;
+  /** The connection is over. */
+  end(reason: string): void;
+}
+
 /** What the server meant with a frame that ends the connection and is no bye. */
 function ending(frame: Frame): string {
   return frame.type === 'refusal' ? frame.message : `the server sent an unexpected ${frame.type}`;
@@ -31,10 +43,12 @@ function ending(frame: Frame): string {
 export class ClientLink implements ClientSessionListener, ClientStreamsListener {
   readonly connection: Connection;
   readonly session: ClientSession;
-  readonly #link: Link;
+  readonly #link: Sideband;
   readonly #owner: ClientLinkOwner;
   readonly #queue: CallQueue;
   readonly #waiting: { readonly size: number };
+  /** Undefined while this side serves no calls on the connection. */
+  #serving: ConnectionServing | undefined;
   #streams: ClientStreams | undefined;
   #draining = false;
   #down = false;
@@ -45,7 +59,13 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
   #wordsTimer: NodeJS.Timeout | undefined;
 
   /** `strikesMax`: bad answers in a row to report, 0 for none. */
-  constructor(connection: Connection, link: Link, queue: CallQueue, owner: ClientLinkOwner, strikesMax = 0) {
+  constructor(
+    connection: Connection,
+    link: Sideband,
+    queue: CallQueue,
+    owner: ClientLinkOwner,
+    strikesMax = 0,
+  ) {
     this.connection = connection;
     this.#link = link;
     this.#owner = owner;
@@ -57,6 +77,7 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
     context.native.nameSession(target.session, String(connection.server), level);
     this.session.tally.strikesMax = strikesMax;
     link.onEnd = (reason) => {
+      this.#serving?.end(reason);
       if (this.#down) return;
       this.lost();
       connection.context.sessions.close(connection.target.session, reason);
@@ -109,9 +130,36 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
   /** Takes no more calls, and ends with the last one. */
   drain(): void {
     if (this.#draining) return;
+    this.#drain();
+    this.#serving?.drain('the client leaves this connection');
+  }
+
+  #drain(): void {
     this.#draining = true;
     this.#owner.onRetired(this);
-    if (this.session.inFlight === 0) this.close('drained');
+    this.#closeDrained();
+  }
+
+  /** When the last call has ended, of either direction. */
+  #closeDrained(): void {
+    if (this.#draining && this.session.inFlight === 0 && this.#serving === undefined) this.close('drained');
+  }
+
+  /** This side serves calls on the connection. */
+  serve(serving: ConnectionServing): void {
+    this.#serving = serving;
+  }
+
+  /** It serves no more, unless others do by now. */
+  serveNoMore(serving: ConnectionServing): void {
+    if (this.#serving !== serving) return;
+    this.#serving = undefined;
+    this.#closeDrained();
+  }
+
+  /** Frames of that go here. */
+  send(frame: Frame): void {
+    this.#link.send(frame);
   }
 
   /**
@@ -120,14 +168,15 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
    */
   #leave(): void {
     if (this.#draining) return;
-    this.drain();
+    // The server ends its calls to this side by itself.
+    this.#drain();
     const { calls, inFlight } = this.session;
     if (inFlight > 0 && this.connection.answersGoaway) this.#link.send({ type: 'leaving', calls });
   }
 
   onCallDone(): void {
     if (this.#waiting.size !== 0) this.#queue.pumpAfter(this.connection.context);
-    if (this.#draining && this.session.inFlight === 0) this.close('drained');
+    this.#closeDrained();
   }
 
   onStreamAnswer(status: number): void {
@@ -141,13 +190,14 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
 
   onStreamUnopened(): void {
     --this.session.calls;
-    if (--this.session.inFlight === 0 && this.#draining) this.close('drained');
+    --this.session.inFlight;
+    this.#closeDrained();
   }
 
   onStreamDone(): void {
     --this.session.inFlight;
     this.#queue.pump();
-    if (this.#draining && this.session.inFlight === 0) this.close('drained');
+    this.#closeDrained();
   }
 
   /** The end of the connection, whichever part of it is noticed first. */
@@ -196,6 +246,9 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
     } else if (frame.type === 'pong') {
       clearTimeout(this.#pongTimer);
       this.#owner.onPong(this);
+    } else if (frame.type === 'serving' || frame.type === 'served' || frame.type === 'unserve') {
+      // One that has crossed the end of it is nobody's.
+      this.#serving?.onFrame(frame);
     } else if (frame.type === 'bye') {
       // A peer that sent `bye` no longer reads.
       this.#said = frame.reason;

@@ -4,13 +4,20 @@
  */
 
 import type { Duplex } from 'node:stream';
+import { openConnection } from '../../control/handshake/client-handshake.ts';
 import type { LocalSide } from '../../control/handshake/session-setup.ts';
 import type { RpcError } from '../../core/errors/rpc-error.ts';
 import type { FabricName } from '../../fabrics.ts';
 import type { CallQueue } from '../queue/call-queue.ts';
 import type { Deadlines } from './awaited-pause.ts';
 import type { ClientLink } from './client-link.ts';
-import { Endpoint, type EndpointOwner, type EndpointSettings, type EndpointState } from './endpoint.ts';
+import {
+  Endpoint,
+  type EndpointOwner,
+  type EndpointSettings,
+  type EndpointState,
+  type Open,
+} from './endpoint.ts';
 import { ejectedShareMax } from './limits.ts';
 import { type OutlierSettings, Outliers } from './outliers.ts';
 import { Resolution, type ResolutionOwner, type ResolutionSettings } from './resolution.ts';
@@ -22,6 +29,8 @@ export interface Route extends Omit<Target, 'name' | 'host'> {
   /** For people; the address itself when there is no list and no resolver. */
   readonly address: string;
   readonly dial: (signal: AbortSignal, address: string) => Promise<Duplex>;
+  /** Instead of dialling: a connection that somebody else has made (reverse/). */
+  readonly open?: Open;
   /** Instead of those that the options allow. */
   readonly fabrics?: readonly FabricName[];
   readonly onClosed?: () => Promise<void>;
@@ -248,9 +257,8 @@ export class Connections implements EndpointOwner, ResolutionOwner {
 
   #setAddresses(addresses: readonly string[]): void {
     const known = new Map(this.#endpoints.map((endpoint) => [endpoint.address, endpoint]));
-    const { dial } = this.#route;
     this.#endpoints = addresses.map(
-      (address) => known.get(address) ?? new Endpoint(address, (signal) => dial(signal, address), this),
+      (address) => known.get(address) ?? new Endpoint(address, this.#openOf(address), this),
     );
     this.several = this.#endpoints.length > 1 && !this.#pickFirst;
     for (const [address, endpoint] of known) {
@@ -258,5 +266,10 @@ export class Connections implements EndpointOwner, ResolutionOwner {
       this.#leaving.add(endpoint);
       endpoint.retire();
     }
+  }
+
+  #openOf(address: string): Open {
+    const { dial, open } = this.#route;
+    return open ?? ((side, signal) => openConnection((given) => dial(given, address), side, address, signal));
   }
 }

@@ -5,9 +5,8 @@
  */
 
 import { clockMs } from '../../clock.ts';
-import { type Opened, openConnection } from '../../control/handshake/client-handshake.ts';
+import type { Connection } from '../../control/handshake/client-handshake.ts';
 import type { LocalSide } from '../../control/handshake/session-setup.ts';
-import type { Dial } from '../../control/socket/dial.ts';
 import { unavailable } from '../../core/errors/failure.ts';
 import { pushback } from '../../core/errors/pushback.ts';
 import { RpcError } from '../../core/errors/rpc-error.ts';
@@ -18,7 +17,7 @@ import { closeTimeoutMs } from '../../limits.ts';
 import type { CallQueue } from '../queue/call-queue.ts';
 import { awaitedPause, type Deadlines } from './awaited-pause.ts';
 import { Backoff } from './backoff.ts';
-import { ClientLink, type ClientLinkOwner } from './client-link.ts';
+import { ClientLink, type ClientLinkOwner, type Sideband } from './client-link.ts';
 import { FabricUpgrade } from './fabric-upgrade.ts';
 import { backoffAnyFromMs, ejectionMaxMs, verifyTimeoutMs } from './limits.ts';
 import type { OutlierDetection, Tally, Watched } from './outliers.ts';
@@ -29,6 +28,14 @@ import type { Turns } from './turns.ts';
  * its answers were bad.
  */
 export type EndpointState = 'idle' | 'connecting' | 'ready' | 'verifying' | 'failing' | 'ejected';
+
+/** A connection that is ready for calls. */
+export interface ReadyConnection {
+  readonly link: Sideband;
+  readonly connection: Connection;
+}
+/** Makes one. Gives up with the signal's reason, an Error, when it fires. */
+export type Open = (side: LocalSide, signal: AbortSignal) => Promise<ReadyConnection>;
 
 export interface EndpointSettings {
   readonly connectTimeoutMs: number;
@@ -64,7 +71,7 @@ export class Endpoint implements ClientLinkOwner, Watched {
   /** The connection for new calls. */
   link: ClientLink | undefined;
 
-  readonly #dial: Dial;
+  readonly #open: Open;
   readonly #owner: EndpointOwner;
   readonly #backoff: Backoff;
   readonly #ejection: Backoff;
@@ -91,9 +98,9 @@ export class Endpoint implements ClientLinkOwner, Watched {
   #gone: string | undefined;
   #onLastLink: (() => void) | undefined;
 
-  constructor(address: string, dial: Dial, owner: EndpointOwner) {
+  constructor(address: string, open: Open, owner: EndpointOwner) {
     this.address = address;
-    this.#dial = dial;
+    this.#open = open;
     this.#owner = owner;
     const { backoffMs, backoffMaxMs, fabricUpgradeMs, outlierDetection } = owner.settings;
     this.#backoff = new Backoff(backoffMs, backoffMaxMs, Math.random, backoffAnyFromMs);
@@ -241,7 +248,7 @@ export class Endpoint implements ClientLinkOwner, Watched {
       begun = true;
       timer = this.#limit(abandon);
       const side = this.#owner.side();
-      const current = this.#adopt(await openConnection(this.#dial, side, this.address, abandon.signal));
+      const current = this.#adopt(await this.#open(side, abandon.signal));
       const { ended } = current;
       if (this.#gone !== undefined) current.close(this.#gone);
       else if (ended === undefined) {
@@ -269,7 +276,7 @@ export class Endpoint implements ClientLinkOwner, Watched {
   }
 
   /** In the turn in which it has connected, since from then on it hears what happens to it. */
-  #adopt({ link, connection }: Opened): ClientLink {
+  #adopt({ link, connection }: ReadyConnection): ClientLink {
     const { queue, settings } = this.#owner;
     const adopted = new ClientLink(connection, link, queue, this, settings.outlierDetection.badAnswersMax);
     this.#links.add(adopted);
@@ -283,9 +290,7 @@ export class Endpoint implements ClientLinkOwner, Watched {
     const fabrics = better.filter((name) => side.fabrics.includes(name));
     const timer = this.#limit(abandon);
     try {
-      const found = this.#adopt(
-        await openConnection(this.#dial, { ...side, fabrics }, this.address, abandon.signal),
-      );
+      const found = this.#adopt(await this.#open({ ...side, fabrics }, abandon.signal));
       if (found.ended !== undefined) return false;
       if (abandon.signal.aborted || old === undefined || this.link !== old || this.state !== 'ready') {
         found.close(this.#gone ?? 'a better fabric came too late');

@@ -27,6 +27,8 @@ export interface QueueOwner {
   readonly settings: { readonly queueMax: number };
   /** It takes no calls any more. */
   readonly closed: boolean;
+  /** Why, for calls that come later. */
+  readonly whyClosed: string;
   /** The last attempt to connect has failed, and the pause before the next is not over. */
   readonly failing: boolean;
   /** What the calls end with that do not outlast that. */
@@ -178,7 +180,7 @@ export class ChannelQueue implements CallQueue, StreamHost, ResourceWaiter {
     const owner = this.#owner;
     const { path } = entry;
     if (owner.closed) {
-      entry.refuse(() => unavailable(`${path}: the channel is closed`));
+      entry.refuse(() => unavailable(`${path}: ${owner.whyClosed}`));
     } else if (queue.size === 0 && start(entry)) {
       // There was room.
     } else if (owner.failing && !entry.waitForReady) {

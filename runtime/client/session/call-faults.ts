@@ -31,7 +31,8 @@ export function requestRefusal(
   processed: Processed = 'no',
 ): RpcError {
   if (reason !== Reason.tooLarge) return memoryFailure(context.native, reason, path, processed);
-  return tooLarge(path, context.outgoing.bulk.refusedBytes, target.messageMaxBytes, 'server', processed);
+  const { messageMaxBytes, peer = 'server' } = target;
+  return tooLarge(path, context.outgoing.bulk.refusedBytes, messageMaxBytes, peer, processed);
 }
 
 /**

@@ -71,7 +71,7 @@ export class ClientSession implements SessionOwner, CallPlace {
     this.#context = context;
     this.#queue = queue;
     this.#listener = listener;
-    this.#lastWords = new LastWords(context.native, target.session, listener);
+    this.#lastWords = new LastWords(context.native, target.session, listener, target.peer);
     this.tally = new AnswerTally(() => listener.onStrikes());
     this.#submission = new Submission(SubOp.request, target);
     this.#events = context.native.events;

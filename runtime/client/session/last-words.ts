@@ -19,21 +19,24 @@ export class LastWords {
   readonly #native: Pick<NativeContext, 'sessionInfo' | 'sessionError'>;
   readonly #session: number;
   readonly #listener: Pick<ClientSessionListener, 'lastWords'>;
+  readonly #peer: 'client' | 'server';
   readonly #deferred: (() => void)[] = [];
 
   constructor(
     native: Pick<NativeContext, 'sessionInfo' | 'sessionError'>,
     session: number,
     listener: Pick<ClientSessionListener, 'lastWords'>,
+    peer: 'client' | 'server' = 'server',
   ) {
     this.#native = native;
     this.#session = session;
     this.#listener = listener;
+    this.#peer = peer;
   }
 
   get why(): string {
     const own = this.own ?? '';
-    return this.#said === undefined ? own : `${own}; the server says: ${this.#said}`;
+    return this.#said === undefined ? own : `${own}; the ${this.#peer} says: ${this.#said}`;
   }
 
   /**

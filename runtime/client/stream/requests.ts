@@ -7,8 +7,7 @@ import { requestFault } from '../../core/errors/failure.ts';
 import type { Scope } from '../../core/scopes.ts';
 import { Reason } from '../../native/native.ts';
 import { Producer, type ProducerOwner } from '../../stream/producer.ts';
-import { tookBack } from '../../stream/refused.ts';
-import { type PartPort, packedCapacity, refused, StreamWriter } from '../../stream/stream-writer.ts';
+import { type PartPort, packedCapacity, StreamWriter } from '../../stream/stream-writer.ts';
 import type { ClientMethod } from '../call/client-method.ts';
 import { requestRefusal } from '../session/call-faults.ts';
 import { type ClientStreams, notNow } from './client-streams.ts';
@@ -63,7 +62,7 @@ export class Requests implements PartPort, ProducerOwner {
     flags: number,
     type: ClientMethod['requestType'],
     message: unknown,
-  ): boolean | typeof refused {
+  ): boolean {
     const stream = this.#stream;
     if (!stream.sending) return false;
     const result = this.#pushes.send(this.#streams, sequence, count, flags, type, message);
@@ -71,8 +70,6 @@ export class Requests implements PartPort, ProducerOwner {
       this.#writer.skip();
     } else if (result < 0 && result !== notNow) {
       const { context, target } = this.#streams;
-      const bytes = context.outgoing.bulk.refusedBytes;
-      if (tookBack(message, { reason: -result, bytes, maxBytes: target.messageMaxBytes })) return refused;
       // A handler that takes one message begins when it has it.
       const processed = stream.method.requestStream ? 'maybe' : 'no';
       const error = requestRefusal(context, target, stream.method.path, -result, processed);

@@ -158,7 +158,16 @@ export class Binding {
 
   /** `number`: of the attach frame, from 0. */
   attempt(number: number, fabric: string): BoundAttempt {
-    return new BoundAttempt(hkdf(this.#key, '', joined(['attempt', String(number), fabric])));
+    return this.#attempt('attempt', number, fabric);
+  }
+
+  /** The same for a session in which the server makes the calls; `number`: of the serve frame, from 0. */
+  reverse(number: number, fabric: string): BoundAttempt {
+    return this.#attempt('reverse', number, fabric);
+  }
+
+  #attempt(kind: string, number: number, fabric: string): BoundAttempt {
+    return new BoundAttempt(hkdf(this.#key, '', joined([kind, String(number), fabric])));
   }
 }
 

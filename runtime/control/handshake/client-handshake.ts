@@ -41,6 +41,7 @@ import { type Dial, dialledPath } from '../socket/dial.ts';
 import { onlyUnix } from '../socket/handoff.ts';
 import { type Binding, type BoundAttempt, bindingOf, bindingOffer, checkProof } from './binding.ts';
 import { FabricReasons } from './fabric-reasons.ts';
+import { SecondSession } from './second-session.ts';
 import {
   discardSession,
   type LocalSide,
@@ -56,6 +57,8 @@ export interface Connection extends Prepared {
   readonly pings: boolean;
   /** The server wants an answer to its goaway. */
   readonly answersGoaway: boolean;
+  /** How the server gets a session for calls of its own; undefined when it knows of none. */
+  readonly second: SecondSession | undefined;
 }
 
 /** What hello and welcome have come to. */
@@ -187,6 +190,16 @@ export class ClientHandshake {
       server,
       pings: (features & feature.ping) !== 0,
       answersGoaway: (features & feature.leave) !== 0,
+      second: SecondSession.of({
+        side,
+        fabric,
+        peer: limits,
+        agreed: limits,
+        features,
+        guard,
+        cipher,
+        binding,
+      }),
     };
   }
 

@@ -41,6 +41,7 @@ import {
 } from './binding.ts';
 import { FabricReasons } from './fabric-reasons.ts';
 import { common, withoutFor } from './offered-fabrics.ts';
+import { SecondSession } from './second-session.ts';
 import {
   discardSession,
   type LocalSide,
@@ -55,8 +56,11 @@ import {
  */
 export type Admit = (hello: Hello) => Promise<void> | undefined;
 
-/** Makes the session known to its owner, before the first request can come. Throws to turn it away. */
-export type Attach = (prepared: Prepared, hello: Hello) => void;
+/**
+ * Makes the session known to its owner, before the first request can come. Throws to turn it away. `second`:
+ * how this side gets a session for calls of its own; undefined when the client knows of none.
+ */
+export type Attach = (prepared: Prepared, hello: Hello, second: SecondSession | undefined) => void;
 
 function message(error: unknown): string {
   return controlText(textOf(error));
@@ -214,6 +218,21 @@ export class ServerHandshake {
     return prepareSession(this.#side, fabric, hello.limits, limits, hello.features, { guard, ...seal });
   }
 
+  #second({ hello, limits, guard, cipher, binding }: Agreed, fabric: FabricName): SecondSession | undefined {
+    const { features } = hello;
+    const peer = hello.limits;
+    return SecondSession.of({
+      side: this.#side,
+      fabric,
+      peer,
+      agreed: limits,
+      features,
+      guard,
+      cipher,
+      binding,
+    });
+  }
+
   /** The session that the client is likely to ask for first. */
   #prepareAhead(agreed: Agreed): void {
     const { hello, fabrics, binding } = agreed;
@@ -253,7 +272,7 @@ export class ServerHandshake {
     }
     // The client may send its first request with or before `ready`: the owner has to be there first.
     try {
-      this.#owner.attach(prepared, agreed.hello);
+      this.#owner.attach(prepared, agreed.hello, this.#second(agreed, fabric));
     } catch (error) {
       discardSession(prepared, message(error));
       throw error;

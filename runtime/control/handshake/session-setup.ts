@@ -21,7 +21,10 @@ import { type FabricReason, feature, ownFeatures, type PeerLimits } from '../fra
 import type { Guard, Guarded, SecurityLevel } from '../security-level.ts';
 
 export interface LocalSide {
+  /** Who makes the calls: this side as the client, or the peer. */
   readonly role: 'client' | 'server';
+  /** Whether its queue pairs ask for their connections. Without: those of a client do. */
+  readonly active?: boolean;
   readonly inflightMax: number;
   readonly streamsMax: number;
   readonly messageMaxBytes: number;
@@ -134,6 +137,7 @@ export function prepareSession(
     const arenaBytesMax = side.arenaBytesMax?.();
     const session = context.sessions.create({
       role: side.role,
+      ...(side.active !== undefined && { active: side.active }),
       inflightMax,
       callSlots,
       grants: fabrics[fabric].grants && (features & ownFeatures & feature.grants) !== 0,
@@ -149,11 +153,12 @@ export function prepareSession(
     const images = (features & feature.images) !== 0;
     const { native } = context;
     const segmentedBytes = native.segmentedBytes(session);
-    const target = {
+    const target: Target = {
       session,
       eagerBytes,
       segmentedBytes,
       messageMaxBytes: peer.messageMaxBytes,
+      peer: (side.active ?? side.role === 'client') ? 'server' : 'client',
       images,
       ...copied(native, session, side.role),
       gone: false,

@@ -15,8 +15,7 @@ import { newScope } from '../../core/scopes.ts';
 import { Reason, Use } from '../../native/native.ts';
 import { PartKind, partHeader, withEntries } from '../../stream/part-header.ts';
 import { Producer, type ProducerOwner } from '../../stream/producer.ts';
-import { tookBack } from '../../stream/refused.ts';
-import { type PartPort, packedCapacity, refused, StreamWriter } from '../../stream/stream-writer.ts';
+import { type PartPort, packedCapacity, StreamWriter } from '../../stream/stream-writer.ts';
 import type { ServerCall } from '../server-call.ts';
 import type { StreamMethod } from '../server-method.ts';
 import { Pulls } from './pulls.ts';
@@ -114,9 +113,9 @@ export class ServerStream implements PartPort, PushesOwner, ProducerOwner, Deadl
     flags: number,
     type: MessageType<unknown, unknown>,
     message: unknown,
-  ): boolean | typeof refused {
+  ): boolean {
     const handle = this.#pulls.handleOf(sequence);
-    const { context, target, responder, admission } = this.#streams.session;
+    const { context, responder, admission } = this.#streams.session;
     if (handle === undefined || this.#over || responder.down) return false;
     const over = admission.exceeded();
     if (over !== undefined) {
@@ -141,8 +140,6 @@ export class ServerStream implements PartPort, PushesOwner, ProducerOwner, Deadl
       return false;
     }
     if (result < 0) {
-      const bytes = outgoing.bulk.refusedBytes;
-      if (tookBack(message, { reason: -result, bytes, maxBytes: target.messageMaxBytes })) return refused;
       const text = responder.refusalText(this.call, -result);
       this.#end(new RpcError(Status.RESOURCE_EXHAUSTED, text));
       return false;

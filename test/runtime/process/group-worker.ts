@@ -1,6 +1,7 @@
 /** A worker of a group: serves the Echo service in the way that `workerData.mode` names. */
 import { threadId, workerData } from 'node:worker_threads';
 import { createServer, type HandlerContext, type Server } from 'rdma-rpc';
+import { type Peers, peersOf } from 'rdma-rpc/reverse';
 import { listenInWorker } from 'rdma-rpc/workers';
 import { EchoDefinition, type EchoMessage } from '../gen/echo.rdma.ts';
 
@@ -12,11 +13,14 @@ interface Given {
 const { mode, gate } = workerData as Given;
 
 let server: Server | undefined;
+let peers: Peers | undefined;
 const behaviours: Readonly<
   Record<string, (request: EchoMessage, context: HandlerContext) => Promise<object> | object>
 > = {
   thread: () => ({ number: threadId }),
   peer: (_, { peer }) => ({ text: `${peer.identity} ${peer.uid} ${peer.certificate?.fingerprint256}` }),
+  'call back': ({ payload }, context) =>
+    peers!.client(EchoDefinition, context).echo({ payload }, { context }),
   crash: () => {
     setImmediate(() => {
       throw new Error('as planned');
@@ -51,7 +55,9 @@ const behaviours: Readonly<
 if (mode === 'throws') throw new Error('no database');
 if (mode === 'silent') setInterval(() => undefined, 1000);
 if (mode === undefined) {
-  server = createServer().add(EchoDefinition, {
+  server = createServer();
+  peers = peersOf(server);
+  server.add(EchoDefinition, {
     echo: (request) => request,
     behave: (request, context) => behaviours[request.text]!(request, context),
   });

@@ -1,0 +1,127 @@
+/**
+ * A second session on a connection, in which the server makes the calls and the client serves them. It is
+ * made of what hello and welcome have come to, on the fabric of the first one, when the client asks for it.
+ * Who connects is as before: the client's queue pair is the active one, and dials where the fabric dials.
+ * Made by both handshakes, used by reverse/ on the JS thread of channel or server.
+ *
+ * | client                   | server                         |                                               |
+ * |--------------------------|--------------------------------|-----------------------------------------------|
+ * | serve: its queue pair    |                                | number 0, 1, 2 … on this connection           |
+ * |                          | serving: its queue pair        | or unserve, with a status                     |
+ * | dials                    | served, when it is connected   | from now on the server calls                  |
+ * | unserve                  | unserve, after its last answer | or the server by itself, when it goes         |
+ * | unserve `now`            |                                | ends at once; and either ends with the socket |
+ */
+import type { Through } from '../../boundary/sessions.ts';
+import type { FabricName } from '../../fabrics.ts';
+import { feature, type PeerLimits, type Serve, type Serving } from '../frames.ts';
+import type { Guard } from '../security-level.ts';
+import { type Binding, type BoundAttempt, checkProof } from './binding.ts';
+import { type LocalSide, type Prepared, prepareSession } from './session-setup.ts';
+
+/** What hello and welcome have come to, and the fabric of the first session. */
+interface Terms {
+  readonly side: LocalSide;
+  readonly fabric: FabricName;
+  readonly peer: PeerLimits;
+  readonly agreed: PeerLimits;
+  /** The peer's. */
+  readonly features: number;
+  readonly guard: Guard;
+  readonly cipher: string | undefined;
+  readonly binding: Binding | undefined;
+}
+
+type Offer = Pick<Serve, 'number' | 'address' | 'proof'>;
+
+/** One side of one such session, until it has an owner. */
+export class SecondHalf {
+  readonly number: number;
+  readonly prepared: Prepared;
+  readonly #attempt: BoundAttempt | undefined;
+  readonly #through: Through | undefined;
+
+  constructor(
+    number: number,
+    prepared: Prepared,
+    attempt: BoundAttempt | undefined,
+    through: Through | undefined,
+  ) {
+    this.number = number;
+    this.prepared = prepared;
+    this.#attempt = attempt;
+    this.#through = through;
+  }
+
+  /** Of the client: what its `serve` says. */
+  offer(): Offer {
+    const { context, target } = this.prepared;
+    const address = context.sessions.addressOf(target.session);
+    return this.#proved(address, this.#attempt?.attach(address));
+  }
+
+  /**
+   * Of the client, whose session has its owner by now: connects. Returns '' or why it cannot. Throws when the
+   * queue pair is not proved to be the server's.
+   */
+  dial({ address: server, proof }: Serving): string {
+    const { context, target } = this.prepared;
+    const client = context.native.sessionAddress(target.session);
+    const attempt = this.#attempt;
+    if (attempt !== undefined)
+      checkProof(proof, attempt.attached(client, server), 'the queue pair of the server');
+    const words = attempt?.firstWords('client', client, server);
+    return context.sessions.dial(target.session, server, this.#through, words);
+  }
+
+  /**
+   * Of the server: connects. Returns what its `serving` says, or why it cannot. Throws when the queue pair is
+   * not proved to be the client's.
+   */
+  accept({ address: client, proof }: Serve): Offer | string {
+    const { context, target } = this.prepared;
+    const attempt = this.#attempt;
+    if (attempt !== undefined) checkProof(proof, attempt.attach(client), 'the queue pair of the client');
+    const server = context.native.sessionAddress(target.session);
+    const words = attempt?.firstWords('server', client, server);
+    const why = context.sessions.accept(target.session, client, words);
+    return why === '' ? this.#proved(server, attempt?.attached(client, server)) : why;
+  }
+
+  #proved(address: Uint8Array, proof: Uint8Array | undefined): Offer {
+    return { number: this.number, address, ...(proof !== undefined && { proof }) };
+  }
+}
+
+export class SecondSession {
+  readonly #terms: Terms;
+  /** The number of the client's next one. */
+  #next = 0;
+
+  private constructor(terms: Terms) {
+    this.#terms = terms;
+  }
+
+  /** Undefined when the peer knows of no second session. */
+  static of(terms: Terms): SecondSession | undefined {
+    return (terms.features & feature.reverse) === 0 ? undefined : new SecondSession(terms);
+  }
+
+  /** This side of one. `number`: a server has it from the client's frame. Throws when a limit is reached. */
+  open(number: number = this.#next): SecondHalf {
+    const { side, fabric, peer, agreed, features, guard, cipher, binding } = this.#terms;
+    const attempt = binding?.reverse(number, fabric);
+    const seal =
+      cipher === undefined || attempt === undefined
+        ? {}
+        : { seal: { cipher, keys: attempt.sealKeys(side.role) } };
+    const swapped = {
+      ...side,
+      role: side.role === 'client' ? 'server' : 'client',
+      active: side.role === 'client',
+    } as const;
+    const prepared = prepareSession(swapped, fabric, peer, agreed, features, { guard, ...seal });
+    this.#next = number + 1;
+    return new SecondHalf(number, prepared, attempt, side.through);
+  }
+}

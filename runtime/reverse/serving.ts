@@ -1,0 +1,143 @@
+/**
+ * One connection of a channel, on which this side serves calls of the server: the second session, from the
+ * `serve` frame to its end, and the server half that works on it. Made by the ReverseServer of the channel,
+ * on its JS thread.
+ *
+ * | state   | what comes                  | what follows                                          |
+ * |---------|-----------------------------|-------------------------------------------------------|
+ * | asked   | serving                     | dials, and is dialled                                 |
+ * | dialled | served                      | up: the owner is told                                 |
+ * | any     | unserve, end, session down  | over: the owner is told why; handlers are aborted     |
+ */
+import { releaseContext } from '../boundary/contexts.ts';
+import type { ClientLink, ConnectionServing } from '../client/connections/client-link.ts';
+import { controlText, type Served, type Serving as ServingFrame, type Unserve } from '../control/frames.ts';
+import type { SecondHalf } from '../control/handshake/second-session.ts';
+import { discardSession } from '../control/handshake/session-setup.ts';
+import { levelNumber, levelOf } from '../control/security-level.ts';
+import { RpcError } from '../core/errors/rpc-error.ts';
+import { errorCode, Status } from '../core/errors/status.ts';
+import { textOf } from '../core/foreign.ts';
+import type { HandlerTable } from '../server/handlers.ts';
+import type { Load } from '../server/load.ts';
+import { ServerSession, type ServerSessionListener } from '../server/server-session.ts';
+import { ServerStreams } from '../server/stream/server-streams.ts';
+
+export interface ServingOwner {
+  readonly handlers: HandlerTable;
+  readonly load: Load;
+  onHandlerError(error: unknown, method: string): void;
+  /** The server can call. */
+  onServed(): void;
+  /** Nothing is left of it. `isFinal`: the server makes no such calls, now or later. */
+  onOver(serving: Serving, error: RpcError, isFinal: boolean): void;
+}
+
+/** With these a server says that another attempt is in vain. */
+const final: readonly number[] = [Status.UNIMPLEMENTED, Status.PERMISSION_DENIED];
+
+export class Serving implements ConnectionServing, ServerSessionListener {
+  readonly link: ClientLink;
+  readonly #owner: ServingOwner;
+  readonly #half: SecondHalf;
+  /** Undefined until the server has answered. */
+  #session: ServerSession | undefined;
+  /** Why it ends, when somebody has said so before the session is down. */
+  #why: RpcError | undefined;
+  #isOver = false;
+  #onOver: (() => void) | undefined;
+
+  /** Asks the server. Throws when this side cannot have another session. */
+  constructor(link: ClientLink, half: SecondHalf, owner: ServingOwner) {
+    this.link = link;
+    this.#half = half;
+    this.#owner = owner;
+    link.serve(this);
+    link.send({ type: 'serve', ...half.offer() });
+  }
+
+  onFrame(frame: ServingFrame | Served | Unserve): void {
+    // Of one before this that has crossed its end.
+    if (frame.number !== this.#half.number) return;
+    if (frame.type === 'serving') this.#dial(frame);
+    else if (frame.type === 'served') {
+      if (this.#session !== undefined && this.#why === undefined) this.#owner.onServed();
+    } else this.#end(new RpcError(errorCode(frame.code ?? Status.UNAVAILABLE), frame.reason));
+  }
+
+  drain(reason: string): void {
+    this.link.send({ type: 'unserve', number: this.#half.number, reason });
+  }
+
+  end(reason: string): void {
+    this.#end(new RpcError(Status.UNAVAILABLE, reason));
+  }
+
+  /** Ends it now. Resolves when nothing is left of it. */
+  close(reason: string): Promise<void> {
+    if (this.#isOver) return Promise.resolve();
+    this.link.send({ type: 'unserve', number: this.#half.number, reason, now: true });
+    return new Promise((resolve) => {
+      this.#onOver = resolve;
+      this.#end(new RpcError(Status.CANCELLED, reason));
+    });
+  }
+
+  onHandlerError(error: unknown, method: string): void {
+    this.#owner.onHandlerError(error, method);
+  }
+
+  onSessionDown(_: ServerSession, reason: string): void {
+    if (this.#why === undefined)
+      this.link.send({ type: 'unserve', number: this.#half.number, reason, now: true });
+    releaseContext(this.#half.prepared.context);
+    this.#over(this.#why ?? new RpcError(Status.UNAVAILABLE, reason));
+  }
+
+  /** The session gets its owner before it is connected, since requests may come at once. */
+  #dial(frame: ServingFrame): void {
+    if (this.#session !== undefined || this.#why !== undefined) return;
+    const { context, target, streamsMax, guard } = this.#half.prepared;
+    const { server } = this.link.connection;
+    const session = new ServerSession(
+      context,
+      target,
+      { peer: server, account: undefined },
+      this.#owner.handlers,
+      this.#owner.load,
+      this,
+    );
+    session.leasesEnd = true;
+    if (streamsMax > 0) session.makeParts = () => new ServerStreams(session.shared, streamsMax);
+    this.#session = session;
+    context.native.nameSession(target.session, String(server), levelNumber(levelOf(server.security, guard)));
+    try {
+      const why = this.#half.dial(frame);
+      if (why !== '') context.sessions.close(target.session, why);
+    } catch (error) {
+      // What has answered is not the server of the handshake.
+      this.link.close(controlText(textOf(error)));
+    }
+  }
+
+  #end(why: RpcError): void {
+    if (this.#why !== undefined) return;
+    this.#why = why;
+    const { prepared } = this.#half;
+    const { context, target } = prepared;
+    if (this.#session !== undefined) context.sessions.close(target.session, why.rawMessage);
+    else {
+      discardSession(prepared, why.rawMessage);
+      this.#over(why);
+    }
+  }
+
+  #over(why: RpcError): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#onOver?.();
+    this.#owner.onOver(this, why, final.includes(why.code));
+    // Last: the connection may have waited for this to end.
+    this.link.serveNoMore(this);
+  }
+}
