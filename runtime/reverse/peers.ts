@@ -34,7 +34,7 @@ function shown(error: unknown): string {
 /** What a client may need to be allowed to serve: the method that clients of older releases called for it. */
 const serveMethod = ReverseDefinition.methods.serve.fullName;
 
-export class RpcPeers extends EventEmitter<PeerEvents> implements Peers, CallingOwner {
+class RpcPeers extends EventEmitter<PeerEvents> implements Peers, CallingOwner {
   readonly #server: RpcServer;
   /** By the first session of their connections. */
   readonly #peers = new Map<object, RpcPeer>();
