@@ -11,7 +11,14 @@ import { missing } from './debian.mjs';
 import { NOT_RUN } from './results.mjs';
 
 const SIZES = { phone: { width: 390, height: 844 }, desk: { width: 1280, height: 900 } };
-const SHOWN = ['', 'start/quick-start/', 'concepts/how-it-works/', 'reference/options/', 'guides/streams/'];
+const SHOWN = [
+  '',
+  'start/quick-start/',
+  'concepts/how-it-works/',
+  'reference/options/',
+  'guides/streams/',
+  'reference/api/',
+];
 const TYPES = {
   '.html': 'text/html; charset=utf-8',
   '.css': 'text/css',

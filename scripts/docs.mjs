@@ -1,6 +1,6 @@
 /**
- * The documentation as a site, in build/site: Starlight with offline search, a `.md` twin of each page and
- * llms.txt. Installs what site/package.json names into site/node_modules, which needs Node 22.12 or later.
+ * The documentation as a site, in build/site: Starlight with offline search, the API by TypeDoc, a `.md` twin
+ * of each page and llms.txt. Installs what site/package.json names into site/node_modules, which needs Node 22.12 or later.
  *
  *   npm run docs                        builds, and checks every link and anchor of what was built
  *   npm run docs -- --screenshots       also opens pages in Chromium at the width of a phone and of a desk
@@ -10,6 +10,7 @@ import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } fr
 import { dirname, join, posix } from 'node:path';
 import { globSync } from 'tinyglobby';
 import { root, run } from './command.mjs';
+import { apiPages } from './docs-api.mjs';
 import { screenshots } from './docs-screenshots.mjs';
 import { progress } from './step.mjs';
 
@@ -24,12 +25,15 @@ const OTHERS = new Map([
   ['CHANGELOG.md', 'project/changelog.md'],
 ]);
 
-/** A page as its source has it. `path` is that of the repository, `to` that below the site's root. */
-function pagesOf() {
+/**
+ * A page as its source has it. `path` is that of the repository, `to` that below the site's root. `api`: pages
+ * that have no file there.
+ */
+function pagesOf(api) {
+  const read = (path) => ({ path, text: readFileSync(join(root, path), 'utf8') });
   const docs = globSync('docs/**/*.md', { cwd: root }).sort();
-  const all = [...docs.map((path) => [path, path.replace(/^docs\//, '')]), ...OTHERS];
-  return all.map(([path, to]) => {
-    const text = readFileSync(join(root, path), 'utf8');
+  return [...[...docs, ...OTHERS.keys()].map(read), ...api].map(({ path, text }) => {
+    const to = OTHERS.get(path) ?? path.replace(/^docs\//, '');
     const [, title = '', body = ''] = /^# (.*)\n+([\s\S]*)$/.exec(text) ?? [];
     const paragraph = body.split('\n\n').find((part) => /^[^#|<!\-[]/.test(part)) ?? title;
     return { path, to, text, body, title: plain(title), description: plain(paragraph) };
@@ -45,8 +49,12 @@ function plain(markdown) {
     .trim();
 }
 
-/** The address of a page below the site's root: `guides/streams.md` is at `guides/streams/`. */
-const slugOf = (to) => (to === 'README.md' ? '' : `${to.replace(/\.md$/, '')}/`).toLowerCase();
+/**
+ * The address of a page below the site's root: `guides/streams.md` is at `guides/streams/`, and `index.md` of a
+ * folder at that of the folder.
+ */
+const slugOf = (to) =>
+  (to === 'README.md' ? '' : `${to.replace(/\/index\.md$/, '').replace(/\.md$/, '')}/`).toLowerCase();
 
 /**
  * Text whose relative links lead to where `addressOf(target)` says. A link to what the site does not have
@@ -88,15 +96,18 @@ function sidebarOf(pages) {
       items: [...section.matchAll(/\]\(([^)#\s]+)/g)].flatMap(([, link]) => entry(posix.join('docs', link))),
     }));
   const rest = pages.filter(({ path }) => path !== 'docs/README.md' && !used.has(path));
+  const api = rest.filter(({ path }) => /^docs\/reference\/api\/.*index\.md$/.test(path));
+  groups.push({ label: 'API', collapsed: true, items: api.flatMap(({ path }) => entry(path)) });
   const decisions = rest.filter(({ path }) => path.startsWith('docs/internals/decisions/'));
   groups.push({ label: 'Decisions', collapsed: true, items: decisions.flatMap(({ path }) => entry(path)) });
-  groups.push({ label: 'Project', collapsed: true, items: rest.flatMap(({ path }) => entry(path)) });
+  const project = rest.filter(({ path }) => !path.startsWith('docs/reference/api/'));
+  groups.push({ label: 'Project', collapsed: true, items: project.flatMap(({ path }) => entry(path)) });
   return groups.filter(({ items }) => items.length > 0);
 }
 
 /** The prepared pages, their twins, pictures, schemas and llms.txt. */
-function prepare() {
-  const pages = pagesOf();
+function prepare(api) {
+  const pages = pagesOf(api);
   const content = join(SITE, 'src', 'content', 'docs');
   const open = join(SITE, 'public');
   for (const folder of [content, open]) rmSync(folder, { recursive: true, force: true });
@@ -182,7 +193,8 @@ if (!existsSync(stamp) || readFileSync(stamp, 'utf8') !== lock) {
   );
   writeFileSync(stamp, lock);
 }
-const pages = prepare();
+const api = await progress('site: API by TypeDoc', () => apiPages(SITE));
+const pages = prepare(api);
 const astro = join(SITE, 'node_modules', 'astro', 'bin', 'astro.mjs');
 await progress(`site: ${pages.length} pages`, () =>
   run([process.execPath, astro, 'build', '--root', SITE], {

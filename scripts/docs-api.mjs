@@ -1,0 +1,81 @@
+/**
+ * The reference of the API: pages that TypeDoc makes of the docstrings, one for each thing that an entry point
+ * of package.json exports. Called by docs.mjs, which makes them pages of the site like those of docs/.
+ */
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { globSync } from 'tinyglobby';
+import { root, run } from './command.mjs';
+
+const WORK = join(root, 'build', 'docs-api');
+const ENTRIES = join(WORK, 'entries');
+const OUT = join(WORK, 'pages');
+/** Where the pages would lie if they were files of the repository. */
+const PLACE = 'docs/reference/api';
+
+/** Entry points and their sources. What generated code imports is no API for people. */
+function entryPoints() {
+  const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+  return Object.entries(exports)
+    .filter(([name, target]) => target['rdma-rpc-source'] !== undefined && !name.startsWith('./generated/'))
+    .map(([name, target]) => ({ name: join('rdma-rpc', name), source: target['rdma-rpc-source'] }));
+}
+
+const writeJson = (file, value) => writeFileSync(file, JSON.stringify(value, undefined, 2));
+
+/**
+ * TypeDoc names a module by its file, so each entry point gets a file of its name that exports the same.
+ * Returns those files.
+ */
+function writeEntries() {
+  rmSync(WORK, { recursive: true, force: true });
+  const files = entryPoints().map(({ name, source }) => {
+    const file = join(ENTRIES, `${name}.ts`);
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, `export * from '${relative(dirname(file), join(root, source))}';\n`);
+    return file;
+  });
+  writeJson(join(ENTRIES, 'tsconfig.json'), {
+    extends: relative(ENTRIES, join(root, 'tsconfig.json')),
+    compilerOptions: { rootDir: relative(ENTRIES, root), noEmit: true },
+    include: ['**/*.ts'],
+    exclude: [],
+  });
+  return files;
+}
+
+/**
+ * Pages as docs.mjs has those of docs/: `path` and text. TypeDoc is taken from the node_modules of the folder
+ * `site`.
+ */
+export async function apiPages(site) {
+  const modules = join(site, 'node_modules');
+  const options = join(WORK, 'typedoc.json');
+  const entries = writeEntries();
+  writeJson(options, {
+    entryPoints: entries,
+    basePath: ENTRIES,
+    displayBasePath: ENTRIES,
+    tsconfig: join(ENTRIES, 'tsconfig.json'),
+    plugin: [join(modules, 'typedoc-plugin-markdown', 'dist', 'index.js')],
+    name: 'API',
+    readme: 'none',
+    out: OUT,
+    router: 'member',
+    entryFileName: 'index',
+    hideBreadcrumbs: true,
+    hidePageHeader: true,
+    excludePrivate: true,
+    excludeInternal: true,
+    excludeExternals: true,
+    disableSources: true,
+    // `tsc` checks the types. Types that are described where they are used need no page of their own.
+    skipErrorChecking: true,
+    validation: { notExported: false, invalidLink: true },
+    treatWarningsAsErrors: true,
+  });
+  await run([process.execPath, join(modules, 'typedoc', 'bin', 'typedoc'), '--options', options]);
+  return globSync('**/*.md', { cwd: OUT })
+    .sort()
+    .map((path) => ({ path: `${PLACE}/${path}`, text: readFileSync(join(OUT, path), 'utf8') }));
+}
