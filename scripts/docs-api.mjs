@@ -1,6 +1,6 @@
 /**
- * The reference of the API: pages that TypeDoc makes of the docstrings, one for each thing that an entry point
- * of package.json exports. Called by docs.mjs, which makes them pages of the site like those of docs/.
+ * The reference of the API: pages that TypeDoc makes of the docstrings, one for each thing that an entry
+ * point of package.json exports. Called by docs.mjs, which makes them pages of the site like those of docs/.
  */
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';

@@ -1,6 +1,7 @@
 /**
  * The documentation as a site, in build/site: Starlight with offline search, the API by TypeDoc, a `.md` twin
- * of each page and llms.txt. Installs what site/package.json names into site/node_modules, which needs Node 22.12 or later.
+ * of each page and llms.txt. Installs what site/package.json names into site/node_modules, which needs Node
+ * 22.12 or later.
  *
  *   npm run docs                        builds, and checks every link and anchor of what was built
  *   npm run docs -- --screenshots       also opens pages in Chromium at the width of a phone and of a desk
@@ -26,8 +27,8 @@ const OTHERS = new Map([
 ]);
 
 /**
- * A page as its source has it. `path` is that of the repository, `to` that below the site's root. `api`: pages
- * that have no file there.
+ * A page as its source has it. `path` is that of the repository, `to` that below the site's root. `api`:
+ * pages that have no file there.
  */
 function pagesOf(api) {
   const read = (path) => ({ path, text: readFileSync(join(root, path), 'utf8') });
@@ -50,8 +51,8 @@ function plain(markdown) {
 }
 
 /**
- * The address of a page below the site's root: `guides/streams.md` is at `guides/streams/`, and `index.md` of a
- * folder at that of the folder.
+ * The address of a page below the site's root: `guides/streams.md` is at `guides/streams/`, and `index.md` of
+ * a folder at that of the folder.
  */
 const slugOf = (to) =>
   (to === 'README.md' ? '' : `${to.replace(/\/index\.md$/, '').replace(/\.md$/, '')}/`).toLowerCase();

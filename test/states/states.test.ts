@@ -28,8 +28,8 @@ async function atEachStep(
 ): Promise<Set<string>> {
   const seen = new Set<string>();
   const reverse = reverseKinds.includes(kind);
-  // A client serves again only after a pause, so each loss needs a life of its own, which is slow: a brief run
-  // takes every third step, and another course takes other steps.
+  // A client serves again only after a pause, so each loss needs a life of its own, which is slow: a brief
+  // run takes every third step, and another course takes other steps.
   const lives = reverse && misfortune.endsWith('loss');
   const stride = lives && !everything ? 3 : 1;
   const first = course % stride;
