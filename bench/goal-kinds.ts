@@ -191,16 +191,16 @@ export function besideTimesAlone(scenario: string, alone: string, p50Most: numbe
 }
 
 /** Small calls beside a transfer. */
-export function besideAtMost(scenario: string, p50Most: number, p99Most: number): Goal {
+export function besideAtMost(scenario: string, p50Most: number, p99Most: number, p999Most: number): Goal {
   return {
-    goal: `${scenario}: p50 at most ${p50Most} us, p99 at most ${p99Most} us`,
+    goal: `${scenario}: p50 at most ${p50Most} us, p99 at most ${p99Most} us, p99.9 at most ${p999Most} us`,
     judge(find) {
       const beside = find(scenario);
       if (beside === undefined) return undefined;
-      const { p50Us, p99Us } = beside;
+      const { p50Us, p99Us, p999Us } = beside;
       return {
-        found: `${p50Us.toFixed(1)} us, ${p99Us.toFixed(0)} us`,
-        reached: p50Us <= p50Most && p99Us <= p99Most,
+        found: `${p50Us.toFixed(1)} us, ${p99Us.toFixed(0)} us, ${p999Us.toFixed(0)} us`,
+        reached: p50Us <= p50Most && p99Us <= p99Most && p999Us <= p999Most,
       };
     },
   };
