@@ -2,6 +2,11 @@
 import { arch, availableParallelism, release } from 'node:os';
 import type { Command } from '#commander';
 import { contextOptions, slotBytesOf } from '../../runtime/boundary/contexts.ts';
+import {
+  type DeviceCounters,
+  isTrouble,
+  readDeviceCounters,
+} from '../../runtime/counters/device-counters.ts';
 import { gatherBytes, inflight, leaseBytes, messageBytes } from '../../runtime/limits.ts';
 import type { VerbsReport } from '../../runtime/native/native.ts';
 import { version } from '../version.ts';
@@ -19,6 +24,8 @@ interface DeviceFiles {
     readonly rate?: string;
     readonly physicalState?: string;
   }[];
+  /** Of its ports, and of the device as a whole (port 0). */
+  readonly counters: readonly Omit<DeviceCounters, 'device'>[];
 }
 
 export interface Info {
@@ -52,7 +59,7 @@ interface Sizes {
 const given = <K extends string>(key: K, value: string | undefined): { [key in K]?: string } =>
   value === undefined || value === '' ? {} : ({ [key]: value } as { [key in K]?: string });
 
-function filesOf(machine: Machine, name: string): DeviceFiles {
+function filesOf(machine: Machine, name: string, counters: readonly DeviceCounters[]): DeviceFiles {
   const folder = `/sys/class/infiniband/${name}`;
   return {
     name,
@@ -63,10 +70,15 @@ function filesOf(machine: Machine, name: string): DeviceFiles {
       ...given('rate', machine.text(`${folder}/ports/${port}/rate`)),
       ...given('physicalState', machine.text(`${folder}/ports/${port}/phys_state`)?.replace(/^\d+: /, '')),
     })),
+    counters: counters.filter((each) => each.device === name).map(({ device: _, ...rest }) => rest),
   };
 }
 
-export function infoOf(machine: Machine, { whyNoAddon, fabrics, verbs, ciphers }: Facts): Info {
+export function infoOf(
+  machine: Machine,
+  { whyNoAddon, fabrics, verbs, ciphers }: Facts,
+  counters: readonly DeviceCounters[] = [],
+): Info {
   const { arenaBytes, mrCacheBytes, sendSlots } = contextOptions();
   return {
     version: version(),
@@ -77,7 +89,7 @@ export function infoOf(machine: Machine, { whyNoAddon, fabrics, verbs, ciphers }
     whyNoAddon,
     fabrics,
     verbs,
-    kernelDevices: kernelDevices(machine).map((name) => filesOf(machine, name)),
+    kernelDevices: kernelDevices(machine).map((name) => filesOf(machine, name, counters)),
     ciphers,
     sizes: {
       slotBytes: slotBytesOf('registered'),
@@ -99,12 +111,21 @@ function fabricLines({ name, whyNot, capabilities }: FabricFact): string[] {
   return [`${name}: can be used`, ...lines.map((line) => `  ${line}`)];
 }
 
-function fileLines({ name, firmware, board, ports }: DeviceFiles): string[] {
+/** What a port has counted that stands still while all is well. */
+function troubleText({ counters }: Pick<DeviceCounters, 'counters'>): string {
+  const counted = Object.entries(counters).filter(([name, value]) => value > 0 && isTrouble(name));
+  return counted.map(([name, value]) => `${name} ${value}`).join(', ');
+}
+
+function fileLines({ name, firmware, board, ports, counters }: DeviceFiles): string[] {
   const about = [firmware && `firmware ${firmware}`, board].filter(Boolean).join(', ');
   const each = ports.map(({ number, rate, physicalState }) =>
     [`  port ${number}:`, [rate, physicalState].filter(Boolean).join(', ')].join(' '),
   );
-  return [`${name}${about === '' ? '' : `: ${about}`}`, ...each];
+  const counted = counters
+    .map((one) => [one.port === 0 ? 'device' : `port ${one.port}`, troubleText(one)] as const)
+    .flatMap(([place, text]) => (text === '' ? [] : [`  ${place} has counted: ${text}`]));
+  return [`${name}${about === '' ? '' : `: ${about}`}`, ...each, ...counted];
 }
 
 export function infoText(info: Info): string {
@@ -137,8 +158,8 @@ export function addInfoCommand(program: Command): void {
     .command('info')
     .description('show fabrics, RDMA devices, limits and thresholds of this machine')
     .option('--json', 'JSON for programs, of docs/schemas')
-    .action(({ json }: { json?: true }) => {
-      const info = infoOf(machineAt(), factsHere());
+    .action(async ({ json }: { json?: true }) => {
+      const info = infoOf(machineAt(), factsHere(), await readDeviceCounters());
       console.log(json === true ? JSON.stringify(info, null, 2) : infoText(info));
       process.exitCode = info.whyNoAddon === '' ? 0 : 1;
     });

@@ -111,6 +111,16 @@ function threadText({ contexts, state }: View): string {
   return blocked > 0 ? `EVENT LOOP BLOCKED for ${time(blocked * 1000)}` : `loop lag ${time(lag * 1000)}`;
 }
 
+/** What the devices have counted between the two readings that stands still while all is well. */
+function deviceLines({ devices }: View): string[] {
+  const each = devices.flatMap(({ device, port, perSecond }) =>
+    Object.entries(perSecond).map(
+      ([name, rate]) => `${device}${port === 0 ? '' : `/${port}`} ${name} ${count(rate)}/s`,
+    ),
+  );
+  return each.length === 0 ? [] : [`device     ${each.join('   ')}`];
+}
+
 function headLines(view: View): string[] {
   const per = (name: keyof Stats): string => count(view.perSecond[name] ?? 0);
   const bytesPer = (name: keyof Stats): string => `${size(Math.round(view.perSecond[name] ?? 0))}/s`;
@@ -134,6 +144,7 @@ function headLines(view: View): string[] {
     `memory     of devices ${size(now('memoryBytes'))}   arena ${size(now('arenaLeasedBytes'))} of ${size(now('arenaBytes'))} in ${count(now('arenaLeasedBlocks'))} blocks   calls wait ${count(now('memoryWaiters'))}`,
     `cache      ${size(now('mrBytes'))} registered   hits ${hits === 0 ? '-' : `${Math.floor((100 * now('mrHits')) / hits)} %`}   evicted ${per('mrEvictions')}/s`,
     `queue      completions ${per('completions')}/s   turns ${per('turns')}/s   batches ${per('batches')}/s   sleeps ${per('sleeps')}/s   protocol errors ${count(now('protocolErrors'))}`,
+    ...deviceLines(view),
   ];
 }
 

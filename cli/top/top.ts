@@ -4,6 +4,7 @@
  */
 import { setTimeout } from 'node:timers/promises';
 import { type Command, InvalidArgumentError } from '#commander';
+import { type DeviceCounters, readDeviceCounters } from '../../runtime/counters/device-counters.ts';
 import { type ProcessCounters, readCounters } from '../../runtime/counters/processes.ts';
 import { jsonText } from '../output.ts';
 import { sayError } from '../server/connection.ts';
@@ -50,15 +51,22 @@ export function addTopCommand(program: Command): void {
     });
 }
 
+/** What the devices have counted that the process uses. */
+const devicesOf = ({ contexts }: ProcessCounters): Promise<readonly DeviceCounters[]> =>
+  readDeviceCounters([...new Set(contexts.map(({ device }) => device))]);
+
 /** Yields readings, one for each interval, until `stop` is aborted. */
 async function* views(pid: number, intervalMs: number, stop: AbortSignal): AsyncGenerator<View> {
   let before = readCounters(pid);
+  let devicesBefore = await devicesOf(before);
   for (;;) {
     await setTimeout(intervalMs, undefined, { signal: stop }).catch(() => undefined);
     if (stop.aborted) return;
     const now = nextReading(before);
-    yield viewOf(now, before);
+    const devices = await devicesOf(now);
+    yield viewOf(now, before, { now: devices, before: devicesBefore });
     before = now;
+    devicesBefore = devices;
   }
 }
 

@@ -3,6 +3,7 @@
  * `--json` prints it.
  */
 
+import { type DeviceCounters, isTrouble } from '../../runtime/counters/device-counters.ts';
 import type { ContextCounters, MethodCounters, SessionCounters } from '../../runtime/counters/page.ts';
 import { bucketsSince, percentile } from '../../runtime/counters/percentile.ts';
 import type { ProcessCounters } from '../../runtime/counters/processes.ts';
@@ -35,6 +36,16 @@ export interface ContextView {
   readonly lagMaxMs: number;
 }
 
+/** A port of a device that the process uses, or the device as a whole (port 0). */
+export interface DeviceView {
+  readonly device: string;
+  readonly port: number;
+  /** What it has counted that stands still while all is well, of all processes together. */
+  readonly counters: Readonly<Record<string, number>>;
+  /** The rates of those that have grown between the two readings. */
+  readonly perSecond: Readonly<Record<string, number>>;
+}
+
 export interface View {
   readonly pid: number;
   readonly command: string;
@@ -45,6 +56,7 @@ export interface View {
   readonly cpuPercent: number;
   readonly rssBytes: number;
   readonly contexts: readonly ContextView[];
+  readonly devices: readonly DeviceView[];
   /** The counters of all contexts as they are, and the rates of those that count events. */
   readonly counters: Readonly<Partial<Record<keyof Stats, number>>>;
   readonly perSecond: Readonly<Partial<Record<keyof Stats, number>>>;
@@ -129,7 +141,36 @@ function ratesOf(pairs: readonly Paired[], seconds: number): Sums {
   return rates;
 }
 
-export function viewOf(now: ProcessCounters, before: ProcessCounters): View {
+/** Without a reading before it a counter has not grown. */
+function deviceView(
+  { device, port, counters: all }: DeviceCounters,
+  before: DeviceCounters | undefined,
+  seconds: number,
+): DeviceView {
+  const counted = Object.entries(all).filter(([name]) => isTrouble(name));
+  const rates = counted.map(([name, value]): [string, number] => [
+    name,
+    since(value, before?.counters[name] ?? value) / seconds,
+  ]);
+  return {
+    device,
+    port,
+    counters: Object.fromEntries(counted),
+    perSecond: Object.fromEntries(rates.filter(([, rate]) => rate > 0)),
+  };
+}
+
+/** What the devices that a process uses had counted at its two readings. */
+export interface DeviceReadings {
+  readonly now: readonly DeviceCounters[];
+  readonly before: readonly DeviceCounters[];
+}
+
+export function viewOf(
+  now: ProcessCounters,
+  before: ProcessCounters,
+  devices: DeviceReadings = { now: [], before: [] },
+): View {
   const seconds = Math.max(1e-3, (now.atNs - before.atNs) / 1e9);
   const counters: Sums = {};
   for (const context of now.contexts) addStats(counters, context.counters);
@@ -155,6 +196,10 @@ export function viewOf(now: ProcessCounters, before: ProcessCounters): View {
     cpuPercent: since(now.cpuMs, before.cpuMs) / seconds / 10,
     rssBytes: now.rssBytes,
     contexts: now.contexts.map((context) => contextView(context, now.atNs)),
+    devices: devices.now.map((each) => {
+      const same = devices.before.find(({ device, port }) => device === each.device && port === each.port);
+      return deviceView(each, same, seconds);
+    }),
     counters,
     perSecond: ratesOf(pairs, seconds),
     methods: methods.sort((a, b) => b.callsPerSecond - a.callsPerSecond || b.calls - a.calls),

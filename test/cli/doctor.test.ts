@@ -9,12 +9,10 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { examine } from '../../cli/machine/checks.ts';
 import { type Facts, factsHere } from '../../cli/machine/facts.ts';
 import { findingsText } from '../../cli/machine/findings.ts';
-import { infoOf, infoText } from '../../cli/machine/info.ts';
 import { type Machine, machineAt } from '../../cli/machine/machine.ts';
 import { run } from './command.ts';
 import { expectSchema } from './schemas.ts';
 import {
-  capabilities,
   device,
   facts,
   gid,
@@ -286,67 +284,6 @@ test('the screen of doctor', () => {
     2 problems, 0 pieces of advice, 10 in order
     "
   `);
-});
-
-test('the screen of info', () => {
-  const info = infoOf(scripted(server), {
-    ...withDevices(device),
-    fabrics: [
-      {
-        name: 'shm',
-        whyNot: '',
-        capabilities: { ...capabilities, pinsMemory: false, segmentedBytes: 32 * 1024 },
-      },
-      { name: 'verbs', whyNot: '' },
-      { name: 'tcp', whyNot: 'sockets are forbidden' },
-    ],
-  });
-  expectSchema('info', JSON.parse(JSON.stringify(info)));
-  const text = infoText({
-    ...info,
-    version: '1.2.3',
-    node: 'v22.0.0',
-    kernel: '6.1.0',
-    arch: 'x64',
-    cpus: 8,
-  });
-  expect(`\n${text}\n`).toMatchInlineSnapshot(`
-    "
-    rdma-rpc 1.2.3, Node v22.0.0, Linux 6.1.0 x64, 8 processors
-
-    shm: can be used
-      has: memory windows, immediate data, shared receives
-      has not: on-demand paging, dmabuf
-      inline up to 512 B, 16 pieces a send, 1 a READ, 16 READs at once
-      queues of 8192, messages up to 1 GiB
-      what does not fit a slot goes in several SENDs up to 32 KiB, longer by READ and WRITE
-    verbs: can be used
-    tcp: cannot be used: sockets are forbidden
-
-    1 RDMA device, 1 can be used
-    rdma_cm: can be used
-    locked memory: 
-
-    mlx5_0 (InfiniBand): can be used
-      port 1: ACTIVE, Ethernet, MTU 4096
-        GID 3: 10.77.0.1 (RoCE v2, eth1)
-      has: memory windows, immediate data, shared receives
-      has not: on-demand paging, dmabuf
-      inline up to 512 B, 16 pieces a send, 1 a READ, 16 READs at once
-      queues of 8192, messages up to 1 GiB
-      what does not fit a slot goes by READ and WRITE
-
-    mlx5_0: firmware 22.38.1002, MT_0000000359
-      port 1: 100 Gb/sec (4X EDR), LinkUp
-
-    sessions can be sealed with aes-256-gcm or chacha20-poly1305 (security.require, or --require of commands)
-    a message goes inline while it fits what the device takes inline, in a slot up to 8 KiB (17 KiB on shm), longer ones as is said of each fabric
-    bytes from 16 KiB on are sent from where they are, and from 4 KiB on received as views
-    messages up to 64 MiB, 256 calls in flight a session, 1024 send slots a thread
-    arena up to 256 MiB, registered buffers kept up to 256 MiB
-    "
-  `);
-  expect(infoText({ ...info, whyNoAddon: 'it is missing' })).toMatch(/\n\nnothing works: it is missing$/);
 });
 
 test('files of a machine under another root', () => {

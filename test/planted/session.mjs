@@ -352,7 +352,7 @@ export const sessionBugs = [
   {
     name: 'a byte now and then is pace enough',
     file: 'session/pace.h',
-    sources: ['session/server/peer_watch.cc'],
+    sources: ['test/session/pace_test.cc'],
     from: 'moved - moved_at_ < due_',
     to: 'moved == moved_at_',
     program,

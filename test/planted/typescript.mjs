@@ -26,7 +26,8 @@ export class TypeScript {
   /** Throws unless each of the tests is there, and passes without a bug. */
   async control(bugs) {
     const files = [...new Set(bugs.map(({ caughtBy: [file] }) => file))];
-    const { tests, ending } = await this.#vitest(files, '', undefined, 'control');
+    const names = [...new Set(bugs.map(({ caughtBy: [, name] }) => name))];
+    const { tests, ending } = await this.#vitest(files, names, undefined, 'control');
     const lacking = bugs.filter(
       ({ caughtBy: [file, name] }) =>
         !tests.some((each) => each.file === file && each.name === name && each.status === 'passed'),
@@ -43,7 +44,7 @@ export class TypeScript {
     if (typeof path !== 'string') return path.why;
     const [file, name] = bug.caughtBy;
     const planted = { path, from: bug.from, to: bug.to };
-    const { tests, ending } = await this.#vitest([file], name, planted, String(number));
+    const { tests, ending } = await this.#vitest([file], [name], planted, String(number));
     return verdict(
       tests.filter((each) => each.name === name),
       bug.caughtBy.join(' '),
@@ -69,23 +70,25 @@ export class TypeScript {
   }
 
   /**
-   * `tests`: file, name, status and failures of each; `ending`: how vitest ended, and what it printed. `name`
-   * empty: all tests of the files.
+   * `tests`: file, name, status and failures of each; `ending`: how vitest ended, and what it printed.
    */
-  async #vitest(files, name, planted, report) {
+  async #vitest(files, names, planted, report) {
     mkdirSync(this.scratch, { recursive: true });
     const output = join(this.scratch, `${report}.json`);
     rmSync(output, { force: true });
-    const only = name === '' ? [] : ['-t', `${name.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&')}$`];
+    const escaped = names.map((name) => name.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&'));
+    const only = ['-t', `(${escaped.join('|')})$`];
     const vitest = [process.execPath, 'node_modules/vitest/vitest.mjs', 'run', '--config', config];
     const flags = ['--root', '.', '--reporter=json', `--outputFile=${output}`, ...only];
+    // A run for each bug has its limit; the one without a bug has as long as some of them.
+    const limitMs = planted === undefined ? 4 * this.limitMs : this.limitMs;
     const env = {
       RDMA_RPC_EXTENT: 'all', // a bug may show itself in few of the random runs
       ...(planted !== undefined && { RDMA_RPC_PLANTED: JSON.stringify(planted) }),
     };
     let ending = 'vitest ended with 0';
     try {
-      await run([...vitest, ...flags, ...files], { cwd: this.root, env, limitMs: this.limitMs, group: true });
+      await run([...vitest, ...flags, ...files], { cwd: this.root, env, limitMs, group: true });
     } catch (error) {
       // Failures are in the report.
       if (!(error instanceof CommandFailed)) throw error;

@@ -1,13 +1,16 @@
 /** The Prometheus interceptor, tested by the contents of a registry. */
 import { Registry } from 'prom-client';
 import { createClient, RpcError, Status, stats } from 'rdma-rpc';
-import { collectNativeStats, prometheus } from 'rdma-rpc/prometheus';
+import { collectDeviceCounters, collectNativeStats, prometheus } from 'rdma-rpc/prometheus';
 import { afterEach, expect, test, vi } from 'vitest';
 import { replaceClock } from '../../runtime/clock.ts';
 import { openPair, type Pair } from '../runtime/pair.ts';
 import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
 import { collect } from '../stream/stream-world.ts';
 import { newLog, streamHandlers } from '../stream/streams-service.ts';
+
+const read = vi.hoisted(() => vi.fn());
+vi.mock('../../runtime/counters/device-counters.ts', () => ({ readDeviceCounters: read }));
 
 let pair: Pair | undefined;
 afterEach(() => pair?.close());
@@ -106,4 +109,19 @@ test('native counters of a process by its number are current, however often they
   const [first] = sessions;
   expect(first).toBeGreaterThan(0);
   for (const each of sessions) expect(each).toBeLessThanOrEqual(first!);
+});
+
+test('counters of devices are one gauge, by the names of kernel and driver', async () => {
+  const registry = new Registry();
+  collectDeviceCounters(registry);
+  collectDeviceCounters(registry);
+  let devices = [{ device: 'mlx5_0', port: 1, counters: { out_of_sequence: 12, np_cnp_sent: 0 } }];
+  read.mockImplementation(async () => devices);
+  const name = 'rdma_rpc_device_counter{';
+  expect(await lines(registry, name)).toEqual([
+    `${name}device="mlx5_0",port="1",counter="out_of_sequence"} 12`,
+    `${name}device="mlx5_0",port="1",counter="np_cnp_sent"} 0`,
+  ]);
+  devices = [];
+  expect(await lines(registry, name)).toEqual([]);
 });

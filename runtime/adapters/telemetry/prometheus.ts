@@ -7,6 +7,7 @@ import { clockMs } from '../../clock.ts';
 import { stats } from '../../control/configure.ts';
 import { disown } from '../../core/foreign.ts';
 import type { Interceptor, RpcRequest } from '../../core/interceptor.ts';
+import { readDeviceCounters } from '../../counters/device-counters.ts';
 import type { ContextCounters } from '../../counters/page.ts';
 import { readCounters } from '../../counters/processes.ts';
 import { addStats, type Stats } from '../../native/native.ts';
@@ -146,4 +147,27 @@ export function collectNativeStats(registry: Registry = register, pid?: number):
       },
     });
   }
+}
+
+/**
+ * Exports the counters of the RDMA devices of this machine as one gauge, `rdma_rpc_device_counter`, with the
+ * labels `device`, `port` (0: of the device as a whole) and `counter`, the name that the kernel or the driver
+ * has for it. Read when the registry is; empty without a device. `devices`: only those of these names.
+ */
+export function collectDeviceCounters(registry: Registry = register, devices?: readonly string[]): void {
+  const name = 'rdma_rpc_device_counter';
+  if (registry.getSingleMetric(name) !== undefined) return;
+  new Gauge({
+    name,
+    help: 'Counters of RDMA devices, by the names of their drivers',
+    labelNames: ['device', 'port', 'counter'],
+    registers: [registry],
+    async collect() {
+      const read = await readDeviceCounters(devices);
+      // A device may have gone.
+      this.reset();
+      for (const { device, port, counters } of read)
+        for (const [counter, value] of Object.entries(counters)) this.set({ device, port, counter }, value);
+    },
+  });
 }

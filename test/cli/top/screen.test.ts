@@ -119,6 +119,30 @@ describe('rates', () => {
     expect(view.perSecond).toEqual({ requests: 5 });
     expect(view.counters).toEqual({ requests: 5, sendSlotsFree: 500, mrBytes: 80 });
   });
+  it('of devices cover what has grown of that which stands still while all is well', () => {
+    const port = (out_of_sequence: number, more = {}) => ({
+      device: 'mlx5_0',
+      port: 1,
+      counters: { out_of_sequence, np_cnp_sent: 5, port_xmit_data: 9 * out_of_sequence, ...more },
+    });
+    const seconds = viewOf(after, before).seconds;
+    const devices = { before: [port(10)], now: [port(10 + 20 * seconds, { link_downed: 4 })] };
+    const view = viewOf(after, before, devices);
+    expect(view.devices).toEqual([
+      {
+        device: 'mlx5_0',
+        port: 1,
+        counters: { out_of_sequence: 10 + 20 * seconds, np_cnp_sent: 5, link_downed: 4 },
+        perSecond: { out_of_sequence: 20 },
+      },
+    ]);
+    const room = { columns: Infinity, rows: Infinity };
+    expect(screenOf(view, room)).toContain('device     mlx5_0/1 out_of_sequence 20/s');
+    const quiet = viewOf(after, before, { before: devices.before, now: devices.before });
+    expect(screenOf(quiet, room).filter((line) => line.startsWith('device'))).toEqual([]);
+    // A port that has come, or whose driver was loaded anew, has no rate that is beyond what it counted.
+    expect(viewOf(after, before, { before: [], now: [port(10)] }).devices[0]!.perSecond).toEqual({});
+  });
   it('two readings at the same moment cause no division by zero', () => {
     expect(viewOf(after, after).perSecond.requests).toBe(0);
   });
