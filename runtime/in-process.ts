@@ -26,7 +26,7 @@ function subset(options: object, rules: object): object {
  * are those of server and channel; a limit that both have applies to both.
  */
 export function createInProcessChannel(
-  register: (server: Pick<Server, 'add' | 'use' | 'with'>) => void,
+  register: (server: Pick<Server, 'add' | 'use' | 'scope'>) => void,
   options: InProcessOptions = {},
 ): Channel {
   checkNames('createInProcessChannel', options, [

@@ -116,8 +116,8 @@ export class RpcServer implements Server, ServerSessionListener {
     return this;
   }
 
-  with(...interceptors: Interceptor[]): ServiceScope {
-    const given = checkedInterceptors('with', interceptors);
+  scope(...interceptors: Interceptor[]): ServiceScope {
+    const given = checkedInterceptors('scope', interceptors);
     return new ScopedServices(given, (...service) => this.#addWith(...service));
   }
 
