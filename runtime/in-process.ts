@@ -35,9 +35,9 @@ function subset(options: object, rules: object): object {
 }
 
 /**
- * A channel to a server that `register` adds services to. `register` gets the whole server, so that a test can
- * keep it, for example to call `shutdown` on it; `listen` alone rejects. Closing the channel shuts the server
- * down. Options are those of server and channel; a limit that both have applies to both.
+ * A channel to a server that `register` adds services to. `register` gets the whole server, so that a test
+ * can keep it, for example to call `shutdown` on it; `listen` alone rejects. Closing the channel shuts the
+ * server down. Options are those of server and channel; a limit that both have applies to both.
  */
 export function createInProcessChannel(
   register: (server: InProcessServer) => void,

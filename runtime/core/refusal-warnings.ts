@@ -1,7 +1,7 @@
 /**
  * Warnings of Node about clients that a server refuses, for an application that has asked for neither `log`
  * nor `onSession`. The first refusal is shown at once. Later ones are counted and shown once a minute, since
- * strangers may cause thousands a second. Used by servers and worker groups on their JS thread.
+ * unauthenticated peers may cause thousands a second. Used by servers and worker groups on their JS thread.
  */
 import { refusalSumMs } from '../limits.ts';
 import { oneLine } from './log.ts';
@@ -30,7 +30,10 @@ export class RefusalWarnings {
     this.#timer.unref();
   }
 
-  /** Shows how many there have been since the last warning. After a minute without any the next is shown at once. */
+  /**
+   * Shows how many there have been since the last warning. After a minute without any the next is shown at
+   * once.
+   */
   sum(): void {
     if (this.#count === 0) {
       clearInterval(this.#timer);

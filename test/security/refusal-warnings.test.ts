@@ -1,4 +1,6 @@
-/** A server without `log` and `onSession` warns of the clients that it refuses, seldom enough for any number. */
+/**
+ * A server without `log` and `onSession` warns of the clients that it refuses, seldom enough for any number.
+ */
 import { connect } from 'node:net';
 import { createServer, type ServerOptions } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
@@ -30,18 +32,23 @@ describe('a server', () => {
     ['authenticate', { authenticate: () => Promise.reject(new Error('no token')) }, {}, /no token/],
     ['sessionsMax', { sessionsMax: 1 }, {}, /sessionsMax/],
     ['no fabric in common', { fabric: 'tcp' }, { fabric: 'shm' }, /no fabric in common/],
-  ])('warns once for two clients, refused by %s, and sums up at its end', async (what, options, own, says) => {
-    const address = await listening(options);
-    if (what === 'sessionsMax') await reach(address).channel.ready();
-    for (let client = 0; client < 2; ++client)
-      await caught(reach(address, { ...once, ...own }).channel.ready());
-    await until(() => warned.length > 0);
-    expect(warned).toEqual([expect.stringMatching(/^a client was refused: handshake with unix:/)]);
-    expect(warned[0]).toMatch(says);
-    expect(warned[0]).toMatch(/\(option log gets a line of each\)$/);
-    await ends.servers.pop()?.shutdown({ graceMs: 0 });
-    expect(warned.slice(1)).toEqual([expect.stringMatching(/^1 more client was refused; the last: handshake/)]);
-  });
+  ])(
+    'warns once for two clients, refused by %s, and sums up at its end',
+    async (what, options, own, says) => {
+      const address = await listening(options);
+      if (what === 'sessionsMax') await reach(address).channel.ready();
+      for (let client = 0; client < 2; ++client)
+        await caught(reach(address, { ...once, ...own }).channel.ready());
+      await until(() => warned.length > 0);
+      expect(warned).toEqual([expect.stringMatching(/^a client was refused: handshake with unix:/)]);
+      expect(warned[0]).toMatch(says);
+      expect(warned[0]).toMatch(/\(option log gets a line of each\)$/);
+      await ends.servers.pop()?.shutdown({ graceMs: 0 });
+      expect(warned.slice(1)).toEqual([
+        expect.stringMatching(/^1 more client was refused; the last: handshake/),
+      ]);
+    },
+  );
 
   test.each<[string, ServerOptions]>([
     ['log', { log: () => undefined }],
