@@ -115,8 +115,9 @@ describe('with reflection', () => {
       'message HealthListResponse {\n  map<string, grpc.health.v1.HealthCheckResponse> statuses = 1;\n}\n',
     ],
   ])('rdma-rpc describe %s', async (name, text) => {
-    const { code, out } = await run('describe', address, name);
-    expect({ code, out }).toEqual({ code: 0, out: `// grpc/health/v1/health.proto\n${text}` });
+    const head = '\nsyntax = "proto3";\n\npackage grpc.health.v1;\n\n';
+    const out = `// grpc/health/v1/health.proto${name.includes('/') ? ', in service grpc.health.v1.Health\n' : head}${text}`;
+    expect(await run('describe', address, name)).toMatchObject({ code: 0, out });
   });
 
   test.each<[string, string[], string]>([
