@@ -49,16 +49,13 @@ export class FileChange {
   }
 
   /** The local name of something that the file imports from `module` from now on. */
-  use(module: string, name: string, kind: 'value' | 'type' = 'value', preferred?: string): string {
+  use(module: string, name: string, kind: 'value' | 'type' = 'value'): string {
     const names = this.#wanted.get(module) ?? new Map<string, Wanted>();
     this.#wanted.set(module, names);
     let wanted = names.get(name);
     if (wanted === undefined) {
-      const taken = this.#declared.has(preferred ?? name);
-      wanted = {
-        local: taken ? `rdma${name[0]!.toUpperCase()}${name.slice(1)}` : (preferred ?? name),
-        value: false,
-      };
+      const taken = this.#declared.has(name);
+      wanted = { local: taken ? `rdma${name[0]!.toUpperCase()}${name.slice(1)}` : name, value: false };
       names.set(name, wanted);
     }
     if (kind === 'value') wanted.value = true;
@@ -123,10 +120,10 @@ export class FileChange {
     const lines = this.#importLines();
     if (lines.length === 0 && gone.length === 0) return;
     let place: number | undefined;
-    const quote =
-      this.source.getFullText().includes('"') && !/from '/.test(this.source.getFullText()) ? '"' : "'";
+    const declarations = this.source.getImportDeclarations();
+    const quote = declarations[0]?.getModuleSpecifier().getText()[0] ?? "'";
     const text = lines.join('\n').replaceAll("'", quote);
-    for (const declaration of this.source.getImportDeclarations()) {
+    for (const declaration of declarations) {
       const mine = this.imports.filter((each) => each.declaration === declaration);
       const kept = mine.filter((each) => !gone.includes(each));
       if (mine.length === 0 || kept.length === mine.length) continue;
@@ -146,7 +143,7 @@ export class FileChange {
       this.edits.replace(start, end, both);
     }
     if (place === undefined && text !== '') {
-      const last = this.source.getImportDeclarations().at(-1);
+      const last = declarations.at(-1);
       if (last === undefined) this.edits.insert(this.source.getStart(), `${text}\n`);
       else this.edits.insert(last.getEnd(), `\n${text}`);
     }

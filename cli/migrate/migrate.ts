@@ -59,7 +59,9 @@ async function migrate(paths: readonly string[], { gen, dryRun }: MigrateFlags):
       console.error(printableLine(`${name}:${line}: ${text} (${page})`));
   }
   const verb = dryRun === true ? 'would be changed' : 'changed';
-  console.error(`${changed} of ${found.length} files ${verb}, ${left} places left for you`);
+  console.error(
+    `${changed} of ${found.length} files ${verb}, ${left} ${left === 1 ? 'place' : 'places'} left for you`,
+  );
   return left === 0 ? 0 : 1;
 }
 

@@ -5,7 +5,7 @@
  */
 import { Node } from 'ts-morph';
 
-export type Kind = 'server' | 'channel' | 'client' | 'metadata' | 'context' | 'router' | 'error';
+export type Kind = 'server' | 'channel' | 'client' | 'metadata' | 'context' | 'router';
 
 /** The kind of a call, a `new` or a type reference, by the library of the rules. */
 export type KindOf = (node: Node) => Kind | undefined;
