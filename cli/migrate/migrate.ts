@@ -7,7 +7,6 @@ import { existsSync, statSync } from 'node:fs';
 import { relative, resolve } from 'node:path';
 import type { Command } from '#commander';
 import pc from '#picocolors';
-import { MissingPackageError } from '../../codegen/index.ts';
 import { printable, printableLine, writeOutput } from '../output.ts';
 import type { MigratedFile } from './migrate-file.ts';
 
@@ -80,6 +79,7 @@ async function migrated(paths: readonly string[], gen: string): Promise<readonly
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (code !== 'ERR_MODULE_NOT_FOUND' || !message.includes("'ts-morph'")) throw error;
+    const { MissingPackageError } = await import('../../codegen/index.ts');
     return new MissingPackageError('migrate', 'ts-morph').message;
   }
 }
