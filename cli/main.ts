@@ -11,6 +11,7 @@ import { addGenCommand } from './gen.ts';
 import { addDevicesCommand } from './machine/devices.ts';
 import { addDoctorCommand } from './machine/doctor.ts';
 import { addInfoCommand } from './machine/info.ts';
+import { addMigrateCommand } from './migrate/migrate.ts';
 import { endWithOutput, jsonText } from './output.ts';
 import { addPerfCommand } from './perf/perf.ts';
 import { addScaffoldCommand } from './scaffold.ts';
@@ -29,6 +30,7 @@ const program = new Command('rdma-rpc')
 
 addGenCommand(program);
 addScaffoldCommand(program);
+addMigrateCommand(program);
 addInfoCommand(program);
 addDoctorCommand(program);
 addDevicesCommand(program);

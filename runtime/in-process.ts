@@ -17,16 +17,30 @@ import type { Server } from './server/server-type.ts';
 /** The fabric is the simulated one. */
 export type InProcessOptions = Omit<ServerOptions & ChannelOptions, keyof FabricOptions>;
 
+/** The server of an in-process channel. It has no address: clients reach it over that channel alone. */
+export interface InProcessServer extends Server {
+  /** Always rejects. */
+  listen(address: string): Promise<never>;
+}
+
+class ServerWithoutAddress extends RpcServer implements InProcessServer {
+  override listen(address: string): Promise<never> {
+    const text = `listen ${address}: the server of createInProcessChannel has no address; use createServer()`;
+    return Promise.reject(new Error(text));
+  }
+}
+
 function subset(options: object, rules: object): object {
   return Object.fromEntries(Object.entries(options).filter(([name]) => name in rules));
 }
 
 /**
- * A channel to a server that `register` adds services to. Closing the channel shuts the server down. Options
- * are those of server and channel; a limit that both have applies to both.
+ * A channel to a server that `register` adds services to. `register` gets the whole server, so that a test
+ * can keep it, for example to call `shutdown` on it; `listen` alone rejects. Closing the channel shuts the
+ * server down. Options are those of server and channel; a limit that both have applies to both.
  */
 export function createInProcessChannel(
-  register: (server: Pick<Server, 'add' | 'use' | 'with'>) => void,
+  register: (server: InProcessServer) => void,
   options: InProcessOptions = {},
 ): Channel {
   checkNames('createInProcessChannel', options, [
@@ -38,7 +52,7 @@ export function createInProcessChannel(
     throw new TypeError(
       'createInProcessChannel: takes a function, which adds services to the server that it gets',
     );
-  const server = new RpcServer(subset(options, serverRules), ['sim']);
+  const server = new ServerWithoutAddress(subset(options, serverRules), ['sim']);
   register(server);
   const address = 'in-process';
   return new ClientChannel(

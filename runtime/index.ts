@@ -54,7 +54,7 @@ export type {
   StreamOptions,
 } from './core/types.ts';
 export type { Fabric } from './fabrics.ts';
-export { createInProcessChannel, type InProcessOptions } from './in-process.ts';
+export { createInProcessChannel, type InProcessOptions, type InProcessServer } from './in-process.ts';
 export type { Stats } from './native/native.ts';
 export type { AllowedPeers, Authenticate } from './server/allowed.ts';
 export type { AcceptedSession, OnSession, RefusedSession } from './server/arrival.ts';

@@ -339,5 +339,7 @@ export const checkedMessages = 100;
 export const handlerErrorKinds = 4;
 /** How often those that were only counted are summed up. */
 export const handlerErrorSumMs = 60_000;
+/** How often refused clients are summed up in a process warning, of a server without `log`. */
+export const refusalSumMs = 60_000;
 /** Characters of such an error that are shown. */
 export const handlerErrorText = 8192;

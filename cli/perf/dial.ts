@@ -3,7 +3,7 @@ import { connect, type Socket } from 'node:net';
 import { whyNoVerbs } from '../../runtime/control/verbs-devices.ts';
 import { Control, PerfError } from './control.ts';
 import { helloMessage } from './messages.ts';
-import { fabricNames, type PerfFabric, type Plan, whyNotPlan } from './plan.ts';
+import { fabricNames, type PerfFabric, type Plan, planText, whyNotPlan } from './plan.ts';
 import { type DeviceFlags, Side } from './side.ts';
 import { type Tested, testedOf } from './tested.ts';
 
@@ -12,7 +12,12 @@ export interface DialOptions extends DeviceFlags {
   readonly port: number;
   readonly fabric?: PerfFabric;
   readonly timeoutMs: number;
+  /** Prints what is waited for. Default: nothing. */
+  readonly say?: (text: string) => void;
 }
+
+/** Only what takes longer than this is said to be waited for. */
+const noticedMs = 1000;
 
 /** Throws a PerfError. */
 export async function dial(plan: Plan, options: DialOptions): Promise<Tested> {
@@ -22,11 +27,15 @@ export async function dial(plan: Plan, options: DialOptions): Promise<Tested> {
     control.send(helloMessage({ plan, fabrics: candidates(plan, control, options) }));
     await control.receive('accepted', options.timeoutMs);
     // The listening side waits for all its peers first, without a limit.
-    const offer = await control.peek('address', 0);
+    const waiting = setTimeout(() => {
+      options.say?.(`connected to ${control.peer}: waiting for its other clients`);
+    }, noticedMs);
+    const offer = await control.peek('address', 0).finally(() => clearTimeout(waiting));
     const fabric = fabricNames.find((name) => name === offer.fabric);
     if (fabric === undefined) throw new PerfError(`${control.peer} offers a fabric that is unknown here`);
     side = await Side.open(fabric, plan, control, true, options);
     await side.connect(fabric);
+    options.say?.(`measuring ${planText(plan)} over ${fabric}`);
     const rows = [];
     let firstCorrupt = '';
     for (const bytes of plan.sizes) {
@@ -73,9 +82,11 @@ const remedies: Readonly<Record<string, string>> = {
   ENETUNREACH: 'no route leads to it',
 };
 
-function connected({ host, port, timeoutMs }: DialOptions): Promise<Socket> {
+function connected({ host, port, timeoutMs, say }: DialOptions): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const socket = connect({ host, port });
+    const waiting = setTimeout(() => say?.(`connecting to ${host}:${port}`), noticedMs);
+    socket.once('close', () => clearTimeout(waiting)).once('connect', () => clearTimeout(waiting));
     const fail = (why: string): void => {
       socket.destroy();
       reject(new PerfError(`cannot connect to ${host}:${port}: ${why}`));

@@ -6,7 +6,7 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { formatAddress, peerPlace, unmapped } from '../../runtime/control/socket/address.ts';
 import { Control, PerfError } from './control.ts';
 import { type Hello, readHello } from './messages.ts';
-import type { PerfFabric, Plan, TestName } from './plan.ts';
+import { type PerfFabric, type Plan, planText, type TestName } from './plan.ts';
 import { type DeviceFlags, Side } from './side.ts';
 import { type PeerRows, type Tested, testedOf } from './tested.ts';
 
@@ -20,7 +20,7 @@ export interface ListenOptions extends DeviceFlags {
   readonly test?: TestName;
   /** The settings given on the listening side: a peer that asks for others is refused. */
   readonly given: Partial<Plan>;
-  /** Prints the listening address, and rejected peers. */
+  /** Prints the listening address, what is waited for, and rejected peers. */
   readonly say: (text: string) => void;
 }
 
@@ -69,6 +69,7 @@ interface Peer {
 export async function listen(options: ListenOptions): Promise<Tested> {
   const peers = await gather(options);
   const plan = { ...peers[0]!.hello.plan, events: peers[0]!.hello.plan.events || options.events };
+  options.say(`measuring ${planText(plan)}`);
   const together = new Together(peers.length);
   const ended = await Promise.allSettled(
     peers.map(async (peer) => {
@@ -102,6 +103,7 @@ async function gather(options: ListenOptions): Promise<Peer[]> {
     await listening(server, host, port);
     const { port: bound } = server.address() as { port: number };
     say(`listening on ${formatAddress({ kind: 'tcp', host, port: bound })}`);
+    say(`${waitingText(wanted)}: rdma-rpc perf ${options.test ?? 'TEST'} HOST:${bound}, on the other side`);
     await new Promise<void>((resolve) => {
       server.on('connection', (socket: Socket) => {
         const control = new Control(socket, nameOf(socket));
@@ -125,9 +127,12 @@ async function gather(options: ListenOptions): Promise<Peer[]> {
             const peer = { control, hello };
             found.push(peer);
             control.onError = () => {
-              if (found.length < wanted) found.splice(found.indexOf(peer), 1);
+              if (found.length === wanted) return;
+              found.splice(found.indexOf(peer), 1);
+              say(`${control.peer} has gone: ${found.length} of ${wanted} clients`);
             };
             control.send({ kind: 'accepted' });
+            if (wanted > 1) say(`${control.peer} has connected: ${found.length} of ${wanted} clients`);
             if (found.length === wanted) resolve();
           },
           (error: Error) => {
@@ -146,6 +151,9 @@ async function gather(options: ListenOptions): Promise<Peer[]> {
   }
   return found;
 }
+
+const waitingText = (clients: number): string =>
+  clients === 1 ? 'waiting for a client' : `waiting for ${clients} clients`;
 
 const nameOf = (socket: Socket): string => {
   const { host = '', port = 0 } = peerPlace(socket) ?? {};

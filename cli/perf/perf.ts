@@ -83,6 +83,7 @@ async function perf(
     ...(device === undefined ? {} : { device }),
     ...(gidIndex === undefined ? {} : { gidIndex }),
   };
+  const say = (text: string): void => console.error(printable(text));
   const tested =
     address === undefined
       ? await listen({
@@ -93,9 +94,9 @@ async function perf(
           events: flags.events === true,
           ...(test === undefined ? {} : { test }),
           given: givenOf(command, plan),
-          say: (text) => console.error(printable(text)),
+          say,
         })
-      : await dial(plan, { ...own, ...addressOf(address, flags.port), timeoutMs });
+      : await dial(plan, { ...own, ...addressOf(address, flags.port), timeoutMs, say });
   console.log(
     json === true ? jsonText(tested, 2) : printable(testedText(tested, flags.reportGbits === true)),
   );

@@ -77,6 +77,14 @@ export const inlineDefault = (test: TestName): number =>
 
 export const isLatency = (test: TestName): boolean => test.endsWith('_lat');
 
+/** What is measured and how long that takes, for people. */
+export function planText({ test, sizes, iterations, durationMs }: Plan): string {
+  const [first] = sizes;
+  const what = sizes.length === 1 ? `${first} bytes` : `${sizes.length} sizes`;
+  const each = durationMs === 0 ? `${iterations} messages` : `${durationMs / 1000} s`;
+  return `${test}: ${what}, ${each}${sizes.length === 1 ? '' : ' of each'}`;
+}
+
 /** Above this size perftest signals each request of a bandwidth test. */
 const signalAllBytes = 8192;
 const signalEveryDefault = 100;

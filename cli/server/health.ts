@@ -22,7 +22,7 @@ export function addHealthCommand(program: Command): void {
         .check({ service })
         .catch((error: unknown) => {
           if (!(error instanceof RpcError) || error.code !== Status.UNIMPLEMENTED) throw error;
-          const text = 'this server has no health service: healthOf(server) of rdma-rpc/health adds it';
+          const text = 'this server has no health service: addHealth(server) of rdma-rpc/health adds it';
           throw new RpcError(Status.UNIMPLEMENTED, text, { processed: 'no', cause: error });
         });
       const name = names[status] ?? `status ${status}`;

@@ -2,7 +2,9 @@
  * `rdma-rpc list` and `rdma-rpc describe`: show the declarations of a server, by reflection or from files.
  */
 import type { Command } from '#commander';
+import type { FileRegistry } from '#protobuf';
 import { jsonText, printable, printableLine } from '../output.ts';
+import type { Declared } from './schema/registry.ts';
 import type { Schema } from './schema/schema.ts';
 import { type DeclarationFlags, withSchema, withSchemaFlags } from './schema-flags.ts';
 
@@ -32,15 +34,24 @@ export function addDescribeCommand(program: Command): void {
       .argument(
         '[name]',
         'full name, such as greeter.v1.Greeter or greeter.v1.Greeter/SayHello; none: all services',
-      ),
-  ).action((address: string | undefined, name: string | undefined, flags: DeclarationFlags) =>
+      )
+      .option('--with-types', 'also print the messages and enums of the same file that it uses'),
+  ).action((address: string | undefined, name: string | undefined, flags: DescribeFlags) =>
     withSchema(given(address, name), flags, async (schema, [symbol]) => {
       const names = symbol === undefined ? await schema.services() : [symbol];
-      const shown: object[] = [];
-      for (const each of names) shown.push(await describe(schema, each, flags));
-      if (flags.json === true) console.log(jsonText({ declarations: shown }, 2));
+      const shown: Described[] = [];
+      for (const each of names) {
+        const found = await describe(schema, each);
+        shown.push(found, ...(flags.withTypes === true ? await typesOf(found) : []));
+      }
+      if (flags.json !== true) console.log(printable(await protoText(shown)));
+      else console.log(jsonText({ declarations: await Promise.all(shown.map(described)) }, 2));
     }),
   );
+}
+
+interface DescribeFlags extends DeclarationFlags {
+  readonly withTypes?: true;
 }
 
 const given = (...words: (string | undefined)[]): string[] => words.filter((word) => word !== undefined);
@@ -71,22 +82,68 @@ async function list(schema: Schema, service: string | undefined, { json }: Decla
   if (json === true) console.log(jsonText({ services }, 2));
 }
 
-async function describe(schema: Schema, name: string, { json }: DeclarationFlags): Promise<object> {
+/** A declaration that was asked for, as text, and where it stands. */
+interface Described {
+  readonly declared: Declared;
+  readonly registry: FileRegistry;
+  readonly declaration: string;
+}
+
+async function describe(schema: Schema, name: string): Promise<Described> {
   const symbol = symbolOf(name);
   const registry = await schema.declaring(symbol);
   const { lookUp } = await import('./schema/registry.ts');
-  const found = registry && lookUp(registry, symbol);
-  if (registry === undefined || found === undefined) {
+  const declared = registry && lookUp(registry, symbol);
+  if (registry === undefined || declared === undefined) {
     const { declaredNames, suggestionOrList } = await import('./schema/suggest.ts');
     const verb = schema.owner.endsWith('s') ? 'declare' : 'declares';
     const meant = suggestionOrList(symbol, await declaredNames(schema));
     throw new Error(`${schema.owner} ${verb} no ${name}${meant}`);
   }
   const { declarationText } = await import('./schema/declaration.ts');
-  const file = (found.kind === 'rpc' ? found.parent : found).file.proto.name;
-  const declaration = declarationText(found, registry);
-  if (json !== true) console.log(printable(`// ${file}\n${declaration}`));
-  const kind = found.kind === 'rpc' ? 'method' : found.kind;
-  const fullName = found.kind === 'rpc' ? `${found.parent.typeName}/${found.name}` : found.typeName;
-  return { name: fullName, kind, file, declaration };
+  return { declared, registry, declaration: declarationText(declared, registry) };
+}
+
+async function typesOf({ declared, registry }: Described): Promise<Described[]> {
+  const [{ usedTypes }, { declarationText }] = await Promise.all([
+    import('./schema/used-types.ts'),
+    import('./schema/declaration.ts'),
+  ]);
+  return usedTypes(declared).map((each) => ({
+    declared: each,
+    registry,
+    declaration: declarationText(each, registry),
+  }));
+}
+
+/** As docs/schemas/describe.schema.json says. */
+async function described({ declared, registry, declaration }: Described): Promise<object> {
+  const { fileOf, headText, outerOf } = await import('./schema/declaration-file.ts');
+  const file = fileOf(declared);
+  const kind = declared.kind === 'rpc' ? 'method' : declared.kind;
+  const name = declared.kind === 'rpc' ? `${declared.parent.typeName}/${declared.name}` : declared.typeName;
+  const head = outerOf(declared) === undefined ? headText(file, registry, declaration) : '';
+  return { name, kind, file: file.proto.name, head, declaration };
+}
+
+/** As .proto files: the declarations of one file are printed together, below its package and imports. */
+async function protoText(all: readonly Described[]): Promise<string> {
+  const { fileOf, headText, outerOf } = await import('./schema/declaration-file.ts');
+  const places = new Map<string, Described[]>();
+  // Several services may use one type.
+  const once = new Map(all.map((each) => [each.declared, each])).values();
+  for (const each of once) {
+    const outer = outerOf(each.declared);
+    const { name } = fileOf(each.declared).proto;
+    const place = outer === undefined ? name : `${name}, in ${outer}`;
+    places.set(place, [...(places.get(place) ?? []), each]);
+  }
+  return [...places]
+    .map(([place, [first, ...others]]) => {
+      const { declared, registry } = first!;
+      const text = [first!, ...others].map(({ declaration }) => declaration).join('\n\n');
+      const head = outerOf(declared) === undefined ? `${headText(fileOf(declared), registry, text)}\n\n` : '';
+      return `// ${place}\n${head}${text}`;
+    })
+    .join('\n\n');
 }

@@ -98,6 +98,7 @@ function table<Row>(
       ),
     ),
     ...(left > 0 ? [`… ${left} more`] : []),
+    ...(all === 0 && rows.length === 0 ? ['none yet'] : []),
   ].slice(0, Math.max(0, height));
 }
 
@@ -121,7 +122,7 @@ function deviceLines({ devices }: View): string[] {
   return each.length === 0 ? [] : [`device     ${each.join('   ')}`];
 }
 
-function headLines(view: View): string[] {
+function headLines(view: View, note: string): string[] {
   const per = (name: keyof Stats): string => count(view.perSecond[name] ?? 0);
   const bytesPer = (name: keyof Stats): string => `${size(Math.round(view.perSecond[name] ?? 0))}/s`;
   const now = (name: keyof Stats): number => view.counters[name] ?? 0;
@@ -134,7 +135,7 @@ function headLines(view: View): string[] {
   }
   const fabric = [...fabrics].map(([name, times]) => (times === 1 ? name : `${name} x ${times}`)).join(', ');
   return [
-    `rdma-rpc top   ${view.pid} ${view.command}`,
+    `rdma-rpc top   ${view.pid} ${note === '' ? '' : `(${note}) `}${view.command}`,
     `thread     ${threadText(view)}   cpu ${Math.round(view.cpuPercent)} %   memory ${size(view.rssBytes)}   fabric ${fabric}`,
     `calls      out ${per('calls')}/s   in ${per('requests')}/s   in flight ${sum(view.sessions.map(({ callsInFlight }) => callsInFlight))}   held ${count(now('callsHeldNow'))}   retries ${per('retries')}/s   late ${per('lateResponses')}/s`,
     `frames     out ${bytesPer('sentBytes')}   in ${bytesPer('receivedBytes')}   inline ${per('inlineSends')}/s   eager ${per('eagerSends')}/s   bulk ${count((view.perSecond.bulkRequests ?? 0) + (view.perSecond.bulkResponses ?? 0) + (view.perSecond.bulkReads ?? 0) + (view.perSecond.bulkWrites ?? 0))}/s`,
@@ -148,14 +149,15 @@ function headLines(view: View): string[] {
   ];
 }
 
-export function screenOf(view: View, room: Room): string[] {
+/** `note` says what the user waits for, if anything. */
+export function screenOf(view: View, room: Room, note = ''): string[] {
   // When space is short, the tables are more important than the last lines of the head.
-  const head = headLines(view).slice(0, Math.max(headLeast, room.rows - tablesLeast));
+  const head = headLines(view, note).slice(0, Math.max(headLeast, room.rows - tablesLeast));
   const left = Math.max(0, room.rows - head.length - 2);
   // Rows that one table does not need go to the other one.
   const sessions = Math.max(view.sessions.length, view.counters.sessions ?? 0);
   const wanted = Math.min(sessions + 1, Math.max(2, Math.ceil(left / 2)));
-  const methodRows = Math.min(view.methods.length + 1, Math.max(0, left - wanted));
+  const methodRows = Math.min(Math.max(1, view.methods.length) + 1, Math.max(0, left - wanted));
   const sessionRows = Math.max(0, left - methodRows);
   const lines = [
     ...head,

@@ -88,8 +88,10 @@ async function top(pid: number, { interval, once, json }: TopFlags): Promise<voi
   const live = once !== true && json !== true && process.stdout.isTTY === true;
   let terminal: Terminal | undefined;
   let shown: View | undefined;
+  // Rates and latencies are those between two readings.
+  let note = `rates and latencies in ${interval} s`;
   const show = (): void => {
-    if (terminal !== undefined && shown !== undefined) terminal.show(screenOf(shown, terminal));
+    if (terminal !== undefined && shown !== undefined) terminal.show(screenOf(shown, terminal, note));
   };
   try {
     if (live) {
@@ -97,9 +99,13 @@ async function top(pid: number, { interval, once, json }: TopFlags): Promise<voi
       shown = viewOf(first, first);
       terminal = openTerminal(() => stop.abort(), show);
       show();
+    } else if (json !== true && process.stderr.isTTY) {
+      // A program that reads the output of this command does not watch it.
+      console.error(`process ${pid} is read twice: ${note}`);
     }
     for await (const view of views(pid, interval * 1000, stop.signal)) {
       shown = view;
+      note = '';
       if (live) show();
       else if (json === true) console.log(jsonText(view));
       else {

@@ -75,7 +75,6 @@ export class Link {
   readonly #ready: Frame[] = [];
   #waiter: { resolve(frame: Frame): void; reject(error: Error): void } | undefined;
   #ended: string | undefined;
-  /** With which this side has refused the other, or TLS has. */
   #code: number | undefined;
 
   /** `handoff`: where connections go that do not begin with a frame; without it they are refused. */
@@ -83,6 +82,11 @@ export class Link {
     this.duplex = duplex;
     this.#handoff = handoff;
     this.#listen();
+  }
+
+  /** The status code with which this side, or TLS, has refused the peer. Undefined when it has not. */
+  get refusalCode(): number | undefined {
+    return this.#code;
   }
 
   /** Why the connection is over, or undefined. */

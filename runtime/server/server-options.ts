@@ -109,7 +109,8 @@ export interface ServerOptions extends FabricOptions {
   identity?: string;
   /**
    * Gets one line per connection: the fabric chosen, and why no other, or why the handshake failed. At most
-   * 10 lines a second for each peer address. Default: a process warning, only when a fabric was skipped.
+   * 10 lines a second for each peer address. Default: a process warning when a fabric was skipped, and one
+   * for refused clients (without `onSession`): the first is shown, further ones are summed up once a minute.
    */
   log?: Log;
 }

@@ -20,7 +20,7 @@ export interface Server extends AsyncDisposable {
    */
   use(...interceptors: Interceptor[]): this;
   /** Where to add services that have these interceptors, inside of those of the server. */
-  with(...interceptors: Interceptor[]): ServiceScope;
+  scope(...interceptors: Interceptor[]): ServiceScope;
   /**
    * Listens on `host:port` (port 0: any free one), `[ipv6]:port` or `unix:/path`; may be called for several.
    * Resolves with the bound address, as a client needs it. Rejects when the address is in use or no fabric
@@ -48,10 +48,10 @@ export interface Server extends AsyncDisposable {
   readonly sessions: readonly SessionSummary[];
 }
 
-/** Services of a server that share interceptors: what `server.with(...)` gives. */
+/** Services of a server that share interceptors: what `server.scope(...)` gives. */
 export interface ServiceScope {
   /** As `server.add`, with the interceptors of the server and, inside of them, those of this scope. */
   add<D extends ServiceDefinition>(definition: D, handlers: Partial<Handlers<D>>): this;
   /** A scope with more interceptors, inside of those of this one. */
-  with(...interceptors: Interceptor[]): ServiceScope;
+  scope(...interceptors: Interceptor[]): ServiceScope;
 }

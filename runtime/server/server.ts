@@ -12,7 +12,12 @@ import { controlText, type Hello } from '../control/frames.ts';
 import { Handshakes } from '../control/handshake/handshakes.ts';
 import { handshakeFailed, refusalOf } from '../control/handshake/refusal.ts';
 import type { SecondSession } from '../control/handshake/second-session.ts';
-import { type Attach, NotConnected, ServerHandshake } from '../control/handshake/server-handshake.ts';
+import {
+  type Attach,
+  isRefusal,
+  NotConnected,
+  ServerHandshake,
+} from '../control/handshake/server-handshake.ts';
 import type { LocalSide, Prepared } from '../control/handshake/session-setup.ts';
 import { Link } from '../control/link.ts';
 import { levelNumber, levelOf } from '../control/security-level.ts';
@@ -27,6 +32,7 @@ import { checkedInterceptors, type Interceptor } from '../core/interceptor.ts';
 import { fabricLog, LimitedLog, type Log, logged } from '../core/log.ts';
 import { checkCallSlots, checkedOptions, checkedTimeMs, checkNames } from '../core/options.ts';
 import type { PeerInfo } from '../core/peer.ts';
+import { RefusalWarnings } from '../core/refusal-warnings.ts';
 import { inRoot } from '../core/scopes.ts';
 import type { Handlers } from '../core/types.ts';
 import { HandlerErrors, processWarning, type Warn } from '../core/warnings.ts';
@@ -62,6 +68,8 @@ export class RpcServer implements Server, ServerSessionListener {
   readonly #gate: Gate;
   readonly #tls: TlsAcceptor | undefined;
   readonly #log: LimitedLog | undefined;
+  /** Undefined when the application hears of refused clients in another way. */
+  readonly #refusals: RefusalWarnings | undefined;
   readonly #warn: Warn;
   readonly #whyNobody: (address: Address) => string;
   readonly #listeners: Listener[] = [];
@@ -88,6 +96,8 @@ export class RpcServer implements Server, ServerSessionListener {
     this.#errors = new HandlerErrors(this.#options.onHandlerError, warn);
     this.#warn = warn;
     this.#log = log === undefined ? undefined : new LimitedLog(log);
+    const heard = log !== undefined || this.#options.onSession !== undefined;
+    this.#refusals = heard ? undefined : new RefusalWarnings();
     const { authorize } = this.#options;
     const denied = denialsTo(this.#log, this.#options);
     const authorization = authorize === undefined ? undefined : new Authorization(authorize, denied);
@@ -116,8 +126,8 @@ export class RpcServer implements Server, ServerSessionListener {
     return this;
   }
 
-  with(...interceptors: Interceptor[]): ServiceScope {
-    const given = checkedInterceptors('with', interceptors);
+  scope(...interceptors: Interceptor[]): ServiceScope {
+    const given = checkedInterceptors('scope', interceptors);
     return new ScopedServices(given, (...service) => this.#addWith(...service));
   }
 
@@ -211,7 +221,9 @@ export class RpcServer implements Server, ServerSessionListener {
         if (link.handedOver) return;
         const known = RpcError.from(error, Status.UNAVAILABLE);
         const message = controlText(known.rawMessage);
-        log?.(handshakeFailed(arrival.name, reasonOf(known)));
+        const line = handshakeFailed(arrival.name, reasonOf(known));
+        log?.(line);
+        if (isRefusal(error)) this.#refusals?.add(line);
         const told = error instanceof NotConnected ? error.told : message;
         // A refusal says that no request has been run.
         const used = arrival.connection?.used === true;
@@ -344,6 +356,7 @@ export class RpcServer implements Server, ServerSessionListener {
       this.onSessionDown(session, 'the server was shut down');
     this.#contexts.close();
     this.#errors.sum();
+    this.#refusals?.sum();
     // Contexts that nobody uses any more are closed by then.
     await setImmediate();
   }

@@ -1,4 +1,4 @@
-/** Services of a server that share interceptors. Made by `server.with(...)`. */
+/** Services of a server that share interceptors. Made by `server.scope(...)`. */
 import type { ServiceDefinition } from '../codec/types.ts';
 import { checkedInterceptors, type Interceptor } from '../core/interceptor.ts';
 import type { Handlers } from '../core/types.ts';
@@ -24,8 +24,8 @@ export class ScopedServices implements ServiceScope {
     return this;
   }
 
-  with(...interceptors: Interceptor[]): ServiceScope {
-    const inner = [...this.#interceptors, ...checkedInterceptors('with', interceptors)];
+  scope(...interceptors: Interceptor[]): ServiceScope {
+    const inner = [...this.#interceptors, ...checkedInterceptors('scope', interceptors)];
     return new ScopedServices(inner, this.#addWith);
   }
 }

@@ -1,5 +1,5 @@
 /**
- * The handlers of grpc.health.v1, and the statuses that the application has set. Made by healthOf(), on the
+ * The handlers of grpc.health.v1, and the statuses that the application has set. Made by addHealth(), on the
  * server's JS thread.
  */
 

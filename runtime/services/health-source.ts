@@ -10,7 +10,7 @@ export interface HealthSource {
   statusOf(service: string): ServingStatus | undefined;
 }
 
-/** The status of a server and its services, as returned by healthOf(). */
+/** The status of a server and its services, as returned by addHealth(). */
 export interface Health extends HealthSource {
   /**
    * Sets the status that the service reports for `service` from now on (a full name; empty for the server as

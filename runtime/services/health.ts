@@ -21,7 +21,7 @@ export {
 export type { Health, HealthSource, ServingStatus } from './health-source.ts';
 
 /** Adds the health service to a server. Throws when it has been added already. */
-export function healthOf(server: Server): Health {
+export function addHealth(server: Server): Health {
   const health = new HealthService(server);
   server.add(HealthDefinition, health);
   return health;

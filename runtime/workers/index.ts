@@ -2,6 +2,7 @@
  * `rdma-rpc/workers`: a server on several threads behind one address. A single entry point for the main
  * thread and the workers.
  */
-export { listenInWorker } from './listen-in-worker.ts';
+export type { ThreadMetrics } from '../core/thread-metrics.ts';
+export { listenInWorker, type MetricsRegistry, type WorkerOptions } from './listen-in-worker.ts';
 export { serveWorkers } from './worker-group.ts';
 export type { WorkerGroup, WorkerSummary, WorkersOptions } from './worker-group-type.ts';

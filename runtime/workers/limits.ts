@@ -23,3 +23,10 @@ export const workerAnswerMs = 200;
  */
 export const workerWaitMs = 4_000;
 export const workerWaiting = 1_024;
+/** How long a worker that has drained may take for `onDrained`: enough to write what is buffered. */
+export const workerDrainedMs = 5_000;
+/**
+ * How long the metrics of a worker are waited for. A scrape has 10 s as a rule, and a thread that is busy for
+ * longer than this is left out of one.
+ */
+export const workerMetricsMs = 1_000;

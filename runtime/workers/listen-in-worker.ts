@@ -1,9 +1,39 @@
 /** The worker's side of serveWorkers(): gives a server the connections that the main thread has accepted. */
 import { isMainThread, MessagePort, workerData } from 'node:worker_threads';
+import { promiseOf, textOf } from '../core/foreign.ts';
+import { checkedOptions, type OptionRules } from '../core/options.ts';
+import { inRoot } from '../core/scopes.ts';
+import { processWarning } from '../core/warnings.ts';
 import { rpcServer } from '../server/server.ts';
 import type { Server } from '../server/server-type.ts';
+import { workerDrainedMs } from './limits.ts';
 import { portKey, type ToMain, type ToWorker } from './messages.ts';
 import { PortDuplex } from './port-duplex.ts';
+
+/** Options of listenInWorker(). */
+export interface WorkerOptions {
+  /**
+   * Called in this worker when it has drained: its server has been shut down, and no call is under way any
+   * more. The thread ends when the returned promise is settled, after 5,000 ms at the latest. What it throws
+   * or rejects with becomes a process warning.
+   */
+  onDrained?: () => unknown;
+  /**
+   * prom-client's registry with the metrics of this worker, which `workersRegistry(group)` of
+   * `rdma-rpc/prometheus` adds up. Default: none.
+   */
+  registry?: MetricsRegistry;
+}
+
+/** The used part of prom-client's Registry. */
+export interface MetricsRegistry {
+  getMetricsAsJSON(): Promise<readonly object[]>;
+}
+
+const rules: OptionRules = {
+  onDrained: { kind: 'function' },
+  registry: { kind: 'source' },
+};
 
 function controlPort(): MessagePort {
   const port: unknown = isMainThread ? undefined : (workerData as Record<string, unknown> | null)?.[portKey];
@@ -16,9 +46,12 @@ function controlPort(): MessagePort {
 /**
  * Replaces `server.listen(address)` in a worker that serveWorkers() has started: the main thread hands over
  * connections, and tells the worker when to shut down. A worker that shuts its server down by itself is
- * replaced. Throws in any other thread, and when no fabric can be opened.
+ * replaced. Throws in any other thread, for unknown options, and when no fabric can be opened.
  */
-export function listenInWorker(given: Server): void {
+export function listenInWorker(given: Server, options: WorkerOptions = {}): void {
+  const { onDrained, registry } = checkedOptions<WorkerOptions>('listenInWorker', options, rules);
+  if (registry !== undefined && typeof registry.getMetricsAsJSON !== 'function')
+    throw new TypeError('listenInWorker: registry: takes a Registry of prom-client');
   const port = controlPort();
   const server = rpcServer('listenInWorker', given);
   if (server.hasTls) {
@@ -27,16 +60,63 @@ export function listenInWorker(given: Server): void {
     );
   }
   server.open();
+  const send = (message: ToMain): void => port.postMessage(message);
   port.on('message', (message: ToWorker) => {
     if (message.type === 'shutdown') void server.shutdown({ graceMs: message.graceMs });
-    else if (message.type === 'ask') port.postMessage({ type: 'here' } satisfies ToMain);
+    else if (message.type === 'ask') send({ type: 'here' });
+    else if (message.type === 'metrics') void sendMetrics(send, registry);
     else server.accept(new PortDuplex(message.port, message.from), message.peer);
   });
   // Runs whichever side started the shutdown.
   server.onShutdown(() => {
-    port.postMessage({ type: 'stopping' } satisfies ToMain);
+    send({ type: 'stopping' });
     // Without the port, nothing of this library keeps the thread alive.
-    void server.shutdown().finally(() => port.close());
+    void server
+      .shutdown()
+      .then(() => {
+        send({ type: 'drained' });
+        return onDrained && drained(onDrained);
+      })
+      .finally(() => port.close());
   });
-  port.postMessage({ type: 'ready' } satisfies ToMain);
+  send({ type: 'ready' });
+}
+
+/** Never rejects. A registry is the application's: it may fail, and give what cannot be sent to a thread. */
+async function sendMetrics(
+  send: (message: ToMain) => void,
+  registry: MetricsRegistry | undefined,
+): Promise<void> {
+  try {
+    send({ type: 'metrics', metrics: await inRoot(() => registry?.getMetricsAsJSON()) });
+  } catch (error) {
+    processWarning(`listenInWorker: the metrics of this worker cannot be read: ${textOf(error)}`);
+    send({ type: 'metrics', metrics: undefined });
+  }
+}
+
+/** Resolves when the function of the application is done, or has had its time. Never rejects. */
+function drained(onDrained: () => unknown): Promise<void> {
+  return new Promise((resolve) => {
+    const failed = (error: unknown): void =>
+      processWarning(`listenInWorker: the function \`onDrained\` has failed: ${textOf(error)}`);
+    const late = setTimeout(() => {
+      processWarning(
+        `listenInWorker: \`onDrained\` has taken ${workerDrainedMs} ms: the worker ends without it`,
+      );
+      resolve();
+    }, workerDrainedMs);
+    const done = (): void => {
+      clearTimeout(late);
+      resolve();
+    };
+    try {
+      const result = promiseOf(inRoot(onDrained));
+      if (result === undefined) done();
+      else result.catch(failed).finally(done);
+    } catch (error) {
+      failed(error);
+      done();
+    }
+  });
 }

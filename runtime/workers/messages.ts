@@ -14,15 +14,18 @@ export type ToWorker =
     }
   /** Asks whether the thread is free. */
   | { readonly type: 'ask' }
+  /** Asks for the metrics of the thread. */
+  | { readonly type: 'metrics' }
   | { readonly type: 'shutdown'; readonly graceMs: number };
 
 /**
- * `ready`: the worker takes connections; `here`: it answers `ask`; `stopping`: it takes no more. When its
- * server has been shut down, the worker closes the port.
+ * `ready`: the worker takes connections; `here`: it answers `ask`; `stopping`: it takes no more; `drained`:
+ * its server has been shut down. The worker closes the port when its `onDrained` is done as well.
  */
-export interface ToMain {
-  readonly type: 'ready' | 'here' | 'stopping';
-}
+export type ToMain =
+  | { readonly type: 'ready' | 'here' | 'stopping' | 'drained' }
+  /** Answers `metrics`; undefined when the worker has no registry, or cannot read it. */
+  | { readonly type: 'metrics'; readonly metrics: readonly object[] | undefined };
 
 /** Key in workerData. */
 export const portKey = 'rdmaRpcPort';

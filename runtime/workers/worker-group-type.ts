@@ -2,6 +2,7 @@
 
 import type { SocketFile } from '../control/socket/unix-path.ts';
 import type { ServerTls, TlsSource } from '../control/tls/tls-options.ts';
+import type { ThreadMetricsSource } from '../core/thread-metrics.ts';
 
 export interface WorkersOptions {
   /** As for `server.listen`: `host:port`, `[ipv6]:port` or `unix:/path`. */
@@ -12,7 +13,8 @@ export interface WorkersOptions {
   tls?: TlsSource<ServerTls>;
   /**
    * Gets a line for each connection that TLS ends before a worker has it, as a server's log does, and for
-   * problems with the files of `tls`. Default: no lines, and process warnings for the files.
+   * problems with the files of `tls`. Default: process warnings for the files and for refused clients, of
+   * which the first is shown and further ones are summed up once a minute.
    */
   log?: (line: string) => void;
   /** As for `createServer`: the file of a unix socket. */
@@ -35,7 +37,7 @@ export interface WorkerSummary {
 }
 
 /** Threads that run servers, and their common address. */
-export interface WorkerGroup extends AsyncDisposable {
+export interface WorkerGroup extends AsyncDisposable, ThreadMetricsSource {
   /** The address for clients, with the bound port. */
   readonly address: string;
   /** The workers with their current connections. */

@@ -14,7 +14,9 @@ import { TlsAcceptor } from '../control/tls/tls-server.ts';
 import { promiseOf, textOf } from '../core/foreign.ts';
 import { LimitedLog, type Log, logged, warn } from '../core/log.ts';
 import { checkedOptions, checkedTimeMs, checkNames, type OptionRules } from '../core/options.ts';
+import { RefusalWarnings } from '../core/refusal-warnings.ts';
 import { inRoot } from '../core/scopes.ts';
+import type { ThreadMetrics } from '../core/thread-metrics.ts';
 import { processWarning, type Warn } from '../core/warnings.ts';
 import * as limits from '../limits.ts';
 import { serverRules } from '../server/server-options.ts';
@@ -63,6 +65,8 @@ class RpcWorkerGroup implements WorkerGroup, WorkerThreadOwner {
   readonly #tls: TlsAcceptor | undefined;
   readonly #tellOfTls: Warn;
   readonly #unplaced: Unplaced;
+  /** Undefined when the application has a `log`. */
+  readonly #refusals: RefusalWarnings | undefined;
   #address = '';
   #shutdown: Promise<void> | undefined;
 
@@ -89,10 +93,14 @@ class RpcWorkerGroup implements WorkerGroup, WorkerThreadOwner {
     this.#tellOfTls = log === undefined ? processWarning : logged(log);
     this.#tls = tls === undefined ? undefined : new TlsAcceptor('serveWorkers', tls, this.#tellOfTls);
     const limited = log && new LimitedLog(log);
+    this.#refusals = log === undefined ? new RefusalWarnings() : undefined;
     this.#unidentified = new UnidentifiedSockets(
       (connection, peer) => this.#unplaced.add(connection, peer),
       this.#tls,
-      (line, from) => limited?.write(line, from),
+      (line, from, refused) => {
+        limited?.write(line, from);
+        if (refused) this.#refusals?.add(line);
+      },
     );
     this.#listener = new Listener(
       (connection) => this.#unidentified.add(connection, this.#nameOf(connection)),
@@ -111,6 +119,17 @@ class RpcWorkerGroup implements WorkerGroup, WorkerThreadOwner {
       connections,
       restarts,
     }));
+  }
+
+  async metrics(): Promise<readonly ThreadMetrics[]> {
+    const read = await Promise.all(
+      this.#threads.map(async (thread) => {
+        const { threadId } = thread;
+        const metrics = await thread.metrics();
+        return metrics === undefined ? [] : [{ threadId, metrics }];
+      }),
+    );
+    return read.flat();
   }
 
   shutdown(options: { graceMs?: number } = {}): Promise<void> {
@@ -176,6 +195,7 @@ class RpcWorkerGroup implements WorkerGroup, WorkerThreadOwner {
     this.#unidentified.close();
     this.#unplaced.refuseAll('the server is shutting down');
     await Promise.all(this.#threads.map((thread) => thread.end(graceMs)));
+    this.#refusals?.sum();
   }
 }
 

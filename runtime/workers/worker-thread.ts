@@ -9,7 +9,7 @@ import { tlsSecretOf } from '../control/handshake/binding.ts';
 import { verifiedOf } from '../control/peer-identity.ts';
 import { handoffRefusals } from '../control/socket/handoff.ts';
 import { closeTimeoutMs } from '../limits.ts';
-import { workerRestartMs, workerStartTimeoutMs } from './limits.ts';
+import { workerDrainedMs, workerMetricsMs, workerRestartMs, workerStartTimeoutMs } from './limits.ts';
 import { portKey, type ToMain, type ToWorker } from './messages.ts';
 import { PortDuplex } from './port-duplex.ts';
 import type { Place } from './unplaced.ts';
@@ -23,6 +23,16 @@ export interface WorkerThreadOwner {
   onHere(thread: WorkerThread): void;
   /** Called when `up` has changed. */
   onChange(thread: WorkerThread): void;
+}
+
+type Metrics = readonly object[] | undefined;
+
+function newPromise<T>(): { promise: Promise<T>; resolve: (value: T) => void } {
+  let resolve!: (value: T) => void;
+  const promise = new Promise<T>((settle) => {
+    resolve = settle;
+  });
+  return { promise, resolve };
 }
 
 function within(ms: number, promise: Promise<unknown>): Promise<unknown> {
@@ -44,6 +54,10 @@ export class WorkerThread implements Place {
   #timer: NodeJS.Timeout | undefined;
   #ending = false;
   #exited: Promise<void> = Promise.resolve();
+  /** Called when its server has been shut down. */
+  #onDrained: (() => void) | undefined;
+  /** Of metrics that have been asked for. */
+  #reading: { readonly promise: Promise<Metrics>; readonly done: (metrics: Metrics) => void } | undefined;
 
   constructor(owner: WorkerThreadOwner) {
     this.#owner = owner;
@@ -101,10 +115,10 @@ export class WorkerThread implements Place {
         if (!this.#ending) setTimeout(() => void worker.terminate(), closeTimeoutMs).unref();
       });
       port1.on('message', (message: ToMain) => {
-        if (message.type === 'here') {
-          this.#owner.onHere(this);
-          return;
-        }
+        if (message.type === 'here') this.#owner.onHere(this);
+        else if (message.type === 'metrics') this.#reading?.done(message.metrics);
+        else if (message.type === 'drained') this.#onDrained?.();
+        if (message.type !== 'ready' && message.type !== 'stopping') return;
         this.#setUp(message.type === 'ready');
         if (!this.#up) return;
         clearTimeout(timer);
@@ -118,6 +132,25 @@ export class WorkerThread implements Place {
   /** Asks whether the thread is free; `onHere` is called as soon as it is. */
   ask(): void {
     this.#port?.postMessage({ type: 'ask' } satisfies ToWorker);
+  }
+
+  /**
+   * Resolves with the metrics of its registry. Resolves with undefined when it has none, is not up, or does
+   * not answer in time. Callers that come meanwhile share one answer.
+   */
+  metrics(): Promise<Metrics> {
+    if (!this.#up || this.#port === undefined) return Promise.resolve(undefined);
+    if (this.#reading !== undefined) return this.#reading.promise;
+    const { promise, resolve } = newPromise<Metrics>();
+    const done = (metrics: Metrics): void => {
+      clearTimeout(late);
+      this.#reading = undefined;
+      resolve(metrics);
+    };
+    const late = setTimeout(done, workerMetricsMs, undefined).unref();
+    this.#reading = { promise, done };
+    this.#port.postMessage({ type: 'metrics' } satisfies ToWorker);
+    return promise;
   }
 
   /** Hands a connection to the thread. */
@@ -153,9 +186,18 @@ export class WorkerThread implements Place {
     const worker = this.#worker;
     if (worker === undefined) return;
     const port = this.#port!;
-    const drained = new Promise((resolve) => port.once('close', resolve));
+    let hasDrained = false;
+    const drained = new Promise<void>((resolve) => {
+      this.#onDrained = () => {
+        hasDrained = true;
+        resolve();
+      };
+    });
+    const over = Promise.race([new Promise((resolve) => port.once('close', resolve)), this.#exited]);
     port.postMessage({ type: 'shutdown', graceMs } satisfies ToWorker);
-    await within(graceMs + closeTimeoutMs, Promise.race([drained, this.#exited]));
+    await within(graceMs + closeTimeoutMs, Promise.race([drained, over]));
+    // A worker that is stuck gets no time for its `onDrained`.
+    if (hasDrained) await within(workerDrainedMs + closeTimeoutMs, over);
     // A handler that never ends may hold a timer or a socket.
     await within(closeTimeoutMs, this.#exited);
     await worker.terminate();
@@ -164,6 +206,7 @@ export class WorkerThread implements Place {
   #gone(port: MessagePort): void {
     this.#worker = undefined;
     port.close();
+    this.#reading?.done(undefined);
     this.#setUp(false);
   }
 

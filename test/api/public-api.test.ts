@@ -79,12 +79,12 @@ test('servers have what users need, and no more', () => {
     'add',
     'listen',
     'onShutdown',
+    'scope',
     'services',
     'sessionCount',
     'sessions',
     'shutdown',
     'stopping',
     'use',
-    'with',
   ]);
 });

@@ -8,13 +8,13 @@ import { dirname, join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import {
   type DescFile,
-  Edition,
   FieldDescriptorProto_Type,
   FileDescriptorProtoSchema,
   type FileRegistry,
   toJson,
 } from '#protobuf';
 import { declarationText } from '../../cli/server/schema/declaration.ts';
+import { headText } from '../../cli/server/schema/declaration-file.ts';
 import { fileRegistry } from '../../cli/server/schema/file-schema.ts';
 import { lookUp } from '../../cli/server/schema/registry.ts';
 import { root } from '../house/tree.ts';
@@ -25,34 +25,21 @@ afterAll(() => rmSync(directory, { recursive: true, force: true }));
 const registryOf = (proto: string, include: readonly string[] = []): FileRegistry =>
   fileRegistry({ proto: [proto], include, protoset: [] });
 
-function textOf({ proto, edition, ...file }: DescFile, registry: FileRegistry): string {
-  const head =
-    edition === Edition.EDITION_PROTO2 || edition === Edition.EDITION_PROTO3
-      ? `syntax = "${edition === Edition.EDITION_PROTO2 ? 'proto2' : 'proto3'}"`
-      : `edition = "${Edition[edition]?.slice('EDITION_'.length)}"`;
-  const features = toJson(FileDescriptorProtoSchema, proto, { registry }) as {
-    options?: { features?: object };
-  };
-  const set = Object.entries(features.options?.features ?? {});
+function textOf(file: DescFile, registry: FileRegistry): string {
   // Top-level extensions have the messages of their groups there.
   const groups = new Set(
     file.extensions
       .filter((each) => each.proto.type === FieldDescriptorProto_Type.GROUP)
       .map((each) => each.message),
   );
-  const snake = (name: string) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-  return [
-    `${head};`,
-    `package ${proto.package};`,
-    ...proto.dependency.map((path) => `import "${path}";`),
-    ...set.map(([name, value]) => `option features.${snake(name)} = ${value};`),
-    ...[
-      ...file.messages.filter((each) => !groups.has(each)),
-      ...file.enums,
-      ...file.extensions,
-      ...file.services,
-    ].map((each) => declarationText(each, registry)),
-  ].join('\n');
+  const declarations = [
+    ...file.messages.filter((each) => !groups.has(each)),
+    ...file.enums,
+    ...file.extensions,
+    ...file.services,
+  ];
+  const text = declarations.map((each) => declarationText(each, registry)).join('\n');
+  return `${headText(file, registry, text)}\n${text}`;
 }
 
 /** Everything except the options of the file and the positions of comments. */

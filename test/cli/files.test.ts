@@ -80,8 +80,45 @@ test('the declarations contain the comments of the .proto', async () => {
     'syntax = "proto3";\n// What it is for.\nmessage A {\n  // A text.\n  string t = 1;\n}\n',
   );
   expect((await run('describe', 'A', '--proto', path)).out).toBe(
-    '// a.proto\n// What it is for.\nmessage A {\n  // A text.\n  string t = 1;\n}\n',
+    '// a.proto\nsyntax = "proto3";\n\n// What it is for.\nmessage A {\n  // A text.\n  string t = 1;\n}\n',
   );
+});
+
+test('what describe --with-types prints is a .proto that declares the same', async () => {
+  const proto = join(directory, 'shop.proto');
+  writeFileSync(
+    join(directory, 'money.proto'),
+    'syntax = "proto3";\npackage money;\nmessage Price { int64 cents = 1; }\n',
+  );
+  writeFileSync(join(directory, 'unused.proto'), 'syntax = "proto3";\npackage unused;\nmessage No {}\n');
+  writeFileSync(
+    proto,
+    `syntax = "proto3";
+package shop.v1;
+import "money.proto";
+import "unused.proto";
+message Unused { unused.No no = 1; }
+message Order { map<string, Line> lines = 1; Kind kind = 2; message Line { money.Price price = 1; } }
+enum Kind { KIND_UNSPECIFIED = 0; }
+service Shop { rpc Buy(Order) returns (Receipt); rpc Again(Order) returns (stream Receipt); }
+message Receipt { Order.Line line = 1; }
+`,
+  );
+  const flags = ['-I', directory];
+  const { out } = await run('describe', 'shop.v1.Shop', '--with-types', '--proto', proto, ...flags);
+  const pasted = join(directory, 'pasted.proto');
+  writeFileSync(pasted, out);
+  expect(out).toMatch(
+    /^\/\/ shop\.proto\nsyntax = "proto3";\n\npackage shop\.v1;\n\nimport "money\.proto";\n\nservice Shop/,
+  );
+  expect(out.match(/^(message|enum|service) \w+/gm)).toEqual([
+    'service Shop',
+    'message Order',
+    'enum Kind',
+    'message Receipt',
+  ]);
+  const again = await run('describe', 'shop.v1.Shop', '--with-types', '--proto', pasted, ...flags);
+  expect(again.out.replace('// pasted.proto', '// shop.proto')).toBe(out);
 });
 
 test.each<[string, string[], RegExp]>([

@@ -5,7 +5,7 @@
 import { createServer as createNetServer } from 'node:net';
 import { createServer, type HandlerContext, Metadata, RpcError, type Server, Status } from 'rdma-rpc';
 import { BadRequest, detail } from 'rdma-rpc/details';
-import { type Health, healthOf } from 'rdma-rpc/health';
+import { addHealth, type Health } from 'rdma-rpc/health';
 import { addReflection } from 'rdma-rpc/reflection';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { jsonText, printable, printableLine } from '../../cli/output.ts';
@@ -24,7 +24,7 @@ beforeEach(async () => {
       text: [...metadata].map(([key, value]) => `${key}: ${value}`).join(', '),
     }),
   });
-  health = healthOf(server);
+  health = addHealth(server);
   address = await server.listen('127.0.0.1:0');
 });
 afterEach(() => server.shutdown({ graceMs: 0 }));
@@ -56,7 +56,7 @@ describe('rdma-rpc health', () => {
       code: 1,
       out: '',
       errors:
-        'error: UNIMPLEMENTED: this server has no health service: healthOf(server) of rdma-rpc/health adds it\n',
+        'error: UNIMPLEMENTED: this server has no health service: addHealth(server) of rdma-rpc/health adds it\n',
     });
     await plain.shutdown({ graceMs: 0 });
   });
@@ -115,8 +115,9 @@ describe('with reflection', () => {
       'message HealthListResponse {\n  map<string, grpc.health.v1.HealthCheckResponse> statuses = 1;\n}\n',
     ],
   ])('rdma-rpc describe %s', async (name, text) => {
-    const { code, out } = await run('describe', address, name);
-    expect({ code, out }).toEqual({ code: 0, out: `// grpc/health/v1/health.proto\n${text}` });
+    const head = '\nsyntax = "proto3";\n\npackage grpc.health.v1;\n\n';
+    const out = `// grpc/health/v1/health.proto${name.includes('/') ? ', in service grpc.health.v1.Health\n' : head}${text}`;
+    expect(await run('describe', address, name)).toMatchObject({ code: 0, out });
   });
 
   test.each<[string, string[], string]>([

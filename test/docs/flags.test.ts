@@ -13,6 +13,7 @@ test.each([
   'health',
   'list',
   'describe',
+  'migrate',
   'call',
   'bench',
   'perf',

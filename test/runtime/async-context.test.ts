@@ -65,7 +65,7 @@ async function open(site: Site, look: Look, way: 'connection' | 'in process') {
   };
   const fill = (server: Server): Server => {
     if (site.use !== undefined) server.use(site.use(look));
-    const scope = site.with === undefined ? server : server.with(site.with(look));
+    const scope = site.scope === undefined ? server : server.scope(site.scope(look));
     scope.add(EchoDefinition, handlers);
     return server.add(StreamsDefinition, streams);
   };

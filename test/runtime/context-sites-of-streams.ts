@@ -93,7 +93,7 @@ export const sitesOfStreams: Readonly<Record<string, Site>> = {
     use: lookingAtMessages,
     bob: (_, { streams }) => drain(streams.echo(numbers(none))),
   },
-  'an interceptor of a scope of the server': { with: lookingAtMessages },
+  'an interceptor of a scope of the server': { scope: lookingAtMessages },
   'an interceptor of a client, for a stream of responses': {
     sees: 'bob',
     alone: true,

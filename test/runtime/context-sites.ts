@@ -37,7 +37,7 @@ export interface Site {
   readonly server?: (look: Look) => ServerOptions;
   readonly use?: (look: Look) => Interceptor;
   /** The same around the handlers of `EchoDefinition` alone. */
-  readonly with?: (look: Look) => Interceptor;
+  readonly scope?: (look: Look) => Interceptor;
   readonly handlers?: (look: Look) => Partial<Handlers<typeof EchoDefinition>>;
   readonly streams?: (look: Look) => Partial<Handlers<typeof StreamsDefinition>>;
   readonly channel?: (look: Look) => ChannelOptions;

@@ -93,7 +93,7 @@ describe.each(cases)('over %s, %s', (way, place) => {
         (server) => {
           peers = peersOf(server);
           return server
-            .with(...inner)
+            .scope(...inner)
             .add(StreamsDefinition, { unary: fails, count: fails, sum: fails, echo: fails });
         },
         { onHandlerError: () => undefined },

@@ -21,7 +21,7 @@ describe('mistakes are named', () => {
       /call use\(\) before add\(\)/,
     ],
     ['no function, server', () => createServer().use(5 as never), /list of functions/],
-    ['no function, scope', () => createServer().with({} as never), /list of functions/],
+    ['no function, scope', () => createServer().scope({} as never), /list of functions/],
     [
       'no list, channel',
       () => createInProcessChannel(() => {}, { interceptors: 5 as never }),

@@ -55,8 +55,8 @@ describe.each(pairWays)('%s', (way) => {
         server
           .use(by('server 1'), by('server 2'))
           .use(by('server 3'))
-          .with(by('scope'))
-          .with(by('inner'))
+          .scope(by('scope'))
+          .scope(by('inner'))
           .add(EchoDefinition, {
             echo: (request) => {
               notes.push('handler');
@@ -89,7 +89,7 @@ describe.each(pairWays)('%s', (way) => {
       methods: { echo: { ...EchoDefinition.methods.echo, name: 'Echo', fullName: 'other/Echo', id: 77_777 } },
     };
     const channel = await open((server) => {
-      server.with(noted(notes, 'scope')).add(EchoDefinition, { echo: (request) => request });
+      server.scope(noted(notes, 'scope')).add(EchoDefinition, { echo: (request) => request });
       server.add(Other, { echo: (request) => request });
     });
     await createClient(Other, channel).echo({});

@@ -12,7 +12,7 @@ import {
   Status,
   stats,
 } from 'rdma-rpc';
-import { HealthDefinition, healthOf } from 'rdma-rpc/health';
+import { addHealth, HealthDefinition } from 'rdma-rpc/health';
 import { addReflection, ServerReflectionDefinition } from 'rdma-rpc/reflection';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { caught, until } from '../outcomes.ts';
@@ -278,7 +278,7 @@ test.each<[string, Record<string, string>, boolean, boolean]>([
   ['everybody', { '*': '*' }, true, true],
 ])('health and reflection are services as others: open to %s', async (_, authorize, health, reflection) => {
   const server = createServer({ authorize, log: () => undefined });
-  healthOf(server);
+  addHealth(server);
   addReflection(server);
   ends.servers.push(server);
   const channel = createChannel(await server.listen(unixAddress()));

@@ -115,7 +115,19 @@ describe('a client refuses a server, before it says anything, that', () => {
       'has another name',
       pems(serverCert),
       { ca, servername: 'db.example' },
-      /_ALTNAME_INVALID; option tls of the channel: servername or identity is to be what it has/,
+      /_ALTNAME_INVALID; option tls of the channel: servername or identity is to be what it has, here identity 'dns:localhost'\)$/,
+    ],
+    [
+      'has a SPIFFE id, and the channel asks for its address',
+      pems(authority.issue({ uris: ['spiffe://example.org/web'] })),
+      { ca },
+      /servername or identity is to be what it has, here identity 'spiffe:\/\/example\.org\/web'\)$/,
+    ],
+    [
+      'has several URIs, none of which is clearly its identity',
+      pems(authority.issue({ uris: ['urn:a', 'urn:b'], addresses: ['127.0.0.1'] })),
+      { ca, identity: 'urn:a' },
+      /the server is nobody that its certificate names clearly, which has "URI:urn:a, URI:urn:b, IP Address:127\.0\.0\.1", which/,
     ],
     [
       'has the identity, which is asked for without its prefix',

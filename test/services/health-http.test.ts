@@ -1,7 +1,7 @@
 /** The HTTP port for probes: the answer for each path, and that no client can block it. */
 import { connect, type Socket } from 'node:net';
 import { createServer, type Server } from 'rdma-rpc';
-import { type Health, type HealthHttp, healthOf, serveHealthHttp } from 'rdma-rpc/health';
+import { addHealth, type Health, type HealthHttp, serveHealthHttp } from 'rdma-rpc/health';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { healthHttpConnections } from '../../runtime/services/limits.ts';
 import { until } from '../outcomes.ts';
@@ -11,7 +11,7 @@ let health: Health;
 let http: HealthHttp;
 beforeEach(async () => {
   server = createServer();
-  health = healthOf(server).setStatus('database', 'NOT_SERVING').setStatus('cache', 'UNKNOWN');
+  health = addHealth(server).setStatus('database', 'NOT_SERVING').setStatus('cache', 'UNKNOWN');
   http = await serveHealthHttp(health);
 });
 afterEach(async () => {

@@ -8,7 +8,7 @@ import {
   type Server,
   Status,
 } from 'rdma-rpc';
-import { type Health, HealthDefinition, healthOf } from 'rdma-rpc/health';
+import { addHealth, type Health, HealthDefinition } from 'rdma-rpc/health';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { HealthService } from '../../runtime/services/health-service.ts';
 import { turn } from '../outcomes.ts';
@@ -24,7 +24,7 @@ function clientOf() {
 }
 beforeEach(async () => {
   server = createServer();
-  health = healthOf(server);
+  health = addHealth(server);
   server.add(EchoDefinition, {});
   channel = createChannel(await server.listen('127.0.0.1:0'));
 });
@@ -167,5 +167,5 @@ test.each<[string, unknown, unknown]>([
 });
 
 test('a server has one health service', () => {
-  expect(() => healthOf(server)).toThrow(/added already/);
+  expect(() => addHealth(server)).toThrow(/added already/);
 });

@@ -3,7 +3,7 @@
  * no request can confuse it.
  */
 import { type Channel, createChannel, createClient, createServer, type Server } from 'rdma-rpc';
-import { healthOf } from 'rdma-rpc/health';
+import { addHealth } from 'rdma-rpc/health';
 import { addReflection, ServerReflectionDefinition } from 'rdma-rpc/reflection';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type {
@@ -54,7 +54,7 @@ describe('asked for', () => {
       return response.value.service.map(({ name }) => name);
     };
     expect(await names()).toEqual(['test.echo.Echo', 'grpc.reflection.v1.ServerReflection']);
-    healthOf(server);
+    addHealth(server);
     expect(await names()).toContain('grpc.health.v1.Health');
     const [found] = await ask({ case: 'fileContainingSymbol', value: 'grpc.health.v1.Health.Watch' });
     expect(filesOf(found)).toHaveLength(1);

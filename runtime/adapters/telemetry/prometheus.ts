@@ -13,6 +13,9 @@ import { readCounters } from '../../counters/processes.ts';
 import { addStats, type Stats } from '../../native/native.ts';
 import { durationBounds, type Observer, observedCall } from './observed-call.ts';
 
+export type { ThreadMetrics, ThreadMetricsSource } from '../../core/thread-metrics.ts';
+export { workersRegistry } from './workers-registry.ts';
+
 export interface PrometheusOptions {
   /** Default: prom-client's global one. */
   registry?: Registry;

@@ -13,6 +13,8 @@
  * | any      | another frame, bye, end   | refused                                                             |
  */
 
+import { RpcError } from '../../core/errors/rpc-error.ts';
+import { Status } from '../../core/errors/status.ts';
 import { textOf } from '../../core/foreign.ts';
 import { type FabricName, fabricRow } from '../../fabrics.ts';
 import { loadNative } from '../../native/native.ts';
@@ -85,6 +87,14 @@ export class NotConnected extends Error {
     super(controlText(`no fabric in common connects (${all})`));
     this.told = controlText(`no fabric in common connects (${told})`);
   }
+}
+
+/**
+ * Whether the server has refused the client. A connection that only ends, as one of a probe does, is no
+ * refusal.
+ */
+export function isRefusal(error: unknown): boolean {
+  return error instanceof NotConnected || (error instanceof RpcError && error.code !== Status.UNAVAILABLE);
 }
 
 /**

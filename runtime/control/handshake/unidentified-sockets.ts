@@ -17,7 +17,7 @@ import { Silent } from './silent.ts';
 export class UnidentifiedSockets {
   readonly #then: (socket: Socket, peer: string) => void;
   readonly #tls: TlsAcceptor | undefined;
-  readonly #log: (line: string, from: string) => void;
+  readonly #log: (line: string, from: string, refused: boolean) => void;
   readonly #open = new Map<Link, NodeJS.Timeout>();
   readonly #silent = new Silent<Link>(handshakes.default, (link) =>
     refuse(link, `more than ${handshakes.default} connections have sent nothing yet`, handshakeGraceMs),
@@ -32,13 +32,13 @@ export class UnidentifiedSockets {
 
   /**
    * `then`: gets each sideband connection, with nothing read from it; one of TLS when keys are agreed. `tls`:
-   * TCP connections must have it. `log`: gets a line of each that ends before, and the address that it comes
-   * from.
+   * TCP connections must have it. `log`: gets a line of each that ends before, the address that it comes
+   * from, and whether it was refused.
    */
   constructor(
     then: (socket: Socket, peer: string) => void,
     tls?: TlsAcceptor,
-    log: (line: string, from: string) => void = () => undefined,
+    log: (line: string, from: string, refused: boolean) => void = () => undefined,
   ) {
     this.#tls = tls;
     this.#then = then;
@@ -71,7 +71,10 @@ export class UnidentifiedSockets {
     this.#silent.add(link);
     link.onEnd = (reason) => {
       this.#leave(link);
-      if (!link.handedOver) this.#log(handshakeFailed(peer, reason), remoteAddress);
+      if (!link.handedOver) {
+        const refused = link.refusalCode !== undefined;
+        this.#log(handshakeFailed(peer, reason), remoteAddress, refused);
+      }
     };
   }
 

@@ -8,13 +8,14 @@ import {
   checkServerIdentity,
   connect,
   type DetailedPeerCertificate,
+  type PeerCertificate,
   type SecureContext,
   type TLSSocket,
 } from 'node:tls';
 import { RpcError } from '../../core/errors/rpc-error.ts';
 import { Status } from '../../core/errors/status.ts';
 import { promiseOf, textOf } from '../../core/foreign.ts';
-import { type Log, logged } from '../../core/log.ts';
+import { type Log, logged, quoted } from '../../core/log.ts';
 import { processWarning, type Warn } from '../../core/warnings.ts';
 import { tcpKeepAliveMs } from '../../limits.ts';
 import type { TcpAddress } from '../socket/address.ts';
@@ -60,6 +61,19 @@ function prefixHint(found: string, asked: readonly string[]): string {
   return asked.includes(uri) ? `; '${uri}' has uri: before it, and URIs go without` : '';
 }
 
+/** The names in a certificate as they are, quoted. */
+function namesOf(seen: SeenCertificate | undefined): string {
+  return seen === undefined ? 'no names' : quoted(seen.subjectAltName || seen.subject || 'no names');
+}
+
+/** What Node has found in a certificate that has not the name of the server. */
+function foundIn({ cert }: Error & { readonly cert?: unknown }): string {
+  const seen = SeenCertificate.of(cert as PeerCertificate);
+  if (seen === undefined) return '';
+  const found = identityOf(seen);
+  return found === undefined ? `, here one of ${namesOf(seen)}` : `, here identity '${found}'`;
+}
+
 /** What looks at the server's certificate in place of Node; undefined: nothing does. */
 export function checkOf({ identity, checkServerIdentity }: Checked<ChannelTls>): CheckServer | undefined {
   if (checkServerIdentity !== undefined) return guardedCheck(checkServerIdentity);
@@ -68,7 +82,7 @@ export function checkOf({ identity, checkServerIdentity }: Checked<ChannelTls>):
     const seen = SeenCertificate.of(certificate);
     const found = seen && identityOf(seen);
     if (found !== undefined && identity.includes(found)) return undefined;
-    const shown = found ?? 'nobody that its certificate names clearly';
+    const shown = found ?? `nobody that its certificate names clearly, which has ${namesOf(seen)}`;
     return new Error(`the server is ${shown}, which is not asked for${prefixHint(found ?? '', identity)}`);
   });
 }
@@ -127,7 +141,12 @@ const nextSteps: ReadonlyMap<string, string> = new Map([
  * Behind what is wrong with the server's certificate. Without a code it is what one of this side's options
  * says.
  */
-function nextStep(code: string, { checkServerIdentity, identity }: Checked<ChannelTls>): string {
+function nextStep(
+  error: Error & { code?: string },
+  { checkServerIdentity, identity }: Checked<ChannelTls>,
+): string {
+  const { code = '' } = error;
+  if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') return `${code}; ${nextSteps.get(code)}${foundIn(error)}`;
   if (code !== '') return `${code}; ${nextSteps.get(code) ?? ofChannel}`;
   if (checkServerIdentity !== undefined) return `${ofChannel}: checkServerIdentity`;
   return identity === undefined ? ofChannel : `${ofChannel}: identity`;
@@ -150,7 +169,7 @@ function explained(error: Error & { code?: string }, options: Checked<ChannelTls
     return new RpcError(Status.UNAUTHENTICATED, alertText, { processed: 'no', cause: error });
   return new RpcError(
     Status.UNAUTHENTICATED,
-    `the server's certificate is not accepted: ${error.message} (${nextStep(code, options)})`,
+    `the server's certificate is not accepted: ${error.message} (${nextStep(error, options)})`,
     { processed: 'no', cause: error },
   );
 }

@@ -53,6 +53,31 @@ describe.each(['shm', 'tcp'])('over %s', (fabric) => {
   });
 });
 
+test('both sides say what they wait for', async () => {
+  const server = await listening('send_lat', '--peers', '2');
+  await until(() =>
+    server.said().includes(`waiting for 2 clients: rdma-rpc perf send_lat HOST:${server.port}`),
+  );
+  const first = dial('send_lat', server.port, '--fabric', 'tcp', '-n', '5', '-e');
+  await until(() => /has connected: 1 of 2 clients/.test(server.said()));
+  const child = spawn(process.execPath, [
+    main,
+    'perf',
+    'send_lat',
+    `127.0.0.1:${server.port}`,
+    '--fabric',
+    'tcp',
+    '-n',
+    '5',
+    '-e',
+  ]);
+  open.push({ kill: () => child.kill('SIGKILL') });
+  const [{ code, errors }, there] = await Promise.all([first, server.ended]);
+  expect([code, there.code]).toEqual([0, 0]);
+  expect(errors).toMatch(/^measuring send_lat: 2 bytes, 5 messages over tcp$/m);
+  expect(there.errors).toMatch(/has connected: 2 of 2 clients\nmeasuring send_lat: 2 bytes, 5 messages\n/);
+});
+
 test('a sweep has a line for each size', async () => {
   const server = await listening();
   const client = tested(

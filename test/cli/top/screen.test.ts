@@ -2,7 +2,7 @@
  * The output of `rdma-rpc top` for two readings: rates, tables that fit, and no way for a process or its peer
  * to affect the terminal.
  */
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, test } from 'vitest';
 import { plain, screenOf } from '../../../cli/top/screen.ts';
 import { nextReading } from '../../../cli/top/top.ts';
 import { viewOf } from '../../../cli/top/view.ts';
@@ -62,6 +62,13 @@ const after = reading({
       ],
     }),
   ],
+});
+
+test('the first screen says when its figures come, and that there are no calls yet', () => {
+  const first = reading({ contexts: [context({})] });
+  const lines = screenOf(viewOf(first, first), { columns: 100, rows: 24 }, 'rates and latencies in 2 s');
+  expect(lines[0]).toMatch(/^rdma-rpc top {3}\d+ \(rates and latencies in 2 s\) /);
+  expect(lines.filter((line) => line === 'none yet')).toHaveLength(2);
 });
 
 describe('rates', () => {
@@ -225,13 +232,13 @@ describe('the screen', () => {
   it('shows the number of further rows', () => {
     const sessions = Array.from({ length: 50 }, (_, number) => session({ number }));
     const many = viewOf(reading({ atNs: secondNs, contexts: [context({ sessions })] }), before);
-    expect(screenOf(many, { columns: 100, rows: 24 }).at(-1)).toBe('… 41 more');
+    expect(screenOf(many, { columns: 100, rows: 24 }).at(-1)).toBe('… 42 more');
   });
   it('counts sessions that have no row in the page', () => {
     const sessions = Array.from({ length: 256 }, (_, number) => session({ number }));
     const counters = { sessions: 2000 };
     const many = viewOf(reading({ atNs: secondNs, contexts: [context({ sessions, counters })] }), before);
-    expect(screenOf(many, { columns: 100, rows: 24 }).at(-1)).toBe('… 1991 more');
+    expect(screenOf(many, { columns: 100, rows: 24 }).at(-1)).toBe('… 1992 more');
     expect(screenOf(many, { columns: 100, rows: Infinity }).at(-1)).toBe('… 1744 more');
   });
 });

@@ -1,6 +1,8 @@
 /** A worker of a group: serves the Echo service in the way that `workerData.mode` names. */
 import { threadId, workerData } from 'node:worker_threads';
+import { Registry } from 'prom-client';
 import { createServer, type HandlerContext, type Server } from 'rdma-rpc';
+import { prometheus } from 'rdma-rpc/prometheus';
 import { type Peers, peersOf } from 'rdma-rpc/reverse';
 import { listenInWorker } from 'rdma-rpc/workers';
 import { EchoDefinition, type EchoMessage } from '../gen/echo.rdma.ts';
@@ -9,8 +11,12 @@ interface Given {
   readonly mode?: 'throws' | 'silent' | 'ends';
   /** Word 0: calls that have begun to wait; word 1: 1 lets them go on. */
   readonly gate?: Int32Array;
+  /** Word 0: calls of `onDrained` that have begun; word 1: those that have ended. */
+  readonly drained?: Int32Array;
+  /** What `onDrained` does. */
+  readonly drains?: 'slowly' | 'for ever' | 'by an error';
 }
-const { mode, gate } = workerData as Given;
+const { mode, gate, drained, drains } = workerData as Given;
 
 let server: Server | undefined;
 let peers: Peers | undefined;
@@ -55,11 +61,20 @@ const behaviours: Readonly<
 if (mode === 'throws') throw new Error('no database');
 if (mode === 'silent') setInterval(() => undefined, 1000);
 if (mode === undefined) {
-  server = createServer();
+  const registry = new Registry();
+  server = createServer().use(prometheus({ registry }));
   peers = peersOf(server);
   server.add(EchoDefinition, {
     echo: (request) => request,
     behave: (request, context) => behaviours[request.text]!(request, context),
   });
-  listenInWorker(server);
+  const onDrained = async () => {
+    Atomics.add(drained!, 0, 1);
+    if (drains === 'by an error') throw new Error('no disk');
+    if (drains === 'for ever') await new Promise(() => undefined);
+    // Longer than what a thread gets that has nothing to do.
+    if (drains === 'slowly') await new Promise((resolve) => setTimeout(resolve, 2_500));
+    Atomics.add(drained!, 1, 1);
+  };
+  listenInWorker(server, drained === undefined ? { registry } : { registry, onDrained });
 }

@@ -1,0 +1,47 @@
+/** Fields of errors that have other names here. Used by the rules of each library. */
+import { Node, SyntaxKind } from 'ts-morph';
+import type { FileChange } from './file-change.ts';
+
+/**
+ * In a function or block that checks `error instanceof X`, where `isClass` says that X is the library's
+ * class, fields of that variable get their names of RpcError. `renamed` has those that only have another
+ * name; an empty one has no counterpart, and is left.
+ */
+export function convertErrorFields(
+  file: FileChange,
+  isClass: (node: Node) => boolean,
+  renamed: Readonly<Record<string, string>>,
+  page: string,
+): void {
+  if (!file.allows('errors')) return;
+  const checked = new Set<string>();
+  const done = new Set<Node>();
+  for (const check of file.source.getDescendantsOfKind(SyntaxKind.BinaryExpression)) {
+    if (check.getOperatorToken().getKind() !== SyntaxKind.InstanceOfKeyword || !isClass(check.getRight()))
+      continue;
+    const variable = check.getLeft();
+    if (!Node.isIdentifier(variable)) continue;
+    checked.add(variable.getText());
+    const declaration = variable.getSymbol()?.getDeclarations()[0];
+    const scope = declaration?.getFirstAncestor(
+      (each) =>
+        Node.isCatchClause(each) ||
+        Node.isFunctionLikeDeclaration(each) ||
+        Node.isArrowFunction(each) ||
+        Node.isSourceFile(each),
+    );
+    for (const access of scope?.getDescendantsOfKind(SyntaxKind.PropertyAccessExpression) ?? []) {
+      const owner = access.getExpression();
+      if (
+        done.has(access) ||
+        owner.getText() !== variable.getText() ||
+        owner.getSymbol() !== variable.getSymbol()
+      )
+        continue;
+      done.add(access);
+      const instead = renamed[access.getName()];
+      if (instead === '') file.leave(access, `${access.getName()} of the error has another form here`, page);
+      else if (instead !== undefined) file.replaceNode(access.getNameNode(), instead);
+    }
+  }
+}

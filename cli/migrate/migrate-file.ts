@@ -1,0 +1,61 @@
+/** Migrates one file: all rules, on the imports that it has. Used by migrate.ts. */
+import type { SourceFile } from 'ts-morph';
+import { migrateConnect } from './connect.ts';
+import { FileChange, type Group } from './file-change.ts';
+import type { Generated } from './generated.ts';
+import { GeneratedNames } from './generated-imports.ts';
+import { migrateGrpc } from './grpc-js.ts';
+import { generatorPage, type Left } from './left.ts';
+import { companions, isConnect, isGrpc, isLibrary, isNice } from './libraries.ts';
+import { migrateNice } from './nice-grpc.ts';
+import { migrateProtobufEs } from './protobuf-es.ts';
+
+/** All that must fit each other in a file. Numbers of status codes are the same everywhere. */
+const groups: readonly Group[] = ['client', 'server', 'errors', 'metadata', 'messages'];
+
+export interface MigratedFile {
+  readonly path: string;
+  readonly change: FileChange;
+  readonly left: readonly Left[];
+}
+
+/** Undefined for a file that imports none of the libraries, nor generated code. */
+export function migrateFile(source: SourceFile, generated: Generated): MigratedFile | undefined {
+  let blocked: ReadonlySet<Group> = new Set();
+  const left: Left[] = [];
+  for (;;) {
+    const change = new FileChange(source, blocked);
+    const names = new GeneratedNames(change, generated);
+    const { references, imports } = change;
+    const requires = requiredModules(source).filter((module) => isLibrary({ module }));
+    if (!imports.some(isLibrary) && names.references.length === 0 && requires.length === 0) return undefined;
+    for (const module of requires)
+      change.block('client', source, `require('${module}'): this package has ES modules only`, generatorPage);
+    companionsOf(change);
+    if (references.some(isGrpc) || imports.some(isGrpc)) migrateGrpc(change, names);
+    if (references.some(isNice)) migrateNice(change);
+    if (references.some(isConnect)) migrateConnect(change);
+    migrateProtobufEs(change, names);
+    names.convertRest();
+    for (const each of change.left)
+      if (!left.some(({ line, text }) => line === each.line && text === each.text)) left.push(each);
+    if (change.newlyBlocked.size === 0 || blocked.size === groups.length) {
+      change.finishImports((each) => isLibrary(each) || names.isGenerated(each));
+      return { path: source.getFilePath(), change, left: left.sort((a, b) => a.line - b.line) };
+    }
+    blocked = new Set(groups);
+  }
+}
+
+function companionsOf(change: FileChange): void {
+  for (const { module, declaration } of change.imports)
+    for (const [name, text, page] of companions)
+      if (name.test(module)) change.leave(declaration, `${module} ${text}`, page);
+}
+
+/** Modules that CommonJS asks for. */
+function requiredModules(source: SourceFile): string[] {
+  return [...source.getFullText().matchAll(/\brequire\(\s*['"]([^'"]+)['"]\s*\)/g)].map(
+    ([, module]) => module!,
+  );
+}

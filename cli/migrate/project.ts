@@ -1,0 +1,19 @@
+/** The only part of `rdma-rpc migrate` that loads a compiler. */
+import { Project, ScriptTarget } from 'ts-morph';
+import type { Generated } from './generated.ts';
+import { type MigratedFile, migrateFile } from './migrate-file.ts';
+
+/** The files of `paths` that use one of the libraries. Imports are not followed. */
+export function migrateSources(paths: readonly string[], generated: Generated): MigratedFile[] {
+  return paths.flatMap((path) => {
+    // One project for each file: names are found in it, and thousands of files take the memory of one.
+    const project = new Project({
+      skipAddingFilesFromTsConfig: true,
+      skipFileDependencyResolution: true,
+      skipLoadingLibFiles: true,
+      compilerOptions: { allowJs: true, noResolve: true, noLib: true, target: ScriptTarget.ESNext },
+    });
+    const found = migrateFile(project.addSourceFileAtPath(path), generated);
+    return found === undefined ? [] : [found];
+  });
+}

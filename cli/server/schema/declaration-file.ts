@@ -1,0 +1,63 @@
+/**
+ * What stands above declarations in a .proto: syntax or edition, package, imports and features of the file,
+ * so that printed declarations can be pasted into a file. Used by `rdma-rpc describe`.
+ */
+import { type DescFile, Edition, FileDescriptorProtoSchema, type FileRegistry, toJson } from '#protobuf';
+import type { Declared } from './registry.ts';
+
+/** What the declaration stands in, if anything: it is no declaration of a file then. */
+export function outerOf(declared: Declared): string | undefined {
+  if (declared.kind === 'rpc') return `service ${declared.parent.typeName}`;
+  if (declared.kind === 'service' || declared.parent === undefined) return undefined;
+  return `message ${declared.parent.typeName}`;
+}
+
+export function fileOf(declared: Declared): DescFile {
+  return declared.kind === 'rpc' ? declared.parent.file : declared.file;
+}
+
+function syntaxText({ edition }: DescFile): string {
+  if (edition === Edition.EDITION_PROTO2) return 'syntax = "proto2";';
+  if (edition === Edition.EDITION_PROTO3) return 'syntax = "proto3";';
+  return `edition = "${Edition[edition]?.slice('EDITION_'.length)}";`;
+}
+
+const snake = (name: string): string => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+
+function featureLines({ proto }: DescFile, registry: FileRegistry): string[] {
+  const { options } = toJson(FileDescriptorProtoSchema, proto, { registry }) as {
+    options?: { features?: object };
+  };
+  return Object.entries(options?.features ?? {}).map(
+    ([name, value]) => `option features.${snake(name)} = ${value};`,
+  );
+}
+
+/** Full names that an import of the file makes known, of what is declared outside of others. */
+function namesOf(file: DescFile): string[] {
+  const own = [...file.messages, ...file.enums, ...file.extensions].map(({ typeName }) => typeName);
+  const passedOn = file.proto.publicDependency.flatMap((index) => {
+    const found = file.dependencies.find(({ proto }) => proto.name === file.proto.dependency[index]);
+    return found === undefined ? [] : namesOf(found);
+  });
+  return [...own, ...passedOn];
+}
+
+/** `name` as a whole name, or as the beginning of one that is nested in it. */
+const mentions = (text: string, name: string): boolean =>
+  new RegExp(`(?<![\\w.])${name.replaceAll('.', '\\.')}(?!\\w)`).test(text);
+
+/** The head of a file that has these declarations, which are text by `declarationText`. */
+export function headText(file: DescFile, registry: FileRegistry, declarations: string): string {
+  const { proto } = file;
+  const imports = file.dependencies
+    .filter((each) => namesOf(each).some((name) => mentions(declarations, name)))
+    .map((each) => `import "${each.proto.name}";`);
+  const blocks = [
+    [syntaxText(file)],
+    proto.package === '' ? [] : [`package ${proto.package};`],
+    imports,
+    featureLines(file, registry),
+  ];
+  return blocks.flatMap((lines) => (lines.length === 0 ? [] : [lines.join('\n')])).join('\n\n');
+}

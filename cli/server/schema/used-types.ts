@@ -1,0 +1,61 @@
+/**
+ * The messages and enums that declarations use, of their own file: with them printed text is a whole .proto.
+ * Those of other files are imported. Used by `rdma-rpc describe --with-types`.
+ */
+import type { DescEnum, DescField, DescMessage } from '#protobuf';
+import { fileOf } from './declaration-file.ts';
+import type { Declared } from './registry.ts';
+
+type Type = DescMessage | DescEnum;
+
+/** A nested one is printed in the outermost message around it. */
+function outermost(type: Type): Type {
+  return type.parent === undefined ? type : outermost(type.parent);
+}
+
+function usedBy(declared: Declared | DescField): Type[] {
+  switch (declared.kind) {
+    case 'service':
+      return declared.methods.flatMap(usedBy);
+    case 'rpc':
+      return [declared.input, declared.output];
+    case 'message':
+      return [
+        ...declared.fields.flatMap(usedBy),
+        ...declared.nestedMessages.flatMap(usedBy),
+        ...declared.nestedExtensions.flatMap(usedBy),
+      ];
+    case 'extension':
+      return [declared.extendee, ...valueTypes(declared)];
+    case 'field':
+      return valueTypes(declared);
+    case 'enum':
+      return [];
+  }
+}
+
+/** Of a field that is a map, a list or one value. */
+function valueTypes({
+  message,
+  enum: values,
+}: {
+  message?: DescMessage | undefined;
+  enum?: DescEnum | undefined;
+}) {
+  return [message, values].filter((type) => type !== undefined);
+}
+
+/** In the order in which they are found, without those that stand in `declared`. */
+export function usedTypes(declared: Declared): Type[] {
+  const file = fileOf(declared);
+  const found = new Set<Type>();
+  const look = (each: Declared): void => {
+    for (const type of usedBy(each).map(outermost)) {
+      if (type === declared || fileOf(type) !== file || found.has(type)) continue;
+      found.add(type);
+      look(type);
+    }
+  };
+  look(declared);
+  return [...found];
+}

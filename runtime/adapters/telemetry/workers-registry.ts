@@ -1,0 +1,71 @@
+/**
+ * The metrics of all threads of a worker group in one registry, part of `rdma-rpc/prometheus`. Used on the
+ * main thread, for each scrape.
+ */
+import { AggregatorRegistry, type Registry, register } from 'prom-client';
+import type { ThreadMetricsSource } from '../../core/thread-metrics.ts';
+
+type Metrics = readonly object[];
+
+/** Counters and histograms only grow. A gauge of a thread that has ended means nothing. */
+const grows = (metric: object): boolean =>
+  ['counter', 'histogram'].includes((metric as { type?: string }).type ?? '');
+
+/** prom-client only reads what it is given, which its types do not say. */
+const summed = (all: readonly Metrics[]): Registry => AggregatorRegistry.aggregate(all as object[][]);
+
+/** What the workers of one group have counted. */
+class GroupMetrics {
+  readonly #group: ThreadMetricsSource;
+  /** The last answer of each thread that has not ended. */
+  readonly #last = new Map<number, Metrics>();
+  /** The sum of what threads had counted when they ended. */
+  #ended: Metrics = [];
+  #reading: Promise<readonly Metrics[]> | undefined;
+
+  constructor(group: ThreadMetricsSource) {
+    this.#group = group;
+  }
+
+  /** Scrapes that come meanwhile share one reading, so that a thread that ends is added to the sum once. */
+  read(): Promise<readonly Metrics[]> {
+    this.#reading ??= this.#read().finally(() => {
+      this.#reading = undefined;
+    });
+    return this.#reading;
+  }
+
+  async #read(): Promise<readonly Metrics[]> {
+    for (const { threadId, metrics } of await this.#group.metrics()) this.#last.set(threadId, metrics);
+    const live = new Set(this.#group.workers.map(({ threadId }) => threadId));
+    const gone = [...this.#last].filter(([threadId]) => !live.has(threadId));
+    for (const [threadId] of gone) this.#last.delete(threadId);
+    if (gone.length > 0) {
+      const parts = gone.map(([, metrics]) => metrics.filter(grows));
+      this.#ended = await summed([this.#ended, ...parts]).getMetricsAsJSON();
+    }
+    return [this.#ended, ...this.#last.values()];
+  }
+}
+
+const groups = new WeakMap<ThreadMetricsSource, GroupMetrics>();
+
+/**
+ * Resolves with a registry that has the metrics of all workers of `group` and of `registry`, the main
+ * thread's own (default: prom-client's global one), added up. Each worker gives its registry to
+ * `listenInWorker(server, { registry })`. A worker that is busy counts with its last answer, and counters and
+ * histograms of a worker that has ended stay in the sum, so that no sum falls. Call this for each scrape.
+ * Rejects when `registry` cannot be read.
+ */
+export async function workersRegistry(
+  group: ThreadMetricsSource,
+  registry: Registry = register,
+): Promise<Registry> {
+  let metrics = groups.get(group);
+  if (metrics === undefined) {
+    metrics = new GroupMetrics(group);
+    groups.set(group, metrics);
+  }
+  const [workers, own] = await Promise.all([metrics.read(), registry.getMetricsAsJSON()]);
+  return summed([own, ...workers]);
+}

@@ -1,0 +1,47 @@
+/**
+ * Warnings of Node about clients that a server refuses, for an application that has asked for neither `log`
+ * nor `onSession`. The first refusal is shown at once. Later ones are counted and shown once a minute, since
+ * unauthenticated peers may cause thousands a second. Used by servers and worker groups on their JS thread.
+ */
+import { refusalSumMs } from '../limits.ts';
+import { oneLine } from './log.ts';
+import { processWarning, type Warn } from './warnings.ts';
+
+export class RefusalWarnings {
+  readonly #warn: Warn;
+  /** Number of refusals since the last warning. */
+  #count = 0;
+  #last = '';
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(warn: Warn = processWarning) {
+    this.#warn = warn;
+  }
+
+  /** `line` says which client was refused, and why. */
+  add(line: string): void {
+    if (this.#timer !== undefined) {
+      ++this.#count;
+      this.#last = line;
+      return;
+    }
+    this.#warn(`a client was refused: ${oneLine(line)} (option log gets a line of each)`);
+    this.#timer = setInterval(() => this.sum(), refusalSumMs);
+    this.#timer.unref();
+  }
+
+  /**
+   * Shows how many there have been since the last warning. After a minute without any the next is shown at
+   * once.
+   */
+  sum(): void {
+    if (this.#count === 0) {
+      clearInterval(this.#timer);
+      this.#timer = undefined;
+      return;
+    }
+    const clients = this.#count === 1 ? '1 more client was' : `${this.#count} more clients were`;
+    this.#warn(`${clients} refused; the last: ${oneLine(this.#last)}`);
+    this.#count = 0;
+  }
+}
