@@ -58,7 +58,7 @@ export type Parameter = readonly [name: string, type: string, initial?: string];
 const aliases = {
   Case: ['<K extends string, V>', '<K, V>'],
   MessageType: ['<T, Init>', '<T, Init>'],
-  Sink: ['', ''],
+  Writer: ['', ''],
   Source: ['', ''],
   Unset: ['', ''],
 } as const;
@@ -82,7 +82,7 @@ export class FileScope {
   readonly #shared = new Map<string, string>();
   /** Import prefixes used so far. */
   readonly #used: Readonly<Record<OutputPart, Set<string>>> = { code: new Set(), declaration: new Set() };
-  /** The current encoder uses a variable with the sink's memory. */
+  /** The current encoder uses a variable with the writer's memory. */
   #takesBytes = false;
   #holed: ReadonlySet<Message> | undefined;
 
@@ -141,7 +141,7 @@ export class FileScope {
     return `$msgpack.${name}`;
   }
 
-  /** The sink's memory, as a variable of the current encoder. */
+  /** The writer's memory, as a variable of the current encoder. */
   bytes(): string {
     this.#takesBytes = true;
     return 'bytes';
@@ -171,7 +171,7 @@ export class FileScope {
 
   /**
    * A type of the runtime that every message names, through an alias of the file: a compiler resolves one
-   * name instead of `$.Sink` three times. Separate declarations of JavaScript have no alias.
+   * name instead of `$.Writer` three times. Separate declarations of JavaScript have no alias.
    */
   alias(type: keyof typeof aliases): string {
     if (this.erases) return `$.${type}`;

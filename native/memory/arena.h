@@ -39,7 +39,7 @@ enum class Use : std::uint8_t {
   request,   ///< an outgoing request
   fetch,     ///< a request that a server fetches by READ
   response,  ///< an outgoing response
-  sink,      ///< the reply buffer of a client
+  reply_buffer,      ///< the reply buffer of a client
   application
 };
 inline constexpr std::size_t kUses = 7;

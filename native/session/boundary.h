@@ -25,8 +25,8 @@ enum : int {
 enum class SubOp : std::int32_t { request = 1, response = 2, part = 3 };
 /// Bit of a response's `status` word: the handler did not run.
 inline constexpr std::int32_t kNotRun = 1 << 8;
-/// Bits of a bulk submission: its pieces make up an image; the response goes into its sink or nowhere.
-inline constexpr std::uint32_t kImage = 1, kSinkOnly = 2;
+/// Bits of a bulk submission: its pieces make up an image; the response goes into its reply buffer or nowhere.
+inline constexpr std::uint32_t kImage = 1, kReplyBufferOnly = 2;
 
 namespace ev {
 // A place that kinds of events use for different things has a name for each.
@@ -47,7 +47,7 @@ enum : int {
   message_bytes,
   timeout_us,
   reason = timeout_us,
-  beyond_sink = timeout_us,
+  beyond_reply_buffer = timeout_us,
   metadata_offset,
   processed,
   part = processed,
@@ -97,7 +97,7 @@ inline constexpr int kLeasedMemory = -1;
 /// The key of a piece of application memory that is to be copied as the message is submitted.
 inline constexpr int kCopiedMemory = -2;
 /// Bits of a FAILED event's `held` word.
-enum Held : std::int32_t { held_slot = 1, held_sink = 2 };
+enum Held : std::int32_t { held_slot = 1, held_reply_buffer = 2 };
 
 namespace ctl {
 enum : int {

@@ -21,7 +21,7 @@ inline constexpr std::uint32_t kReservedSlots = 16;
 /// Sessions whose receives lie in one memory, on a device that has only so many memories.
 inline constexpr std::uint32_t kSlabsPerMemory = 64;
 
-/// Receives posted beyond the calls in flight, for cancels, sinks and credits.
+/// Receives posted beyond the calls in flight, for cancels, reply buffers and credits.
 inline constexpr std::uint32_t kControlReceives = 16;
 /// Credits that requests and responses leave for control frames, so that a full window can still be
 /// cancelled.
@@ -125,7 +125,7 @@ inline constexpr std::uint64_t kGiveUpWaitNs = 1'000'000'000;
 inline constexpr std::uint64_t kUnreadStreamNs = 30'000'000'000;
 /// How long a client may take to grant memory for an answer, where the call has no deadline. One whose thread
 /// is blocked or stopped for less is only slow.
-inline constexpr std::uint64_t kSinkWaitNs = 120'000'000'000;
+inline constexpr std::uint64_t kReplyBufferWaitNs = 120'000'000'000;
 
 /// READs and WRITEs that all sessions post in one turn of the loop, ...
 inline constexpr std::uint32_t kPostedBytesPerTurn = 4 * 1024 * 1024;
@@ -140,7 +140,7 @@ inline constexpr std::uint64_t kSmallTrafficNs = 1'000'000;
 inline constexpr std::size_t kStagingChunkBytes = 256 * 1024;
 /// Staging memory where the user says nothing of it: room for many calls whatever the largest one may be.
 inline constexpr std::size_t kStagingBytesLeast = std::size_t{16} << 20;
-/// A sink of the caller that is a larger part of the staging memory than one by so many is not offered with
+/// A reply buffer of the caller that is a larger part of the staging memory than one by so many is not offered with
 /// the request, since the answer may be small: the server asks for what it needs.
 inline constexpr std::size_t kStagingShare = 4;
 

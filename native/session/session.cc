@@ -199,10 +199,10 @@ const char* from_wrong_side(wire::FrameType type) {
       return "response from a client";
     case wire::FrameType::cancel:
       return "cancel from a server";
-    case wire::FrameType::sink_request:
-      return "sink request from a client";
+    case wire::FrameType::reply_buffer_request:
+      return "reply buffer request from a client";
     default:
-      return "sink from a server";
+      return "reply buffer from a server";
   }
 }
 }  // namespace
@@ -247,8 +247,8 @@ void Session::on_frame(ReceiveSlot receive_slot, std::uint32_t bytes, std::uint3
         return protocol_error(from_wrong_side(type));
       return segments_.clear([this](ReceiveSlot part) { recycle(part); });
     case wire::FrameType::cancel:
-    case wire::FrameType::sink_request:
-    case wire::FrameType::sink:
+    case wire::FrameType::reply_buffer_request:
+    case wire::FrameType::reply_buffer:
       if (!endpoint_->on_control(frame)) return protocol_error(from_wrong_side(type));
       break;
     case wire::FrameType::credit:

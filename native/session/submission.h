@@ -30,11 +30,11 @@ struct BulkSubmission {
   boundary::SubOp op = boundary::SubOp::request;
   std::uint32_t call = 0, method = 0, slot = 0, metadata_bytes = 0, timeout_us = 0;
   std::vector<GivenPiece> pieces;
-  memory::BlockId sink = memory::kNoBlock;
+  memory::BlockId reply_buffer = memory::kNoBlock;
   memory::Use use = memory::Use::request;  ///< of a block that they are copied into
   /// The pieces make up an image: each begins at its own place, see wire::image_place().
   bool image = false;
-  bool sink_only = false;  ///< request: what does not fit `sink` is refused, no other memory is granted
+  bool reply_buffer_only = false;  ///< request: what does not fit `reply_buffer` is refused, no other memory is granted
 };
 
 }  // namespace rdma_rpc::session

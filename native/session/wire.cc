@@ -17,10 +17,10 @@ bool take(const std::byte* data, std::uint32_t bytes, std::uint32_t& at, T& out)
 const char* parse_message(const std::byte* data, std::uint32_t bytes, Frame& frame) {
   const std::uint8_t flags = frame.header.flags;
   std::uint32_t at = sizeof(Header);
-  if ((flags & has_sink) != 0) {
-    if (!take(data, bytes, at, frame.sink)) return "frame shorter than its sink";
-    if (frame.sink.length == 0) return "sink of no bytes";
-    if (frame.sink.addr + frame.sink.length < frame.sink.addr) return "sink wraps around the address space";
+  if ((flags & has_reply_buffer) != 0) {
+    if (!take(data, bytes, at, frame.reply_buffer)) return "frame shorter than its reply buffer";
+    if (frame.reply_buffer.length == 0) return "reply buffer of no bytes";
+    if (frame.reply_buffer.addr + frame.reply_buffer.length < frame.reply_buffer.addr) return "reply buffer wraps around the address space";
   }
   std::uint32_t metadata_bytes = 0;
   std::uint64_t carried = 0;
@@ -87,11 +87,11 @@ const char* parse(const std::byte* data, std::uint32_t bytes, Frame& frame) {
   const std::uint8_t flags = header.flags;
   switch (static_cast<FrameType>(header.type)) {
     case FrameType::request:
-      if ((flags & ~(has_sink | has_metadata | has_pieces | lasting | part | image)) != 0) {
+      if ((flags & ~(has_reply_buffer | has_metadata | has_pieces | lasting | part | image)) != 0) {
         return "request with unknown flags";
       }
       if ((flags & image) != 0 && (flags & has_pieces) == 0) return "image without its pieces";
-      if ((flags & lasting) != 0 && (flags & (has_sink | has_pieces)) == 0)
+      if ((flags & lasting) != 0 && (flags & (has_reply_buffer | has_pieces)) == 0)
         return "lasting keys without a key";
       if (header.method == 0) return "request without a method";
       if (const char* why = parse_message(data, bytes, frame)) return why;
@@ -116,15 +116,15 @@ const char* parse(const std::byte* data, std::uint32_t bytes, Frame& frame) {
       if (header.call != 0 || header.method != 0 || header.timeout_us != 0)
         return "reserved bits of a credit are set";
       return nullptr;
-    case FrameType::sink_request:
-      if (bytes != sizeof(Header) || flags != 0 || header.timeout_us != 0) return "malformed sink request";
-      if (header.method == 0) return "sink request for no bytes";
+    case FrameType::reply_buffer_request:
+      if (bytes != sizeof(Header) || flags != 0 || header.timeout_us != 0) return "malformed reply buffer request";
+      if (header.method == 0) return "reply buffer request for no bytes";
       return nullptr;
-    case FrameType::sink:
-      if ((flags & ~(has_sink | lasting)) != 0 || flags == lasting || header.method != 0 ||
+    case FrameType::reply_buffer:
+      if ((flags & ~(has_reply_buffer | lasting)) != 0 || flags == lasting || header.method != 0 ||
           header.timeout_us != 0)
-        return "malformed sink";
-      if (bytes != sizeof(Header) + (flags != 0 ? sizeof(Sink) : 0)) return "sink of a wrong length";
+        return "malformed reply buffer";
+      if (bytes != sizeof(Header) + (flags != 0 ? sizeof(ReplyBuffer) : 0)) return "reply buffer of a wrong length";
       return flags != 0 ? parse_message(data, bytes, frame) : nullptr;
     case FrameType::segment:
       if (flags != 0 || header.method != 0 || header.timeout_us != 0) return "malformed segment";

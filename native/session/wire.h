@@ -20,18 +20,18 @@ enum class FrameType : std::uint8_t {
   response = 2,
   cancel = 3,
   credit = 4,
-  sink_request = 5,
-  sink = 6,
+  reply_buffer_request = 5,
+  reply_buffer = 6,
   segment = 7,
 };
 
 enum Flag : std::uint8_t {
-  has_sink = 1,      ///< request, sink: a Sink follows the header
+  has_reply_buffer = 1,      ///< request, reply buffer: a Reply buffer follows the header
   has_metadata = 2,  ///< request, response: a MetadataLength follows
   has_pieces = 4,    ///< request: PiecesHead and Pieces follow; the message is there, not in the frame
-  written = 8,       ///< response: the message was written into the sink; Written follows
+  written = 8,       ///< response: the message was written into the reply buffer; Written follows
   not_run = 16,      ///< response: the handler did not run
-  lasting = 32,      ///< request, sink: the keys are no windows, so the answer must not invalidate one
+  lasting = 32,      ///< request, reply buffer: the keys are no windows, so the answer must not invalidate one
   part = 64,         ///< request: part of a stream; its metadata begins with a part header
   image = 128,       ///< request with pieces, response that is written: the message is an image (WIRE §2.4)
 };
@@ -52,7 +52,7 @@ struct Header {
   std::uint8_t flags;
   std::uint16_t credits;     ///< receives that the sender has posted again since its last frame
   std::uint32_t call;        ///< slot | generation << 12; 0 in credit frames
-  std::uint32_t method;      ///< request: method id; response: status; cancel: status; sink_request: bytes
+  std::uint32_t method;      ///< request: method id; response: status; cancel: status; reply_buffer_request: bytes
   std::uint32_t timeout_us;  ///< request: time left, 0 none; else 0
 
   /// Without credits, which the send queue adds. `flags`: of Flag.
@@ -64,12 +64,12 @@ struct Header {
 static_assert(sizeof(Header) == 16 && alignof(Header) == 4);
 
 /// Memory that the receiver of the frame may write once.
-struct Sink {
+struct ReplyBuffer {
   std::uint64_t addr;
   std::uint32_t length;
   std::uint32_t rkey;
 };
-static_assert(sizeof(Sink) == 16);
+static_assert(sizeof(ReplyBuffer) == 16);
 
 struct MetadataLength {
   std::uint32_t bytes;
@@ -131,11 +131,11 @@ constexpr std::uint32_t call_generation(std::uint32_t call) { return call >> kSl
 /// it came from.
 struct Frame {
   Header header;
-  Sink sink;
+  ReplyBuffer reply_buffer;
   std::uint32_t metadata_bytes, metadata_offset;
   std::uint32_t message_bytes, message_offset;  ///< in the frame; 0 bytes when pieces or written
   std::uint32_t carried_bytes;                  ///< of pieces that the frame carries, at `message_offset`
-  std::uint32_t total;                          ///< pieces: their sum; written: bytes of the sink
+  std::uint32_t total;                          ///< pieces: their sum; written: bytes of the reply buffer
   std::uint32_t piece_count, piece_offset;
   std::uint64_t bulk_number;  ///< of a sealed session: of the message that is elsewhere
 };

@@ -41,7 +41,7 @@ export {
   Sub,
   SubOp,
   submitImage,
-  submitSinkOnly,
+  submitReplyBufferOnly,
   Use,
   wholeMessage,
 } from './words.ts';
@@ -163,9 +163,9 @@ export interface NativeContext {
    * the whole message is to be copied to the arena now. When `pieces` is a number, the context's `pieces`
    * hold this number of segments, and `keys` is 0, or a block whose reference JS gives up with the
    * submission. `slot` holds the metadata, at most slotBytes - 512 bytes of it, and is -1 without metadata.
-   * `sink` is the arena block that the response is to be received in, or 0; the caller keeps its reference.
+   * `replyBuffer` is the arena block that the response is to be received in, or 0; the caller keeps its reference.
    * `use` says for what the arena gives a block (Use) when the segments have to be copied into one. `flags`:
-   * submitImage, submitSinkOnly.
+   * submitImage, submitReplyBufferOnly.
    *
    * Returns a token > 0. A SENT event carries it when the segments are no longer in use: before or with the
    * end of the call, for a call that is held with its RELEASED event at the latest. Returns a negative Reason
@@ -181,7 +181,7 @@ export interface NativeContext {
     timeoutUs: number,
     pieces: readonly Uint8Array[] | number,
     keys: readonly number[] | number,
-    sink: number,
+    replyBuffer: number,
     use: number,
     flags: number,
   ): number;

@@ -39,10 +39,10 @@ export const SubOp = { request: 1, response: 2, part: 3 } as const;
 export const notRun = 0x100;
 /**
  * Bits of a bulk submission: its pieces are an image (docs/wire/frames.md §2.4); the response goes into its
- * sink or nowhere.
+ * reply buffer or nowhere.
  */
 export const submitImage = 1;
-export const submitSinkOnly = 2;
+export const submitReplyBufferOnly = 2;
 
 /**
  * Int32 words of one event. A place that kinds of events use for different things has a name for each; what
@@ -84,8 +84,8 @@ export const Ev = {
   timeoutUs: 8,
   /** FAILED: a Reason. */
   reason: 8,
-  /** SETTLED: what the server needed when `submitSinkOnly` refused it, else 0. */
-  beyondSink: 8,
+  /** SETTLED: what the server needed when `submitReplyBufferOnly` refused it, else 0. */
+  beyondReplyBuffer: 8,
   /** Byte offset of the metadata, in the memory of the receive slot. */
   metadataOffset: 9,
   /** SETTLED, FAILED: 0 no, 1 maybe, 2 yes: whether the handler can have run. */
@@ -155,7 +155,7 @@ export const Held = {
    * The block that was given for the answer: the peer may still write to it, so it must be taken from the
    * application.
    */
-  sink: 2,
+  replyBuffer: 2,
 } as const;
 /** `region` of a message in its receive slot, and of one that came in segments. */
 export const receiveSlab = -1;

@@ -313,11 +313,11 @@ describe('large messages', () => {
     expect(native.blocks.size).toBe(0);
   });
 
-  test("into: the caller's lease is named as the sink and stays the caller's", async () => {
+  test("into: the caller's lease is named as the reply buffer and stays the caller's", async () => {
     const block = native.allocBlock(200_000);
     const lease = new BlockLease(native, block, native.blockBuffer(block), 0, 200_000);
     const promise = call({ text: 'x' }, { extras: extras({ into: lease }) })!;
-    expect(native.submitted[0]).toMatchObject({ bulk: true, sink: block });
+    expect(native.submitted[0]).toMatchObject({ bulk: true, replyBuffer: block });
     native.deliver({ kind: EvKind.sent, call: 1 });
     native.deliver({ kind: EvKind.settled, call: 0, message: EchoMessage.encode({ payload: large }), block });
     const message = await promise;

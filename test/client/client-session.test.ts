@@ -286,7 +286,7 @@ describe('a call that is held after its end', () => {
     expect(session.held).toBe(0);
   });
 
-  test.each([Held.slot, Held.slot | Held.sink])(
+  test.each([Held.slot, Held.slot | Held.replyBuffer])(
     'loses its lease only when the server may write to it: %i',
     async (what) => {
       const block = native.allocBlock(100_000, 0);

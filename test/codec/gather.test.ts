@@ -3,7 +3,7 @@
  * left out.
  */
 import fc from 'fast-check';
-import { holesMax, Sink } from 'rdma-rpc/codec';
+import { holesMax, Writer } from 'rdma-rpc/codec';
 import { describe, expect, test } from 'vitest';
 import { runs } from '../extent.ts';
 import { type AnyMessage, type AnyType, corpus, initOf } from './corpus.ts';
@@ -18,31 +18,31 @@ interface Gathered {
   readonly memoryBytes: number;
 }
 
-/** Encodes at an odd offset of a larger memory, checks the guarantees of the sink, and joins the segments. */
+/** Encodes at an odd offset of a larger memory, checks the guarantees of the writer, and joins the segments. */
 function gather(type: AnyType, message: AnyMessage, gatherBytes: number): Gathered {
-  const sink = new Sink();
-  sink.gatherBytes = gatherBytes;
+  const writer = new Writer();
+  writer.gatherBytes = gatherBytes;
   const start = 13;
-  sink.reset(new Uint8Array(0));
-  const room = type.bound(message, sink);
-  const { gathered, planned } = sink;
+  writer.reset(new Uint8Array(0));
+  const room = type.bound(message, writer);
+  const { gathered, planned } = writer;
   const memory = new Uint8Array(start + room).fill(0xee);
-  sink.reset(memory);
-  type.bound(message, sink);
-  const end = type.encodeTo(message, sink, start);
+  writer.reset(memory);
+  type.bound(message, writer);
+  const end = type.encodeTo(message, writer, start);
   expect(end).toBeLessThanOrEqual(start + room);
   expect([...memory.subarray(0, start)]).toEqual(new Array(start).fill(0xee));
-  expect([sink.held, sink.holes]).toEqual([gathered, planned]);
+  expect([writer.held, writer.holes]).toEqual([gathered, planned]);
   const pieces: Uint8Array[] = [];
   let at = start;
-  for (let i = 0; i < sink.holes; i++) {
-    const hole = sink.holeAt[i] as number;
+  for (let i = 0; i < writer.holes; i++) {
+    const hole = writer.holeAt[i] as number;
     if (hole < at) throw new Error(`hole ${i} lies in front of the one before it`);
-    pieces.push(memory.subarray(at, hole), sink.holeValue[i] as Uint8Array);
+    pieces.push(memory.subarray(at, hole), writer.holeValue[i] as Uint8Array);
     at = hole;
   }
   pieces.push(memory.subarray(at, end));
-  return { bytes: Buffer.concat(pieces), holes: sink.holes, memoryBytes: end - start };
+  return { bytes: Buffer.concat(pieces), holes: writer.holes, memoryBytes: end - start };
 }
 
 const withBytes = corpus.filter((pair) =>
@@ -112,14 +112,14 @@ describe('out-of-line values', () => {
 
   test("are the application's own buffers, not copies", () => {
     const value = payload(200);
-    const sink = new Sink();
-    sink.gatherBytes = 100;
-    sink.reset(new Uint8Array(1024));
-    Scalars.bound({ fBytes: value }, sink);
-    Scalars.encodeTo({ fBytes: value }, sink, 0);
-    expect(sink.holeValue[0]).toBe(value);
-    sink.reset(sink.bytes);
-    expect(sink.holeValue[0]).not.toBe(value);
-    expect([sink.holes, sink.held, sink.gathered, sink.planned]).toEqual([0, 0, 0, 0]);
+    const writer = new Writer();
+    writer.gatherBytes = 100;
+    writer.reset(new Uint8Array(1024));
+    Scalars.bound({ fBytes: value }, writer);
+    Scalars.encodeTo({ fBytes: value }, writer, 0);
+    expect(writer.holeValue[0]).toBe(value);
+    writer.reset(writer.bytes);
+    expect(writer.holeValue[0]).not.toBe(value);
+    expect([writer.holes, writer.held, writer.gathered, writer.planned]).toEqual([0, 0, 0, 0]);
   });
 });

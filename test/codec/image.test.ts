@@ -5,7 +5,7 @@
  * claims about its segments.
  */
 import fc from 'fast-check';
-import { CodecError, Sink, Source } from 'rdma-rpc/codec';
+import { CodecError, Writer, Source } from 'rdma-rpc/codec';
 import { describe, expect, test } from 'vitest';
 import { ImageLayout, planImage } from '../../runtime/boundary/outgoing/image-layout.ts';
 import { encodeMeasured } from '../../runtime/codec/measured.ts';
@@ -33,16 +33,16 @@ function imageOf(
   alignBytes: number,
   gap = 0xee,
 ): Uint8Array | undefined {
-  const sink = new Sink();
-  sink.plan(gatherBytes, alignBytes);
-  sink.reset(new Uint8Array(0));
-  const room = type.bound(message, sink);
-  const plan = planImage(sink.planned, noLimit, room, sink.copied, noLimit);
+  const writer = new Writer();
+  writer.plan(gatherBytes, alignBytes);
+  writer.reset(new Uint8Array(0));
+  const room = type.bound(message, writer);
+  const plan = planImage(writer.planned, noLimit, room, writer.copied, noLimit);
   if (plan === undefined) return undefined;
   const memory = new Uint8Array(plan.roomBytes).fill(0xdd);
-  sink.reset(memory);
-  const end = encodeMeasured(type, message, sink, plan.tableBytes);
-  layout.fill(sink, plan, memory, end);
+  writer.reset(memory);
+  const end = encodeMeasured(type, message, writer, plan.tableBytes);
+  layout.fill(writer, plan, memory, end);
   const image: Uint8Array[] = [];
   let at = 0;
   const put = (piece: Uint8Array) => {

@@ -7,7 +7,7 @@ import { Packr, pack } from 'msgpackr';
 import { CodecError } from 'rdma-rpc/codec';
 import { msgpackType } from 'rdma-rpc/msgpack';
 import { describe, expect, test } from 'vitest';
-import { Sink } from '../../runtime/codec/memory/sink.ts';
+import { Writer } from '../../runtime/codec/memory/writer.ts';
 import { Source } from '../../runtime/codec/memory/source.ts';
 import { runs } from '../extent.ts';
 
@@ -17,21 +17,21 @@ const type = msgpackType<unknown>('test');
 
 /** Encodes as a bulk message: memory in segments with the large values between. */
 function gathered(value: unknown, gatherBytes: number): { bytes: Uint8Array; holes: number } {
-  const sink = new Sink();
-  sink.gatherBytes = gatherBytes;
-  sink.reset(new Uint8Array(0));
-  const room = type.bound(value, sink);
+  const writer = new Writer();
+  writer.gatherBytes = gatherBytes;
+  writer.reset(new Uint8Array(0));
+  const room = type.bound(value, writer);
   const memory = new Uint8Array(room);
-  sink.reset(memory);
-  const end = type.encodeTo(value, sink, 0);
+  writer.reset(memory);
+  const end = type.encodeTo(value, writer, 0);
   expect(end).toBeLessThanOrEqual(room);
   const parts: Uint8Array[] = [];
   let from = 0;
-  for (let i = 0; i < sink.holes; ++i) {
-    parts.push(memory.subarray(from, sink.holeAt[i]), sink.holeValue[i]!);
-    from = sink.holeAt[i]!;
+  for (let i = 0; i < writer.holes; ++i) {
+    parts.push(memory.subarray(from, writer.holeAt[i]), writer.holeValue[i]!);
+    from = writer.holeAt[i]!;
   }
-  return { bytes: new Uint8Array(Buffer.concat([...parts, memory.subarray(from, end)])), holes: sink.holes };
+  return { bytes: new Uint8Array(Buffer.concat([...parts, memory.subarray(from, end)])), holes: writer.holes };
 }
 
 const values = fc.letrec((tie) => ({

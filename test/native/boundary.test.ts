@@ -33,7 +33,7 @@ import {
   Sub,
   SubOp,
   submitImage,
-  submitSinkOnly,
+  submitReplyBufferOnly,
   Use,
   wholeMessage,
 } from '../../runtime/native/native.ts';
@@ -42,7 +42,7 @@ test('both sides of the boundary have the same constants and limits', () => {
   const Flags = {
     notRun,
     image: submitImage,
-    sinkOnly: submitSinkOnly,
+    replyBufferOnly: submitReplyBufferOnly,
     leasedMemory,
     copiedMemory,
     receiveSlab,

@@ -17,12 +17,12 @@ export const FrameType = {
   response: 2,
   cancel: 3,
   credit: 4,
-  sinkRequest: 5,
-  sink: 6,
+  replyBufferRequest: 5,
+  replyBuffer: 6,
   segment: 7,
 } as const;
 export const Flag = {
-  sink: 1,
+  replyBuffer: 1,
   metadata: 2,
   pieces: 4,
   written: 8,
@@ -33,7 +33,7 @@ export const Flag = {
 } as const;
 
 /**
- * Memory of the client that the server may access through `key`: a sink to write, or a segment to read. A
+ * Memory of the client that the server may access through `key`: a reply buffer to write, or a segment to read. A
  * segment without a key has no address either: the frame contains it.
  */
 export interface Exposed {
@@ -50,7 +50,7 @@ export interface Frame {
   credits: number;
   /** `callWord(slot, generation)` */
   call: number;
-  /** Request: method id. Response, cancel: status. Sink request: number of bytes. */
+  /** Request: method id. Response, cancel: status. Reply buffer request: number of bytes. */
   method: number;
   /** Request: remaining time in microseconds, 0 for none. */
   timeoutUs: number;
@@ -61,12 +61,12 @@ export interface Frame {
   part: boolean;
   /** The message has the aligned layout: each segment begins at its own offset (docs/wire/frames.md §2.4). */
   image: boolean;
-  sink: Exposed | undefined;
+  replyBuffer: Exposed | undefined;
   metadata: Uint8Array;
   pieces: readonly Exposed[];
   /**
    * Bytes of the message when it is not in the frame: the sum of the segments, or the bytes written into the
-   * sink; otherwise 0.
+   * reply buffer; otherwise 0.
    */
   total: number;
   /** In the frame: with segments, those that it contains, one after the other. */
@@ -84,11 +84,11 @@ export const callGeneration = (call: number): number => call >>> 12;
  * invalid frame.
  */
 export function buildFrame(given: Partial<Frame> & { type: number }): Uint8Array {
-  const { type, sink, pieces = [], metadata = new Uint8Array(), message = new Uint8Array() } = given;
+  const { type, replyBuffer, pieces = [], metadata = new Uint8Array(), message = new Uint8Array() } = given;
   const total = given.total ?? pieces.reduce((sum, piece) => sum + piece.length, 0);
   const written = type === FrameType.response && total > 0;
   const flags =
-    (sink === undefined ? 0 : Flag.sink) |
+    (replyBuffer === undefined ? 0 : Flag.replyBuffer) |
     (metadata.length === 0 ? 0 : Flag.metadata) |
     (pieces.length === 0 ? 0 : Flag.pieces) |
     (written ? Flag.written : 0) |
@@ -118,7 +118,7 @@ export function buildFrame(given: Partial<Frame> & { type: number }): Uint8Array
     at += 8;
     put(length, key);
   };
-  if (sink !== undefined) putExposed(sink);
+  if (replyBuffer !== undefined) putExposed(replyBuffer);
   if (metadata.length > 0) put(metadata.length, 0);
   if (pieces.length > 0) {
     put(total, pieces.length);
@@ -146,7 +146,7 @@ export function parseFrame(bytes: Uint8Array): Frame | string {
     lasting: (flags & Flag.lasting) !== 0,
     part: (flags & Flag.part) !== 0,
     image: (flags & Flag.image) !== 0,
-    sink: undefined,
+    replyBuffer: undefined,
     metadata: new Uint8Array(),
     pieces: [],
     total: 0,
@@ -162,13 +162,13 @@ function checkHeader(frame: Frame, flags: number, length: number): string | unde
   switch (frame.type) {
     case FrameType.request:
       if (
-        (flags & ~(Flag.sink | Flag.metadata | Flag.pieces | Flag.lasting | Flag.part | Flag.image)) !==
+        (flags & ~(Flag.replyBuffer | Flag.metadata | Flag.pieces | Flag.lasting | Flag.part | Flag.image)) !==
         0
       ) {
         return 'request with unknown flags';
       }
       if (frame.image && (flags & Flag.pieces) === 0) return 'image without its pieces';
-      if (frame.lasting && (flags & (Flag.sink | Flag.pieces)) === 0) return 'lasting keys without a key';
+      if (frame.lasting && (flags & (Flag.replyBuffer | Flag.pieces)) === 0) return 'lasting keys without a key';
       return method === 0 ? 'request without a method' : undefined;
     case FrameType.response:
       if ((flags & ~(Flag.metadata | Flag.written | Flag.notRun | Flag.image)) !== 0)
@@ -184,18 +184,18 @@ function checkHeader(frame: Frame, flags: number, length: number): string | unde
       return frame.call !== 0 || method !== 0 || timeoutUs !== 0
         ? 'reserved bits of a credit are set'
         : undefined;
-    case FrameType.sinkRequest:
-      if (!bare || timeoutUs !== 0) return 'malformed sink request';
-      return method === 0 ? 'sink request for no bytes' : undefined;
-    case FrameType.sink:
+    case FrameType.replyBufferRequest:
+      if (!bare || timeoutUs !== 0) return 'malformed reply buffer request';
+      return method === 0 ? 'reply buffer request for no bytes' : undefined;
+    case FrameType.replyBuffer:
       if (
-        (flags & ~(Flag.sink | Flag.lasting)) !== 0 ||
+        (flags & ~(Flag.replyBuffer | Flag.lasting)) !== 0 ||
         flags === Flag.lasting ||
         method !== 0 ||
         timeoutUs !== 0
       )
-        return 'malformed sink';
-      return length !== headerBytes + (flags !== 0 ? 16 : 0) ? 'sink of a wrong length' : undefined;
+        return 'malformed reply buffer';
+      return length !== headerBytes + (flags !== 0 ? 16 : 0) ? 'reply buffer of a wrong length' : undefined;
     case FrameType.segment:
       if (flags !== 0 || method !== 0 || timeoutUs !== 0) return 'malformed segment';
       return length === headerBytes ? 'segment of no bytes' : undefined;
@@ -218,11 +218,11 @@ function parseRest(frame: Frame, flags: number, bytes: Uint8Array, view: DataVie
   };
   const wraps = ({ address, length }: Exposed) => address + BigInt(length) >= addressEnd;
   let metadataBytes = 0;
-  if ((flags & Flag.sink) !== 0) {
-    if (left() < 16) return 'frame shorter than its sink';
-    frame.sink = exposed();
-    if (frame.sink.length === 0) return 'sink of no bytes';
-    if (wraps(frame.sink)) return 'sink wraps around the address space';
+  if ((flags & Flag.replyBuffer) !== 0) {
+    if (left() < 16) return 'frame shorter than its reply buffer';
+    frame.replyBuffer = exposed();
+    if (frame.replyBuffer.length === 0) return 'reply buffer of no bytes';
+    if (wraps(frame.replyBuffer)) return 'reply buffer wraps around the address space';
   }
   if ((flags & Flag.metadata) !== 0) {
     if (left() < 8) return 'frame shorter than its metadata length';

@@ -9,7 +9,7 @@ export interface Submitted {
   message: Uint8Array;
   timeoutUs: number;
   bulk: boolean;
-  sink: number;
+  replyBuffer: number;
   pieces: readonly Uint8Array[];
   keys: readonly number[];
 }
@@ -28,7 +28,7 @@ export interface FakeEvent {
   status?: number;
   held?: number;
   reason?: number;
-  beyondSink?: number;
+  beyondReplyBuffer?: number;
   processed?: number;
   part?: number;
 }

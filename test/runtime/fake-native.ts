@@ -116,7 +116,7 @@ export class FakeNative implements NativeContext {
         message: memory.slice(middle, middle + word(Sub.messageBytes)),
         timeoutUs: word(Sub.timeoutUs) >>> 0,
         bulk: false,
-        sink: 0,
+        replyBuffer: 0,
         pieces: [],
         keys: [],
       });
@@ -218,7 +218,7 @@ export class FakeNative implements NativeContext {
     timeoutUs: number,
     given: readonly Uint8Array[] | number,
     givenKeys: readonly number[] | number,
-    sink: number,
+    replyBuffer: number,
   ): number {
     if (this.refuseBulk === Reason.noMemory) this.control[Ctl.shortBytes] = this.shortBytes;
     if (this.refuseBulk !== 0) return -this.refuseBulk;
@@ -245,7 +245,7 @@ export class FakeNative implements NativeContext {
       message: new Uint8Array(Buffer.concat(pieces)),
       timeoutUs: timeoutUs >>> 0,
       bulk: true,
-      sink,
+      replyBuffer,
       pieces,
       keys,
     });
@@ -364,7 +364,7 @@ export class FakeNative implements NativeContext {
     words[at + Ev.method] = event.method ?? event.status ?? event.held ?? 0;
     words[at + Ev.metadataBytes] = metadata.byteLength;
     words[at + Ev.messageBytes] = message.byteLength;
-    words[at + Ev.timeoutUs] = event.timeoutUs ?? event.reason ?? event.beyondSink ?? 0;
+    words[at + Ev.timeoutUs] = event.timeoutUs ?? event.reason ?? event.beyondReplyBuffer ?? 0;
     words[at + Ev.processed] = event.processed ?? event.part ?? 0;
     words[at + Ev.receiveSlot] = 1;
     if (event.block !== undefined) {

@@ -1,6 +1,6 @@
 /**
  * A client process of the slow moments: mixed traffic for a while, half of it patient (no deadline of its
- * own, must be answered rightly), half of it hasty (deadlines, cancels, large messages both ways, sinks,
+ * own, must be answered rightly), half of it hasty (deadlines, cancels, large messages both ways, reply buffers,
  * streams). Started by slow-moments.ts with its options as JSON in argv[2]; says 'going', and at the end
  * sends what it has seen.
  */

@@ -60,7 +60,7 @@ inline Napi::Object boundary_constants(Napi::Env env) {
                {"messageBytes", ev::message_bytes},
                {"timeoutUs", ev::timeout_us},
                {"reason", ev::reason},
-               {"beyondSink", ev::beyond_sink},
+               {"beyondReplyBuffer", ev::beyond_reply_buffer},
                {"metadataOffset", ev::metadata_offset},
                {"processed", ev::processed},
                {"part", ev::part},
@@ -106,10 +106,10 @@ inline Napi::Object boundary_constants(Napi::Env env) {
   group("Slots", {{"held", boundary::slots::held},
                   {"wanted", boundary::slots::wanted},
                   {"words", boundary::slots::words}});
-  group("Held", {{"slot", boundary::held_slot}, {"sink", boundary::held_sink}});
+  group("Held", {{"slot", boundary::held_slot}, {"replyBuffer", boundary::held_reply_buffer}});
   group("Flags", {{"notRun", boundary::kNotRun},
                   {"image", static_cast<int>(boundary::kImage)},
-                  {"sinkOnly", static_cast<int>(boundary::kSinkOnly)},
+                  {"replyBufferOnly", static_cast<int>(boundary::kReplyBufferOnly)},
                   {"leasedMemory", boundary::kLeasedMemory},
                   {"copiedMemory", boundary::kCopiedMemory},
                   {"receiveSlab", boundary::kReceiveSlab},

@@ -18,10 +18,10 @@ session::BulkSubmission read_submission(const Napi::CallbackInfo& info) {
   submission.method = number(3);
   submission.metadata_bytes = number(5);
   submission.timeout_us = number(6);
-  submission.sink = number(9);
+  submission.reply_buffer = number(9);
   submission.use = static_cast<memory::Use>(number(10));
   submission.image = (number(11) & session::boundary::kImage) != 0;
-  submission.sink_only = (number(11) & session::boundary::kSinkOnly) != 0;
+  submission.reply_buffer_only = (number(11) & session::boundary::kReplyBufferOnly) != 0;
   return submission;
 }
 

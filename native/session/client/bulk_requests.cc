@@ -19,8 +19,8 @@ void BulkRequests::send(std::uint32_t slot) {
 }
 
 void BulkRequests::start_deferred() {
-  // First the sinks, whose calls give staging memory back when they end.
-  sinks_.start_deferred();
+  // First the reply buffers, whose calls give staging memory back when they end.
+  reply_buffers_.start_deferred();
   // Removed first: a request that breaks the session must not be found here when the session ends.
   while (!deferred_.empty()) {
     const std::uint32_t slot = deferred_.front();
@@ -85,8 +85,8 @@ bool BulkRequests::start(std::uint32_t slot) {
     if (piece.lent) bulk.lends_request = true;
   }
   bulk.deferred = false;
-  std::optional<wire::Sink> sink;
-  if (bulk.sink != memory::kNoBlock) sink = memory_.expose_sink(bulk);
+  std::optional<wire::ReplyBuffer> reply_buffer;
+  if (bulk.reply_buffer != memory::kNoBlock) reply_buffer = memory_.expose_reply_buffer(bulk);
   if (bulk.exposed && shared_.exposure != Exposure::window) header.flags |= wire::lasting;
   std::uint32_t payload_bytes = bulk.metadata_bytes + bulk.message_bytes;
   if (head.count != 0) {
@@ -110,7 +110,7 @@ bool BulkRequests::start(std::uint32_t slot) {
     }
     payload_bytes += link_.add_number(bulk.slot, payload_bytes, bulk.number);
   }
-  link_.send_message(bulk.slot, header, sink ? &*sink : nullptr, bulk.metadata_bytes, payload_bytes, 0, {});
+  link_.send_message(bulk.slot, header, reply_buffer ? &*reply_buffer : nullptr, bulk.metadata_bytes, payload_bytes, 0, {});
   return true;
 }
 

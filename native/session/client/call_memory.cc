@@ -56,51 +56,51 @@ bool CallMemory::stage_request(ClientBulk& bulk) {
 }
 
 void CallMemory::release_staged(ClientBulk& bulk) {
-  for (memory::BlockId* block : {&bulk.staged_request, &bulk.staged_sink}) {
+  for (memory::BlockId* block : {&bulk.staged_request, &bulk.staged_reply_buffer}) {
     if (*block != memory::kNoBlock) staging()->release(*block);
     *block = memory::kNoBlock;
   }
 }
 
-void CallMemory::choose_sink(ClientCall& call, memory::BlockId given) {
+void CallMemory::choose_reply_buffer(ClientCall& call, memory::BlockId given) {
   ClientBulk& bulk = *call.bulk;
   if (given != memory::kNoBlock && shared_.arena.live(given)) {
     shared_.arena.retain(given);
-    bulk.sink = given;
-    bulk.sink_given = true;
+    bulk.reply_buffer = given;
+    bulk.reply_buffer_given = true;
   } else if (const std::uint32_t expected = shared_.predictor.expected(call.method, bulk.request_size);
              !link_.fits_frames(expected) &&
              expected <= link_.on_wire(wire::image_bytes_max(link_.options().max_message_bytes)) &&
              shared_.arena.counters().bytes_leased + expected <= shared_.arena.largest() / 2) {
     // Only a guess: were a method's answers of 64 MiB expected of all its calls, nothing would be left for
-    // what is needed for sure, such as copies of requests. Those that get no sink here are asked later.
-    bulk.sink =
-        shared_.arena.alloc(expected, call.part ? memory::Use::ahead : memory::Use::sink, link_.owner());
-    if (bulk.sink != memory::kNoBlock) ++shared_.stats.sinks_predicted;
+    // what is needed for sure, such as copies of requests. Those that get no reply buffer here are asked later.
+    bulk.reply_buffer =
+        shared_.arena.alloc(expected, call.part ? memory::Use::ahead : memory::Use::reply_buffer, link_.owner());
+    if (bulk.reply_buffer != memory::kNoBlock) ++shared_.stats.reply_buffers_predicted;
   }
 }
 
-std::optional<wire::Sink> CallMemory::expose_sink(ClientBulk& bulk) {
-  const memory::Block* block = &shared_.arena.at(bulk.sink);
+std::optional<wire::ReplyBuffer> CallMemory::expose_reply_buffer(ClientBulk& bulk) {
+  const memory::Block* block = &shared_.arena.at(bulk.reply_buffer);
   auto capacity = static_cast<std::uint32_t>(std::min<std::uint64_t>(
       {block->capacity, link_.on_wire(wire::image_bytes_max(link_.options().max_message_bytes)),
        UINT32_MAX}));
   if (staging() != nullptr) {
-    if (bulk.sink_asked != 0) {
-      capacity = bulk.sink_asked;
+    if (bulk.reply_buffer_asked != 0) {
+      capacity = bulk.reply_buffer_asked;
     } else if (capacity > staging()->largest() / kStagingShare) {
       return std::nullopt;
     }
-    bulk.staged_sink = staging()->take(capacity);
-    if (bulk.staged_sink == memory::kNoBlock) return std::nullopt;
-    block = &staging()->at(bulk.staged_sink);
+    bulk.staged_reply_buffer = staging()->take(capacity);
+    if (bulk.staged_reply_buffer == memory::kNoBlock) return std::nullopt;
+    block = &staging()->at(bulk.staged_reply_buffer);
   }
   const auto addr = reinterpret_cast<std::uint64_t>(block->data);
   const auto key = expose(bulk, *block->region, addr, capacity, fabric::access_remote_write);
   if (!key) return std::nullopt;
-  bulk.sink_capacity = capacity;
-  if (bulk.sink_given && staging() == nullptr) bulk.lends_sink = true;
-  return wire::Sink{addr, capacity, *key};
+  bulk.reply_buffer_capacity = capacity;
+  if (bulk.reply_buffer_given && staging() == nullptr) bulk.lends_reply_buffer = true;
+  return wire::ReplyBuffer{addr, capacity, *key};
 }
 
 }  // namespace rdma_rpc::session

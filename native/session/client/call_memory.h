@@ -1,4 +1,4 @@
-// The memory that a call shows to the peer: request pieces to read, sinks to write, by windows, by copies in
+// The memory that a call shows to the peer: request pieces to read, reply buffers to write, by windows, by copies in
 // the staging memory, or (when the peer is trusted) as it is (exposure.h). What a call has shown is noted in
 // the call itself (client_call.h). Owned by ClientEndpoint, on the context's thread.
 #pragma once
@@ -28,12 +28,12 @@ class CallMemory {
   bool stage_request(ClientBulk& bulk);
   /// The call's staging memory can be used again: the peer has no business with it any more.
   void release_staged(ClientBulk& bulk);
-  /// Takes the caller's block as the sink, or one for what this method last answered with. Without either the
+  /// Takes the caller's block as the reply buffer, or one for what this method last answered with. Without either the
   /// server asks when it must.
-  void choose_sink(ClientCall& call, memory::BlockId given);
-  /// Lets the peer write to the call's sink, or to staging memory for it. Returns nothing when there is no
+  void choose_reply_buffer(ClientCall& call, memory::BlockId given);
+  /// Lets the peer write to the call's reply buffer, or to staging memory for it. Returns nothing when there is no
   /// window or no room.
-  std::optional<wire::Sink> expose_sink(ClientBulk& bulk);
+  std::optional<wire::ReplyBuffer> expose_reply_buffer(ClientBulk& bulk);
 
  private:
   /// Null outside of staging mode.

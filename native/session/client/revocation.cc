@@ -60,7 +60,7 @@ void Revocation::settle(std::uint32_t slot, bool windows_intact) {
   if (forged) link_.protocol_error("a large message that it has not sealed");
 }
 
-/// Opens what a sealed answer has left in its sink. False: the peer has not sealed it, and the event has
+/// Opens what a sealed answer has left in its reply buffer. False: the peer has not sealed it, and the event has
 /// nothing any more.
 bool Revocation::open_answer(Event& event, std::uint64_t number) {
   if (!event.is(EvKind::settled) || event.word[ev::region] <= 0) return true;
@@ -90,7 +90,7 @@ void Revocation::end_bulk(ClientCall& call, bool windows_intact) {
   bulk.windows.clear();
   release_pieces(link_, bulk.pieces);
   memory_.release_staged(bulk);
-  if (bulk.sink != memory::kNoBlock) shared_.arena.release(bulk.sink);
+  if (bulk.reply_buffer != memory::kNoBlock) shared_.arena.release(bulk.reply_buffer);
   link_.emit_sent(bulk.token);
   call.bulk.reset();
 }
@@ -123,8 +123,8 @@ bool Revocation::withdraw(ClientBulk& bulk) {
 /// The peer cannot touch it: others can have it although the call is held.
 void Revocation::give_memory_back(ClientBulk& bulk) {
   release_pieces(link_, bulk.pieces);
-  if (bulk.sink != memory::kNoBlock) shared_.arena.release(std::exchange(bulk.sink, memory::kNoBlock));
-  bulk.lends_sink = false;
+  if (bulk.reply_buffer != memory::kNoBlock) shared_.arena.release(std::exchange(bulk.reply_buffer, memory::kNoBlock));
+  bulk.lends_reply_buffer = false;
   link_.emit_sent(bulk.token);
 }
 
@@ -138,7 +138,7 @@ void Revocation::tell(std::uint32_t slot) {
     const Event& result = bulk.result;
     processed = static_cast<Processed>(result.word[ev::processed]);
     link_.recycle_of(result);
-    if (result.word[ev::region] > 0) bulk.sink = static_cast<memory::BlockId>(result.word[ev::region]);
+    if (result.word[ev::region] > 0) bulk.reply_buffer = static_cast<memory::BlockId>(result.word[ev::region]);
   }
   if (bulk.withdrawn) give_memory_back(bulk);
   bulk.told = true;
@@ -148,7 +148,7 @@ void Revocation::tell(std::uint32_t slot) {
   ++shared_.stats.calls_held;
   ++shared_.stats.held_now;
   Event event = Event::failed(link_.number(), slot, call.reason, processed);
-  event.set(ev::held, boundary::held_slot | (bulk.lends_sink ? boundary::held_sink : 0));
+  event.set(ev::held, boundary::held_slot | (bulk.lends_reply_buffer ? boundary::held_reply_buffer : 0));
   shared_.events.emit(event);
 }
 

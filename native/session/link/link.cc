@@ -140,12 +140,12 @@ bool Link::post_receives() {
   return true;
 }
 
-void Link::control(wire::FrameType type, std::uint32_t call, std::uint32_t method, const wire::Sink* sink,
+void Link::control(wire::FrameType type, std::uint32_t call, std::uint32_t method, const wire::ReplyBuffer* reply_buffer,
                    SendQueue::Done done) {
-  std::uint8_t flags = sink != nullptr ? wire::has_sink : 0;
-  if (sink != nullptr && shared_.exposure != Exposure::window) flags |= wire::lasting;
+  std::uint8_t flags = reply_buffer != nullptr ? wire::has_reply_buffer : 0;
+  if (reply_buffer != nullptr && shared_.exposure != Exposure::window) flags |= wire::lasting;
   const wire::Header header = wire::Header::of(type, call, method, flags);
-  if (!send_->send_control(header, sink, done)) {
+  if (!send_->send_control(header, reply_buffer, done)) {
     protocol_error("control frames pile up: the peer returns no credits");
   }
 }
@@ -195,7 +195,7 @@ std::uint32_t Link::add_number(std::uint32_t slot, std::uint32_t bytes, std::uin
   return kBulkNumberBytes;
 }
 
-void Link::send_message(std::uint32_t slot, wire::Header header, const wire::Sink* sink,
+void Link::send_message(std::uint32_t slot, wire::Header header, const wire::ReplyBuffer* reply_buffer,
                         std::uint32_t metadata_bytes, std::uint32_t payload_bytes,
                         std::uint32_t invalidate_rkey, SendQueue::Done done) {
   std::byte* start = shared_.slots.payload(slot);
@@ -212,9 +212,9 @@ void Link::send_message(std::uint32_t slot, wire::Header header, const wire::Sin
     const wire::MetadataLength length{metadata_bytes, 0};
     prepend(&length, sizeof length);
   }
-  if (sink != nullptr) {
-    header.flags |= wire::has_sink;
-    prepend(sink, sizeof *sink);
+  if (reply_buffer != nullptr) {
+    header.flags |= wire::has_reply_buffer;
+    prepend(reply_buffer, sizeof *reply_buffer);
   }
   prepend(&header, sizeof header);
   if (!send_->send({slot, start, bytes, invalidate_rkey, done, tail})) {

@@ -100,7 +100,7 @@ class SendQueue {
   /// Sends a control frame; it overtakes waiting data frames, never other control frames, except that a
   /// CANCEL with a `done` (whose reserve is given up by now) waits for none. False: the queue is full (a
   /// protocol error).
-  bool send_control(const wire::Header& header, const wire::Sink* sink, Done done);
+  bool send_control(const wire::Header& header, const wire::ReplyBuffer* reply_buffer, Done done);
 
   /// Every frame is sealed when its turn to be posted has come. Before the first one.
   void seal_by(Sealing* sealing) { sealing_ = sealing; }
@@ -243,8 +243,8 @@ class SendQueue {
   static_assert(sizeof(Record) == 8);
   struct Control {
     wire::Header header;
-    wire::Sink sink;
-    bool has_sink;
+    wire::ReplyBuffer reply_buffer;
+    bool has_reply_buffer;
     Done done;
   };
 
@@ -315,7 +315,7 @@ class SendQueue {
   /// Of those that have more, which only bulk data does: made for the first.
   using GatherLists = std::array<std::array<fabric::Sge, kSgeMax>, kPostBatch>;
   std::unique_ptr<GatherLists> lists_;
-  std::array<std::array<std::byte, sizeof(wire::Header) + sizeof(wire::Sink) + seal::kTagBytes>, kPostBatch>
+  std::array<std::array<std::byte, sizeof(wire::Header) + sizeof(wire::ReplyBuffer) + seal::kTagBytes>, kPostBatch>
       controls_;
   Sealing* sealing_ = nullptr;
   std::array<wire::Header, kPostBatch> headers_;  ///< of frames that are prepared and cannot be read

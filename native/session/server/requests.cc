@@ -23,14 +23,14 @@ void ServerEndpoint::on_request(const wire::Frame& frame, const std::byte* data,
   if (call.state != ServerState::idle) return link_.protocol_error("request on a call slot that is in use");
   call.generation = wire::call_generation(header.call);
   call.state = ServerState::running;
-  call.has_sink = (header.flags & wire::has_sink) != 0;
-  call.exposed = (header.flags & (wire::has_sink | wire::has_pieces)) != 0;
+  call.has_reply_buffer = (header.flags & wire::has_reply_buffer) != 0;
+  call.exposed = (header.flags & (wire::has_reply_buffer | wire::has_pieces)) != 0;
   call.cancelled = false;
   call.invalidates = capabilities_.windows && (header.flags & wire::lasting) == 0;
   call.invalidate_rkey = 0;
-  if (call.has_sink) {
-    call.sink = frame.sink;
-    if (call.invalidates) call.invalidate_rkey = frame.sink.rkey;
+  if (call.has_reply_buffer) {
+    call.reply_buffer = frame.reply_buffer;
+    if (call.invalidates) call.invalidate_rkey = frame.reply_buffer.rkey;
   }
   call.part = (header.flags & wire::part) != 0;
   call.opens = false;

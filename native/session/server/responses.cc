@@ -77,7 +77,7 @@ std::int32_t ServerEndpoint::submit_bulk(const BulkSubmission& submission) {
   bulk->status = submission.method & 0xff;
   bulk->metadata_bytes = submission.metadata_bytes;
   call.bulk = std::move(bulk);
-  if (call.has_sink && call.sink.length >= call.bulk->total) {
+  if (call.has_reply_buffer && call.reply_buffer.length >= call.bulk->total) {
     start_writing(slot);
   } else {
     call.bulk->asked_ns = shared_.awake_ns;
@@ -86,30 +86,30 @@ std::int32_t ServerEndpoint::submit_bulk(const BulkSubmission& submission) {
       call.bulk->stream = wire::part_header(metadata, submission.metadata_bytes).stream;
     }
     enter(call, ServerState::asking);
-    link_.control(wire::FrameType::sink_request, submission.call, call.bulk->total);
+    link_.control(wire::FrameType::reply_buffer_request, submission.call, call.bulk->total);
   }
   return result;
 }
 
-void ServerEndpoint::on_sink(const wire::Frame& frame) {
+void ServerEndpoint::on_reply_buffer(const wire::Frame& frame) {
   const std::uint32_t slot = wire::call_slot(frame.header.call);
   ServerCall& call = calls_[slot];
-  // Crossed a cancel: the client revokes that sink when it has our answer to the cancel.
+  // Crossed a cancel: the client revokes that reply buffer when it has our answer to the cancel.
   if (call.generation != wire::call_generation(frame.header.call) || call.state == ServerState::idle) return;
-  if (call.state != ServerState::asking) return link_.protocol_error("sink that was not asked for");
-  if ((frame.header.flags & wire::has_sink) == 0) {
+  if (call.state != ServerState::asking) return link_.protocol_error("reply buffer that was not asked for");
+  if ((frame.header.flags & wire::has_reply_buffer) == 0) {
     return refuse(
         slot, kResourceExhausted, true,
         "the client has no memory for a response of " + std::to_string(call.bulk->total) +
             " bytes: its application keeps large messages or leases, which leaseOf(message)?.release() "
             "gives back; or raise its arenaBytes, messageMaxBytes or stagingBytes");
   }
-  if (frame.sink.length < call.bulk->total) return link_.protocol_error("sink shorter than asked for");
-  call.has_sink = call.exposed = true;
-  call.sink = frame.sink;
+  if (frame.reply_buffer.length < call.bulk->total) return link_.protocol_error("reply buffer shorter than asked for");
+  call.has_reply_buffer = call.exposed = true;
+  call.reply_buffer = frame.reply_buffer;
   if (call.part) watch_.unread().granted(call.bulk->stream, shared_.awake_ns);
   const bool lasting = (frame.header.flags & wire::lasting) != 0;
-  if (call.invalidate_rkey == 0 && capabilities_.windows && !lasting) call.invalidate_rkey = frame.sink.rkey;
+  if (call.invalidate_rkey == 0 && capabilities_.windows && !lasting) call.invalidate_rkey = frame.reply_buffer.rkey;
   start_writing(slot);
 }
 

@@ -22,7 +22,7 @@ enum class ServerState : std::uint8_t {
   waiting,   ///< bulk request: waits for arena memory
   fetching,  ///< bulk request: READs in progress
   running,   ///< handed to JS
-  asking,    ///< large response: waits for the client's sink
+  asking,    ///< large response: waits for the client's reply buffer
   writing,   ///< large response: WRITEs in progress; idle again as soon as the response is on its way
 };
 
@@ -30,7 +30,7 @@ struct ServerBulk {
   FairQueue::Member turn;  ///< among the calls of the session with bytes to move
   // the request
   std::vector<wire::Piece> remote;
-  memory::BlockId block = memory::kNoBlock;  ///< READ sink, one reference held until JS takes it
+  memory::BlockId block = memory::kNoBlock;  ///< READ reply buffer, one reference held until JS takes it
   std::uint32_t total = 0;                   ///< bytes that the message takes at the receiver, gaps included
   bool image = false;                        ///< each piece begins at its place
   std::optional<ReceiveSlot> held_receive;   ///< with the request's metadata
@@ -61,11 +61,11 @@ struct ServerCall {
   bool cancelled = false;    ///< while waiting, fetching
   bool invalidates = false;  ///< the answer names a key of the client that it makes invalid
   std::uint8_t cancel_status = 0;
-  bool has_sink = false;
+  bool has_reply_buffer = false;
   bool part = false;   ///< a stream, or a part of one
   bool opens = false;  ///< the stream
   std::uint32_t method = 0;
-  wire::Sink sink{};
+  wire::ReplyBuffer reply_buffer{};
   std::uint32_t invalidate_rkey = 0;  ///< named in the response's SEND_WITH_INV
   std::uint32_t timeout_us = 0;
   std::uint64_t arrived_ns = 0;

@@ -29,8 +29,8 @@ bool ServerEndpoint::on_control(const wire::Frame& frame) {
     case wire::FrameType::cancel:
       on_cancel(frame.header);
       return true;
-    case wire::FrameType::sink:
-      on_sink(frame);
+    case wire::FrameType::reply_buffer:
+      on_reply_buffer(frame);
       return true;
     default:
       return false;

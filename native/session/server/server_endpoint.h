@@ -23,7 +23,7 @@ class ServerEndpoint final : public Endpoint, private Transfers::Owner {
  public:
   explicit ServerEndpoint(Link& link);
   ~ServerEndpoint() override;
-  /// What may wait in the send queue: responses; of each call a sink request, and a refusal without a send
+  /// What may wait in the send queue: responses; of each call a reply buffer request, and a refusal without a send
   /// slot.
   static SendQueue::QueueLimits queue_limits(std::uint32_t call_slots) {
     return {std::size_t{call_slots} * 2 + 16, std::size_t{call_slots} * 2 + 16, 0};
@@ -126,7 +126,7 @@ class ServerEndpoint final : public Endpoint, private Transfers::Owner {
   std::string over_quota() const;
 
   // responses.cc
-  void on_sink(const wire::Frame& frame);
+  void on_reply_buffer(const wire::Frame& frame);
   void on_bulk_sent(std::uint32_t index);
   void start_writing(std::uint32_t slot);
   void stop_writing(std::uint32_t slot, std::uint32_t status, const std::string& text) override;

@@ -142,7 +142,7 @@ Moved Transfers::move_write(std::uint32_t slot, Turn& turn) {
     return Moved::all;
   }
   if (bulk.moved == 0) {
-    const std::string why = link_.queue_pair().reach(call.sink.rkey, call.sink.addr, bulk.total);
+    const std::string why = link_.queue_pair().reach(call.reply_buffer.rkey, call.reply_buffer.addr, bulk.total);
     if (!why.empty()) {
       owner_.stop_writing(slot, kResourceExhausted,
                           "the server cannot reach the memory for the response: " + why);
@@ -159,7 +159,7 @@ Moved Transfers::move_write(std::uint32_t slot, Turn& turn) {
     fabric::Sge sges[kSgeMax];
     std::size_t count = 0;
     std::uint32_t bytes = 0;
-    const std::uint64_t to = call.sink.addr + bulk.moved, start = bulk.moved;
+    const std::uint64_t to = call.reply_buffer.addr + bulk.moved, start = bulk.moved;
     // As many pieces as lie one behind the other there.
     while (count < sge_max && bytes < chunk && bulk.piece < bulk.pieces.size() &&
            bulk.moved == start + bytes) {
@@ -172,7 +172,7 @@ Moved Transfers::move_write(std::uint32_t slot, Turn& turn) {
       if (bulk.piece_offset == piece.length) next_piece(bulk);
     }
     watch_.answers().wrote(bulk.moved - start);
-    link_.send().write({sges, count}, to, call.sink.rkey);
+    link_.send().write({sges, count}, to, call.reply_buffer.rkey);
     charge(turn, bytes);
   }
   owner_.send_written_response(slot);

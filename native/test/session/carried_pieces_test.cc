@@ -84,10 +84,10 @@ TEST(CarriedPieces, NotOfTheApplicationHoweverShort) {
     EXPECT_EQ(reads_of(pair, {.request_bytes = 90,
                               .request_pieces = 4,
                               .in_text_room = true,
-                              .given_sink = 4096,
+                              .given_reply_buffer = 4096,
                               .image = image}),
               2u);
-    EXPECT_EQ(reads_of(pair, {.request_bytes = 90, .request_pieces = 3, .given_sink = 4096, .image = image}),
+    EXPECT_EQ(reads_of(pair, {.request_bytes = 90, .request_pieces = 3, .given_reply_buffer = 4096, .image = image}),
               3u);
   }
   EXPECT_EQ(pair.finish(), Violations{});
@@ -95,7 +95,7 @@ TEST(CarriedPieces, NotOfTheApplicationHoweverShort) {
 
 TEST(CarriedPieces, NeverAllOfThem) {
   Pair pair(carried());
-  EXPECT_EQ(reads_of(pair, {.request_bytes = 30, .in_text_room = true, .given_sink = 4096}), 1u);
+  EXPECT_EQ(reads_of(pair, {.request_bytes = 30, .in_text_room = true, .given_reply_buffer = 4096}), 1u);
   EXPECT_EQ(pair.finish(), Violations{});
 }
 

@@ -275,7 +275,7 @@ TEST(SendSlots, AreNotNeededToRefuseOrConfirmACancel) {
   PairOptions options = immediate();
   options.context.send_slots = 4;
   Pair pair(options);
-  const std::uint64_t id = pair.start({.request_bytes = 10, .given_sink = 4096, .answer = Answer::later});
+  const std::uint64_t id = pair.start({.request_bytes = 10, .given_reply_buffer = 4096, .answer = Answer::later});
   pair.run();
   // "JS" has them all in its hands.
   std::int32_t& free = pair.server.context->control()[boundary::ctl::free_slots];
@@ -328,11 +328,11 @@ TEST(SendSlots, OfASessionWhosePeerTakesNothingAreNotAllThatThereAre) {
 // --- a peer that stalls
 
 TEST(Stalls, OfTheServerCostACancelledCallItsGraceAndNothingElse) {
-  for (const bool sink : {false, true}) {
-    SCOPED_TRACE(sink);
+  for (const bool reply_buffer : {false, true}) {
+    SCOPED_TRACE(reply_buffer);
     Pair pair;
     const std::uint64_t id =
-        pair.start({.request_bytes = 2000, .given_sink = sink ? 4096u : 0u, .answer = Answer::later});
+        pair.start({.request_bytes = 2000, .given_reply_buffer = reply_buffer ? 4096u : 0u, .answer = Answer::later});
     const std::uint64_t other = pair.start({.answer = Answer::later});
     pair.run();
     pair.client.cancel(id);

@@ -64,8 +64,8 @@ TEST(Exposures, AllCarryTheSameCalls) {
       for (const CallSpec& spec :
            {CallSpec{.request_bytes = 5000, .request_pieces = 3},
             CallSpec{.response_bytes = 5000, .response_pieces = 3},
-            CallSpec{.request_bytes = 70'000, .request_in_arena = true, .given_sink = 9000},
-            CallSpec{.request_bytes = 9000, .response_bytes = 70'000, .given_sink = 4096}}) {
+            CallSpec{.request_bytes = 70'000, .request_in_arena = true, .given_reply_buffer = 9000},
+            CallSpec{.request_bytes = 9000, .response_bytes = 70'000, .given_reply_buffer = 4096}}) {
         EXPECT_NE(pair.start(spec), 0u);
       }
       pair.run();
@@ -119,13 +119,13 @@ TEST(Exposures, OfEachModeHoldACallUntilThePeerHasAnsweredItsCancel) {
   for (const Exposure mode : kModes) {
     SCOPED_TRACE(to_string(mode));
     Pair pair(in_mode(mode));
-    const std::uint64_t id = pair.start({.request_bytes = 5000, .given_sink = 6000, .answer = Answer::later});
+    const std::uint64_t id = pair.start({.request_bytes = 5000, .given_reply_buffer = 6000, .answer = Answer::later});
     pair.run();
     pair.client.cancel(id);
     let_pass(pair.world, {&pair.client}, 1'000'000'000);
     const bool copied = pair.at_client().security() == Exposure::staging;
     EXPECT_TRUE(pair.call(id).ended());
-    EXPECT_EQ(pair.call(id).held, boundary::held_slot | (copied ? 0 : boundary::held_sink));
+    EXPECT_EQ(pair.call(id).held, boundary::held_slot | (copied ? 0 : boundary::held_reply_buffer));
     pair.run();
     EXPECT_FALSE(pair.call(id).holds());
     EXPECT_EQ(pair.finish(), Violations{});
@@ -147,7 +147,7 @@ TEST(Writes, AreNoLongerThanIsGoodForTheDevice) {
     PairOptions options = in_mode(Exposure::shared);
     options.sim.capabilities.max_write_bytes = most;
     Pair pair(options);
-    EXPECT_TRUE(pair.complete({.response_bytes = kBytes, .given_sink = kBytes}).answered());
+    EXPECT_TRUE(pair.complete({.response_bytes = kBytes, .given_reply_buffer = kBytes}).answered());
     EXPECT_EQ(pair.world.counters().of(fabric::Opcode::rdma_write),
               most > kBytes ? 1 : (kBytes + most - 1) / most);
     EXPECT_EQ(pair.finish(), Violations{});
@@ -166,7 +166,7 @@ TEST(Reads, OfAFewBytesStayOnAPageWhereTheDeviceNeedsThat) {
         options.sim.capabilities.one_page_read_max = most;
         Pair pair(options);
         EXPECT_TRUE(pair.complete({.request_bytes = bytes,
-                                   .given_sink = 4096,
+                                   .given_reply_buffer = 4096,
                                    .beyond_page = static_cast<std::uint8_t>(beyond)})
                         .answered());
         const bool broken = tail <= most && beyond != tail;

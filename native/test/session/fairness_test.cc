@@ -156,7 +156,7 @@ struct Hosts {
 /// A call that moves so many bytes one way.
 CallSpec moving(Bulk kind, std::size_t bytes) {
   if (kind == Bulk::read) return {.request_bytes = bytes, .request_in_arena = true};
-  return {.response_bytes = bytes, .response_in_arena = true, .given_sink = bytes};
+  return {.response_bytes = bytes, .response_in_arena = true, .given_reply_buffer = bytes};
 }
 
 /// What each of those that share may have moved more than the others: a turn, and a request beyond it.

@@ -1,5 +1,5 @@
 // Messages as images (WIRE 2.4): each piece begins on 64 bytes at the receiver, in every mode, in requests
-// and responses, from where they are or copied; and sinks that are all the memory there is for an answer.
+// and responses, from where they are or copied; and reply buffers that are all the memory there is for an answer.
 #include <gtest/gtest.h>
 
 #include "session/sides/pair.h"
@@ -72,19 +72,19 @@ TEST_P(Images, MayBeAnEighthLongerThanMessages) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-TEST_P(Images, SinkThatIsAllThereIs) {
+TEST_P(Images, ReplyBufferThatIsAllThereIs) {
   Pair pair(pair_options());
   const CallRecord& fits = pair.complete(
-      {.response_bytes = 5000, .response_pieces = 2, .given_sink = 8192, .image = true, .sink_only = true});
+      {.response_bytes = 5000, .response_pieces = 2, .given_reply_buffer = 8192, .image = true, .reply_buffer_only = true});
   expect_ok(fits);
   EXPECT_EQ(fits.answer_block, fits.given_block);
-  EXPECT_EQ(fits.beyond_sink, 0u);
+  EXPECT_EQ(fits.beyond_reply_buffer, 0u);
   const CallRecord& beyond =
-      pair.complete({.response_bytes = 9001, .given_sink = 8192, .image = true, .sink_only = true});
+      pair.complete({.response_bytes = 9001, .given_reply_buffer = 8192, .image = true, .reply_buffer_only = true});
   EXPECT_EQ(beyond.kind, EvKind::settled);
   EXPECT_EQ(beyond.status, 8u);
-  EXPECT_EQ(beyond.beyond_sink, 9001u);
-  expect_ok(pair.complete({.response_bytes = 9001, .given_sink = 8192, .image = true}));
+  EXPECT_EQ(beyond.beyond_reply_buffer, 9001u);
+  expect_ok(pair.complete({.response_bytes = 9001, .given_reply_buffer = 8192, .image = true}));
   EXPECT_EQ(pair.finish(), Violations{});
 }
 

@@ -110,14 +110,14 @@ class Life {
             .response_bytes = sizes[any(7)],
             .response_pieces = 1 + any(4),
             .response_in_arena = any(2) == 0,
-            .given_sink = any(5) == 0 ? sizes[4 + any(3)] : 0,
+            .given_reply_buffer = any(5) == 0 ? sizes[4 + any(3)] : 0,
             .status = 0,
             .answer = any(2) == 0 ? Answer::later : Answer::now,
             .method = 1 + static_cast<std::uint32_t>(any(3)),
             .timeout_us = any(4) == 0 ? 1 + static_cast<std::uint32_t>(any(40'000)) : 0,
             .part = any(3) == 0,
             .image = any(2) == 0,
-            .sink_only = any(3) == 0};
+            .reply_buffer_only = any(3) == 0};
   }
 
   std::mt19937_64 random_;

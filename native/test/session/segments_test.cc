@@ -130,7 +130,7 @@ TEST(Segments, OfASessionThatEndsAtEachStep) {
 TEST(Segments, NeverAnswerACallThatHasExposedMemory) {
   Pair pair(pair_options());
   EXPECT_TRUE(pair.complete({.request_bytes = 60'000, .response_bytes = 3000}).answered());
-  EXPECT_TRUE(pair.complete({.response_bytes = 3000, .given_sink = 4096}).answered());
+  EXPECT_TRUE(pair.complete({.response_bytes = 3000, .given_reply_buffer = 4096}).answered());
   EXPECT_EQ(pair.client.whole_messages, 0);
   EXPECT_EQ(bulk_of(pair), 4u);
   EXPECT_EQ(pair.finish(), Violations{});

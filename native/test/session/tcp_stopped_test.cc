@@ -76,7 +76,7 @@ TEST_F(TcpStopped, MemoryForAnswersIsFreeAtTheDeadline) {
   std::vector<std::uint64_t> asked;
   const auto blocks = [&] { return pair.client.context->arena().counters().blocks_leased; };
   const std::uint64_t given =
-      pair.start(link, {.response_bytes = kBytes, .given_sink = kBytes, .answer = Answer::later});
+      pair.start(link, {.response_bytes = kBytes, .given_reply_buffer = kBytes, .answer = Answer::later});
   // It binds a window first, so it would come behind those that follow.
   pair.until([&] { return pair.server.unanswered() == 1; }, "the first request");
   for (int i = 0; i < 3; ++i)
@@ -106,8 +106,8 @@ TEST_F(TcpStopped, MoreLargeRequestsThanCreditsEndAtOnce) {
   const Link link = pair.connect(4, 40);
   std::vector<std::uint64_t> large;
   for (std::size_t i = 0; i < 40; ++i) {
-    const std::size_t sink = i % 3 == 0 ? 4096 : 0;
-    large.push_back(pair.start(link, {.request_bytes = 2000, .given_sink = sink, .answer = Answer::later}));
+    const std::size_t reply_buffer = i % 3 == 0 ? 4096 : 0;
+    large.push_back(pair.start(link, {.request_bytes = 2000, .given_reply_buffer = reply_buffer, .answer = Answer::later}));
     ASSERT_NE(large.back(), 0u) << i;
   }
   now_ns = real_now_ns();

@@ -20,14 +20,14 @@ constexpr std::uint64_t kGuard = 16;
 constexpr std::uint64_t kEndOfMemory = ~std::uint64_t{0};
 
 /// The memory that a client has exposed to the raw peer for one call: two segments of the request, and a
-/// sink.
+/// reply buffer.
 struct Exposed {
   RawPeer& raw;
   Ends& ends;
   /// Bytes outside a window that the device lets the peer access all the same: those of its region.
   std::uint64_t lax;
   wire::Piece piece, other_piece;
-  wire::Sink sink;
+  wire::ReplyBuffer reply_buffer;
   std::uint32_t call;
 };
 
@@ -39,7 +39,7 @@ struct Trick {
 void PrintTo(const Trick& trick, std::ostream* out) { *out << trick.name; }
 std::string trick_name(const testing::TestParamInfo<Trick>& info) { return info.param.name; }
 
-const CallSpec kExposing{.request_bytes = 6000, .request_pieces = 2, .given_sink = 5000};
+const CallSpec kExposing{.request_bytes = 6000, .request_pieces = 2, .given_reply_buffer = 5000};
 
 Exposed expose(RawPeer& raw, Ends& ends) {
   const auto request = raw.request(kExposing);
@@ -48,7 +48,7 @@ Exposed expose(RawPeer& raw, Ends& ends) {
           ends.client.device->capabilities().exact_windows ? 0 : kGuard,
           wire::piece_at(request.bytes.data(), request.frame, 0),
           wire::piece_at(request.bytes.data(), request.frame, 1),
-          request.frame.sink,
+          request.frame.reply_buffer,
           request.frame.header.call};
 }
 
@@ -82,18 +82,18 @@ TEST_P(KeysOfAClient, DoNotWorkElsewhere) {
   }
   const Link honest = ends.connect();
   RawPeer raw(ends, true);
-  CallSpec slow{.request_bytes = 30'000, .response_bytes = 30'000, .given_sink = 30'000};
+  CallSpec slow{.request_bytes = 30'000, .response_bytes = 30'000, .given_reply_buffer = 30'000};
   slow.answer = Answer::later;
   const std::uint64_t held = ends.start(honest, slow);
   ends.until([&] { return ends.server.unanswered() == 1; }, "a call of the honest session");
 
   Exposed exposed = expose(raw, ends);
   const auto* around = reinterpret_cast<const std::byte*>(exposed.piece.addr - kGuard);
-  const auto* sink = reinterpret_cast<const std::byte*>(exposed.sink.addr);
+  const auto* reply_buffer = reinterpret_cast<const std::byte*>(exposed.reply_buffer.addr);
   const Aim aim = GetParam().aim(exposed);
-  const std::vector<std::byte> sink_before(sink, sink + exposed.sink.length);
+  const std::vector<std::byte> reply_buffer_before(reply_buffer, reply_buffer + exposed.reply_buffer.length);
   EXPECT_EQ(raw.shoot(aim, {around, exposed.piece.length + 2 * kGuard}), WcStatus::rem_access_err);
-  EXPECT_TRUE(std::equal(sink_before.begin(), sink_before.end(), sink)) << "the sink was written";
+  EXPECT_TRUE(std::equal(reply_buffer_before.begin(), reply_buffer_before.end(), reply_buffer)) << "the reply buffer was written";
   raw.expect_session_ends();
 
   EXPECT_FALSE(ends.client.is_down(honest.client)) << ends.client.why_down(honest.client);
@@ -141,21 +141,21 @@ INSTANTIATE_TEST_SUITE_P(
                           }},
                     Trick{"ReadThroughTheWriteWindow",
                           [](Exposed& e) -> Aim {
-                            return {false, e.sink.addr, 8, e.sink.rkey};
+                            return {false, e.reply_buffer.addr, 8, e.reply_buffer.rkey};
                           }},
-                    Trick{"WriteBeforeTheSink",
+                    Trick{"WriteBeforeTheReplyBuffer",
                           [](Exposed& e) -> Aim {
-                            return {true, e.sink.addr - 1, 2, e.sink.rkey};
+                            return {true, e.reply_buffer.addr - 1, 2, e.reply_buffer.rkey};
                           },
                           true},
                     Trick{"WriteAcrossItsEnd",
                           [](Exposed& e) -> Aim {
-                            return {true, e.sink.addr + e.sink.length - 1, 2, e.sink.rkey};
+                            return {true, e.reply_buffer.addr + e.reply_buffer.length - 1, 2, e.reply_buffer.rkey};
                           },
                           true},
                     Trick{"WriteAroundTheEndOfMemory",
                           [](Exposed& e) -> Aim {
-                            return {true, kEndOfMemory - 7, 16, e.sink.rkey};
+                            return {true, kEndOfMemory - 7, 16, e.reply_buffer.rkey};
                           }},
                     Trick{"KeyOfTheOtherPiece",
                           [](Exposed& e) -> Aim {
@@ -191,20 +191,20 @@ INSTANTIATE_TEST_SUITE_P(
                             answer(e);
                             return {false, e.other_piece.addr, 8, e.other_piece.rkey};
                           }},
-                    Trick{"AStaleSinkAfterTheAnswer",
+                    Trick{"AStaleReplyBufferAfterTheAnswer",
                           [](Exposed& e) -> Aim {
                             answer(e);
-                            return {true, e.sink.addr, 8, e.sink.rkey};
+                            return {true, e.reply_buffer.addr, 8, e.reply_buffer.rkey};
                           }},
                     Trick{"AStaleKeyAfterACancel",
                           [](Exposed& e) -> Aim {
                             cancel(e);
                             return {false, e.piece.addr, 8, e.piece.rkey};
                           }},
-                    Trick{"AStaleSinkAfterACancel",
+                    Trick{"AStaleReplyBufferAfterACancel",
                           [](Exposed& e) -> Aim {
                             cancel(e);
-                            return {true, e.sink.addr, 8, e.sink.rkey};
+                            return {true, e.reply_buffer.addr, 8, e.reply_buffer.rkey};
                           }}),
     trick_name);
 
@@ -218,7 +218,7 @@ TEST_F(KeysOfOthers, AWindowWorksOnItsOwnQueuePairOnly) {
   const auto* piece = reinterpret_cast<const std::byte*>(exposed.piece.addr);
   for (const bool write : {false, true}) {
     RawPeer thief(ends, true);
-    const Aim aim = write ? Aim{true, exposed.sink.addr, 8, exposed.sink.rkey}
+    const Aim aim = write ? Aim{true, exposed.reply_buffer.addr, 8, exposed.reply_buffer.rkey}
                           : Aim{false, exposed.piece.addr, 8, exposed.piece.rkey};
     EXPECT_EQ(thief.shoot(aim, {piece, exposed.piece.length}), WcStatus::rem_access_err);
     thief.expect_session_ends();

@@ -29,7 +29,7 @@ CallSpec bulk_both_ways(bool later) {
   return {.request_bytes = kBytes,
           .request_pieces = 2,
           .response_bytes = kBytes,
-          .given_sink = kBytes,
+          .given_reply_buffer = kBytes,
           .answer = later ? Answer::later : Answer::now};
 }
 

@@ -5,7 +5,7 @@
 import { isSharedArrayBuffer } from 'node:util/types';
 import { CodecError } from '../../codec/error.ts';
 import { encodeMeasured } from '../../codec/measured.ts';
-import { Sink } from '../../codec/memory/sink.ts';
+import { Writer } from '../../codec/memory/writer.ts';
 import type { MessageType } from '../../codec/types.ts';
 import { gatherBytes, leaseBytes } from '../../limits.ts';
 import {
@@ -16,7 +16,7 @@ import {
   Piece,
   Reason,
   submitImage,
-  submitSinkOnly,
+  submitReplyBufferOnly,
   Use,
 } from '../../native/native.ts';
 import { blockOf } from './block-stamps.ts';
@@ -38,10 +38,10 @@ function staysInPlace(buffer: ArrayBufferLike): boolean {
 }
 
 /** By a getter that gave more now than to `bound`: what is moved to its place then would not fit. */
-function hasGrown(sink: Sink, plan: ImagePlan, textBytes: number): boolean {
+function hasGrown(writer: Writer, plan: ImagePlan, textBytes: number): boolean {
   let bytes = textBytes;
-  for (let i = 0; i < sink.holes; i++) if (sink.holeCopied[i] === true) bytes += sink.holeValue[i]!.length;
-  return sink.holes > plan.values || bytes > plan.contentBytes;
+  for (let i = 0; i < writer.holes; i++) if (writer.holeCopied[i] === true) bytes += writer.holeValue[i]!.length;
+  return writer.holes > plan.values || bytes > plan.contentBytes;
 }
 
 export class BulkMessages {
@@ -68,7 +68,7 @@ export class BulkMessages {
   /** The message that is in it, until that has been submitted: a getter of it may make a call itself. */
   #inTextRoom: BulkMessage | undefined;
   /** Null while a message is encoded with it: a getter of that may make a call itself. */
-  #sink: Sink | null = new Sink();
+  #writer: Writer | null = new Writer();
   /** The same while one is laid out. */
   #layout: ImageLayout | null = new ImageLayout();
   /** By token, until SENT: the application's buffers must not be collected while the fabric may read them. */
@@ -179,36 +179,36 @@ export class BulkMessages {
     gatherFrom: number,
     alignFrom: number,
   ): BulkMessage | number {
-    const sink = this.#sink ?? new Sink();
-    this.#sink = null;
+    const writer = this.#writer ?? new Writer();
+    this.#writer = null;
     const bulk = new BulkMessage();
     let fault = -Reason.noMemory;
     try {
-      sink.plan(gatherFrom, alignFrom);
-      sink.reset(nothing);
-      const room = type.bound(message, sink);
-      fault = this.#fault(sink.gathered, maxBytes);
-      const planned = alignFrom === Number.POSITIVE_INFINITY ? 0 : sink.planned;
-      const plan = planImage(planned, room + sink.gathered, room, sink.copied, maxBytes);
+      writer.plan(gatherFrom, alignFrom);
+      writer.reset(nothing);
+      const room = type.bound(message, writer);
+      fault = this.#fault(writer.gathered, maxBytes);
+      const planned = alignFrom === Number.POSITIVE_INFINITY ? 0 : writer.planned;
+      const plan = planImage(planned, room + writer.gathered, room, writer.copied, maxBytes);
       if (plan === undefined && planned !== 0) {
-        this.#sink = sink;
+        this.#writer = writer;
         // So many small values, each with a gap, would take more than the peer has to take.
         return this.#encode(type, message, maxBytes, gatherFrom, Number.POSITIVE_INFINITY);
       }
       const memory = fault === 0 ? this.#memoryFor(bulk, plan, room) : undefined;
       if (memory !== undefined) {
-        sink.reset(memory);
+        writer.reset(memory);
         const start = plan?.tableBytes ?? 0;
-        const end = encodeMeasured(type, message, sink, start);
-        bulk.bytes = end - start + sink.held;
+        const end = encodeMeasured(type, message, writer, start);
+        bulk.bytes = end - start + writer.held;
         fault = this.#fault(bulk.bytes, maxBytes);
-        if (fault === 0 && plan !== undefined && hasGrown(sink, plan, end - start))
+        if (fault === 0 && plan !== undefined && hasGrown(writer, plan, end - start))
           throw new CodecError(type.typeName, 'it grew while it was being encoded');
         if (
           fault === 0 &&
           (plan === undefined
-            ? this.#collect(bulk, sink, memory, end)
-            : this.#collectImage(bulk, sink, plan, memory, end))
+            ? this.#collect(bulk, writer, memory, end)
+            : this.#collectImage(bulk, writer, plan, memory, end))
         )
           return bulk;
       }
@@ -218,8 +218,8 @@ export class BulkMessages {
       this.discard(bulk);
       throw error;
     } finally {
-      sink.reset(nothing);
-      this.#sink = sink;
+      writer.reset(nothing);
+      this.#writer = writer;
     }
   }
 
@@ -243,13 +243,13 @@ export class BulkMessages {
   }
 
   /** Lists the pieces of what has just been encoded. False: no memory. */
-  #collect(bulk: BulkMessage, sink: Sink, memory: Uint8Array, end: number): boolean {
+  #collect(bulk: BulkMessage, writer: Writer, memory: Uint8Array, end: number): boolean {
     let from = 0;
     bulk.makeLists(0);
-    for (let i = 0; i < sink.holes; ++i) {
-      const at = sink.holeAt[i]!;
+    for (let i = 0; i < writer.holes; ++i) {
+      const at = writer.holeAt[i]!;
       if (at > from) this.#add(bulk, memory.subarray(from, at), 0);
-      if (!this.#addValue(bulk, sink.holeValue[i]!)) return false;
+      if (!this.#addValue(bulk, writer.holeValue[i]!)) return false;
       from = at;
     }
     if (end > from) this.#add(bulk, memory.subarray(from, end), 0);
@@ -260,12 +260,12 @@ export class BulkMessages {
    * The same for an image: values that are copied go into the memory, each to its place, and what lies behind
    * them moves on. False: no memory.
    */
-  #collectImage(bulk: BulkMessage, sink: Sink, plan: ImagePlan, memory: Uint8Array, end: number): boolean {
+  #collectImage(bulk: BulkMessage, writer: Writer, plan: ImagePlan, memory: Uint8Array, end: number): boolean {
     const layout = this.#layout ?? new ImageLayout();
     this.#layout = null;
     bulk.image = true;
     try {
-      layout.fill(sink, plan, memory, end, memory === this.#textRoom ? this.#textWords : undefined);
+      layout.fill(writer, plan, memory, end, memory === this.#textRoom ? this.#textWords : undefined);
       if (bulk.placeAll(this.#native, layout)) return true;
       bulk.makeLists(layout.pieces);
       for (let i = 0; i < layout.stretches; i++) {
@@ -288,7 +288,7 @@ export class BulkMessages {
    */
   submit(
     bulk: BulkMessage,
-    { op, target: { session }, call, method, timeoutUs, sink, sinkOnly }: Readonly<Submission>,
+    { op, target: { session }, call, method, timeoutUs, replyBuffer, replyBufferOnly }: Readonly<Submission>,
     slot: number,
     metadataBytes: number,
     use: number,
@@ -302,7 +302,7 @@ export class BulkMessages {
       pieces = words.length / Piece.words;
       keys = bulk.blocks[0] ?? 0;
     }
-    const flags = (bulk.image ? submitImage : 0) | (sinkOnly ? submitSinkOnly : 0);
+    const flags = (bulk.image ? submitImage : 0) | (replyBufferOnly ? submitReplyBufferOnly : 0);
     if (this.#unsettled.length !== 0) this.#settle();
     // Native code copies it now, or throws.
     this.#leaveTextRoom(bulk);
@@ -317,7 +317,7 @@ export class BulkMessages {
         timeoutUs,
         pieces,
         keys,
-        sink,
+        replyBuffer,
         use,
         flags,
       );

@@ -4,7 +4,7 @@
  * values take turns, a text first and last, which may be empty. Used by bulk.ts.
  */
 import { imageAlignment, imageBytesMax, imagePlace, imageTableBytes } from '../../codec/memory/image.ts';
-import type { Sink } from '../../codec/memory/sink.ts';
+import type { Writer } from '../../codec/memory/writer.ts';
 import { writeWord } from '../../codec/memory/word.ts';
 
 export interface ImagePlan {
@@ -57,7 +57,7 @@ export class ImageLayout {
   readonly value: (Uint8Array | undefined)[] = [];
 
   /**
-   * Texts and copied values: where each goes, where it is, and which hole of the sink it was, -1 for text.
+   * Texts and copied values: where each goes, where it is, and which hole of the writer it was, -1 for text.
    */
   #moves = 0;
   readonly #moveTo: number[] = [];
@@ -76,10 +76,10 @@ export class ImageLayout {
   }
 
   /**
-   * Writes the table, moves what has to move, and says what the pieces are. The text is what `sink` has
+   * Writes the table, moves what has to move, and says what the pieces are. The text is what `writer` has
    * written behind the table, up to `end`. `words`: the same memory, by four bytes.
    */
-  fill(sink: Sink, plan: ImagePlan, memory: Uint8Array, end: number, words?: Int32Array): void {
+  fill(writer: Writer, plan: ImagePlan, memory: Uint8Array, end: number, words?: Int32Array): void {
     const { tableBytes, values } = plan;
     this.#moves = 0;
     clear(memory, 0, tableBytes, words);
@@ -88,9 +88,9 @@ export class ImageLayout {
     let at = tableBytes;
     let begin = 0;
     let source = tableBytes;
-    for (let i = 0; i <= sink.holes; i++) {
-      const last = i === sink.holes;
-      const textBytes = (last ? end : (sink.holeAt[i] as number)) - source;
+    for (let i = 0; i <= writer.holes; i++) {
+      const last = i === writer.holes;
+      const textBytes = (last ? end : (writer.holeAt[i] as number)) - source;
       writeWord(memory, 4 + 8 * i, textBytes);
       if (textBytes !== 0) {
         at = imagePlace(at);
@@ -99,10 +99,10 @@ export class ImageLayout {
         at += textBytes;
       }
       if (last) break;
-      const value = sink.holeValue[i] as Uint8Array;
+      const value = writer.holeValue[i] as Uint8Array;
       writeWord(memory, 8 + 8 * i, value.length);
       const place = imagePlace(at);
-      if (sink.holeCopied[i] === true) {
+      if (writer.holeCopied[i] === true) {
         this.#addMove(place, 0, value.length, i);
         at = place + value.length;
       } else {
@@ -113,7 +113,7 @@ export class ImageLayout {
       }
     }
     this.#addStretch(begin, at, undefined);
-    for (let i = this.#moves - 1; i >= 0; i--) this.#move(sink, memory, i, words);
+    for (let i = this.#moves - 1; i >= 0; i--) this.#move(writer, memory, i, words);
   }
 
   /** Forgets the values. */
@@ -138,12 +138,12 @@ export class ImageLayout {
   }
 
   /** From the back to the front: nothing is moved onto what is still to be moved. */
-  #move(sink: Sink, memory: Uint8Array, i: number, words?: Int32Array): void {
+  #move(writer: Writer, memory: Uint8Array, i: number, words?: Int32Array): void {
     const to = this.#moveTo[i]!;
     const from = this.#moveFrom[i]!;
     const bytes = this.#moveBytes[i]!;
     const hole = this.#moveHole[i]!;
-    if (hole >= 0) memory.set(sink.holeValue[hole]!, to);
+    if (hole >= 0) memory.set(writer.holeValue[hole]!, to);
     else if (to !== from) moveText(memory, to, from, bytes);
     // What lies in the gap goes along: it may be of another call.
     clear(memory, to + bytes, imagePlace(to + bytes), words);

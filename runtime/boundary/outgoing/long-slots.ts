@@ -2,7 +2,7 @@
  * Messages that fit no slot and are still copied rather than shown to the peer: encoded into a long slot,
  * which native code sends in segments. One per context, used by its Outgoing.
  */
-import { Sink } from '../../codec/memory/sink.ts';
+import { Writer } from '../../codec/memory/writer.ts';
 import type { MessageType } from '../../codec/types.ts';
 import { type NativeContext, SubOp } from '../../native/native.ts';
 
@@ -17,7 +17,7 @@ export class LongSlots {
   /** Its payload's place in the memory. */
   readonly #start: number;
   /** Null while a message is encoded with it: a getter of that may make a call itself. */
-  #sink: Sink | null = new Sink();
+  #writer: Writer | null = new Writer();
 
   constructor(native: NativeContext, memory: Uint8Array) {
     this.#native = native;
@@ -37,25 +37,25 @@ export class LongSlots {
     message: Init,
     metadata: Uint8Array,
   ): number {
-    const sink = this.#sink ?? new Sink();
-    this.#sink = null;
+    const writer = this.#writer ?? new Writer();
+    this.#writer = null;
     let slot = -1;
     let done = false;
     try {
-      sink.reset(this.#memory);
+      writer.reset(this.#memory);
       // Nothing is encoded in vain: a message that is far too long would cost as much as one that fits.
-      if (type.bound(message, sink) > maxBytes - metadata.byteLength || sink.planned !== 0) return -1;
+      if (type.bound(message, writer) > maxBytes - metadata.byteLength || writer.planned !== 0) return -1;
       slot =
         op === SubOp.response ? this.#native.takeLongSlot(session, call) : this.#native.takeLongSlot(session);
       if (slot === -1) return -1;
       const from = this.#start + (slot - this.#first) * this.#native.longSlotStride;
       this.#memory.set(metadata, from);
       const at = from + metadata.byteLength;
-      this.messageBytes = type.encodeTo(message, sink, at, from + maxBytes) - at;
-      done = !sink.full && sink.planned === 0;
+      this.messageBytes = type.encodeTo(message, writer, at, from + maxBytes) - at;
+      done = !writer.full && writer.planned === 0;
       return done ? slot : -1;
     } finally {
-      this.#sink = sink;
+      this.#writer = writer;
       if (slot !== -1 && !done) this.#native.releaseLongSlot(slot);
     }
   }

@@ -2,7 +2,7 @@
  * The submission path: encodes a message into a free send slot and stages eight words for native code, or,
  * when it does not fit, hands it over as a bulk message (bulk.ts). One per context, on its JS thread.
  */
-import { Sink } from '../../codec/memory/sink.ts';
+import { Writer } from '../../codec/memory/writer.ts';
 import type { MessageType } from '../../codec/types.ts';
 import { flushEvery, pieceBytes, piecesMax, reservedSlots, sessionPlaces, slotShare } from '../../limits.ts';
 import { Ctl, type NativeContext, Reason, Slots, Sub, SubOp, Use } from '../../native/native.ts';
@@ -41,7 +41,7 @@ export class Outgoing {
   readonly #slotStride: number;
   readonly #slotPayloadOffset: number;
   readonly #memory: Uint8Array;
-  readonly #slab: Sink = new Sink();
+  readonly #slab: Writer = new Writer();
   readonly #long: LongSlots;
   /** A message is being encoded into a slot. */
   #encoding = false;
@@ -81,27 +81,27 @@ export class Outgoing {
    */
   submit<Init>(submission: Submission, type: MessageType<unknown, Init>, message: Init): number {
     // All of it now: a getter of the message may make a call itself, with the same submission.
-    const { op, target, call, method, timeoutUs, metadata, sink, sinkOnly, use } = submission;
+    const { op, target, call, method, timeoutUs, metadata, replyBuffer, replyBufferOnly, use } = submission;
     if (metadata !== undefined) submission.metadata = undefined;
     if (target.gone === true) return -Reason.sessionLost;
     const control = this.#control;
     if (!this.#flushScheduled && control[Ctl.inCallback] === 0) this.#schedule();
     if (control[Ctl.freeSlots]! <= this.#scarceSlots && !this.#mayTake(target.session)) return noSlot;
     const metadataBytes = metadata === undefined ? 0 : metadata.byteLength;
-    if (sink !== 0 || metadataBytes > target.eagerBytes) {
+    if (replyBuffer !== 0 || metadataBytes > target.eagerBytes) {
       return this.#submitBulk(
-        { op, target, call, method, timeoutUs, metadata, sink, sinkOnly, use },
+        { op, target, call, method, timeoutUs, metadata, replyBuffer, replyBufferOnly, use },
         type,
         message,
       );
     }
     if (type === this.#overflowType && this.#overflows >= overflowsMin) {
-      const all = { op, target, call, method, timeoutUs, metadata, sink, sinkOnly, use };
+      const all = { op, target, call, method, timeoutUs, metadata, replyBuffer, replyBufferOnly, use };
       return this.#submitLong(all, type, message) ? 0 : this.#submitBulk(all, type, message);
     }
     // A getter of the message may make a call itself, or do anything else: it must find neither this slot nor
-    // this sink.
-    const slab = this.#encoding ? new Sink() : this.#slab;
+    // this writer.
+    const slab = this.#encoding ? new Writer() : this.#slab;
     const nested = this.#encoding;
     slab.reset(this.#memory);
     const slot = this.#popSlot();
@@ -118,7 +118,7 @@ export class Outgoing {
     }
     // What a field's annotation wants apart goes as bulk although it might fit.
     if (slab.full || slab.planned !== 0) {
-      const all = { op, target, call, method, timeoutUs, metadata, sink, sinkOnly, use };
+      const all = { op, target, call, method, timeoutUs, metadata, replyBuffer, replyBufferOnly, use };
       if (slab.planned === 0) this.#overflown(type);
       if (slab.planned === 0 && this.#submitLong(all, type, message)) return 0;
       return this.#submitBulk(all, type, message);
@@ -266,7 +266,7 @@ export class Outgoing {
     type: MessageType<unknown, Init>,
     message: Init,
   ): number {
-    const { op, target, call, method, timeoutUs, sink } = submission;
+    const { op, target, call, method, timeoutUs, replyBuffer } = submission;
     const metadata = submission.metadata ?? nothing;
     const use = submission.use || (op === SubOp.response ? Use.response : Use.request);
     const spareBytes = target.eagerBytes - metadata.byteLength;
@@ -281,7 +281,7 @@ export class Outgoing {
     if (
       typeof bulk !== 'number' &&
       bulk.image &&
-      sink === 0 &&
+      replyBuffer === 0 &&
       bulk.count === 1 &&
       bulk.bytes <= spareBytes
     ) {
@@ -302,7 +302,7 @@ export class Outgoing {
     if (op === SubOp.part) this.flush();
     const only = pieces.length === 1 ? pieces[0]! : nothing;
     if (
-      sink === 0 &&
+      replyBuffer === 0 &&
       count <= 1 &&
       pieces.length === count &&
       metadata.byteLength + only.byteLength <= target.eagerBytes

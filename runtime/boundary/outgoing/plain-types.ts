@@ -2,7 +2,7 @@
  * Message types that are no protobuf: bytes as they are, and nothing. What parts of streams are made of, for
  * the submission path.
  */
-import { noRoom, type Sink } from '../../codec/memory/sink.ts';
+import { noRoom, type Writer } from '../../codec/memory/writer.ts';
 import type { MessageType } from '../../codec/types.ts';
 
 const none = new Uint8Array(0);
@@ -13,10 +13,10 @@ export const packedBytes: MessageType<unknown, unknown> = {
   fields: () => [],
   create: () => none,
   bound: (message) => (message as Uint8Array).byteLength,
-  encodeTo(message, sink: Sink, at, limit = sink.bytes.length) {
+  encodeTo(message, writer: Writer, at, limit = writer.bytes.length) {
     const bytes = message as Uint8Array;
-    if (at + bytes.byteLength > limit) return noRoom(sink, at);
-    sink.bytes.set(bytes, at);
+    if (at + bytes.byteLength > limit) return noRoom(writer, at);
+    writer.bytes.set(bytes, at);
     return at + bytes.byteLength;
   },
   decodeFrom: () => undefined,
@@ -30,7 +30,7 @@ export const noMessage: MessageType<unknown, unknown> = {
   fields: () => [],
   create: () => undefined,
   bound: () => 0,
-  encodeTo: (_message, _sink, at) => at,
+  encodeTo: (_message, _writer, at) => at,
   decodeFrom: () => undefined,
   encode: () => none,
   decode: () => undefined,

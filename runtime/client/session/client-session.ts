@@ -106,15 +106,15 @@ export class ClientSession implements SessionOwner, CallPlace {
       this.#context.leases.expectResponse(method.id, method.expectedResponseBytes);
     let result: number;
     try {
-      const sink = extras?.into === undefined ? 0 : this.#context.leases.blockOf(extras.into, method.path);
+      const replyBuffer = extras?.into === undefined ? 0 : this.#context.leases.blockOf(extras.into, method.path);
       const submission = this.#submission;
       submission.call = call;
       // As 32 bits with a sign: V8 keeps no other number in a property without memory of its own.
       submission.method = method.id | 0;
       submission.timeoutUs = timeLeftUs(deadlineMs);
       submission.metadata = extras?.metadata;
-      submission.sink = sink;
-      submission.sinkOnly = sink !== 0 && extras?.mayOverflow === false;
+      submission.replyBuffer = replyBuffer;
+      submission.replyBufferOnly = replyBuffer !== 0 && extras?.mayOverflow === false;
       result = this.#context.outgoing.submit(submission, method.requestType, request);
     } catch (cause) {
       this.#releaseCallSlot(row);
@@ -235,7 +235,7 @@ export class ClientSession implements SessionOwner, CallPlace {
     const { extras } = row;
     const processed = this.unserved ? 'no' : processedName(known);
     const unsent = reason === Reason.sessionLost && processed === 'no' ? this.#unsent(row) : undefined;
-    if ((held & Held.sink) !== 0) extras?.into?.release();
+    if ((held & Held.replyBuffer) !== 0) extras?.into?.release();
     const short = this.#whyShort(row);
     this.#free(row, (held & Held.slot) !== 0);
     if (reason === Reason.deadline && processed !== 'no') this.tally.count(Status.DEADLINE_EXCEEDED);
@@ -243,7 +243,7 @@ export class ClientSession implements SessionOwner, CallPlace {
       if (unsent !== undefined && this.#queue.requeue(unsent, this.unserved)) return;
       failCall(resolve, failure(reason, method.path, processed, this.#lastWords.why));
     } else {
-      const lost = (held & Held.sink) !== 0 ? leaseLost : short;
+      const lost = (held & Held.replyBuffer) !== 0 ? leaseLost : short;
       failCall(
         resolve,
         memoryFailure(this.#context.native, reason, method.path, processed, lost, extras?.cause),
@@ -391,6 +391,6 @@ export class ClientSession implements SessionOwner, CallPlace {
 
   /** The server could have answered, but `into` was all the memory that there was for it. */
   #beyondInto(at: number, status: number): boolean {
-    return status === Status.RESOURCE_EXHAUSTED && this.#events[at + Ev.beyondSink] !== 0;
+    return status === Status.RESOURCE_EXHAUSTED && this.#events[at + Ev.beyondReplyBuffer] !== 0;
   }
 }

@@ -7,7 +7,7 @@
 import type { FabricContext } from '../../boundary/fabric-context.ts';
 import { noSlot } from '../../boundary/outgoing/outgoing.ts';
 import { Submission, type Target } from '../../boundary/outgoing/submission.ts';
-import { Sink } from '../../codec/memory/sink.ts';
+import { Writer } from '../../codec/memory/writer.ts';
 import type { MessageType } from '../../codec/types.ts';
 import { slotsPerStream } from '../../limits.ts';
 import { Held, Reason, SubOp } from '../../native/native.ts';
@@ -45,7 +45,7 @@ export const notNow = noSlot;
 
 const numberMax = 0xffff_ffff;
 const nothing = new Uint8Array(0);
-const measure = new Sink();
+const measure = new Writer();
 
 export class ClientStreams implements PartEvents {
   readonly context: FabricContext;

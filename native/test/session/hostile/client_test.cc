@@ -1,4 +1,4 @@
-// A hostile client against a server session: requests, pieces and sinks that lie, and credits that never come
+// A hostile client against a server session: requests, pieces and reply buffers that lie, and credits that never come
 // back.
 #include <gtest/gtest.h>
 
@@ -16,11 +16,11 @@ FrameBytes bulk_request(std::uint32_t call, const std::vector<wire::Piece>& piec
   return frame;
 }
 
-/// Grants a sink for the answer to call 0, and returns the key that this invalidates; 0: none.
+/// Grants a reply buffer for the answer to call 0, and returns the key that this invalidates; 0: none.
 std::uint32_t key_of_answer(Scene& s, std::uint32_t bytes) {
-  const std::uint32_t sink = s.peer.expose(4096, bytes, fabric::access_remote_write);
-  s.peer.send(FrameBytes(header(FrameType::sink, 0, 0, wire::has_sink))
-                  .add(wire::Sink{s.peer.address(4096), bytes, sink}));
+  const std::uint32_t reply_buffer = s.peer.expose(4096, bytes, fabric::access_remote_write);
+  s.peer.send(FrameBytes(header(FrameType::reply_buffer, 0, 0, wire::has_reply_buffer))
+                  .add(wire::ReplyBuffer{s.peer.address(4096), bytes, reply_buffer}));
   s.run();
   const auto response = s.peer.receive(FrameType::response);
   EXPECT_TRUE(response.has_value());
@@ -46,10 +46,10 @@ const Trick kClientTricks[] = {
        const std::uint32_t key = s.peer.expose(100, 3000, fabric::access_remote_read);
        s.peer.send(bulk_request(0, {{s.peer.address(100), 3000, key}}));
        s.run();
-       const auto ask = s.peer.receive(FrameType::sink_request);
+       const auto ask = s.peer.receive(FrameType::reply_buffer_request);
        ASSERT_TRUE(ask.has_value());
        EXPECT_EQ(ask->frame.header.method, 3000u);
-       s.peer.send(FrameBytes(header(FrameType::sink, 0, 0)));  // no memory here
+       s.peer.send(FrameBytes(header(FrameType::reply_buffer, 0, 0)));  // no memory here
        s.run();
        const auto response = s.peer.receive(FrameType::response);
        ASSERT_TRUE(response.has_value());
@@ -66,10 +66,10 @@ const Trick kClientTricks[] = {
        frame.bytes[1] |= std::byte{wire::image};
        s.peer.send(frame);
        s.run();
-       const auto ask = s.peer.receive(FrameType::sink_request);  // as long an answer: the second is at 1024
+       const auto ask = s.peer.receive(FrameType::reply_buffer_request);  // as long an answer: the second is at 1024
        ASSERT_TRUE(ask.has_value());
        EXPECT_EQ(ask->frame.header.method, 1024u + 2000u);
-       s.peer.send(FrameBytes(header(FrameType::sink, 0, 0)));
+       s.peer.send(FrameBytes(header(FrameType::reply_buffer, 0, 0)));
      },
      true},
     {"CarriedPieces", "",
@@ -77,11 +77,11 @@ const Trick kClientTricks[] = {
        const std::uint32_t key = s.peer.expose(100, 3000, fabric::access_remote_read);
        s.peer.send(carrying({{0, 5, 0}, {s.peer.address(100), 3000, key}, {0, 7, 0}}, 12));
        s.run();
-       const auto ask = s.peer.receive(FrameType::sink_request);
+       const auto ask = s.peer.receive(FrameType::reply_buffer_request);
        ASSERT_TRUE(ask.has_value());
        EXPECT_EQ(ask->frame.header.method, 3012u);
        EXPECT_EQ(s.victim.context->stats().bulk_reads, 1u);
-       s.peer.send(FrameBytes(header(FrameType::sink, 0, 0)));
+       s.peer.send(FrameBytes(header(FrameType::reply_buffer, 0, 0)));
      },
      true},
     {"CarriedPiecesThatTheAnswerDoesNotName", "",
@@ -121,62 +121,62 @@ const Trick kClientTricks[] = {
      [](Scene& s) {
        const std::uint32_t key = s.peer.expose(0, 3000, fabric::access_remote_read);
        s.peer.send(bulk_request(0, {{s.peer.address(0), 3000, key}}));
-       s.run();  // its response waits for a sink
+       s.run();  // its response waits for a reply buffer
        s.peer.request(wire::call_word(0, 1));
      }},
     {"RequestOnASlotOutOfRange", "slot out of range",
      [](Scene& s) { s.peer.request(wire::call_word(kInflight, 0)); }},
     {"ResponseFromAClient", "response from a client", [](Scene& s) { s.peer.respond(0); }},
-    {"SinkRequestFromAClient", "sink request from a client",
-     [](Scene& s) { s.peer.send(FrameBytes(header(FrameType::sink_request, 0, 1))); }},
+    {"ReplyBufferRequestFromAClient", "reply buffer request from a client",
+     [](Scene& s) { s.peer.send(FrameBytes(header(FrameType::reply_buffer_request, 0, 1))); }},
     {"CancelOfNoCall", "",
      [](Scene& s) { s.peer.send(FrameBytes(header(FrameType::cancel, wire::call_word(1, 9), 1))); }},
-    {"SinkForNoCall", "",
-     [](Scene& s) { s.peer.send(FrameBytes(header(FrameType::sink, wire::call_word(1, 9), 0))); }},
-    {"SinkThatNobodyAskedFor", "not asked for",
+    {"ReplyBufferForNoCall", "",
+     [](Scene& s) { s.peer.send(FrameBytes(header(FrameType::reply_buffer, wire::call_word(1, 9), 0))); }},
+    {"ReplyBufferThatNobodyAskedFor", "not asked for",
      [](Scene& s) {
        // Its READ hangs as long as the world stands still, so the call stays as it is.
        const std::uint32_t key = s.peer.expose(0, 3000, fabric::access_remote_read);
        const memory::BlockId hog = s.victim.context->arena().alloc(8 << 20);
        s.peer.send(bulk_request(0, {{s.peer.address(0), 3000, key}}));
        s.run();
-       s.peer.send(FrameBytes(header(FrameType::sink, 0, 0)));
+       s.peer.send(FrameBytes(header(FrameType::reply_buffer, 0, 0)));
        s.run();
        s.victim.context->arena().release(hog);
      }},
-    {"SinkShorterThanAskedFor", "shorter than asked for",
+    {"ReplyBufferShorterThanAskedFor", "shorter than asked for",
      [](Scene& s) {
        const std::uint32_t key = s.peer.expose(0, 3000, fabric::access_remote_read);
        s.peer.send(bulk_request(0, {{s.peer.address(0), 3000, key}}));
        s.run();
-       s.peer.send(FrameBytes(header(FrameType::sink, 0, 0, wire::has_sink))
-                       .add(wire::Sink{s.peer.address(4096), 2999, 5}));
+       s.peer.send(FrameBytes(header(FrameType::reply_buffer, 0, 0, wire::has_reply_buffer))
+                       .add(wire::ReplyBuffer{s.peer.address(4096), 2999, 5}));
      }},
-    {"SinkWithAForeignKey", "send failed",
+    {"ReplyBufferWithAForeignKey", "send failed",
      [](Scene& s) {
        const std::uint32_t key = s.peer.expose(0, 3000, fabric::access_remote_read);
        s.peer.send(bulk_request(0, {{s.peer.address(0), 3000, key}}));
        s.run();
-       s.peer.send(FrameBytes(header(FrameType::sink, 0, 0, wire::has_sink))
-                       .add(wire::Sink{s.peer.address(4096), 3000, 0x777}));
+       s.peer.send(FrameBytes(header(FrameType::reply_buffer, 0, 0, wire::has_reply_buffer))
+                       .add(wire::ReplyBuffer{s.peer.address(4096), 3000, 0x777}));
      }},
-    {"SinkTwice", "",
+    {"ReplyBufferTwice", "",
      [](Scene& s) {
        const std::uint32_t key = s.peer.expose(0, 3000, fabric::access_remote_read);
-       const std::uint32_t sink = s.peer.expose(4096, 3000, fabric::access_remote_write);
+       const std::uint32_t reply_buffer = s.peer.expose(4096, 3000, fabric::access_remote_write);
        s.peer.send(bulk_request(0, {{s.peer.address(0), 3000, key}}));
        s.run();
        // The second one finds the call answered, as one that crossed the answer would.
        for (int i = 0; i < 2; ++i) {
-         s.peer.send(FrameBytes(header(FrameType::sink, 0, 0, wire::has_sink))
-                         .add(wire::Sink{s.peer.address(4096), 3000, sink}));
+         s.peer.send(FrameBytes(header(FrameType::reply_buffer, 0, 0, wire::has_reply_buffer))
+                         .add(wire::ReplyBuffer{s.peer.address(4096), 3000, reply_buffer}));
          s.run();
        }
      }},
-    {"SinkOfARequestWithAForeignKey", "send failed",
+    {"ReplyBufferOfARequestWithAForeignKey", "send failed",
      [](Scene& s) {
-       s.peer.send(FrameBytes(header(FrameType::request, 0, 7, wire::has_sink))
-                       .add(wire::Sink{s.peer.address(0), 3000, 0x777})
+       s.peer.send(FrameBytes(header(FrameType::request, 0, 7, wire::has_reply_buffer))
+                       .add(wire::ReplyBuffer{s.peer.address(0), 3000, 0x777})
                        .pad(5));
      },
      true},

@@ -19,10 +19,10 @@ const Trick kClientTricks[] = {
        s.run();
        EXPECT_EQ(s.victim.whole_messages, 1);
        const auto ask =
-           s.peer.receive(FrameType::sink_request);  // this client has not said that it takes them
+           s.peer.receive(FrameType::reply_buffer_request);  // this client has not said that it takes them
        ASSERT_TRUE(ask.has_value());
        EXPECT_EQ(ask->frame.header.method, 2400u);
-       s.peer.send(FrameBytes(header(FrameType::sink, 0, 0)));
+       s.peer.send(FrameBytes(header(FrameType::reply_buffer, 0, 0)));
      }},
     {"SegmentsThatEndLater", "",
      [](Scene& s) {

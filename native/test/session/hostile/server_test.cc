@@ -1,4 +1,4 @@
-// A hostile server against a client session: answers that nobody waits for, keys and sinks that are not its
+// A hostile server against a client session: answers that nobody waits for, keys and reply buffers that are not its
 // own.
 #include <gtest/gtest.h>
 
@@ -119,13 +119,13 @@ const Trick kServerTricks[] = {
        s.peer.respond(request.frame.header.call, 0, 0x1234);
      },
      true},
-    {"WrittenWithoutASink", "sink that it was not given",
+    {"WrittenWithoutAReplyBuffer", "reply buffer that it was not given",
      [](Scene& s) {
        const auto request = s.request({});
        s.peer.send(FrameBytes(header(FrameType::response, request.frame.header.call, 0, wire::written))
                        .add(wire::Written{5, 0}));
      }},
-    {"WrittenWithoutASinkButPieces", "beyond its sink",
+    {"WrittenWithoutAReplyBufferButPieces", "beyond its reply buffer",
      [](Scene& s) {
        const auto request = s.request({.request_bytes = 2000});
        s.peer.send(FrameBytes(header(FrameType::response, request.frame.header.call, 0, wire::written))
@@ -133,43 +133,43 @@ const Trick kServerTricks[] = {
      }},
     {"ImageThatWasNotWritten", "image that was not written",
      [](Scene& s) {
-       const auto request = s.request({.given_sink = 4096});
+       const auto request = s.request({.given_reply_buffer = 4096});
        s.peer.send(FrameBytes(header(FrameType::response, request.frame.header.call, 0, wire::image)).pad(9));
      }},
-    {"ImageBeyondTheSink", "beyond its sink",
+    {"ImageBeyondTheReplyBuffer", "beyond its reply buffer",
      [](Scene& s) {
-       const auto request = s.request({.given_sink = 4096});
+       const auto request = s.request({.given_reply_buffer = 4096});
        s.peer.send(
            FrameBytes(header(FrameType::response, request.frame.header.call, 0, wire::written | wire::image))
-               .add(wire::Written{request.frame.sink.length + 1, 0}));
+               .add(wire::Written{request.frame.reply_buffer.length + 1, 0}));
      }},
-    {"WrittenBeyondTheSink", "beyond its sink",
+    {"WrittenBeyondTheReplyBuffer", "beyond its reply buffer",
      [](Scene& s) {
-       const auto request = s.request({.given_sink = 4096});
+       const auto request = s.request({.given_reply_buffer = 4096});
        s.peer.send(FrameBytes(header(FrameType::response, request.frame.header.call, 0, wire::written))
-                       .add(wire::Written{request.frame.sink.length + 1, 0}));
+                       .add(wire::Written{request.frame.reply_buffer.length + 1, 0}));
      }},
-    {"WrittenIntoASinkThatWasReplaced", "beyond its sink",
+    {"WrittenIntoAReplyBufferThatWasReplaced", "beyond its reply buffer",
      [](Scene& s) {
-       // The arena has no room for the second sink, so the call waits with none.
+       // The arena has no room for the second reply buffer, so the call waits with none.
        const memory::BlockId hog = s.victim.context->arena().alloc(7 << 20);
-       const auto request = s.request({.given_sink = 4096});
-       s.peer.send(FrameBytes(header(FrameType::sink_request, request.frame.header.call, 4 << 20)));
+       const auto request = s.request({.given_reply_buffer = 4096});
+       s.peer.send(FrameBytes(header(FrameType::reply_buffer_request, request.frame.header.call, 4 << 20)));
        s.run();
        s.peer.send(FrameBytes(header(FrameType::response, request.frame.header.call, 0, wire::written))
                        .add(wire::Written{5, 0}));
        s.run();
        s.victim.context->arena().release(hog);
      }},
-    {"WrittenIntoASinkThatWasRefused", "beyond its sink",
+    {"WrittenIntoAReplyBufferThatWasRefused", "beyond its reply buffer",
      [](Scene& s) {
-       const auto request = s.request({.given_sink = 4096});
+       const auto request = s.request({.given_reply_buffer = 4096});
        s.pair.world.fail_nth(fabric::SimResource::window, 1);
-       s.peer.send(FrameBytes(header(FrameType::sink_request, request.frame.header.call, 9000)));
+       s.peer.send(FrameBytes(header(FrameType::reply_buffer_request, request.frame.header.call, 9000)));
        s.run();
-       const auto sink = s.peer.receive(FrameType::sink);
-       ASSERT_TRUE(sink.has_value());
-       EXPECT_EQ(sink->frame.header.flags, 0);
+       const auto reply_buffer = s.peer.receive(FrameType::reply_buffer);
+       ASSERT_TRUE(reply_buffer.has_value());
+       EXPECT_EQ(reply_buffer->frame.header.flags, 0);
        s.peer.send(FrameBytes(header(FrameType::response, request.frame.header.call, 0, wire::written))
                        .add(wire::Written{5000, 0}));
      },
@@ -196,46 +196,46 @@ const Trick kServerTricks[] = {
      true},
     {"NoKeyAtAll", "",
      [](Scene& s) {
-       const auto request = s.request({.request_bytes = 5000, .request_pieces = 3, .given_sink = 4096});
+       const auto request = s.request({.request_bytes = 5000, .request_pieces = 3, .given_reply_buffer = 4096});
        s.ran(s.id);
        s.peer.respond(request.frame.header.call);
      }},
-    {"SinkRequestTwice", "second sink request",
+    {"ReplyBufferRequestTwice", "second reply buffer request",
      [](Scene& s) {
        const auto request = s.request({});
        for (int i = 0; i < 2; ++i)
-         s.peer.send(FrameBytes(header(FrameType::sink_request, request.frame.header.call, 3000)));
+         s.peer.send(FrameBytes(header(FrameType::reply_buffer_request, request.frame.header.call, 3000)));
      }},
-    {"SinkRequestForNoCall", "",
-     [](Scene& s) { s.peer.send(FrameBytes(header(FrameType::sink_request, wire::call_word(1, 5), 3000))); }},
-    {"SinkRequestOfAbsurdSize", "",
+    {"ReplyBufferRequestForNoCall", "",
+     [](Scene& s) { s.peer.send(FrameBytes(header(FrameType::reply_buffer_request, wire::call_word(1, 5), 3000))); }},
+    {"ReplyBufferRequestOfAbsurdSize", "",
      [](Scene& s) {
        const auto request = s.request({});
-       s.peer.send(FrameBytes(header(FrameType::sink_request, request.frame.header.call, 0xffffffff)));
+       s.peer.send(FrameBytes(header(FrameType::reply_buffer_request, request.frame.header.call, 0xffffffff)));
        s.run();
-       const auto sink = s.peer.receive(FrameType::sink);
-       ASSERT_TRUE(sink.has_value());
-       EXPECT_EQ(sink->frame.header.flags, 0);
+       const auto reply_buffer = s.peer.receive(FrameType::reply_buffer);
+       ASSERT_TRUE(reply_buffer.has_value());
+       EXPECT_EQ(reply_buffer->frame.header.flags, 0);
        EXPECT_EQ(s.victim.context->arena().counters().blocks_leased, 0u);
      }},
-    {"SinkRequestAfterACancel", "",
+    {"ReplyBufferRequestAfterACancel", "",
      [](Scene& s) {
        const auto request = s.request({});
        s.victim.cancel(s.id);
-       s.peer.send(FrameBytes(header(FrameType::sink_request, request.frame.header.call, 3000)));
+       s.peer.send(FrameBytes(header(FrameType::reply_buffer_request, request.frame.header.call, 3000)));
      }},
-    {"NoAnswerToASinkGiven", "",
+    {"NoAnswerToAReplyBufferGiven", "",
      [](Scene& s) {
        const auto request = s.request({});
-       s.peer.send(FrameBytes(header(FrameType::sink_request, request.frame.header.call, 3000)));
+       s.peer.send(FrameBytes(header(FrameType::reply_buffer_request, request.frame.header.call, 3000)));
        s.run();
        s.victim.cancel(s.id);
      }},
     {"RequestFromAServer", "request from a server", [](Scene& s) { s.peer.request(0); }},
     {"CancelFromAServer", "cancel from a server",
      [](Scene& s) { s.peer.send(FrameBytes(header(FrameType::cancel, 0, 1))); }},
-    {"SinkFromAServer", "sink from a server",
-     [](Scene& s) { s.peer.send(FrameBytes(header(FrameType::sink, 0, 0))); }},
+    {"ReplyBufferFromAServer", "reply buffer from a server",
+     [](Scene& s) { s.peer.send(FrameBytes(header(FrameType::reply_buffer, 0, 0))); }},
     {"CreditsBeyondReason", "more credits than receives",
      [](Scene& s) { s.peer.send(FrameBytes(header(FrameType::credit, 0, 0, 0, 0xffff))); }},
     {"OneCreditTooMany", "more credits than receives",
@@ -282,7 +282,7 @@ constexpr int kBeyond = static_cast<int>(kStagingChunkBytes);
 /// The memory that a call exposed, and what the peer may do to it: before the answer, and after.
 struct Exposure {
   const char* name;
-  bool sink;   ///< of the sink, else of a request piece
+  bool reply_buffer;   ///< of the reply buffer, else of a request piece
   bool write;  ///< else READ
   int shift;   ///< bytes beyond the range at its start (< 0) or its end (> 0)
   bool after;  ///< after the call has settled
@@ -301,23 +301,23 @@ INSTANTIATE_TEST_SUITE_P(
         Exposure{"ReadBehindTheStagingMemory", false, false, kBeyond, false, WcStatus::rem_access_err,
                  WcStatus::rem_access_err},
         Exposure{"WriteToAPiece", false, true, 0, false, WcStatus::rem_access_err, WcStatus::success},
-        Exposure{"WriteToASink", true, true, 0, false, WcStatus::success, WcStatus::success},
-        Exposure{"ReadOfASink", true, false, 0, false, WcStatus::rem_access_err, WcStatus::success},
-        Exposure{"WriteBehindASink", true, true, 1, false, WcStatus::rem_access_err, WcStatus::success},
+        Exposure{"WriteToAReplyBuffer", true, true, 0, false, WcStatus::success, WcStatus::success},
+        Exposure{"ReadOfAReplyBuffer", true, false, 0, false, WcStatus::rem_access_err, WcStatus::success},
+        Exposure{"WriteBehindAReplyBuffer", true, true, 1, false, WcStatus::rem_access_err, WcStatus::success},
         Exposure{"WriteBehindTheStagingMemory", true, true, kBeyond, false, WcStatus::rem_access_err,
                  WcStatus::rem_access_err},
         Exposure{"ReadOfAPieceAfterwards", false, false, 0, true, WcStatus::rem_access_err,
                  WcStatus::success},
-        Exposure{"WriteToASinkAfterwards", true, true, 0, true, WcStatus::rem_access_err, WcStatus::success}),
+        Exposure{"WriteToAReplyBufferAfterwards", true, true, 0, true, WcStatus::rem_access_err, WcStatus::success}),
     [](const auto& info) { return std::string(info.param.name); });
 
 TEST_P(HostileAccess, ReachesWhatTheCallExposedAndNoMore) {
   const Exposure& exposure = GetParam();
   Scene scene(true);
-  const auto request = scene.request({.request_bytes = 2000, .given_sink = 4096});
+  const auto request = scene.request({.request_bytes = 2000, .given_reply_buffer = 4096});
   ASSERT_TRUE(request.frame.piece_count == 1);
   const wire::Piece piece = wire::piece_at(request.bytes.data(), request.frame, 0);
-  wire::Sink target = exposure.sink ? request.frame.sink : wire::Sink{piece.addr, piece.length, piece.rkey};
+  wire::ReplyBuffer target = exposure.reply_buffer ? request.frame.reply_buffer : wire::ReplyBuffer{piece.addr, piece.length, piece.rkey};
   target.addr += static_cast<std::uint64_t>(std::int64_t{exposure.shift});
   if (exposure.after) {
     scene.ran(scene.id);
@@ -355,7 +355,7 @@ TEST(HostileServerScheduled, AnswersACallWhoseRequestIsNotSentYet) {
     }
     const std::uint32_t word = wire::call_word(pair.call(ids.back()).slot, 1);
     if (ask) {
-      peer.send(FrameBytes(header(FrameType::sink_request, word, 3000)));
+      peer.send(FrameBytes(header(FrameType::reply_buffer_request, word, 3000)));
     } else {
       peer.respond(word);
     }

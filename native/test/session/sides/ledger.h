@@ -7,7 +7,7 @@
 //  - the bytes that arrive are the bytes that were sent;
 //  - after the last event no byte of the call's memory changes: it is filled with a pattern and looked at
 //  again at the end. A handler that gets that pattern has got bytes that its caller wrote after the end;
-//  - a call that is held (Held) gets exactly one RELEASED, its SENT before that, and its own sink is taken
+//  - a call that is held (Held) gets exactly one RELEASED, its SENT before that, and its own reply buffer is taken
 //  away until then.
 #pragma once
 
@@ -41,14 +41,14 @@ struct CallSpec {
   std::size_t response_pieces = 1;
   bool response_in_arena = false;
   bool response_bulk = false;  ///< submitted as bulk, however small
-  std::size_t given_sink = 0;  ///< bytes of the caller's own block for the answer, 0: none
+  std::size_t given_reply_buffer = 0;  ///< bytes of the caller's own block for the answer, 0: none
   std::uint32_t status = 0;
   Answer answer = Answer::now;
   std::uint32_t method = 7;
   std::uint32_t timeout_us = 0;
   bool part = false;       ///< submitted as part of a stream
   bool image = false;      ///< what goes as bulk goes as an image, request and response
-  bool sink_only = false;  ///< what does not fit `given_sink` is refused
+  bool reply_buffer_only = false;  ///< what does not fit `given_reply_buffer` is refused
   /// Of each piece in a buffer of the application, request and response: so many bytes, its last, lie on
   /// another page than those before them. 0: wherever.
   std::uint8_t beyond_page = 0;
@@ -91,9 +91,9 @@ struct CallRecord {
   boundary::Processed processed{};
   std::uint32_t status = 0;
   std::size_t answer_bytes = 0;
-  std::uint32_t beyond_sink = 0;  ///< what the answer took when the given sink was too small for it
+  std::uint32_t beyond_reply_buffer = 0;  ///< what the answer took when the given reply buffer was too small for it
   memory::BlockId answer_block = memory::kNoBlock, given_block = memory::kNoBlock;
-  std::vector<Watched> memory;  ///< of the request and the given sink
+  std::vector<Watched> memory;  ///< of the request and the given reply buffer
   bool ended() const { return last_events != 0; }
   bool holds() const { return held != 0 && released_events == 0; }
   bool answered() const { return ended() && kind == boundary::EvKind::settled; }

@@ -153,7 +153,7 @@ std::uint64_t Side::start(std::uint32_t session, const CallSpec& spec) {
   std::byte* payload = context->slots().payload(static_cast<std::uint32_t>(slot));
   std::memcpy(payload, &descriptor, sizeof descriptor);
   const std::size_t slot_bytes = context->slots().stride() - kSlotHeadroom - kSlotTail;
-  const bool bulk = spec.given_sink != 0 || sizeof descriptor + spec.request_bytes > slot_bytes;
+  const bool bulk = spec.given_reply_buffer != 0 || sizeof descriptor + spec.request_bytes > slot_bytes;
   if (!bulk) {
     fill_pattern({payload + sizeof descriptor, spec.request_bytes}, id);
     stage(spec.part ? SubOp::part : SubOp::request, session, call.slot, spec.method,
@@ -161,7 +161,7 @@ std::uint64_t Side::start(std::uint32_t session, const CallSpec& spec) {
     return id;
   }
   const auto op = spec.part ? SubOp::part : SubOp::request;
-  if (spec.given_sink == 0 &&
+  if (spec.given_reply_buffer == 0 &&
       stage_long(op, session, call.slot, spec.method, std::as_bytes(std::span(&descriptor, 1)),
                  spec.request_bytes, id, spec.timeout_us)) {
     context->slots().release(static_cast<std::uint32_t>(slot));
@@ -178,14 +178,14 @@ std::uint64_t Side::start(std::uint32_t session, const CallSpec& spec) {
   submission.pieces = make_pieces(spec.request_bytes, spec.request_pieces, spec.short_piece_bytes,
                                   spec.request_in_arena, spec.beyond_page, id, blocks, &call.memory);
   if (spec.in_text_room) move_to_text_room(submission.pieces);
-  if (spec.given_sink != 0) {
-    call.given_block = context->arena().alloc(spec.given_sink);
+  if (spec.given_reply_buffer != 0) {
+    call.given_block = context->arena().alloc(spec.given_reply_buffer);
     if (call.given_block != memory::kNoBlock) {
       blocks.push_back(call.given_block);
-      call.memory.push_back({context->arena().at(call.given_block).data, spec.given_sink});
+      call.memory.push_back({context->arena().at(call.given_block).data, spec.given_reply_buffer});
     }
-    submission.sink = call.given_block;
-    submission.sink_only = spec.sink_only;
+    submission.reply_buffer = call.given_block;
+    submission.reply_buffer_only = spec.reply_buffer_only;
   }
   submission.image = spec.image;
   Session* to = context->find(session);

@@ -85,7 +85,7 @@ class Side {
   void on_request(const std::int32_t* words);
   void on_last_event(const std::int32_t* words);
   void on_released(const std::int32_t* words);
-  void reclaim(std::uint64_t id, bool request, bool sink);
+  void reclaim(std::uint64_t id, bool request, bool reply_buffer);
   bool respond(const Pending& request);
   std::int32_t take_slot();
   bool stage_long(boundary::SubOp op, std::uint32_t session, std::uint32_t call, std::uint32_t method,

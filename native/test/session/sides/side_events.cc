@@ -185,7 +185,7 @@ void Side::on_last_event(const std::int32_t* words) {
       gathered = message_in(message, call.spec.response_bytes, call.spec.response_pieces);
       message = gathered;
     }
-    call.beyond_sink = u32(words[ev::beyond_sink]);
+    call.beyond_reply_buffer = u32(words[ev::beyond_reply_buffer]);
     call.answer_bytes = message.size();
     // What the session's own refusals carry is text, and they have no metadata.
     const bool ours = words[ev::metadata_bytes] != 0;
@@ -203,7 +203,7 @@ void Side::on_last_event(const std::int32_t* words) {
       }
     }
   }
-  reclaim(id, true, (call.held & boundary::held_sink) == 0);
+  reclaim(id, true, (call.held & boundary::held_reply_buffer) == 0);
 }
 
 void Side::on_released(const std::int32_t* words) {
@@ -215,21 +215,21 @@ void Side::on_released(const std::int32_t* words) {
   CallRecord& call = ledger.at(id);
   ++call.released_events;
   if (call.token > 0 && call.sent_events == 0) ledger.violation("RELEASED before SENT");
-  if ((call.held & boundary::held_sink) != 0) reclaim(id, false, true);
+  if ((call.held & boundary::held_reply_buffer) != 0) reclaim(id, false, true);
 }
 
 /// The application has this memory of a call again, and uses it.
-void Side::reclaim(std::uint64_t id, bool request, bool sink) {
+void Side::reclaim(std::uint64_t id, bool request, bool reply_buffer) {
   const CallRecord& call = ledger.at(id);
   const bool given = call.given_block != memory::kNoBlock;
   const std::byte* const given_data = given ? context->arena().at(call.given_block).data : nullptr;
   for (const Watched& memory : call.memory) {
-    if (memory.data == given_data ? sink : request) ledger.watch(memory);
+    if (memory.data == given_data ? reply_buffer : request) ledger.watch(memory);
   }
   if (const auto found = call_blocks_.find(id); found != call_blocks_.end()) {
     auto& blocks = found->second;
     std::erase_if(blocks, [&](memory::BlockId block) {
-      const bool back = given && block == call.given_block ? sink : request;
+      const bool back = given && block == call.given_block ? reply_buffer : request;
       if (back) kept_.push_back(block);
       return back;
     });

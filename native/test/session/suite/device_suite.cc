@@ -17,8 +17,8 @@ const CallSpec kMixed[] = {
     {.request_bytes = 50'000, .request_in_arena = true},
     {.response_bytes = 50'000, .response_pieces = 3},
     {.request_bytes = 40'000, .request_pieces = 2, .response_bytes = 40'000},
-    {.request_bytes = 20, .response_bytes = 50'000, .given_sink = 60'000},
-    {.request_bytes = 20, .response_bytes = 50'000, .given_sink = 4096},
+    {.request_bytes = 20, .response_bytes = 50'000, .given_reply_buffer = 60'000},
+    {.request_bytes = 20, .response_bytes = 50'000, .given_reply_buffer = 4096},
 };
 
 }  // namespace
@@ -79,7 +79,7 @@ TEST_P(DeviceSession, CarriesShortMessagesThatCrossAPage) {
       EXPECT_TRUE(pair.complete(link, {.request_bytes = bytes,
                                        .response_bytes = bytes,
                                        .response_bulk = true,
-                                       .given_sink = 4096,
+                                       .given_reply_buffer = 4096,
                                        .beyond_page = beyond})
                       .answered());
     }
@@ -119,7 +119,7 @@ const CallSpec kToGiveUp[] = {
     {.request_bytes = 200'000, .request_pieces = 3},
     {.request_bytes = 3000, .answer = Answer::later},
     {.response_bytes = 200'000},
-    {.request_bytes = 20, .response_bytes = 50'000, .given_sink = 60'000},
+    {.request_bytes = 20, .response_bytes = 50'000, .given_reply_buffer = 60'000},
 };
 }  // namespace
 

@@ -161,7 +161,7 @@ std::vector<CallSpec> mixed_calls() {
       {.request_bytes = 300'000, .request_in_arena = true},
       {.response_bytes = 200'000, .response_pieces = 3},
       {.request_bytes = 100'000, .request_pieces = 2, .response_bytes = 100'000},
-      {.request_bytes = 20, .response_bytes = 50'000, .given_sink = 60'000},
+      {.request_bytes = 20, .response_bytes = 50'000, .given_reply_buffer = 60'000},
   };
 }
 

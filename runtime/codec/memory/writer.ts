@@ -1,6 +1,6 @@
 /**
  * The writer of encoders: memory that the caller owns, and a list of out-of-line `bytes` values. The place of
- * an out-of-line value in the memory is called a hole. runtime/boundary reuses a sink for one message after
+ * an out-of-line value in the memory is called a hole. runtime/boundary reuses a writer for one message after
  * another; generated encoders fill it. It allocates nothing after construction, except one DataView per
  * memory when a message has floats.
  */
@@ -15,7 +15,7 @@ const holesUsual = 30;
 
 const nothing = new Uint8Array(0);
 
-export class Sink {
+export class Writer {
   /** The memory. Positions (`at`) count from its start. */
   bytes: Uint8Array = nothing;
   private floats: DataView | undefined;
@@ -38,7 +38,7 @@ export class Sink {
   /** Total length of all out-of-line values planned by `bound`. */
   gathered = 0;
   /**
-   * Number of holes planned by `bound`; in a sink without out-of-line values, the number of values whose
+   * Number of holes planned by `bound`; in a writer without out-of-line values, the number of values whose
    * field asks for one.
    */
   planned = 0;
@@ -87,7 +87,7 @@ export class Sink {
     this.planned = 0;
     this.tooDeep = false;
     this.held = 0;
-    // Drops the references, since a sink lives as long as its channel and the values should not.
+    // Drops the references, since a writer lives as long as its channel and the values should not.
     for (let i = 0; i < this.holes; i++) this.holeValue[i] = nothing;
     this.holes = 0;
     this.full = false;
@@ -104,7 +104,7 @@ export class Sink {
 }
 
 /** Records that the memory behind `at` is too small. Returns `at`, for the writer that has noticed it. */
-export function noRoom(sink: Sink, at: number): number {
-  sink.full = true;
+export function noRoom(writer: Writer, at: number): number {
+  writer.full = true;
   return at;
 }
