@@ -275,12 +275,12 @@ export const gatherBytes = 16 * KiB;
  */
 export const newBufferBytes = 1 * MiB;
 /**
- * Pieces of one bulk message; a message with more is copied into one (native/session/limits.h has the same
- * number).
+ * Gather entries of one bulk message; a message with more is copied into one (native/session/limits.h has the
+ * same number).
  */
-export const piecesMax = 30;
-/** What one piece takes in its frame. */
-export const pieceBytes = 16;
+export const gatherEntriesMax = 30;
+/** What one gather entry takes in its frame. */
+export const gatherEntryBytes = 16;
 /**
  * A `bytes` field of at least this size in a bulk message is a view of leased memory; a smaller one is a
  * copy, so that it does not hold the whole block.

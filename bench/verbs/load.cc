@@ -63,7 +63,7 @@ void send(End& end, const Shape& shape, SubOp op, std::uint32_t call, std::size_
   bulk.call = call;
   bulk.method = method;
   bulk.slot = end.take_slot();
-  if (carries) bulk.pieces.push_back(end.piece_of(block, shape.large_bytes));
+  if (carries) bulk.gather_entries.push_back(end.gather_entry_of(block, shape.large_bytes));
   if (has_reply_buffer) bulk.reply_buffer = block;
   end.submit_bulk(std::move(bulk));
 }

@@ -80,7 +80,7 @@ std::unique_ptr<Context> Context::open(std::shared_ptr<fabric::Device> device, c
   }
   std::unique_ptr<Context> context(new Context(std::move(resources), chosen));
   if (context->shared_.whole.data() == nullptr) {
-    *error = "no " + std::to_string(WholeMessages::bytes()) +
+    *error = "no " + std::to_string(ReassembledMessages::bytes()) +
              " bytes of addresses for messages that come in several SENDs (ulimit -v)";
     return nullptr;
   }
@@ -223,12 +223,12 @@ void Context::retire_events() {
       shared_.arrays.control[ctl::sessions] = static_cast<std::int32_t>(sessions_.size());
     } else if (words[ev::receive_slot] != 0) {
       const auto slot = static_cast<std::uint32_t>(words[ev::receive_slot] - 1);
-      if (BriefMessages::has(slot)) {
-        shared_.brief.release(slot, number);
+      if (ShortMessages::has(slot)) {
+        shared_.short.release(slot, number);
       } else if (Session* session = find(number)) {
         session->recycle(session->receives().slot(slot));
       }
-      if (words[ev::region] == boundary::kWholeMessage)
+      if (words[ev::region] == boundary::kReassembledMessage)
         shared_.whole.release(static_cast<std::uint32_t>(words[ev::offset]));
     }
   }

@@ -17,8 +17,8 @@ struct Stats {
   std::uint64_t completions = 0;
   std::uint64_t stalls = 0, stalled_ns = 0;  ///< frames had to wait for the peer's credits or for room
   std::uint64_t credit_frames = 0, protocol_errors = 0, late_responses = 0;
-  std::uint64_t calls_held = 0;  ///< told to their callers before the peer had let go
-  std::uint64_t held_now = 0;    ///< of them: not yet let go
+  std::uint64_t calls_released_late = 0;    ///< told to their callers before the peer had let go
+  std::uint64_t calls_pending_release = 0;  ///< of them: not yet let go
 };
 
 }  // namespace rdma_rpc::session

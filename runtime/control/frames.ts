@@ -25,8 +25,8 @@ export const feature = {
   ping: 1,
   /** Answers goaways. */
   leave: 2,
-  /** Takes messages as images. */
-  images: 4,
+  /** Accepts messages in the aligned layout. */
+  aligned: 4,
   /**
    * Proves that the queue pairs of attach and attached are its own. Only where the sides have a key for it.
    */
@@ -37,9 +37,9 @@ export const feature = {
    * On RDMA devices: begins with few credits, and takes more as they come (WIRE §4). Offered whatever devices
    * there are: it is the other side's receives that may then be shared.
    */
-  grants: 32,
-  /** Takes short pieces of a large request in the frame itself. */
-  carried: 64,
+  creditPool: 32,
+  /** Accepts short gather entries of a large request inline, in the frame itself. */
+  inlineEntries: 64,
   /** Can have a second session on the connection, in which the server makes the calls. */
   reverse: 128,
 } as const;
@@ -47,10 +47,10 @@ export const feature = {
 export const ownFeatures =
   feature.ping |
   feature.leave |
-  feature.images |
+  feature.aligned |
   feature.segments |
-  feature.grants |
-  feature.carried |
+  feature.creditPool |
+  feature.inlineEntries |
   feature.reverse;
 
 export interface PeerLimits {

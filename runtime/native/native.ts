@@ -24,26 +24,26 @@ export type { FileLock } from './sockets.ts';
 export { addStats, type Stats } from './stats.ts';
 export type { VerbsCapabilities, VerbsDevice, VerbsGid, VerbsPort, VerbsReport } from './verbs-report.ts';
 export {
-  briefSlots,
   Ctl,
   copiedMemory,
   Ev,
   EvKind,
   firstWindowBits,
+  GatherEntry,
   Held,
   leasedMemory,
   notRun,
-  Piece,
   Reason,
+  reassembledMessage,
   receiveSlab,
   receiveWindow,
   Slots,
   Sub,
   SubOp,
-  submitImage,
+  shortMessageSlots,
+  submitAligned,
   submitReplyBufferOnly,
   Use,
-  wholeMessage,
 } from './words.ts';
 
 export interface NativeContext {
@@ -56,12 +56,12 @@ export interface NativeContext {
    * The segments (gather entries) of a bulk submission, when all of them lie in the arena or the encode
    * scratch buffer. It has room for as many as one submission may have.
    */
-  readonly pieces: Int32Array;
+  readonly gatherEntries: Int32Array;
   /**
    * What is encoded of a large message besides its large values, when that is short. Copied when it is
    * submitted.
    */
-  readonly textRoom: ArrayBuffer;
+  readonly scratch: ArrayBuffer;
   /** No block of the arena is larger. */
   readonly arenaBytes: number;
   /** [0]: the time on the clock of JS (clock.ts) as of the current turn. */
@@ -78,9 +78,9 @@ export interface NativeContext {
    */
   readonly longSlotStride: number;
   /** For events with region -2: messages that came in segments. */
-  readonly wholeMessages: ArrayBuffer;
-  /** For events with a receive slot from `briefSlots` on, of whatever session: short messages. */
-  readonly briefMessages: ArrayBuffer;
+  readonly reassembledMessages: ArrayBuffer;
+  /** For events with a receive slot from `shortMessageSlots` on, of whatever session: short messages. */
+  readonly shortMessages: ArrayBuffer;
   /**
    * The peers of this fabric can write, at any time, to memory of large messages that they have once had a
    * right to.
@@ -157,15 +157,15 @@ export interface NativeContext {
    * Submits a request or response that does not fit a slot, or a request that carries a buffer for its
    * answer.
    *
-   * `pieces` are the segments (gather entries) that make up the message, in order. Each lies in the encode
-   * scratch buffer, in an arena block or in an ArrayBuffer; `keys[i]` is the identity of that ArrayBuffer, 0
-   * for the arena, `leasedMemory` for arena memory that the application has leased, and `copiedMemory` when
-   * the whole message is to be copied to the arena now. When `pieces` is a number, the context's `pieces`
-   * hold this number of segments, and `keys` is 0, or a block whose reference JS gives up with the
-   * submission. `slot` holds the metadata, at most slotBytes - 512 bytes of it, and is -1 without metadata.
-   * `replyBuffer` is the arena block that the response is to be received in, or 0; the caller keeps its reference.
-   * `use` says for what the arena gives a block (Use) when the segments have to be copied into one. `flags`:
-   * submitImage, submitReplyBufferOnly.
+   * `gatherEntries` are the segments (gather entries) that make up the message, in order. Each lies in the
+   * encode scratch buffer, in an arena block or in an ArrayBuffer; `keys[i]` is the identity of that
+   * ArrayBuffer, 0 for the arena, `leasedMemory` for arena memory that the application has leased, and
+   * `copiedMemory` when the whole message is to be copied to the arena now. When `gatherEntries` is a number,
+   * the context's `gatherEntries` hold this number of segments, and `keys` is 0, or a block whose reference
+   * JS gives up with the submission. `slot` holds the metadata, at most slotBytes - 512 bytes of it, and is
+   * -1 without metadata. `replyBuffer` is the arena block that the response is to be received in, or 0; the
+   * caller keeps its reference. `use` says for what the arena gives a block (Use) when the segments have to
+   * be copied into one. `flags`: submitAligned, submitReplyBufferOnly.
    *
    * Returns a token > 0. A SENT event carries it when the segments are no longer in use: before or with the
    * end of the call, for a call that is held with its RELEASED event at the latest. Returns a negative Reason
@@ -179,7 +179,7 @@ export interface NativeContext {
     slot: number,
     metadataBytes: number,
     timeoutUs: number,
-    pieces: readonly Uint8Array[] | number,
+    gatherEntries: readonly Uint8Array[] | number,
     keys: readonly number[] | number,
     replyBuffer: number,
     use: number,

@@ -102,7 +102,7 @@ export interface SessionOptions {
    * The peer does so too: both begin with few credits and take more as they come, so receives may be shared
    * with other sessions.
    */
-  grants?: boolean;
+  creditPool?: boolean;
   /** Largest message accepted here, bytes. */
   messageMaxBytes: number;
   /** Largest message that the peer accepts, bytes. */
@@ -111,8 +111,8 @@ export interface SessionOptions {
   peerSlotBytes?: number;
   /** It puts messages together that come in segments (docs/wire/frames.md §2.5). */
   peerTakesSegments?: boolean;
-  /** It takes short pieces of a large request that come in its frame. */
-  peerTakesCarried?: boolean;
+  /** It takes short gather entries of a large request that come in its frame. */
+  peerTakesInline?: boolean;
   /**
    * Of a server: arena memory that large requests of this session may hold at once, and as much again for
    * large answers. Default: as much as its share.

@@ -19,8 +19,8 @@ export interface Stats {
   bulkWriteBytes: number;
   bulkRequests: number;
   bulkResponses: number;
-  grantsPredicted: number;
-  grantsAsked: number;
+  replyBuffersPredicted: number;
+  replyBuffersAsked: number;
   /** Of frames. What READs and WRITEs move is in `bulkReadBytes` and `bulkWriteBytes` of the server. */
   sentBytes: number;
   receivedBytes: number;
@@ -37,8 +37,8 @@ export interface Stats {
   creditFrames: number;
   protocolErrors: number;
   lateResponses: number;
-  callsHeld: number;
-  callsHeldNow: number;
+  callsReleasedLate: number;
+  callsPendingRelease: number;
   mrHits: number;
   mrMisses: number;
   mrEvictions: number;
@@ -70,7 +70,7 @@ export interface Stats {
 
 /** Counters that are how things are, not what has happened since the start. */
 export const gauges: ReadonlySet<keyof Stats> = new Set([
-  'callsHeldNow',
+  'callsPendingRelease',
   'mrBytes',
   'arenaBytes',
   'arenaLeasedBytes',

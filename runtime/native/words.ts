@@ -38,10 +38,10 @@ export const SubOp = { request: 1, response: 2, part: 3 } as const;
 /** Bit of a response's `status` word: the handler did not run. */
 export const notRun = 0x100;
 /**
- * Bits of a bulk submission: its pieces are an image (docs/wire/frames.md §2.4); the response goes into its
- * reply buffer or nowhere.
+ * Bits of a bulk submission: its gather entries are an aligned message (docs/wire/frames.md §2.4); the
+ * response goes into its reply buffer or nowhere.
  */
-export const submitImage = 1;
+export const submitAligned = 1;
 export const submitReplyBufferOnly = 2;
 
 /**
@@ -71,13 +71,15 @@ export const Ev = {
   keyHigh: 3,
   /**
    * Where the bytes are: 0 none; > 0 arena block of that number (one reference now belongs to JS); -1 in the
-   * receive slot; -2 `wholeMessages`, and the metadata in the receive slot.
+   * receive slot; -2 `reassembledMessages`, and the metadata in the receive slot.
    */
   region: 4,
-  /** In a receive slot: byte offset of `metadata | message`. In `wholeMessages`: that of the message. */
+  /**
+   * In a receive slot: byte offset of `metadata | message`. In `reassembledMessages`: that of the message.
+   */
   offset: 5,
-  /** In an arena block, which has the message alone, from its start: 1 for an image, else 0. */
-  image: 5,
+  /** In an arena block, which has the message alone, from its start: 1 for an aligned message, else 0. */
+  aligned: 5,
   metadataBytes: 6,
   messageBytes: 7,
   /** REQUEST: time left in microseconds, 0 none. */
@@ -93,8 +95,8 @@ export const Ev = {
   /** REQUEST, PART_WAITS: 1 for a part of a stream, else 0. */
   part: 10,
   /**
-   * Plus 1: which of the session's receive slots the frame is in, or from `briefSlots` on, which place of
-   * `briefMessages`.
+   * Plus 1: which of the session's receive slots the frame is in, or from `shortMessageSlots` on, which place
+   * of `shortMessages`.
    */
   receiveSlot: 11,
   words: 12,
@@ -159,9 +161,9 @@ export const Held = {
 } as const;
 /** `region` of a message in its receive slot, and of one that came in segments. */
 export const receiveSlab = -1;
-export const wholeMessage = -2;
-/** Receive slots from here on are places of `briefMessages`. */
-export const briefSlots = 1 << 24;
+export const reassembledMessage = -2;
+/** Receive slots from here on are places of `shortMessages`. */
+export const shortMessageSlots = 1 << 24;
 /**
  * The first window of a session's receives has 2 to this power slots, and each further one as many as all
  * before it.
@@ -171,11 +173,11 @@ export const firstWindowBits = 2;
 export const receiveWindow = (slot: number): number =>
   32 - firstWindowBits - Math.clz32(slot | ((1 << firstWindowBits) - 1));
 /**
- * Int32 words of a piece in `pieces`, which lies in a block of the arena. `lent`: 1, the application has
- * that, too.
+ * Int32 words of a gather entry in `gatherEntries`, which lies in a block of the arena. `lent`: 1, the
+ * application has that, too.
  */
-export const Piece = { block: 0, offset: 1, bytes: 2, lent: 3, words: 4 } as const;
-/** In `keys` of `submitBulk`: the piece lies in an arena block that the application has, too. */
+export const GatherEntry = { block: 0, offset: 1, bytes: 2, lent: 3, words: 4 } as const;
+/** In `keys` of `submitBulk`: the gather entry lies in an arena block that the application has, too. */
 export const leasedMemory = -1;
 /** The same: it is memory of the application that has no key, and is copied as the message is submitted. */
 export const copiedMemory = -2;

@@ -5,8 +5,8 @@
 import { expect, test } from 'vitest';
 import {
   callSlots,
+  gatherEntriesMax,
   memoryWaitMs,
-  piecesMax,
   receivesBesides,
   reservedSlots,
   sealChunkBytes,
@@ -16,38 +16,38 @@ import {
   slotShare,
 } from '../../runtime/limits.ts';
 import {
-  briefSlots,
   Ctl,
   copiedMemory,
   Ev,
   EvKind,
   firstWindowBits,
+  GatherEntry,
   Held,
   leasedMemory,
   loadNative,
   notRun,
-  Piece,
   Reason,
+  reassembledMessage,
   receiveSlab,
   Slots,
   Sub,
   SubOp,
-  submitImage,
+  shortMessageSlots,
+  submitAligned,
   submitReplyBufferOnly,
   Use,
-  wholeMessage,
 } from '../../runtime/native/native.ts';
 
 test('both sides of the boundary have the same constants and limits', () => {
   const Flags = {
     notRun,
-    image: submitImage,
+    aligned: submitAligned,
     replyBufferOnly: submitReplyBufferOnly,
     leasedMemory,
     copiedMemory,
     receiveSlab,
-    wholeMessage,
-    briefSlots,
+    reassembledMessage,
+    shortMessageSlots,
     firstWindowBits,
   };
   const Limits = {
@@ -58,7 +58,7 @@ test('both sides of the boundary have the same constants and limits', () => {
     receivesBesides,
     slotHeadBytes,
     memoryWaitMs,
-    piecesMax,
+    gatherEntriesMax,
     sealChunkBytes,
     sealTagBytes,
   };
@@ -72,7 +72,7 @@ test('both sides of the boundary have the same constants and limits', () => {
     Ctl,
     Use,
     Held,
-    Piece,
+    GatherEntry,
     Flags,
     Limits,
   });

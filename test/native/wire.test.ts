@@ -46,8 +46,8 @@ function frameOf(fields: readonly string[]): Frame {
     part: (number('flags') & 64) !== 0,
     replyBuffer: exposedOf(field.get('reply_buffer'))[0],
     metadata: bytesOf(field.get('metadata')),
-    pieces: exposedOf(field.get('pieces')),
-    image: (number('flags') & 128) !== 0,
+    gatherEntries: exposedOf(field.get('gather_entries')),
+    aligned: (number('flags') & 128) !== 0,
     total: number('total'),
     message: bytesOf(field.get('message')),
   };

@@ -10,7 +10,7 @@ export interface Submitted {
   timeoutUs: number;
   bulk: boolean;
   replyBuffer: number;
-  pieces: readonly Uint8Array[];
+  gatherEntries: readonly Uint8Array[];
   keys: readonly number[];
 }
 
@@ -23,7 +23,7 @@ export interface FakeEvent {
   message?: Uint8Array;
   /** Arena block to hand the message over in. */
   block?: number;
-  image?: boolean;
+  aligned?: boolean;
   timeoutUs?: number;
   status?: number;
   held?: number;

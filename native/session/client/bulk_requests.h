@@ -8,8 +8,8 @@
 #include "session/call_table.h"
 #include "session/client/call_memory.h"
 #include "session/client/client_call.h"
-#include "session/client/revocation.h"
 #include "session/client/reply_buffers.h"
+#include "session/client/revocation.h"
 #include "session/link/link.h"
 
 namespace rdma_rpc::session {
@@ -32,7 +32,7 @@ class BulkRequests {
   /// Sends those that wait, as far as there is room.
   void start_deferred();
   /// The call, whose request waits, is given up.
-  void withdraw(std::uint32_t slot);
+  void remove(std::uint32_t slot);
   /// The session ends: none of those that wait is sent.
   void end_unsent();
 

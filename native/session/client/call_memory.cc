@@ -24,33 +24,36 @@ std::optional<std::uint32_t> CallMemory::expose(ClientBulk& bulk, const fabric::
   return key;
 }
 
-std::uint32_t CallMemory::carried_pieces(const ClientBulk& bulk) const {
-  static_assert(kPiecesMax <= 32);
-  if (!link_.options().peer_takes_carried || bulk.pieces.size() < 2) return 0;
-  std::uint32_t carried = 0;
-  std::size_t bytes =
-      sizeof(wire::PiecesHead) + bulk.pieces.size() * sizeof(wire::Piece) + bulk.metadata_bytes;
-  for (std::size_t i = 0; i < bulk.pieces.size(); ++i) {
-    const std::size_t length = bulk.pieces[i].length;
-    if (bulk.pieces[i].lent || length > kCarriedBytes || bytes + length > link_.frame_room()) continue;
-    carried |= 1u << i;
+std::uint32_t CallMemory::inline_entries(const ClientBulk& bulk) const {
+  static_assert(kGatherEntriesMax <= 32);
+  if (!link_.options().peer_takes_inlined || bulk.gather_entries.size() < 2) return 0;
+  std::uint32_t inlined = 0;
+  std::size_t bytes = sizeof(wire::GatherListHead) + bulk.gather_entries.size() * sizeof(wire::GatherEntry) +
+                      bulk.metadata_bytes;
+  for (std::size_t i = 0; i < bulk.gather_entries.size(); ++i) {
+    const std::size_t length = bulk.gather_entries[i].length;
+    if (bulk.gather_entries[i].lent || length > kInlinedBytes || bytes + length > link_.frame_room())
+      continue;
+    inlined |= 1u << i;
     bytes += length;
   }
-  if (static_cast<std::size_t>(std::popcount(carried)) == bulk.pieces.size()) carried &= carried - 1;
-  return carried;
+  if (static_cast<std::size_t>(std::popcount(inlined)) == bulk.gather_entries.size()) inlined &= inlined - 1;
+  return inlined;
 }
 
 bool CallMemory::stage_request(ClientBulk& bulk) {
-  if (staging() == nullptr || bulk.pieces.empty() || bulk.staged_request != memory::kNoBlock) return true;
-  constexpr auto kBytes = [](const Piece& piece) { return piece.length; };
-  const auto total = static_cast<std::uint32_t>(extent_of(bulk.pieces, bulk.image, kBytes));
+  if (staging() == nullptr || bulk.gather_entries.empty() || bulk.staged_request != memory::kNoBlock)
+    return true;
+  constexpr auto kBytes = [](const GatherEntry& gather_entry) { return gather_entry.length; };
+  const auto total = static_cast<std::uint32_t>(extent_of(bulk.gather_entries, bulk.aligned, kBytes));
   bulk.staged_request = staging()->take(total);
   if (bulk.staged_request == memory::kNoBlock) return false;
   const memory::Block& block = staging()->at(bulk.staged_request);
-  lay_out(block.data, bulk.pieces, bulk.image, kBytes,
-          [](const Piece& piece) { return reinterpret_cast<const std::byte*>(piece.addr); });
-  release_pieces(link_, bulk.pieces);
-  bulk.pieces.push_back(
+  lay_out(block.data, bulk.gather_entries, bulk.aligned, kBytes, [](const GatherEntry& gather_entry) {
+    return reinterpret_cast<const std::byte*>(gather_entry.addr);
+  });
+  release_gather_entries(link_, bulk.gather_entries);
+  bulk.gather_entries.push_back(
       {reinterpret_cast<std::uint64_t>(block.data), total, block.region, memory::kNoBlock, 0, false});
   return true;
 }
@@ -70,12 +73,13 @@ void CallMemory::choose_reply_buffer(ClientCall& call, memory::BlockId given) {
     bulk.reply_buffer_given = true;
   } else if (const std::uint32_t expected = shared_.predictor.expected(call.method, bulk.request_size);
              !link_.fits_frames(expected) &&
-             expected <= link_.on_wire(wire::image_bytes_max(link_.options().max_message_bytes)) &&
+             expected <= link_.on_wire(wire::aligned_bytes_max(link_.options().max_message_bytes)) &&
              shared_.arena.counters().bytes_leased + expected <= shared_.arena.largest() / 2) {
     // Only a guess: were a method's answers of 64 MiB expected of all its calls, nothing would be left for
-    // what is needed for sure, such as copies of requests. Those that get no reply buffer here are asked later.
-    bulk.reply_buffer =
-        shared_.arena.alloc(expected, call.part ? memory::Use::ahead : memory::Use::reply_buffer, link_.owner());
+    // what is needed for sure, such as copies of requests. Those that get no reply buffer here are asked
+    // later.
+    bulk.reply_buffer = shared_.arena.alloc(
+        expected, call.part ? memory::Use::ahead : memory::Use::reply_buffer, link_.owner());
     if (bulk.reply_buffer != memory::kNoBlock) ++shared_.stats.reply_buffers_predicted;
   }
 }
@@ -83,7 +87,7 @@ void CallMemory::choose_reply_buffer(ClientCall& call, memory::BlockId given) {
 std::optional<wire::ReplyBuffer> CallMemory::expose_reply_buffer(ClientBulk& bulk) {
   const memory::Block* block = &shared_.arena.at(bulk.reply_buffer);
   auto capacity = static_cast<std::uint32_t>(std::min<std::uint64_t>(
-      {block->capacity, link_.on_wire(wire::image_bytes_max(link_.options().max_message_bytes)),
+      {block->capacity, link_.on_wire(wire::aligned_bytes_max(link_.options().max_message_bytes)),
        UINT32_MAX}));
   if (staging() != nullptr) {
     if (bulk.reply_buffer_asked != 0) {

@@ -70,26 +70,28 @@ std::int32_t ClientEndpoint::submit_bulk(const BulkSubmission& submission) {
   }
   auto bulk = std::make_unique<ClientBulk>();
   Reason reason;
-  if (!collect_pieces(link_, submission, bulk->pieces, reason)) return -static_cast<std::int32_t>(reason);
-  const bool lends = staging_ == nullptr && std::any_of(bulk->pieces.begin(), bulk->pieces.end(),
-                                                        [](const Piece& piece) { return piece.lent; });
+  if (!collect_gather_entries(link_, submission, bulk->gather_entries, reason))
+    return -static_cast<std::int32_t>(reason);
+  const bool lends =
+      staging_ == nullptr && std::any_of(bulk->gather_entries.begin(), bulk->gather_entries.end(),
+                                         [](const GatherEntry& gather_entry) { return gather_entry.lent; });
   bulk->reserve = lends && send_.reserve_cancel();
   // Without a credit for its CANCEL, a caller that gives up could not be told until the server returns one:
   // of a stopped server, in minutes. So the session sends a copy, whose caller waits for nothing, and where
   // the arena has no room for it now, the request is sent later. Only what can never be copied is sent as it
   // is, and so are parts of streams, which wait for no other but their own.
-  if (lends && !bulk->reserve && !copy_pieces(link_, submission, bulk->pieces) &&
+  if (lends && !bulk->reserve && !copy_gather_entries(link_, submission, bulk->gather_entries) &&
       submission.op == boundary::SubOp::request) {
-    release_pieces(link_, bulk->pieces);
+    release_gather_entries(link_, bulk->gather_entries);
     return -static_cast<std::int32_t>(Reason::no_memory);
   }
-  if (!bulk->pieces.empty()) bulk->number = bulk->pieces.front().sealed_number;
+  if (!bulk->gather_entries.empty()) bulk->number = bulk->gather_entries.front().sealed_number;
   bulk->token = shared_.take_token();
   bulk->request_size = RequestSize::large;
   bulk->slot = submission.slot;
   bulk->metadata_bytes = submission.metadata_bytes;
   bulk->timeout_us = submission.timeout_us;
-  bulk->image = submission.image;
+  bulk->aligned = submission.aligned;
   bulk->reply_buffer_only = submission.reply_buffer_only;
   const auto token = static_cast<std::int32_t>(bulk->token);
   const bool part = submission.op == boundary::SubOp::part;
@@ -111,9 +113,9 @@ void ClientEndpoint::cancel(std::uint32_t slot, Reason reason) {
   if (call.state != ClientState::active) return;
   note_latency(slot, call, false);
   const std::uint32_t word = wire::call_word(slot, call.generation);
-  bool unsent = send_.withdraw(word);
+  bool unsent = send_.remove(word);
   if (call.bulk != nullptr && call.bulk->deferred) {
-    requests_.withdraw(slot);
+    requests_.remove(slot);
     unsent = true;
   }
   const bool exposed = call.bulk != nullptr && call.bulk->exposed && !unsent;
@@ -224,7 +226,7 @@ void ClientEndpoint::on_response(const wire::Frame& frame, ReceiveSlot receive_s
   if (bulk.exposed && link_.has_segments())
     return link_.protocol_error("an answer in segments to a call that has exposed memory");
   // The answer may be to other bytes than those that the caller gave.
-  const bool vanished = !bulk.told && any_vanished(bulk.pieces);
+  const bool memory_gone = !bulk.told && any_memory_gone(bulk.gather_entries);
   if (in_reply_buffer) {
     if (frame.total == 0 || frame.total > bulk.reply_buffer_capacity) {
       return link_.protocol_error("response written beyond its reply buffer");
@@ -232,12 +234,14 @@ void ClientEndpoint::on_response(const wire::Frame& frame, ReceiveSlot receive_s
     ++shared_.stats.bulk_responses;
     // Copied before anybody looks at it: the peer can still change what lies in the staging memory.
     if (bulk.staged_reply_buffer != memory::kNoBlock && !bulk.told) {
-      std::memcpy(shared_.arena.at(bulk.reply_buffer).data, staging_->at(bulk.staged_reply_buffer).data, frame.total);
+      std::memcpy(shared_.arena.at(bulk.reply_buffer).data, staging_->at(bulk.staged_reply_buffer).data,
+                  frame.total);
     }
     if (link_.sealing() != nullptr) bulk.answer = frame.bulk_number;
     event.set(ev::region, bulk.reply_buffer);
-    event.set(ev::image, (header.flags & wire::image) != 0 ? 1 : 0);
-    if (!bulk.told && !vanished) bulk.reply_buffer = memory::kNoBlock;  // its reference goes to JS with the event
+    event.set(ev::aligned, (header.flags & wire::aligned) != 0 ? 1 : 0);
+    // its reference goes to JS with the event
+    if (!bulk.told && !memory_gone) bulk.reply_buffer = memory::kNoBlock;
   }
   if (invalidated_rkey != 0) {
     const auto window = std::find_if(bulk.windows.begin(), bulk.windows.end(),
@@ -253,7 +257,7 @@ void ClientEndpoint::on_response(const wire::Frame& frame, ReceiveSlot receive_s
     link_.recycle_of(event);
     return revocation_.end(slot, Event::of(EvKind::released, number_, slot));
   }
-  if (vanished) {
+  if (memory_gone) {
     link_.recycle_of(event);
     event = Event::failed(number_, slot, Reason::detached, static_cast<Processed>(event.word[ev::processed]));
   }

@@ -29,9 +29,9 @@ bool ClientEndpoint::on_control(const wire::Frame& frame) {
   return true;
 }
 
-void ClientEndpoint::on_done(SendQueue::Done done, bool /*vanished*/) {
+void ClientEndpoint::on_done(SendQueue::Done done, bool /*memory_gone*/) {
   if (done.then == Then::cancel_arrived) revocation_.on_cancel_arrived(done.ref);
-  if (done.then == Then::revoked) revocation_.on_revoked(done.ref);
+  if (done.then == Then::invalidated) revocation_.on_invalidated(done.ref);
 }
 
 SetBits ClientEndpoint::due() const {

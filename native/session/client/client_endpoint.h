@@ -10,8 +10,8 @@
 #include "session/client/bulk_requests.h"
 #include "session/client/call_memory.h"
 #include "session/client/client_call.h"
-#include "session/client/revocation.h"
 #include "session/client/reply_buffers.h"
+#include "session/client/revocation.h"
 #include "session/endpoint.h"
 
 namespace rdma_rpc::session {
@@ -20,7 +20,7 @@ class ClientEndpoint final : public Endpoint {
  public:
   explicit ClientEndpoint(Link& link);
   ~ClientEndpoint() override;
-  /// What may wait in the send queue: the request of each call, which is withdrawn when the call is given up;
+  /// What may wait in the send queue: the request of each call, which is removed when the call is given up;
   /// a CANCEL and a reply buffer of each; a CANCEL of each that has exposed memory.
   static SendQueue::QueueLimits queue_limits(std::uint32_t call_slots) {
     return {std::size_t{call_slots} + 16, std::size_t{call_slots} * 2 + 16, call_slots};
@@ -36,7 +36,7 @@ class ClientEndpoint final : public Endpoint {
   bool on_message(const wire::Frame& frame, const std::byte* data, ReceiveSlot receive_slot,
                   std::uint32_t invalidated_rkey) override;
   bool on_control(const wire::Frame& frame) override;
-  void on_done(SendQueue::Done done, bool vanished) override;
+  void on_done(SendQueue::Done done, bool memory_gone) override;
 
   // --- each turn
   void finish_turn() override {

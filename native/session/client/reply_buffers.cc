@@ -25,21 +25,24 @@ void ReplyBuffers::on_request(const wire::Header& header) {
     // The server has read the request, or it would not know its answer. Without this two calls could wait for
     // what the other one holds.
     memory_.release_staged(bulk);
-    bulk.pieces.clear();
+    bulk.gather_entries.clear();
     bulk.exposed = false;
   }
   const std::size_t largest =
       std::min(shared_.arena.largest(), staging != nullptr ? staging->largest() : SIZE_MAX);
-  const bool too_small = bulk.reply_buffer_only && (bulk.reply_buffer == memory::kNoBlock ||
-                                            shared_.arena.at(bulk.reply_buffer).capacity < header.method);
+  const bool too_small =
+      bulk.reply_buffer_only &&
+      (bulk.reply_buffer == memory::kNoBlock || shared_.arena.at(bulk.reply_buffer).capacity < header.method);
   if (too_small) bulk.beyond_reply_buffer = header.method;
-  if (header.method > link_.on_wire(wire::image_bytes_max(link_.options().max_message_bytes)) ||
+  if (header.method > link_.on_wire(wire::aligned_bytes_max(link_.options().max_message_bytes)) ||
       header.method > largest || too_small) {
     return link_.control(wire::FrameType::reply_buffer, header.call, 0);
   }
-  const bool offered = std::exchange(bulk.reply_buffer_capacity, 0) != 0;  // from now on only the new reply buffer counts
-  if (bulk.reply_buffer != memory::kNoBlock && (offered || shared_.arena.at(bulk.reply_buffer).capacity < header.method)) {
-    bulk.pieces.push_back(
+  // from now on only the new reply buffer counts
+  const bool offered = std::exchange(bulk.reply_buffer_capacity, 0) != 0;
+  if (bulk.reply_buffer != memory::kNoBlock &&
+      (offered || shared_.arena.at(bulk.reply_buffer).capacity < header.method)) {
+    bulk.gather_entries.push_back(
         {0, 0, nullptr, bulk.reply_buffer, 0, false});  // too small: stays bound until the call ends
     bulk.reply_buffer = memory::kNoBlock;
     bulk.reply_buffer_given = false;
@@ -58,7 +61,8 @@ bool ReplyBuffers::answer(std::uint32_t slot) {
   ClientBulk& bulk = *call.bulk;
   if (!link_.send().can_bind(1)) return false;
   if (bulk.reply_buffer == memory::kNoBlock)
-    bulk.reply_buffer = shared_.arena.alloc(bulk.reply_buffer_asked, memory::Use::reply_buffer, link_.owner());
+    bulk.reply_buffer =
+        shared_.arena.alloc(bulk.reply_buffer_asked, memory::Use::reply_buffer, link_.owner());
   if (bulk.reply_buffer == memory::kNoBlock) return false;
   const std::uint32_t word = wire::call_word(slot, call.generation);
   const auto reply_buffer = memory_.expose_reply_buffer(bulk);
@@ -119,13 +123,15 @@ bool ReplyBuffers::retry(std::uint32_t word) {
 
 bool ReplyBuffers::lacks_arena(std::uint32_t word) {
   const std::uint32_t bytes = calls_[wire::call_slot(word)].bulk->reply_buffer_asked;
-  return link_.send().can_bind(1) && !shared_.arena.beyond_share(bytes, memory::Use::reply_buffer, link_.owner());
+  return link_.send().can_bind(1) &&
+         !shared_.arena.beyond_share(bytes, memory::Use::reply_buffer, link_.owner());
 }
 
 std::uint32_t ReplyBuffers::awaited_bytes(std::uint32_t slot) {
   if (slot >= link_.options().call_slots) return 0;
   const ClientCall& call = calls_[slot];
-  if (call.state != ClientState::active || call.bulk == nullptr || call.bulk->reply_buffer_asked == 0) return 0;
+  if (call.state != ClientState::active || call.bulk == nullptr || call.bulk->reply_buffer_asked == 0)
+    return 0;
   const std::uint32_t word = wire::call_word(slot, call.generation);
   return shared_.memory_waiters.has(link_.number(), word) ? call.bulk->reply_buffer_asked : 0;
 }

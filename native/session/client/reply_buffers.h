@@ -1,5 +1,5 @@
-// Reply buffers that the server asks for: memory of the arena, at once or queued for it. The large messages of
-// streams get memory ahead of their reader only within a small share of the arena; others are announced to
+// Reply buffers that the server asks for: memory of the arena, at once or queued for it. The large messages
+// of streams get memory ahead of their reader only within a small share of the arena; others are announced to
 // JS, which asks for them when the reader has come to them, so slow readers hold no memory that others need.
 // Owned by ClientEndpoint, on the context's thread.
 #pragma once
@@ -31,7 +31,7 @@ class ReplyBuffers {
 
   /// Reply buffers wait for staging memory.
   bool waits() const { return !deferred_.empty(); }
-  /// Grants these in order, as far as there is some.
+  /// CreditPool these in order, as far as there is some.
   void start_deferred();
   /// The session ends.
   void clear() { deferred_.clear(); }

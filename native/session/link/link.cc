@@ -37,7 +37,7 @@ Link::~Link() {
 std::string Link::open_resources(const SendQueue::QueueLimits& queue_limits) {
   const std::uint32_t depth = SendQueue::depth_for(options_.inflight_max, capabilities_.max_qp_wr);
   std::string why =
-      receives_.open({.may_share = options_.grants, .opens_in_place = options_.seal.has_value()});
+      receives_.open({.may_share = options_.credit_pool, .opens_in_place = options_.seal.has_value()});
   if (!why.empty()) return why;
   if (why = open_staging(); !why.empty()) return why;
   fabric::QpOptions queues{
@@ -53,7 +53,7 @@ std::string Link::open_resources(const SendQueue::QueueLimits& queue_limits) {
                                       wr_id_base(number_), queue_limits, depth, receives_.depth(),
                                       shared_.counters_start);
   send_->seal_by(sealing_.get());
-  if (options_.grants) {
+  if (options_.credit_pool) {
     const std::uint32_t certain = std::min(receives_.depth(), kCertainReceives);
     send_->begin_with(certain);
     // What it has of its own is the peer's as soon as it can be told.
@@ -75,7 +75,7 @@ std::string Link::open_staging() {
   std::size_t bytes = options_.staging_bytes;
   if (bytes == 0) {
     const std::uint32_t largest = std::max(options_.max_message_bytes, options_.peer_max_message_bytes);
-    bytes = std::max<std::size_t>(kStagingBytesLeast, wire::image_bytes_max(largest));
+    bytes = std::max<std::size_t>(kStagingBytesLeast, wire::aligned_bytes_max(largest));
   }
   if (bytes < shared_.slot_bytes) {
     return "stagingBytes (" + std::to_string(bytes) + ") must be at least slotBytes (" +
@@ -140,8 +140,8 @@ bool Link::post_receives() {
   return true;
 }
 
-void Link::control(wire::FrameType type, std::uint32_t call, std::uint32_t method, const wire::ReplyBuffer* reply_buffer,
-                   SendQueue::Done done) {
+void Link::control(wire::FrameType type, std::uint32_t call, std::uint32_t method,
+                   const wire::ReplyBuffer* reply_buffer, SendQueue::Done done) {
   std::uint8_t flags = reply_buffer != nullptr ? wire::has_reply_buffer : 0;
   if (reply_buffer != nullptr && shared_.exposure != Exposure::window) flags |= wire::lasting;
   const wire::Header header = wire::Header::of(type, call, method, flags);
@@ -179,7 +179,7 @@ bool Link::put_together(Event& event, const wire::Frame& frame) {
   const ReceiveSlot slot = receives_.slot(static_cast<std::uint32_t>(event.word[ev::receive_slot] - 1));
   std::memcpy(shared_.whole.data() + offset, receives_.at(slot) + frame.message_offset, first);
   segments_.copy_to(shared_.whole.data() + offset + first);
-  event.set(ev::region, boundary::kWholeMessage);
+  event.set(ev::region, boundary::kReassembledMessage);
   event.set(ev::offset, offset);
   return true;
 }

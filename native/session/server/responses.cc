@@ -58,11 +58,13 @@ std::int32_t ServerEndpoint::submit_bulk(const BulkSubmission& submission) {
   ServerCall& call = calls_[slot];
   auto bulk = std::make_unique<ServerBulk>();
   Reason reason;
-  if (!collect_pieces(link_, submission, bulk->pieces, reason)) return -static_cast<std::int32_t>(reason);
+  if (!collect_gather_entries(link_, submission, bulk->gather_entries, reason))
+    return -static_cast<std::int32_t>(reason);
   count_messages(call, submission.slot, submission.metadata_bytes, submission.method & 0xff);
-  bulk->image = submission.image;
+  bulk->aligned = submission.aligned;
   bulk->total = static_cast<std::uint32_t>(
-      extent_of(bulk->pieces, bulk->image, [](const Piece& piece) { return piece.length; }));
+      extent_of(bulk->gather_entries, bulk->aligned,
+                [](const GatherEntry& gather_entry) { return gather_entry.length; }));
   if (bulk->total == 0) {  // nothing to write: the frame is all there is
     link_.emit_sent(token);
     const wire::Header header =
@@ -104,12 +106,14 @@ void ServerEndpoint::on_reply_buffer(const wire::Frame& frame) {
             " bytes: its application keeps large messages or leases, which leaseOf(message)?.release() "
             "gives back; or raise its arenaBytes, messageMaxBytes or stagingBytes");
   }
-  if (frame.reply_buffer.length < call.bulk->total) return link_.protocol_error("reply buffer shorter than asked for");
+  if (frame.reply_buffer.length < call.bulk->total)
+    return link_.protocol_error("reply buffer shorter than asked for");
   call.has_reply_buffer = call.exposed = true;
   call.reply_buffer = frame.reply_buffer;
   if (call.part) watch_.unread().granted(call.bulk->stream, shared_.awake_ns);
   const bool lasting = (frame.header.flags & wire::lasting) != 0;
-  if (call.invalidate_rkey == 0 && capabilities_.windows && !lasting) call.invalidate_rkey = frame.reply_buffer.rkey;
+  if (call.invalidate_rkey == 0 && capabilities_.windows && !lasting)
+    call.invalidate_rkey = frame.reply_buffer.rkey;
   start_writing(slot);
 }
 
@@ -130,10 +134,10 @@ void ServerEndpoint::send_written_response(std::uint32_t slot) {
   std::memcpy(payload, &written, sizeof written);
   const wire::Header header =
       wire::Header::of(wire::FrameType::response, wire::call_word(slot, call.generation), bulk.status,
-                       wire::written | (bulk.image ? wire::image : 0));
+                       wire::written | (bulk.aligned ? wire::aligned : 0));
   const std::uint32_t metadata_bytes = bulk.metadata_bytes;
   auto payload_bytes = static_cast<std::uint32_t>(sizeof written) + metadata_bytes;
-  payload_bytes += link_.add_number(send_slot, payload_bytes, bulk.pieces.front().sealed_number);
+  payload_bytes += link_.add_number(send_slot, payload_bytes, bulk.gather_entries.front().sealed_number);
   const std::uint32_t index = keep_until_sent(slot, call);
   link_.send_message(send_slot, header, nullptr, metadata_bytes, payload_bytes, call.invalidate_rkey,
                      {Then::bulk_sent, index});
@@ -166,7 +170,7 @@ void ServerEndpoint::stop_writing(std::uint32_t slot, std::uint32_t status, cons
 void ServerEndpoint::end_response(ServerBulk& bulk) {
   if (bulk.slot >= 0) shared_.slots.release(static_cast<std::uint32_t>(bulk.slot));
   bulk.slot = -1;
-  release_pieces(link_, bulk.pieces);
+  release_gather_entries(link_, bulk.gather_entries);
   link_.emit_sent(bulk.token);
 }
 

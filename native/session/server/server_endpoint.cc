@@ -37,9 +37,9 @@ bool ServerEndpoint::on_control(const wire::Frame& frame) {
   }
 }
 
-void ServerEndpoint::on_done(SendQueue::Done done, bool vanished) {
+void ServerEndpoint::on_done(SendQueue::Done done, bool memory_gone) {
   if (done.then == Then::bulk_sent) on_bulk_sent(done.ref);
-  if (done.then == Then::chunk_read) on_chunk_read(ReadRef::of(done.ref), vanished);
+  if (done.then == Then::chunk_read) on_chunk_read(ReadRef::of(done.ref), memory_gone);
 }
 
 void ServerEndpoint::enter(ServerCall& call, ServerState state) {

@@ -1,5 +1,5 @@
-// Calls as they should go: every size, every way a payload travels, every kind of reply buffer. On both modes of the
-// simulated fabric.
+// Calls as they should go: every size, every way a payload travels, every kind of reply buffer. On both modes
+// of the simulated fabric.
 #include <gtest/gtest.h>
 
 #include "session/sides/pair.h"
@@ -65,40 +65,41 @@ TEST_P(Calls, TravelInlineEagerOrBulkByTheirSize) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-TEST_P(Calls, WithRequestsInAnyNumberOfPieces) {
+TEST_P(Calls, WithRequestsInAnyNumberOfGatherEntries) {
   for (const bool in_arena : {false, true}) {
     Pair pair(pair_options());
-    for (std::size_t pieces = 1; pieces <= kPiecesMax + 3; ++pieces) {
-      SCOPED_TRACE(pieces);
+    for (std::size_t gather_entries = 1; gather_entries <= kGatherEntriesMax + 3; ++gather_entries) {
+      SCOPED_TRACE(gather_entries);
       const std::uint64_t reads = pair.server.context->stats().bulk_reads;
-      expect_ok(
-          pair.complete({.request_bytes = 5000, .request_pieces = pieces, .request_in_arena = in_arena}));
+      expect_ok(pair.complete(
+          {.request_bytes = 5000, .request_gather_entries = gather_entries, .request_in_arena = in_arena}));
       // Beyond the limit of the frame one copy is read instead, and always where memory is staged.
-      const bool copied = pieces > kPiecesMax || !has_windows();
-      EXPECT_EQ(pair.server.context->stats().bulk_reads - reads, copied ? 1 : pieces);
+      const bool copied = gather_entries > kGatherEntriesMax || !has_windows();
+      EXPECT_EQ(pair.server.context->stats().bulk_reads - reads, copied ? 1 : gather_entries);
     }
     EXPECT_EQ(pair.finish(), Violations{});
   }
 }
 
-TEST_P(Calls, WithResponsesInAnyNumberOfPieces) {
+TEST_P(Calls, WithResponsesInAnyNumberOfGatherEntries) {
   for (const bool in_arena : {false, true}) {
     Pair pair(pair_options());
-    for (std::size_t pieces = 1; pieces <= kPiecesMax + 3; ++pieces) {
-      SCOPED_TRACE(pieces);
-      expect_ok(
-          pair.complete({.response_bytes = 5000, .response_pieces = pieces, .response_in_arena = in_arena}));
+    for (std::size_t gather_entries = 1; gather_entries <= kGatherEntriesMax + 3; ++gather_entries) {
+      SCOPED_TRACE(gather_entries);
+      expect_ok(pair.complete({.response_bytes = 5000,
+                               .response_gather_entries = gather_entries,
+                               .response_in_arena = in_arena}));
     }
     EXPECT_EQ(pair.finish(), Violations{});
   }
 }
 
-TEST_P(Calls, OfNoBytesInMorePiecesThanAFrameHolds) {
+TEST_P(Calls, OfNoBytesInMoreGatherEntriesThanAFrameHolds) {
   Pair pair(pair_options());
   // A reply buffer makes it a bulk request.
   for (const bool in_arena : {false, true}) {
     expect_ok(pair.complete({.request_bytes = 0,
-                             .request_pieces = kPiecesMax + 1,
+                             .request_gather_entries = kGatherEntriesMax + 1,
                              .request_in_arena = in_arena,
                              .given_reply_buffer = 2000}));
   }
@@ -108,8 +109,8 @@ TEST_P(Calls, OfNoBytesInMorePiecesThanAFrameHolds) {
 
 TEST_P(Calls, AnsweredByABulkResponseOfNoBytes) {
   Pair pair(pair_options());
-  const CallRecord& call =
-      pair.complete({.response_bytes = 0, .response_pieces = kPiecesMax + 1, .response_bulk = true});
+  const CallRecord& call = pair.complete(
+      {.response_bytes = 0, .response_gather_entries = kGatherEntriesMax + 1, .response_bulk = true});
   expect_ok(call);
   EXPECT_EQ(pair.server.context->stats().bulk_writes, 0u);
   EXPECT_EQ(pair.finish(), Violations{});
@@ -139,8 +140,8 @@ TEST_P(Calls, WithAReplyBufferOfTheCaller) {
     for (const std::size_t request : {std::size_t{0}, std::size_t{100}, std::size_t{3000}}) {
       SCOPED_TRACE(std::string(row.name) + ", request of " + std::to_string(request));
       Pair pair(pair_options());
-      const CallRecord& call =
-          pair.complete({.request_bytes = request, .response_bytes = row.response, .given_reply_buffer = row.given});
+      const CallRecord& call = pair.complete(
+          {.request_bytes = request, .response_bytes = row.response, .given_reply_buffer = row.given});
       expect_ok(call);
       EXPECT_EQ(call.answer_block == call.given_block, row.used);
       EXPECT_EQ(pair.client.context->stats().reply_buffers_asked, row.asked ? 1u : 0u);

@@ -20,7 +20,7 @@ PairOptions late(PairOptions options = {}) {
 }
 
 const CallSpec kKinds[] = {{},
-                           {.request_bytes = 5000, .request_pieces = 3},
+                           {.request_bytes = 5000, .request_gather_entries = 3},
                            {.response_bytes = 5000},
                            {.request_bytes = 600, .response_bytes = 5000, .given_reply_buffer = 6000}};
 

@@ -62,8 +62,8 @@ TEST(Exposures, AllCarryTheSameCalls) {
       options.sim.seed = seed;
       Pair pair(options);
       for (const CallSpec& spec :
-           {CallSpec{.request_bytes = 5000, .request_pieces = 3},
-            CallSpec{.response_bytes = 5000, .response_pieces = 3},
+           {CallSpec{.request_bytes = 5000, .request_gather_entries = 3},
+            CallSpec{.response_bytes = 5000, .response_gather_entries = 3},
             CallSpec{.request_bytes = 70'000, .request_in_arena = true, .given_reply_buffer = 9000},
             CallSpec{.request_bytes = 9000, .response_bytes = 70'000, .given_reply_buffer = 4096}}) {
         EXPECT_NE(pair.start(spec), 0u);
@@ -119,7 +119,8 @@ TEST(Exposures, OfEachModeHoldACallUntilThePeerHasAnsweredItsCancel) {
   for (const Exposure mode : kModes) {
     SCOPED_TRACE(to_string(mode));
     Pair pair(in_mode(mode));
-    const std::uint64_t id = pair.start({.request_bytes = 5000, .given_reply_buffer = 6000, .answer = Answer::later});
+    const std::uint64_t id =
+        pair.start({.request_bytes = 5000, .given_reply_buffer = 6000, .answer = Answer::later});
     pair.run();
     pair.client.cancel(id);
     let_pass(pair.world, {&pair.client}, 1'000'000'000);
@@ -189,7 +190,8 @@ TEST(Queues, OfADeviceThatAllowsFewCarryAFullLoad) {
     Pair pair(options);
     for (int i = 0; i < 48; ++i) {
       const std::size_t bytes = i % 3 == 0 ? 30'000 : 20;
-      EXPECT_NE(pair.start({.request_bytes = bytes, .request_pieces = 5, .response_bytes = bytes}), 0u);
+      EXPECT_NE(pair.start({.request_bytes = bytes, .request_gather_entries = 5, .response_bytes = bytes}),
+                0u);
     }
     pair.run();
     for (std::uint64_t id = 1; id <= 48; ++id) EXPECT_TRUE(pair.call(id).answered());

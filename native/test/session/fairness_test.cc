@@ -365,10 +365,10 @@ TEST(FairnessSeeds, BoundsHoldAndBudgetsComeBack) {
       constexpr std::size_t sizes[] = {32, 5'000, 200'000, 1'000'000};
       if (any(3) != 0 && hosts.client.context->find(hosts.at_client[session]) != nullptr) {
         const CallSpec spec{.request_bytes = sizes[any(4)],
-                            .request_pieces = 1 + any(4),
+                            .request_gather_entries = 1 + any(4),
                             .request_in_arena = any(2) == 0,
                             .response_bytes = sizes[any(4)],
-                            .response_pieces = 1 + any(4),
+                            .response_gather_entries = 1 + any(4),
                             .answer = any(4) == 0 ? Answer::later : Answer::now};
         if (const std::uint64_t id = hosts.client.start(hosts.at_client[session], spec)) ids.push_back(id);
       }

@@ -95,8 +95,8 @@ TEST(Registrations, RefusedMeansCopied) {
     PairOptions options = immediate();
     change(options);
     Pair pair(options);
-    EXPECT_TRUE(
-        pair.complete({.request_bytes = 5000, .request_pieces = 3, .response_bytes = 5000}).answered());
+    EXPECT_TRUE(pair.complete({.request_bytes = 5000, .request_gather_entries = 3, .response_bytes = 5000})
+                    .answered());
     EXPECT_EQ(pair.client.context->mr_cache().counters().entries, 0u);
     EXPECT_EQ(pair.finish(), Violations{});
   }
@@ -223,8 +223,10 @@ TEST(Windows, TheNthRefusedEndsThatCallOrItsReplyBuffer) {
       options.sim.mode = mode;
       Pair pair(options);
       pair.world.fail_nth(fabric::SimResource::window, nth);
-      const CallRecord& call = pair.complete(
-          {.request_bytes = 5000, .request_pieces = 3, .response_bytes = 5000, .given_reply_buffer = 5000});
+      const CallRecord& call = pair.complete({.request_bytes = 5000,
+                                              .request_gather_entries = 3,
+                                              .response_bytes = 5000,
+                                              .given_reply_buffer = 5000});
       if (nth <= 3) {
         EXPECT_EQ(call.kind, EvKind::failed);
         EXPECT_EQ(call.reason, Reason::registration);

@@ -1,7 +1,7 @@
 // One side's thread is busy, or stopped, while calls of the other are given up. Whatever those calls exposed,
 // the session and its other calls go on; the callers are told at once; no handler gets bytes that were
-// written after that (the ledger overwrites them, see ledger.h), and a reply buffer of the application is its own
-// again only when the peer has let go.
+// written after that (the ledger overwrites them, see ledger.h), and a reply buffer of the application is its
+// own again only when the peer has let go.
 #include <gtest/gtest.h>
 
 #include "session/sides/pair.h"
@@ -96,7 +96,7 @@ TEST_P(SlowServer, CostsACallThatIsGivenUpNothingButItsAnswer) {
       if (next) {
         EXPECT_TRUE(pair.call(after).answered());
       }
-      EXPECT_EQ(pair.client.context->stats().held_now, 0u);
+      EXPECT_EQ(pair.client.context->stats().calls_pending_release, 0u);
       for (int i = 0; i < 4; ++i) EXPECT_TRUE(pair.complete({.request_bytes = 3000}).answered());
       EXPECT_EQ(pair.finish(), Violations{});
     }
@@ -108,7 +108,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Moment{"ARequestItHasNotSeen", {.request_bytes = 5000}, nothing},
         Moment{"ARequestInTheArena", {.request_bytes = 5000, .request_in_arena = true}, nothing},
-        Moment{"ARequestOfManyChunks", {.request_bytes = 1'500'000, .request_pieces = 3}, nothing},
+        Moment{"ARequestOfManyChunks", {.request_bytes = 1'500'000, .request_gather_entries = 3}, nothing},
         Moment{"ReadsOnTheirWay", {.request_bytes = 5000, .timeout_us = 15'000}, reads_are_posted},
         Moment{"AHandler", later({.request_bytes = 5000, .given_reply_buffer = 8192}), handler_runs},
         Moment{"AnAnswerThatIsStaged", later({.response_bytes = 5000, .given_reply_buffer = 8192}),
@@ -126,7 +126,8 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(Cancel, StopsACallThatIsWriting) {
   Pair pair(immediate());
-  const std::uint64_t id = pair.start({.response_bytes = 5000, .given_reply_buffer = 8192, .answer = Answer::later});
+  const std::uint64_t id =
+      pair.start({.response_bytes = 5000, .given_reply_buffer = 8192, .answer = Answer::later});
   pair.run();
   pair.server.answer();  // outside of a turn: the next one polls before it moves a byte
   pair.client.cancel(id);
@@ -139,7 +140,8 @@ TEST(Cancel, StopsACallThatIsWriting) {
 
 TEST(Cancel, InTheQueueIsSeenBeforeWhatJsHasAnsweredIsMoved) {
   Pair pair(immediate());
-  const std::uint64_t id = pair.start({.response_bytes = 5000, .given_reply_buffer = 8192, .answer = Answer::later});
+  const std::uint64_t id =
+      pair.start({.response_bytes = 5000, .given_reply_buffer = 8192, .answer = Answer::later});
   pair.run();
   pair.server.context->begin_callback();  // JS runs for long: the CANCEL comes meanwhile
   pair.client.cancel(id);
@@ -184,18 +186,19 @@ TEST(Held, CallersAreToldAtOnceAndTheSlotFollows) {
   EXPECT_TRUE(pair.call(id).ended());
   EXPECT_EQ(pair.call(id).processed, Processed::maybe);
   EXPECT_EQ(pair.call(id).held, boundary::held_slot);
-  EXPECT_EQ(pair.client.context->stats().calls_held, 1u);
-  EXPECT_EQ(pair.client.context->stats().held_now, 1u);
+  EXPECT_EQ(pair.client.context->stats().calls_released_late, 1u);
+  EXPECT_EQ(pair.client.context->stats().calls_pending_release, 1u);
   pair.run();
   EXPECT_FALSE(pair.call(id).holds());
-  EXPECT_EQ(pair.client.context->stats().held_now, 0u);
+  EXPECT_EQ(pair.client.context->stats().calls_pending_release, 0u);
   EXPECT_EQ(pair.client.context->stats().late_responses, 1u);
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
 TEST(Held, AReplyBufferOfTheApplicationIsTakenAwayWhileThePeerMayWriteToIt) {
   Pair pair;
-  const std::uint64_t id = pair.start({.response_bytes = 5000, .given_reply_buffer = 8192, .answer = Answer::later});
+  const std::uint64_t id =
+      pair.start({.response_bytes = 5000, .given_reply_buffer = 8192, .answer = Answer::later});
   pair.run();
   pair.client.cancel(id, Reason::deadline);
   server_is_busy(pair);
@@ -216,7 +219,7 @@ TEST(Held, NotWhenTheAnswerIsPromptAfterALongSleep) {
   pair.client.turn(pair.world.now_ns());
   pair.run();
   EXPECT_TRUE(pair.call(id).answered());
-  EXPECT_EQ(pair.client.context->stats().calls_held, 0u);
+  EXPECT_EQ(pair.client.context->stats().calls_released_late, 0u);
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
@@ -224,8 +227,10 @@ TEST(Held, NotWhenTheAnswerIsPromptAfterALongSleep) {
 TEST(Held, WhileTheDeviceIsSlowToInvalidate) {
   RDMA_RPC_NEEDS_WINDOWS();
   Pair pair;
-  const std::uint64_t id =
-      pair.start({.request_bytes = 5000, .request_pieces = 2, .given_reply_buffer = 6000, .answer = Answer::later});
+  const std::uint64_t id = pair.start({.request_bytes = 5000,
+                                       .request_gather_entries = 2,
+                                       .given_reply_buffer = 6000,
+                                       .answer = Answer::later});
   pair.run();
   pair.server.answer();
   while (pair.world.counters().of(fabric::Opcode::send_with_inv) == 0) {
@@ -250,7 +255,8 @@ TEST(Held, WhileTheDeviceIsSlowToInvalidate) {
 
 TEST(Held, EndsWithTheSession) {
   Pair pair;
-  const std::uint64_t id = pair.start({.request_bytes = 2000, .given_reply_buffer = 4096, .answer = Answer::later});
+  const std::uint64_t id =
+      pair.start({.request_bytes = 2000, .given_reply_buffer = 4096, .answer = Answer::later});
   pair.run();
   pair.client.cancel(id);
   server_is_busy(pair);
@@ -258,14 +264,15 @@ TEST(Held, EndsWithTheSession) {
   pair.at_client().close("enough");
   pair.run();
   EXPECT_FALSE(pair.call(id).holds());
-  EXPECT_EQ(pair.client.context->stats().held_now, 0u);
+  EXPECT_EQ(pair.client.context->stats().calls_pending_release, 0u);
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
 TEST(Held, ForAMinuteCostsNothing) {
   Pair pair;
   const std::uint64_t other = pair.start({.answer = Answer::later});
-  const std::uint64_t id = pair.start({.request_bytes = 2000, .given_reply_buffer = 4096, .answer = Answer::later});
+  const std::uint64_t id =
+      pair.start({.request_bytes = 2000, .given_reply_buffer = 4096, .answer = Answer::later});
   pair.run();
   pair.client.cancel(id, Reason::deadline);
   server_is_busy(pair, 60'000'000'000);
@@ -277,7 +284,8 @@ TEST(Held, ForAMinuteCostsNothing) {
 
 TEST(Held, ByAPeerThatNeverLetsGoEndsTheSessionAndNothingElse) {
   Pair pair;
-  const std::uint64_t id = pair.start({.request_bytes = 2000, .given_reply_buffer = 4096, .answer = Answer::later});
+  const std::uint64_t id =
+      pair.start({.request_bytes = 2000, .given_reply_buffer = 4096, .answer = Answer::later});
   const std::uint64_t other = pair.start({.answer = Answer::later});
   pair.run();
   pair.client.cancel(id, Reason::deadline);

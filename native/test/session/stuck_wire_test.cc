@@ -55,7 +55,7 @@ TEST(StoppedServer, MoreLargeRequestsThanCreditsEndAtOnceThoughTheServerIsStoppe
   without_server(pair, 60'000'000'000);
   answer_all(pair);
   EXPECT_EQ(pair.client.why_down(pair.client_session), "");
-  EXPECT_EQ(pair.client.context->stats().held_now, 0u);
+  EXPECT_EQ(pair.client.context->stats().calls_pending_release, 0u);
   EXPECT_TRUE(pair.call(other).answered());
   EXPECT_TRUE(pair.complete({.request_bytes = 2000}).answered());
   EXPECT_EQ(pair.finish(), Violations{});
@@ -116,7 +116,7 @@ TEST(StuckWire, EndsCallsThatWaitForACreditAtOnce) {
   pair.world.resume(*pair.server.device);
   answer_all(pair);
   EXPECT_EQ(pair.client.why_down(pair.client_session), "");
-  EXPECT_EQ(pair.client.context->stats().held_now, 0u);
+  EXPECT_EQ(pair.client.context->stats().calls_pending_release, 0u);
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
@@ -131,9 +131,11 @@ TEST(StuckWire, CostsNothingWhereReadsAreServedHere) {
     Pair pair(seeded(seed, options));
     const std::uint64_t other = pair.start({.answer = Answer::later});
     std::vector<std::uint64_t> lent;
-    for (const std::size_t pieces : {std::size_t{1}, std::size_t{3}})
-      lent.push_back(pair.start(
-          {.request_bytes = 700'000, .request_pieces = pieces, .given_reply_buffer = 4096, .answer = Answer::later}));
+    for (const std::size_t gather_entries : {std::size_t{1}, std::size_t{3}})
+      lent.push_back(pair.start({.request_bytes = 700'000,
+                                 .request_gather_entries = gather_entries,
+                                 .given_reply_buffer = 4096,
+                                 .answer = Answer::later}));
     for (std::uint64_t i = 0; i < seed; ++i) pair.step();
     pair.world.stop(*pair.server.device);
     for (const std::uint64_t id : lent) pair.client.cancel(id, Reason::deadline);
@@ -144,7 +146,7 @@ TEST(StuckWire, CostsNothingWhereReadsAreServedHere) {
     pair.world.resume(*pair.server.device);
     answer_all(pair);
     EXPECT_TRUE(pair.call(other).answered());
-    EXPECT_EQ(pair.client.context->stats().held_now, 0u);
+    EXPECT_EQ(pair.client.context->stats().calls_pending_release, 0u);
     EXPECT_TRUE(pair.complete({.request_bytes = 5000, .response_bytes = 5000}).answered());
     EXPECT_EQ(pair.finish(), Violations{});
   }

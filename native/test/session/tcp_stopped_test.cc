@@ -40,7 +40,7 @@ class TcpStopped : public testing::Test {
         [&] {
           while (pair.server.answer()) {
           }
-          return pair.ledger.open() == 0 && pair.client.context->stats().held_now == 0;
+          return pair.ledger.open() == 0 && pair.client.context->stats().calls_pending_release == 0;
         },
         "the end of all calls");
   }
@@ -93,7 +93,7 @@ TEST_F(TcpStopped, MemoryForAnswersIsFreeAtTheDeadline) {
   EXPECT_EQ(pair.call(given).held, boundary::held_slot) << "the application keeps its buffer";
   for (const std::uint64_t id : asked) EXPECT_EQ(pair.call(id).reason, Reason::deadline) << id;
   EXPECT_EQ(blocks(), 1u) << "the application's own";
-  EXPECT_EQ(pair.client.context->stats().held_now, 4u);
+  EXPECT_EQ(pair.client.context->stats().calls_pending_release, 4u);
   go_on();
   EXPECT_EQ(pair.why_down(link), "");
   pair.expect_works(link);
@@ -107,7 +107,8 @@ TEST_F(TcpStopped, MoreLargeRequestsThanCreditsEndAtOnce) {
   std::vector<std::uint64_t> large;
   for (std::size_t i = 0; i < 40; ++i) {
     const std::size_t reply_buffer = i % 3 == 0 ? 4096 : 0;
-    large.push_back(pair.start(link, {.request_bytes = 2000, .given_reply_buffer = reply_buffer, .answer = Answer::later}));
+    large.push_back(pair.start(
+        link, {.request_bytes = 2000, .given_reply_buffer = reply_buffer, .answer = Answer::later}));
     ASSERT_NE(large.back(), 0u) << i;
   }
   now_ns = real_now_ns();

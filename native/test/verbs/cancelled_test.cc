@@ -16,7 +16,7 @@ using boundary::Reason;
 
 constexpr std::size_t kBytes = 1 << 20;
 
-const CallSpec kRequest{.request_bytes = kBytes, .request_pieces = 2};
+const CallSpec kRequest{.request_bytes = kBytes, .request_gather_entries = 2};
 const CallSpec kHandled{.request_bytes = kBytes, .given_reply_buffer = kBytes, .answer = Answer::later};
 const CallSpec kAsksForReplyBuffer{.response_bytes = kBytes};
 const CallSpec kGivenReplyBuffer{.response_bytes = kBytes, .given_reply_buffer = kBytes};
@@ -121,7 +121,8 @@ INSTANTIATE_TEST_SUITE_P(Stopped, ServerOfACancelledCall,
                                          Case{"BeforeItReads", Phase::before_read, kRequest},
                                          Case{"WhileItReads", Phase::read_under_way, kRequest},
                                          Case{"WithTheRequestInItsHandler", Phase::handler, kHandled},
-                                         Case{"WhenItHasAskedForAReplyBuffer", Phase::asking, kAsksForReplyBuffer},
+                                         Case{"WhenItHasAskedForAReplyBuffer", Phase::asking,
+                                              kAsksForReplyBuffer},
                                          Case{"BeforeItWrites", Phase::before_write, kGivenReplyBuffer},
                                          Case{"WhileItWrites", Phase::write_under_way, kGivenReplyBuffer},
                                          Case{"WhileItWritesAtLength", Phase::write_under_way, kLong}),

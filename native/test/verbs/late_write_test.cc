@@ -73,7 +73,7 @@ TEST_P(LateServer, ThatAnswersAfterTheDeadline) {
 
 INSTANTIATE_TEST_SUITE_P(
     Of, LateServer,
-    testing::Values(Shape{"ABulkRequest", {.request_bytes = kBytes, .request_pieces = 3}},
+    testing::Values(Shape{"ABulkRequest", {.request_bytes = kBytes, .request_gather_entries = 3}},
                     Shape{"ARequestInTheArena", {.request_bytes = kBytes, .request_in_arena = true}},
                     Shape{"AGivenReplyBuffer", {.response_bytes = kBytes, .given_reply_buffer = kBytes}},
                     Shape{"APredictedReplyBuffer", {.response_bytes = kBytes, .method = 9}, true},

@@ -4,7 +4,7 @@
  * of which large `bytes` fields become views. Owned by a session.
  */
 import { CodecError } from '../../codec/error.ts';
-import { Image } from '../../codec/memory/image.ts';
+import { AlignedMessage } from '../../codec/memory/aligned-message.ts';
 import type { Source } from '../../codec/memory/source.ts';
 import type { MessageType } from '../../codec/types.ts';
 import { BlockLease, setLease } from '../../core/lease.ts';
@@ -15,7 +15,13 @@ import {
   type ResponseMetadata,
 } from '../../core/metadata-wire.ts';
 import { leaseBytes } from '../../limits.ts';
-import { briefSlots, Ev, type NativeContext, receiveWindow, wholeMessage } from '../../native/native.ts';
+import {
+  Ev,
+  type NativeContext,
+  reassembledMessage,
+  receiveWindow,
+  shortMessageSlots,
+} from '../../native/native.ts';
 import type { FabricContext } from '../fabric-context.ts';
 import { blockMemory } from '../outgoing/block-stamps.ts';
 import type { AnswerMemory } from './answer-memory.ts';
@@ -51,7 +57,7 @@ export class Incoming {
   /** Where the event at `at` has its receive slot: its metadata, and its message unless that has a region. */
   slotOf(at: number): Source {
     const slot = this.#events[at + Ev.receiveSlot]!;
-    if (slot > briefSlots) return this.#memory.brief;
+    if (slot > shortMessageSlots) return this.#memory.short;
     return this.#windows[receiveWindow(slot - 1)] ?? this.#open(slot - 1);
   }
 
@@ -75,8 +81,8 @@ export class Incoming {
     const events = this.#events;
     const region = events[at + Ev.region]!;
     const bytes = events[at + Ev.messageBytes]!;
-    if (region > 0) return this.#inBlock(region, events[at + Ev.image] === 1, bytes, type, into, copy);
-    const whole = region === wholeMessage;
+    if (region > 0) return this.#inBlock(region, events[at + Ev.aligned] === 1, bytes, type, into, copy);
+    const whole = region === reassembledMessage;
     const start = events[at + Ev.offset]! + (whole ? 0 : events[at + Ev.metadataBytes]!);
     const slab = whole ? this.#memory.whole : this.slotOf(at);
     if (into === undefined || into.released) return type.decodeFrom(slab, start, start + bytes);
@@ -132,14 +138,14 @@ export class Incoming {
 
   #inBlock<T>(
     block: number,
-    isImage: boolean,
+    isAligned: boolean,
     bytes: number,
     type: MessageType<T, never>,
     into: BlockLease | undefined,
     copy: boolean,
   ): T {
     const native = this.#native;
-    const { block: source, image: pieces } = this.#memory;
+    const { block: source, aligned: gatherEntries } = this.#memory;
     const buffer = blockMemory(native, block);
     const memory = new Uint8Array(buffer, 0, bytes);
     source.reset(memory, native.peersKeepAccess);
@@ -147,10 +153,10 @@ export class Incoming {
     const copied = copy || (into === undefined && this.#answers?.copies(bytes) === true);
     source.leaseBytes = copied ? Number.POSITIVE_INFINITY : leaseBytes;
     try {
-      const image = isImage ? Image.of(memory, pieces, buffer) : undefined;
-      if (typeof image === 'string') throw new CodecError(type.typeName, image, 0);
-      if (image !== undefined) source.open(image);
-      const end = image?.bytes ?? bytes;
+      const aligned = isAligned ? AlignedMessage.of(memory, gatherEntries, buffer) : undefined;
+      if (typeof aligned === 'string') throw new CodecError(type.typeName, aligned, 0);
+      if (aligned !== undefined) source.open(aligned);
+      const end = aligned?.bytes ?? bytes;
       const message = type.decodeFrom(source, 0, end);
       source.close(end);
       leased = source.leases > 0;
@@ -165,7 +171,7 @@ export class Incoming {
       return message;
     } finally {
       source.reset(nothing, false);
-      pieces.leave();
+      gatherEntries.leave();
       if (!leased) native.releaseBlock(block);
     }
   }

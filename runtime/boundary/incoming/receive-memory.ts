@@ -4,7 +4,7 @@
  * after the other: with a thousand sessions whatever each has of its own is in no cache when its turn comes.
  * Owned by the fabric context.
  */
-import { Image } from '../../codec/memory/image.ts';
+import { AlignedMessage } from '../../codec/memory/aligned-message.ts';
 import { Source } from '../../codec/memory/source.ts';
 import type { NativeContext } from '../../native/native.ts';
 import { copyValue } from './value-memory.ts';
@@ -18,14 +18,14 @@ export function copiedSource(memory?: ArrayBuffer): Source {
 }
 
 export class ReceiveMemory {
-  readonly brief: Source;
+  readonly short: Source;
   readonly whole: Source;
   readonly block: Source = new Source();
-  readonly image: Image = new Image();
+  readonly aligned: AlignedMessage = new AlignedMessage();
 
-  constructor({ briefMessages, wholeMessages }: NativeContext) {
-    this.brief = copiedSource(briefMessages);
-    this.whole = copiedSource(wholeMessages);
+  constructor({ shortMessages, reassembledMessages }: NativeContext) {
+    this.short = copiedSource(shortMessages);
+    this.whole = copiedSource(reassembledMessages);
     this.block.copyOut = copyValue;
   }
 }

@@ -5,7 +5,7 @@
  * Buffers. Used by Incoming, on the JS thread.
  */
 import { markAsUntransferable } from 'node:worker_threads';
-import { imageAlignment, imagePlace } from '../../codec/memory/image.ts';
+import { alignedOffset, alignmentBytes } from '../../codec/memory/aligned-message.ts';
 import { loadNative } from '../../native/native.ts';
 
 /** A shorter one has memory of its own, which V8 keeps in its own heap. */
@@ -17,9 +17,9 @@ const sharedMin = 64;
  * `new ArrayBuffer` does, takes nearly as long as the copy.
  */
 function aligned(bytes: number): Uint8Array<ArrayBuffer> {
-  const { buffer } = Buffer.allocUnsafeSlow(bytes + imageAlignment);
-  const beyond = loadNative().address(buffer) % imageAlignment;
-  return new Uint8Array(buffer, beyond === 0 ? 0 : imageAlignment - beyond, bytes);
+  const { buffer } = Buffer.allocUnsafeSlow(bytes + alignmentBytes);
+  const beyond = loadNative().address(buffer) % alignmentBytes;
+  return new Uint8Array(buffer, beyond === 0 ? 0 : alignmentBytes - beyond, bytes);
 }
 
 /** Memory that values share, one behind the other. */
@@ -56,7 +56,7 @@ class Chunks {
       this.#used = 0;
     }
     const value = new Uint8Array(this.#buffer, this.#from + this.#used, bytes);
-    this.#used = imagePlace(this.#used + bytes);
+    this.#used = alignedOffset(this.#used + bytes);
     return value;
   }
 }

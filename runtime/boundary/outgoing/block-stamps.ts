@@ -1,7 +1,7 @@
 /**
  * Which block of which arena an ArrayBuffer is the memory of: noted in the buffer itself when it is given
- * out, since to ask native code costs as much as the rest of what is done for a piece. On its context's JS
- * thread.
+ * out, since to ask native code costs as much as the rest of what is done for a gather entry. On its
+ * context's JS thread.
  */
 
 import { Itself } from '../../codec/memory/itself.ts';

@@ -11,18 +11,18 @@ import { gatherBytes, leaseBytes } from '../../limits.ts';
 import {
   Ctl,
   copiedMemory,
+  GatherEntry,
   leasedMemory,
   type NativeContext,
-  Piece,
   Reason,
-  submitImage,
+  submitAligned,
   submitReplyBufferOnly,
   Use,
 } from '../../native/native.ts';
+import { AlignedLayout, type AlignedPlan, planAligned } from './aligned-layout.ts';
 import { blockOf } from './block-stamps.ts';
 import { bufferKey, hasKey } from './buffer-keys.ts';
 import { BulkMessage, none } from './bulk-message.ts';
-import { ImageLayout, type ImagePlan, planImage } from './image-layout.ts';
 import { Sending } from './sending.ts';
 import type { Submission, Target } from './submission.ts';
 
@@ -38,9 +38,10 @@ function staysInPlace(buffer: ArrayBufferLike): boolean {
 }
 
 /** By a getter that gave more now than to `bound`: what is moved to its place then would not fit. */
-function hasGrown(writer: Writer, plan: ImagePlan, textBytes: number): boolean {
+function hasGrown(writer: Writer, plan: AlignedPlan, textBytes: number): boolean {
   let bytes = textBytes;
-  for (let i = 0; i < writer.holes; i++) if (writer.holeCopied[i] === true) bytes += writer.holeValue[i]!.length;
+  for (let i = 0; i < writer.holes; i++)
+    if (writer.holeCopied[i] === true) bytes += writer.holeValue[i]!.length;
   return writer.holes > plan.values || bytes > plan.contentBytes;
 }
 
@@ -63,14 +64,14 @@ export class BulkMessages {
   #copiedBytes = 0;
   #newCopiedBytes = 0;
   readonly #native: NativeContext;
-  readonly #textRoom: Uint8Array;
+  readonly #scratch: Uint8Array;
   readonly #textWords: Int32Array;
   /** The message that is in it, until that has been submitted: a getter of it may make a call itself. */
-  #inTextRoom: BulkMessage | undefined;
+  #inScratch: BulkMessage | undefined;
   /** Null while a message is encoded with it: a getter of that may make a call itself. */
   #writer: Writer | null = new Writer();
   /** The same while one is laid out. */
-  #layout: ImageLayout | null = new ImageLayout();
+  #layout: AlignedLayout | null = new AlignedLayout();
   /** By token, until SENT: the application's buffers must not be collected while the fabric may read them. */
   readonly #sending = new Sending<BulkMessage>();
   /** Buffers that the registration cache keeps registered, which must stay where they are. */
@@ -80,19 +81,19 @@ export class BulkMessages {
 
   constructor(native: NativeContext) {
     this.#native = native;
-    this.#textRoom = new Uint8Array(native.textRoom);
-    this.#textWords = new Int32Array(native.textRoom);
+    this.#scratch = new Uint8Array(native.scratch);
+    this.#textWords = new Int32Array(native.scratch);
   }
 
   /**
-   * The message for `target`, in `piecesMax` pieces at most, ready to be submitted, or a Reason, negated,
-   * with nothing left behind. What its encoder throws comes out.
+   * The message for `target`, in `gatherEntriesMax` gather entries at most, ready to be submitted, or a
+   * Reason, negated, with nothing left behind. What its encoder throws comes out.
    */
   encode<Init>(
     target: Target,
     type: MessageType<unknown, Init>,
     message: Init,
-    piecesMax: number,
+    gatherEntriesMax: number,
     use: number,
   ): BulkMessage | number {
     const { messageMaxBytes: maxBytes } = target;
@@ -100,15 +101,15 @@ export class BulkMessages {
     this.#session = target.session;
     this.#copiedBytes = target.copiedBytes ?? 0;
     this.#newCopiedBytes = target.newCopiedBytes ?? 0;
-    const alignBytes = target.images === true ? leaseBytes : Number.POSITIVE_INFINITY;
+    const alignBytes = target.aligned === true ? leaseBytes : Number.POSITIVE_INFINITY;
     const bulk = this.#encode(type, message, maxBytes, gatherBytes, alignBytes);
-    if (typeof bulk === 'number' || bulk.count <= piecesMax) return bulk;
-    // More large values than its descriptor list may hold: all of it is copied into one piece.
+    if (typeof bulk === 'number' || bulk.count <= gatherEntriesMax) return bulk;
+    // More large values than its descriptor list may hold: all of it is copied into one gather entry.
     this.discard(bulk);
     return this.#encode(type, message, maxBytes, Number.POSITIVE_INFINITY, alignBytes);
   }
 
-  /** The same in one piece, without gaps: for what turns out to fit a slot. */
+  /** The same in one gather entry, without gaps: for what turns out to fit a slot. */
   encodePlain<Init>(type: MessageType<unknown, Init>, message: Init, maxBytes: number): BulkMessage | number {
     return this.#encode(type, message, maxBytes, Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY);
   }
@@ -118,10 +119,10 @@ export class BulkMessages {
    * them, or the call may be over), and keeps them registered or not. Only those that it keeps must stay.
    */
   #keepRegistered(bulk: BulkMessage): void {
-    for (let piece = 0; piece < bulk.keys.length; piece++) {
-      const key = bulk.keys[piece]!;
+    for (let gatherEntry = 0; gatherEntry < bulk.keys.length; gatherEntry++) {
+      const key = bulk.keys[gatherEntry]!;
       if (key <= 0 || this.#registered.has(key) || !this.#native.holdsBuffer(key)) continue;
-      this.#registered.set(key, bulk.pieces[piece]!.buffer as ArrayBuffer);
+      this.#registered.set(key, bulk.gatherEntries[gatherEntry]!.buffer as ArrayBuffer);
     }
   }
 
@@ -145,7 +146,7 @@ export class BulkMessages {
 
   /** Gives back what has not been submitted. */
   discard(bulk: BulkMessage): void {
-    this.#leaveTextRoom(bulk);
+    this.#leaveScratch(bulk);
     for (const block of bulk.blocks) this.#native.discardBlock(block);
   }
 
@@ -189,7 +190,7 @@ export class BulkMessages {
       const room = type.bound(message, writer);
       fault = this.#fault(writer.gathered, maxBytes);
       const planned = alignFrom === Number.POSITIVE_INFINITY ? 0 : writer.planned;
-      const plan = planImage(planned, room + writer.gathered, room, writer.copied, maxBytes);
+      const plan = planAligned(planned, room + writer.gathered, room, writer.copied, maxBytes);
       if (plan === undefined && planned !== 0) {
         this.#writer = writer;
         // So many small values, each with a gap, would take more than the peer has to take.
@@ -208,7 +209,7 @@ export class BulkMessages {
           fault === 0 &&
           (plan === undefined
             ? this.#collect(bulk, writer, memory, end)
-            : this.#collectImage(bulk, writer, plan, memory, end))
+            : this.#collectAligned(bulk, writer, plan, memory, end))
         )
           return bulk;
       }
@@ -223,17 +224,20 @@ export class BulkMessages {
     }
   }
 
-  /** For all of the message that is encoded: the text room, when that is free and long enough, or a block. */
-  #memoryFor(bulk: BulkMessage, plan: ImagePlan | undefined, room: number): Uint8Array | undefined {
+  /**
+   * For all of the message that is encoded: the scratch buffer, when that is free and long enough, or a
+   * block.
+   */
+  #memoryFor(bulk: BulkMessage, plan: AlignedPlan | undefined, room: number): Uint8Array | undefined {
     if (plan === undefined) return this.#alloc(room, bulk);
-    if (plan.roomBytes > this.#textRoom.length || this.#inTextRoom !== undefined)
+    if (plan.roomBytes > this.#scratch.length || this.#inScratch !== undefined)
       return this.#alloc(plan.roomBytes, bulk);
-    this.#inTextRoom = bulk;
-    return this.#textRoom;
+    this.#inScratch = bulk;
+    return this.#scratch;
   }
 
-  #leaveTextRoom(bulk: BulkMessage): void {
-    if (this.#inTextRoom === bulk) this.#inTextRoom = undefined;
+  #leaveScratch(bulk: BulkMessage): void {
+    if (this.#inScratch === bulk) this.#inScratch = undefined;
   }
 
   #fault(bytes: number, maxBytes: number): number {
@@ -242,7 +246,7 @@ export class BulkMessages {
     return -Reason.tooLarge;
   }
 
-  /** Lists the pieces of what has just been encoded. False: no memory. */
+  /** Lists the gather entries of what has just been encoded. False: no memory. */
   #collect(bulk: BulkMessage, writer: Writer, memory: Uint8Array, end: number): boolean {
     let from = 0;
     bulk.makeLists(0);
@@ -257,17 +261,23 @@ export class BulkMessages {
   }
 
   /**
-   * The same for an image: values that are copied go into the memory, each to its place, and what lies behind
-   * them moves on. False: no memory.
+   * The same for an aligned message: values that are copied go into the memory, each to its place, and what
+   * lies behind them moves on. False: no memory.
    */
-  #collectImage(bulk: BulkMessage, writer: Writer, plan: ImagePlan, memory: Uint8Array, end: number): boolean {
-    const layout = this.#layout ?? new ImageLayout();
+  #collectAligned(
+    bulk: BulkMessage,
+    writer: Writer,
+    plan: AlignedPlan,
+    memory: Uint8Array,
+    end: number,
+  ): boolean {
+    const layout = this.#layout ?? new AlignedLayout();
     this.#layout = null;
-    bulk.image = true;
+    bulk.aligned = true;
     try {
-      layout.fill(writer, plan, memory, end, memory === this.#textRoom ? this.#textWords : undefined);
+      layout.fill(writer, plan, memory, end, memory === this.#scratch ? this.#textWords : undefined);
       if (bulk.placeAll(this.#native, layout)) return true;
-      bulk.makeLists(layout.pieces);
+      bulk.makeLists(layout.gatherEntries);
       for (let i = 0; i < layout.stretches; i++) {
         const from = layout.from[i]!;
         const to = layout.to[i]!;
@@ -294,18 +304,18 @@ export class BulkMessages {
     use: number,
   ): number {
     const { words } = bulk;
-    let pieces: Uint8Array[] | number = bulk.pieces;
+    let gatherEntries: Uint8Array[] | number = bulk.gatherEntries;
     let keys: number[] | number = bulk.keys;
     if (words !== none) {
-      const shared = this.#native.pieces;
+      const shared = this.#native.gatherEntries;
       for (let i = 0; i < words.length; i++) shared[i] = words[i]!;
-      pieces = words.length / Piece.words;
+      gatherEntries = words.length / GatherEntry.words;
       keys = bulk.blocks[0] ?? 0;
     }
-    const flags = (bulk.image ? submitImage : 0) | (replyBufferOnly ? submitReplyBufferOnly : 0);
+    const flags = (bulk.aligned ? submitAligned : 0) | (replyBufferOnly ? submitReplyBufferOnly : 0);
     if (this.#unsettled.length !== 0) this.#settle();
     // Native code copies it now, or throws.
-    this.#leaveTextRoom(bulk);
+    this.#leaveScratch(bulk);
     const send = (keys: readonly number[] | number): number =>
       this.#native.submitBulk(
         op,
@@ -315,7 +325,7 @@ export class BulkMessages {
         slot,
         metadataBytes,
         timeoutUs,
-        pieces,
+        gatherEntries,
         keys,
         replyBuffer,
         use,
@@ -328,7 +338,7 @@ export class BulkMessages {
       // First of all: whatever fails from here on, the peer may read these buffers until they are sent.
       this.#sending.add(result, bulk);
       if (words !== none) bulk.blocks = none;
-      else if (bulk.keys.includes(copiedMemory)) bulk.forgetPieces();
+      else if (bulk.keys.includes(copiedMemory)) bulk.forgetGatherEntries();
       this.submittedBytes = bulk.bytes;
     }
     try {
@@ -361,9 +371,9 @@ export class BulkMessages {
     return true;
   }
 
-  #add(bulk: BulkMessage, piece: Uint8Array, key: number): void {
+  #add(bulk: BulkMessage, gatherEntry: Uint8Array, key: number): void {
     const at = bulk.added++;
-    bulk.pieces[at] = piece;
+    bulk.gatherEntries[at] = gatherEntry;
     bulk.keys[at] = key;
   }
 

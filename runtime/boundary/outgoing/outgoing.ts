@@ -4,7 +4,14 @@
  */
 import { Writer } from '../../codec/memory/writer.ts';
 import type { MessageType } from '../../codec/types.ts';
-import { flushEvery, pieceBytes, piecesMax, reservedSlots, sessionPlaces, slotShare } from '../../limits.ts';
+import {
+  flushEvery,
+  gatherEntriesMax,
+  gatherEntryBytes,
+  reservedSlots,
+  sessionPlaces,
+  slotShare,
+} from '../../limits.ts';
 import { Ctl, type NativeContext, Reason, Slots, Sub, SubOp, Use } from '../../native/native.ts';
 import { closeTurn } from '../time/deadlines.ts';
 import { BulkMessages } from './bulk.ts';
@@ -275,12 +282,12 @@ export class Outgoing {
         `metadata of ${metadata.byteLength} bytes, but this connection's slots hold ${target.eagerBytes} (slotBytes)`,
       );
     }
-    // The list of pieces shares the slot with the metadata; one piece always fits.
-    const pieceCount = Math.min(piecesMax, 1 + Math.floor(spareBytes / pieceBytes));
-    let bulk = this.bulk.encode(target, type, message, pieceCount, use);
+    // The list of gather entries shares the slot with the metadata; one gather entry always fits.
+    const gatherEntryCount = Math.min(gatherEntriesMax, 1 + Math.floor(spareBytes / gatherEntryBytes));
+    let bulk = this.bulk.encode(target, type, message, gatherEntryCount, use);
     if (
       typeof bulk !== 'number' &&
-      bulk.image &&
+      bulk.aligned &&
       replyBuffer === 0 &&
       bulk.count === 1 &&
       bulk.bytes <= spareBytes
@@ -296,15 +303,15 @@ export class Outgoing {
       this.bulk.discard(bulk);
       return noSlot;
     }
-    const { pieces, count } = bulk;
+    const { gatherEntries, count } = bulk;
     // Parts of a stream go in the order in which they were submitted: the first must not come before the
     // stream's opening, which may be staged.
     if (op === SubOp.part) this.flush();
-    const only = pieces.length === 1 ? pieces[0]! : nothing;
+    const only = gatherEntries.length === 1 ? gatherEntries[0]! : nothing;
     if (
       replyBuffer === 0 &&
       count <= 1 &&
-      pieces.length === count &&
+      gatherEntries.length === count &&
       metadata.byteLength + only.byteLength <= target.eagerBytes
     ) {
       // The bound was too careful: the message fits a slot after all.

@@ -24,8 +24,8 @@ export interface Target {
    * register.
    */
   readonly newCopiedBytes?: number;
-  /** The peer takes messages as images (docs/wire/frames.md §2.4). */
-  readonly images?: boolean;
+  /** The peer takes messages as aligned messages (docs/wire/frames.md §2.4). */
+  readonly aligned?: boolean;
   /**
    * The session is broken or down: nothing is submitted for it any more, since no event would tell its end.
    */

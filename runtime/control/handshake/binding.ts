@@ -70,13 +70,13 @@ function refuse(text: string): never {
 
 /** Each part with its length, so that no two lists have the same bytes. */
 function joined(parts: readonly (string | Uint8Array)[]): Buffer {
-  const pieces = parts.map((part) => (typeof part === 'string' ? Buffer.from(part) : part));
-  const bytes = Buffer.allocUnsafe(pieces.reduce((sum, { byteLength }) => sum + 4 + byteLength, 0));
+  const elements = parts.map((part) => (typeof part === 'string' ? Buffer.from(part) : part));
+  const bytes = Buffer.allocUnsafe(elements.reduce((sum, { byteLength }) => sum + 4 + byteLength, 0));
   let at = 0;
-  for (const piece of pieces) {
-    at = bytes.writeUInt32LE(piece.byteLength, at);
-    bytes.set(piece, at);
-    at += piece.byteLength;
+  for (const element of elements) {
+    at = bytes.writeUInt32LE(element.byteLength, at);
+    bytes.set(element, at);
+    at += element.byteLength;
   }
   return bytes;
 }

@@ -92,9 +92,9 @@ export interface Prepared {
 }
 
 /** What a session may send to a peer with these features. */
-export const peerTakes = (features: number): { peerTakesSegments: boolean; peerTakesCarried: boolean } => ({
+export const peerTakes = (features: number): { peerTakesSegments: boolean; peerTakesInline: boolean } => ({
   peerTakesSegments: (features & feature.segments) !== 0,
-  peerTakesCarried: (features & feature.carried) !== 0,
+  peerTakesInline: (features & feature.inlineEntries) !== 0,
 });
 
 /**
@@ -140,7 +140,7 @@ export function prepareSession(
       ...(side.active !== undefined && { active: side.active }),
       inflightMax,
       callSlots,
-      grants: fabrics[fabric].grants && (features & ownFeatures & feature.grants) !== 0,
+      creditPool: fabrics[fabric].creditPool && (features & ownFeatures & feature.creditPool) !== 0,
       messageMaxBytes: side.messageMaxBytes,
       peerMessageMaxBytes: peer.messageMaxBytes,
       peerSlotBytes,
@@ -150,7 +150,7 @@ export function prepareSession(
       ...(seal !== undefined && { seal }),
     });
     const eagerBytes = Math.min(slotBytesOn(fabric), peerSlotBytes);
-    const images = (features & feature.images) !== 0;
+    const aligned = (features & feature.aligned) !== 0;
     const { native } = context;
     const segmentedBytes = native.segmentedBytes(session);
     const target: Target = {
@@ -159,7 +159,7 @@ export function prepareSession(
       segmentedBytes,
       messageMaxBytes: peer.messageMaxBytes,
       peer: (side.active ?? side.role === 'client') ? 'server' : 'client',
-      images,
+      aligned,
       ...copied(native, session, side.role),
       gone: false,
     };

@@ -1,13 +1,18 @@
 /**
- * A message as an image on its way out (docs/wire/frames.md §2.4): the table of its pieces, where each text
- * and each copied value goes in the memory that it was encoded into, and which pieces that makes. Text and
- * values take turns, a text first and last, which may be empty. Used by bulk.ts.
+ * A message as an aligned message on its way out (docs/wire/frames.md §2.4): the table of its gather entries,
+ * where each text and each copied value goes in the memory that it was encoded into, and which gather entries
+ * that makes. Text and values take turns, a text first and last, which may be empty. Used by bulk.ts.
  */
-import { imageAlignment, imageBytesMax, imagePlace, imageTableBytes } from '../../codec/memory/image.ts';
-import type { Writer } from '../../codec/memory/writer.ts';
+import {
+  alignedBytesMax,
+  alignedOffset,
+  alignedTableBytes,
+  alignmentBytes,
+} from '../../codec/memory/aligned-message.ts';
 import { writeWord } from '../../codec/memory/word.ts';
+import type { Writer } from '../../codec/memory/writer.ts';
 
-export interface ImagePlan {
+export interface AlignedPlan {
   /** Values that have a place of their own. */
   readonly values: number;
   readonly tableBytes: number;
@@ -18,22 +23,22 @@ export interface ImagePlan {
 }
 
 /**
- * Undefined: no image, since there is no such value, or since it could be longer than an image may be. All
- * lengths are upper bounds, `copied` is exact.
+ * Undefined: no aligned message, since there is no such value, or since it could be longer than an aligned
+ * message may be. All lengths are upper bounds, `copied` is exact.
  */
-export function planImage(
+export function planAligned(
   values: number,
   messageBytes: number,
   textBytes: number,
   copied: number,
   maxBytes: number,
-): ImagePlan | undefined {
+): AlignedPlan | undefined {
   if (values === 0) return undefined;
-  const pieces = 2 * values + 1;
-  const tableBytes = imageTableBytes(pieces);
-  const extraBytes = tableBytes + imageAlignment * pieces;
+  const gatherEntries = 2 * values + 1;
+  const tableBytes = alignedTableBytes(gatherEntries);
+  const extraBytes = tableBytes + alignmentBytes * gatherEntries;
   // What a bound says of a message that is too large is no reason: the exact length will be.
-  if (extraBytes > imageBytesMax(Math.min(messageBytes, maxBytes)) - Math.min(messageBytes, maxBytes))
+  if (extraBytes > alignedBytesMax(Math.min(messageBytes, maxBytes)) - Math.min(messageBytes, maxBytes))
     return undefined;
   const contentBytes = textBytes + copied;
   return { values, tableBytes, roomBytes: contentBytes + extraBytes, contentBytes };
@@ -43,13 +48,13 @@ export function planImage(
 const loopBytes = 64;
 
 /**
- * Where texts and values of an image go. Filled again for one message after another, since what it would have
- * to make for each is a quarter of all that a large message makes.
+ * Where texts and values of an aligned message go. Filled again for one message after another, since what it
+ * would have to make for each is a quarter of all that a large message makes.
  */
-export class ImageLayout {
+export class AlignedLayout {
   /**
-   * The pieces: stretches [from, to) of the memory, each with the value that comes behind it from where it
-   * is, if there is one.
+   * The gather entries: stretches [from, to) of the memory, each with the value that comes behind it from
+   * where it is, if there is one.
    */
   stretches = 0;
   readonly from: number[] = [];
@@ -66,20 +71,20 @@ export class ImageLayout {
   readonly #moveHole: number[] = [];
 
   /** Of those that are not empty, and the values. */
-  get pieces(): number {
-    let pieces = 0;
+  get gatherEntries(): number {
+    let gatherEntries = 0;
     for (let i = 0; i < this.stretches; i++) {
-      if (this.to[i]! > this.from[i]!) pieces++;
-      if (this.value[i] !== undefined) pieces++;
+      if (this.to[i]! > this.from[i]!) gatherEntries++;
+      if (this.value[i] !== undefined) gatherEntries++;
     }
-    return pieces;
+    return gatherEntries;
   }
 
   /**
-   * Writes the table, moves what has to move, and says what the pieces are. The text is what `writer` has
-   * written behind the table, up to `end`. `words`: the same memory, by four bytes.
+   * Writes the table, moves what has to move, and says what the gather entries are. The text is what `writer`
+   * has written behind the table, up to `end`. `words`: the same memory, by four bytes.
    */
-  fill(writer: Writer, plan: ImagePlan, memory: Uint8Array, end: number, words?: Int32Array): void {
+  fill(writer: Writer, plan: AlignedPlan, memory: Uint8Array, end: number, words?: Int32Array): void {
     const { tableBytes, values } = plan;
     this.#moves = 0;
     clear(memory, 0, tableBytes, words);
@@ -93,7 +98,7 @@ export class ImageLayout {
       const textBytes = (last ? end : (writer.holeAt[i] as number)) - source;
       writeWord(memory, 4 + 8 * i, textBytes);
       if (textBytes !== 0) {
-        at = imagePlace(at);
+        at = alignedOffset(at);
         this.#addMove(at, source, textBytes, -1);
         source += textBytes;
         at += textBytes;
@@ -101,7 +106,7 @@ export class ImageLayout {
       if (last) break;
       const value = writer.holeValue[i] as Uint8Array;
       writeWord(memory, 8 + 8 * i, value.length);
-      const place = imagePlace(at);
+      const place = alignedOffset(at);
       if (writer.holeCopied[i] === true) {
         this.#addMove(place, 0, value.length, i);
         at = place + value.length;
@@ -146,7 +151,7 @@ export class ImageLayout {
     if (hole >= 0) memory.set(writer.holeValue[hole]!, to);
     else if (to !== from) moveText(memory, to, from, bytes);
     // What lies in the gap goes along: it may be of another call.
-    clear(memory, to + bytes, imagePlace(to + bytes), words);
+    clear(memory, to + bytes, alignedOffset(to + bytes), words);
   }
 }
 
