@@ -84,7 +84,7 @@ export class FileScope {
   readonly #used: Readonly<Record<OutputPart, Set<string>>> = { code: new Set(), declaration: new Set() };
   /** The current encoder uses a variable with the writer's memory. */
   #takesBytes = false;
-  #holed: ReadonlySet<Message> | undefined;
+  #outOfLine: ReadonlySet<Message> | undefined;
 
   constructor(file: File, options: EmitOptions) {
     this.file = file;
@@ -196,9 +196,9 @@ export class FileScope {
    * Whether a message may contain out-of-line values. For messages of other files this is assumed, since
    * those files may be regenerated independently.
    */
-  mayHaveHoles(type: Message): boolean {
-    this.#holed ??= messagesWithHoles(this.file);
-    return type.file !== this.file || this.#holed.has(type);
+  mayBeOutOfLine(type: Message): boolean {
+    this.#outOfLine ??= messagesOutOfLine(this.file);
+    return type.file !== this.file || this.#outOfLine.has(type);
   }
 
   /** Types of enums have only the declared values. */
@@ -294,15 +294,15 @@ export class FileScope {
 }
 
 /** Messages with `bytes`, with a message of another file, or with one of these messages. */
-function messagesWithHoles(file: File): ReadonlySet<Message> {
+function messagesOutOfLine(file: File): ReadonlySet<Message> {
   const found = new Set<Message>();
-  const holed = ({ type }: Field): boolean =>
+  const isOutOfLine = ({ type }: Field): boolean =>
     type.kind === 'scalar'
       ? type.scalar === 'bytes'
       : type.kind === 'message' && (type.file !== file || found.has(type));
   for (let before = -1; before !== found.size; ) {
     before = found.size;
-    for (const message of file.messages) if (message.fields.some(holed)) found.add(message);
+    for (const message of file.messages) if (message.fields.some(isOutOfLine)) found.add(message);
   }
   return found;
 }

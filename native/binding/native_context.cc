@@ -77,8 +77,7 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
     give(self, "sessionSlots", engine_->int32_array(context.session_slots(), context.session_slots_words()));
     give(self, "arenaBytes", static_cast<double>(context.arena().largest()));
     give(self, "clock", engine_->clock());
-    give(self, "gatherEntries",
-         engine_->int32_array(engine_->gather_entries().data(), engine_->gather_entries().size()));
+    give(self, "gatherEntries", engine_->gather_entries_array());
     give(self, "scratch", engine_->scratch_buffer());
     give(self, "sendSlab", engine_->send_slab());
     give(self, "slotStride", context.slots().stride());

@@ -39,7 +39,7 @@ enum : int {
   key_low = call,
   method,
   status = method,
-  held = method,
+  pending_release = method,
   key_high = method,
   region,
   offset,
@@ -97,8 +97,8 @@ inline constexpr std::uint32_t kScratchBytes = 4096;
 inline constexpr int kLeasedMemory = -1;
 /// The key of a gather entry of application memory that is to be copied as the message is submitted.
 inline constexpr int kCopiedMemory = -2;
-/// Bits of a FAILED event's `held` word.
-enum Held : std::int32_t { held_slot = 1, held_reply_buffer = 2 };
+/// Bits of a FAILED event's `pending_release` word.
+enum PendingRelease : std::int32_t { pending_slot = 1, pending_reply_buffer = 2 };
 
 namespace ctl {
 enum : int {

@@ -42,10 +42,10 @@ inline constexpr std::uint32_t kSharedFrom = 2;
 /// What all sessions of a context together may have beyond that, and ...
 inline constexpr std::uint32_t kSharedBeyond = 1024;
 /// ... one of them: no more than so many times what is left then.
-inline constexpr std::uint32_t kGrantShare = 3;
+inline constexpr std::uint32_t kCreditShare = 3;
 /// A session that is sent as many frames as it may be in this time gets more, and one that is sent less than
 /// a half of them gets less. Longer than round trips are: who may send few can send them once in each.
-inline constexpr std::uint64_t kGrantEpochNs = 100'000'000;
+inline constexpr std::uint64_t kCreditEpochNs = 100'000'000;
 /// Shared receives of a context, in number and in memory; registered so many at a time.
 inline constexpr std::uint32_t kSharedReceivesMax = 32768;
 inline constexpr std::uint64_t kSharedBytesMax = std::uint64_t{1} << 30;

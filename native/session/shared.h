@@ -94,8 +94,8 @@ struct Shared {
   MemoryWaiters memory_waiters;
   std::uint32_t connecting = 0;  ///< sessions in that state
   SessionSets sets{};
-  ReassembledMessages whole{};
-  ShortMessages short{};
+  ReassembledMessages reassembled_messages{};
+  ShortMessages short_messages{};
   ReceivePool receive_pool;
   SharedReceives shared_receives;
   /// Requests whose READs are over, on their way to JS. `received`: frames of the session until then; `mark`:

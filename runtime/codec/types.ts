@@ -4,8 +4,8 @@
  * send slots and decodes from receive memory.
  */
 import type { FileDescriptor } from './file-descriptor.ts';
-import type { Writer } from './memory/writer.ts';
 import type { Source } from './memory/source.ts';
+import type { Writer } from './memory/writer.ts';
 import type { ArrayName } from './typed-array.ts';
 
 /**
@@ -21,7 +21,7 @@ export interface MessageType<T, Init = T> {
   /**
    * Returns an upper bound, in bytes, of what `encodeTo` will write into the writer's memory: memory of this
    * size is large enough. `bytes` values of at least `writer.gatherBytes` are not included; their lengths are
-   * added to `writer.gathered` (at most `holesMax` of them, the rest counts as memory). Cheap: only long
+   * added to `writer.gathered` (at most `outOfLineMax` of them, the rest counts as memory). Cheap: only long
    * strings are measured, for others 3 × length is assumed. It need not refuse invalid messages: the result
    * is then meaningless, and `encodeTo` throws. Call `writer.reset()` before it; `depth` is for generated code.
    */

@@ -6,7 +6,7 @@ import { CodecError } from '../codec/error.ts';
 import { nestingMax } from '../codec/limits.ts';
 import { lengthOf, plainBytes } from '../codec/memory/intrinsic.ts';
 import { isDetached, whyDetached } from '../codec/memory/lent.ts';
-import { holesMax, type Writer } from '../codec/memory/writer.ts';
+import { outOfLineMax, type Writer } from '../codec/memory/writer.ts';
 
 /** A position in a value: keys of objects, indices of arrays. */
 export type Path = readonly (string | number)[];
@@ -47,7 +47,7 @@ export class Measure {
   }
 
   /**
-   * Returns the maximum size of the value in memory, and plans holes in the writer. Throws CodecError for
+   * Returns the maximum size of the value in memory, and plans out-of-line values in the writer. Throws CodecError for
    * values that cannot be sent.
    */
   of(value: unknown, writer: Writer): number {
@@ -129,7 +129,7 @@ export class Measure {
     if (length === 0 && isDetached(value)) this.#refuse(whyDetached(value.buffer));
     // The packing code would use the overridden properties.
     if (plainBytes(value) !== value) this.#odd = true;
-    if (length < writer.gatherBytes || writer.planned >= holesMax) return headBytes + length;
+    if (length < writer.gatherBytes || writer.planned >= outOfLineMax) return headBytes + length;
     ++writer.planned;
     writer.gathered += length;
     if (length < writer.apartBytes) writer.copied += length;
@@ -146,7 +146,7 @@ export class Measure {
 export function lift(value: unknown, atLeastBytes: number, lifted: Lifted[], path: Path = []): unknown {
   if (value instanceof Uint8Array) {
     const bytes = plainBytes(value);
-    if (bytes.byteLength < atLeastBytes || lifted.length >= holesMax) return bytes;
+    if (bytes.byteLength < atLeastBytes || lifted.length >= outOfLineMax) return bytes;
     lifted.push({ path, value: bytes });
     return null;
   }

@@ -9,8 +9,8 @@
  */
 import { Packr, Unpackr } from '#msgpackr';
 import { CodecError } from '../codec/error.ts';
-import { noRoom, type Writer } from '../codec/memory/writer.ts';
 import type { Source } from '../codec/memory/source.ts';
+import { noRoom, type Writer } from '../codec/memory/writer.ts';
 import { messageType } from '../codec/message.ts';
 import type { MessageType } from '../codec/types.ts';
 import { Check } from './check.ts';
@@ -130,7 +130,7 @@ export function msgpackType<T>(typeName: string): MessageType<T, T> {
       writer.view.setUint32(at + 1, packed.byteLength, true);
       writer.bytes.set(packed, at + headBytes);
       const end = at + headBytes + packed.byteLength;
-      for (const { value } of lifted) writer.hole(end, value);
+      for (const { value } of lifted) writer.addOutOfLine(end, value);
       return end;
     },
     decodeFrom: (source, at, end) => {

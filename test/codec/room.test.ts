@@ -33,9 +33,9 @@ function encoded(
   if (writer.full) return undefined;
   const pieces: Uint8Array[] = [];
   let at = start;
-  for (let i = 0; i < writer.holes; i++) {
-    pieces.push(memory.subarray(at, writer.holeAt[i]), writer.holeValue[i]!);
-    at = writer.holeAt[i]!;
+  for (let i = 0; i < writer.outOfLine; i++) {
+    pieces.push(memory.subarray(at, writer.outOfLineAt[i]), writer.outOfLineValue[i]!);
+    at = writer.outOfLineAt[i]!;
   }
   return Buffer.concat([...pieces, memory.subarray(at, end)]);
 }

@@ -165,7 +165,7 @@ export const sessionBugs = [
     from: '    link_.recycle_of(result);\n',
     to: '',
     program,
-    caughtBy: 'Held.WhileTheDeviceIsSlowToInvalidate',
+    caughtBy: 'PendingRelease.WhileTheDeviceIsSlowToInvalidate',
   },
   {
     name: 'the receive of an answer beyond messageMaxBytes is not posted again',

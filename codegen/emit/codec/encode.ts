@@ -97,8 +97,8 @@ function messages(field: Field, value: string, free: number, scope: FileScope): 
   const { write, size } = tag(field.number, 2, scope);
   const limit = `${limitOf(free + fieldRoom(field) + widening)} + wide`;
   const content = nested(field, scope.sure(`${value}[i]`), 'start + 1 + wide', limit, scope);
-  const holes = field.type.kind === 'message' && scope.mayHaveHoles(field.type);
-  const close = holes
+  const outOfLine = field.type.kind === 'message' && scope.mayBeOutOfLine(field.type);
+  const close = outOfLine
     ? `${scope.local('closeLength')}(writer, start, writer.held`
     : `${scope.local('closeSolid')}(${scope.bytes()}, start`;
   return `for (let i = 0, wide = 0; i < ${value}.length && !writer.full; i++) {

@@ -63,12 +63,13 @@ function writeEntry(field: Field, value: string, scope: FileScope): string {
   const keyTag = tagBytes(1, keyForm(field).wireType)[0];
   const valueTag = tagBytes(2, wireTypeOf(type))[0];
   const valueRoom = 1 + (type.kind === 'message' ? lengthBytes : fixed(field));
-  const holes = type.kind === 'message' ? scope.mayHaveHoles(type) : formOf(type)?.primitive === 'Bytes';
-  const heldNow = holes ? 'const held = writer.held; ' : '';
+  const outOfLine =
+    type.kind === 'message' ? scope.mayBeOutOfLine(type) : formOf(type)?.primitive === 'Bytes';
+  const heldNow = outOfLine ? 'const held = writer.held; ' : '';
   const close =
     listed(field) > 0
       ? 'bytes[start] = at - start - 1;'
-      : holes
+      : outOfLine
         ? `at = ${scope.local('closeLength')}(writer, start, held, at);`
         : `at = ${scope.local('closeSolid')}(bytes, start, at);`;
   const put = scope.encoder(() => writeValue(field, value, 1, 0, scope, 'field')).emitted;

@@ -31,7 +31,7 @@ export function writeValue(
     const start = `at + ${skip + (tag === undefined ? 1 : 2)}`;
     const content = nested(field, value, start, limitOf(free + widening), scope, name);
     // Arguments are evaluated from left to right: `writer.held` is read before the message is written.
-    return scope.mayHaveHoles(type)
+    return scope.mayBeOutOfLine(type)
       ? `${scope.local(`closeLength${kind}`)}(writer, ${place}, writer.held, ${content})`
       : `${scope.local(`closeSolid${kind}`)}(${scope.bytes()}, ${place}, ${content})`;
   }

@@ -51,7 +51,7 @@ inline Napi::Object boundary_constants(Napi::Env env) {
                {"keyLow", ev::key_low},
                {"method", ev::method},
                {"status", ev::status},
-               {"held", ev::held},
+               {"pendingRelease", ev::pending_release},
                {"keyHigh", ev::key_high},
                {"region", ev::region},
                {"offset", ev::offset},
@@ -106,7 +106,8 @@ inline Napi::Object boundary_constants(Napi::Env env) {
   group("Slots", {{"held", boundary::slots::held},
                   {"wanted", boundary::slots::wanted},
                   {"words", boundary::slots::words}});
-  group("Held", {{"slot", boundary::held_slot}, {"replyBuffer", boundary::held_reply_buffer}});
+  group("PendingRelease",
+        {{"slot", boundary::pending_slot}, {"replyBuffer", boundary::pending_reply_buffer}});
   group("Flags", {{"notRun", boundary::kNotRun},
                   {"aligned", static_cast<int>(boundary::kAligned)},
                   {"replyBufferOnly", static_cast<int>(boundary::kReplyBufferOnly)},

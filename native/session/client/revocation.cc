@@ -149,7 +149,8 @@ void Revocation::tell(std::uint32_t slot) {
   ++shared_.stats.calls_released_late;
   ++shared_.stats.calls_pending_release;
   Event event = Event::failed(link_.number(), slot, call.reason, processed);
-  event.set(ev::held, boundary::held_slot | (bulk.lends_reply_buffer ? boundary::held_reply_buffer : 0));
+  event.set(ev::pending_release,
+            boundary::pending_slot | (bulk.lends_reply_buffer ? boundary::pending_reply_buffer : 0));
   shared_.events.emit(event);
 }
 

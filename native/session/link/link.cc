@@ -169,7 +169,7 @@ SendQueue::Tail Link::spread(std::uint32_t slot, std::uint32_t call, std::uint32
 
 bool Link::put_together(Event& event, const wire::Frame& frame) {
   if (segments_.empty()) return true;
-  const std::optional<std::uint32_t> place = shared_.whole.take();
+  const std::optional<std::uint32_t> place = shared_.reassembled_messages.take();
   if (!place) {
     fail("more messages in segments have come than there are places to put them together");
     return false;
@@ -177,8 +177,8 @@ bool Link::put_together(Event& event, const wire::Frame& frame) {
   const std::uint32_t offset = *place;
   const std::uint32_t first = frame.message_bytes - segments_.bytes();
   const ReceiveSlot slot = receives_.slot(static_cast<std::uint32_t>(event.word[ev::receive_slot] - 1));
-  std::memcpy(shared_.whole.data() + offset, receives_.at(slot) + frame.message_offset, first);
-  segments_.copy_to(shared_.whole.data() + offset + first);
+  std::memcpy(shared_.reassembled_messages.data() + offset, receives_.at(slot) + frame.message_offset, first);
+  segments_.copy_to(shared_.reassembled_messages.data() + offset + first);
   event.set(ev::region, boundary::kReassembledMessage);
   event.set(ev::offset, offset);
   return true;

@@ -17,7 +17,7 @@ Receives::Receives(Shared& shared, std::uint32_t session, std::uint32_t depth)
 
 Receives::~Receives() {
   if (shares()) shared_.shared_receives.leave(*member_, session_);
-  shared_.short.leave(session_);
+  shared_.short_messages.leave(session_);
 }
 
 /// Shared ones, or its own where the peer does not know of grants, or the device has no more that are shared.
@@ -63,10 +63,10 @@ std::optional<ReceiveSlot> Receives::readable(std::uint32_t receive, const fabri
   if (copies_ == nullptr) return ReceiveSlot::receive(receive);
   // What is sealed is opened where it lies, and then longer than here.
   if (wc.apart != nullptr && !opens_in_place_) {
-    if (const std::optional<std::uint32_t> short = shared_.short.take(session_, wc.bytes)) {
-      std::memcpy(shared_.short.data() + ShortMessages::offset_of(*short), wc.apart, wc.bytes);
+    if (const std::optional<std::uint32_t> number = shared_.short_messages.take(session_, wc.bytes)) {
+      std::memcpy(shared_.short_messages.data() + ShortMessages::offset_of(*number), wc.apart, wc.bytes);
       consumed_.push_back(receive);
-      return ReceiveSlot::short_message(*short);
+      return ReceiveSlot::short_message(*number);
     }
   }
   if (free_copies_.empty()) {
@@ -85,7 +85,7 @@ std::optional<ReceiveSlot> Receives::readable(std::uint32_t receive, const fabri
 void Receives::recycle(ReceiveSlot slot) {
   switch (slot.kind()) {
     case ReceiveSlot::Kind::short_message:
-      return shared_.short.release(slot.number(), session_);
+      return shared_.short_messages.release(slot.number(), session_);
     case ReceiveSlot::Kind::overflow:
       return free_overflow_slots_.give(slot.number());
     case ReceiveSlot::Kind::receive:
@@ -127,7 +127,7 @@ std::optional<std::uint32_t> Receives::post(fabric::QueuePair& qp, std::string* 
 
 std::uint32_t Receives::kept() const {
   const std::uint32_t away = shares() ? member_->taken : depth_ - posted_;
-  return away + kOverflowSlots + shared_.short.kept_by(session_) -
+  return away + kOverflowSlots + shared_.short_messages.kept_by(session_) -
          static_cast<std::uint32_t>(consumed_.size() + free_overflow_slots_.size());
 }
 

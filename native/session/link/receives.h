@@ -61,7 +61,7 @@ class Receives {
   }
   /// The memory that the bytes of a frame in that slot are in, as JS has it, and where in it.
   std::byte* memory_of(ReceiveSlot slot) const {
-    return slot.is_short() ? shared_.short.data()
+    return slot.is_short() ? shared_.short_messages.data()
                            : readable_at() + std::size_t{boundary::window_start(slot.number())} * stride_;
   }
   std::uint32_t offset_of(ReceiveSlot slot) const {

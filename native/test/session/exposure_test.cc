@@ -126,7 +126,7 @@ TEST(Exposures, OfEachModeHoldACallUntilThePeerHasAnsweredItsCancel) {
     let_pass(pair.world, {&pair.client}, 1'000'000'000);
     const bool copied = pair.at_client().security() == Exposure::staging;
     EXPECT_TRUE(pair.call(id).ended());
-    EXPECT_EQ(pair.call(id).held, boundary::held_slot | (copied ? 0 : boundary::held_reply_buffer));
+    EXPECT_EQ(pair.call(id).held, boundary::pending_slot | (copied ? 0 : boundary::pending_reply_buffer));
     pair.run();
     EXPECT_FALSE(pair.call(id).holds());
     EXPECT_EQ(pair.finish(), Violations{});

@@ -177,7 +177,7 @@ TEST(Cancel, StopsALongAnswerHalfWay) {
 
 // --- held until the peer lets go
 
-TEST(Held, CallersAreToldAtOnceAndTheSlotFollows) {
+TEST(PendingRelease, CallersAreToldAtOnceAndTheSlotFollows) {
   Pair pair;
   const std::uint64_t id = pair.start({.request_bytes = 2000, .answer = Answer::later});
   pair.run();
@@ -185,7 +185,7 @@ TEST(Held, CallersAreToldAtOnceAndTheSlotFollows) {
   server_is_busy(pair, kSettleGraceNs + 5'000'000);
   EXPECT_TRUE(pair.call(id).ended());
   EXPECT_EQ(pair.call(id).processed, Processed::maybe);
-  EXPECT_EQ(pair.call(id).held, boundary::held_slot);
+  EXPECT_EQ(pair.call(id).held, boundary::pending_slot);
   EXPECT_EQ(pair.client.context->stats().calls_released_late, 1u);
   EXPECT_EQ(pair.client.context->stats().calls_pending_release, 1u);
   pair.run();
@@ -195,7 +195,7 @@ TEST(Held, CallersAreToldAtOnceAndTheSlotFollows) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-TEST(Held, AReplyBufferOfTheApplicationIsTakenAwayWhileThePeerMayWriteToIt) {
+TEST(PendingRelease, AReplyBufferOfTheApplicationIsTakenAwayWhileThePeerMayWriteToIt) {
   Pair pair;
   const std::uint64_t id =
       pair.start({.response_bytes = 5000, .given_reply_buffer = 8192, .answer = Answer::later});
@@ -204,12 +204,13 @@ TEST(Held, AReplyBufferOfTheApplicationIsTakenAwayWhileThePeerMayWriteToIt) {
   server_is_busy(pair);
   EXPECT_TRUE(pair.call(id).ended());
   // With staging memory the peer has no key to it.
-  EXPECT_EQ(pair.call(id).held, boundary::held_slot | (has_windows() ? boundary::held_reply_buffer : 0));
+  EXPECT_EQ(pair.call(id).held,
+            boundary::pending_slot | (has_windows() ? boundary::pending_reply_buffer : 0));
   pair.run();
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-TEST(Held, NotWhenTheAnswerIsPromptAfterALongSleep) {
+TEST(PendingRelease, NotWhenTheAnswerIsPromptAfterALongSleep) {
   Pair pair(immediate());
   const std::uint64_t id = pair.start({.request_bytes = 2000, .answer = Answer::later});
   pair.run();
@@ -224,7 +225,7 @@ TEST(Held, NotWhenTheAnswerIsPromptAfterALongSleep) {
 }
 
 /// A lost packet, a busy kernel: the answer is here, and the windows are not invalid yet.
-TEST(Held, WhileTheDeviceIsSlowToInvalidate) {
+TEST(PendingRelease, WhileTheDeviceIsSlowToInvalidate) {
   RDMA_RPC_NEEDS_WINDOWS();
   Pair pair;
   const std::uint64_t id = pair.start({.request_bytes = 5000,
@@ -253,7 +254,7 @@ TEST(Held, WhileTheDeviceIsSlowToInvalidate) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-TEST(Held, EndsWithTheSession) {
+TEST(PendingRelease, EndsWithTheSession) {
   Pair pair;
   const std::uint64_t id =
       pair.start({.request_bytes = 2000, .given_reply_buffer = 4096, .answer = Answer::later});
@@ -268,7 +269,7 @@ TEST(Held, EndsWithTheSession) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-TEST(Held, ForAMinuteCostsNothing) {
+TEST(PendingRelease, ForAMinuteCostsNothing) {
   Pair pair;
   const std::uint64_t other = pair.start({.answer = Answer::later});
   const std::uint64_t id =
@@ -282,7 +283,7 @@ TEST(Held, ForAMinuteCostsNothing) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-TEST(Held, ByAPeerThatNeverLetsGoEndsTheSessionAndNothingElse) {
+TEST(PendingRelease, ByAPeerThatNeverLetsGoEndsTheSessionAndNothingElse) {
   Pair pair;
   const std::uint64_t id =
       pair.start({.request_bytes = 2000, .given_reply_buffer = 4096, .answer = Answer::later});
@@ -299,7 +300,7 @@ TEST(Held, ByAPeerThatNeverLetsGoEndsTheSessionAndNothingElse) {
 }
 
 /// The client itself is stopped for longer than any limit: what came meanwhile is taken first.
-TEST(Held, DoesNotCountTimeInWhichTheClientWasStopped) {
+TEST(PendingRelease, DoesNotCountTimeInWhichTheClientWasStopped) {
   Pair pair;
   std::vector<std::uint64_t> ids;
   for (int i = 0; i < 3; ++i) {
@@ -316,7 +317,7 @@ TEST(Held, DoesNotCountTimeInWhichTheClientWasStopped) {
 }
 
 /// A stopped server takes no frames. The CANCELs of calls that lend the application's memory still get there.
-TEST(Held, CallersDoNotWaitForCreditsThatOthersHaveUsedUp) {
+TEST(PendingRelease, CallersDoNotWaitForCreditsThatOthersHaveUsedUp) {
   PairOptions options = immediate();
   options.inflight_max = 32;
   options.call_slots = 200;
@@ -345,7 +346,7 @@ TEST(Held, CallersDoNotWaitForCreditsThatOthersHaveUsedUp) {
 
 /// Twice as many large calls as there are credits kept for CANCELs: the others are copies, which nobody waits
 /// for.
-TEST(Held, CallersDoNotWaitForACreditThatWasNotKeptForThem) {
+TEST(PendingRelease, CallersDoNotWaitForACreditThatWasNotKeptForThem) {
   PairOptions options = immediate();
   options.inflight_max = 32;
   Pair pair(options);

@@ -90,7 +90,7 @@ TEST_F(TcpStopped, MemoryForAnswersIsFreeAtTheDeadline) {
   for (const std::uint64_t id : asked) pair.client.cancel(id, Reason::deadline);
   without_server(kSettleGraceNs + 5'000'000);
   EXPECT_EQ(pair.call(given).reason, Reason::deadline);
-  EXPECT_EQ(pair.call(given).held, boundary::held_slot) << "the application keeps its buffer";
+  EXPECT_EQ(pair.call(given).held, boundary::pending_slot) << "the application keeps its buffer";
   for (const std::uint64_t id : asked) EXPECT_EQ(pair.call(id).reason, Reason::deadline) << id;
   EXPECT_EQ(blocks(), 1u) << "the application's own";
   EXPECT_EQ(pair.client.context->stats().calls_pending_release, 4u);

@@ -1,7 +1,8 @@
 /**
- * A message as an aligned message on its way out (docs/wire/frames.md §2.4): the table of its gather entries,
- * where each text and each copied value goes in the memory that it was encoded into, and which gather entries
- * that makes. Text and values take turns, a text first and last, which may be empty. Used by bulk.ts.
+ * Lays out an outgoing message in the aligned layout (docs/wire/frames.md §2.4): the table of its chunks, the
+ * positions of texts and copied values in the memory that the message was encoded into, and the resulting
+ * gather entries. A *text* is the encoded bytes between two values. Texts and values alternate; the first and
+ * the last are texts, which may be empty. Used by bulk.ts.
  */
 import {
   alignedBytesMax,
@@ -13,18 +14,18 @@ import { writeWord } from '../../codec/memory/word.ts';
 import type { Writer } from '../../codec/memory/writer.ts';
 
 export interface AlignedPlan {
-  /** Values that have a place of their own. */
+  /** Number of values that get a chunk of their own. */
   readonly values: number;
   readonly tableBytes: number;
-  /** Of the memory that the message is encoded into, the table included. */
+  /** Size of the memory that the message is encoded into, including the table. */
   readonly roomBytes: number;
-  /** Of these, for texts and copied values: the rest is for the table and gaps. */
+  /** Share of these bytes for texts and copied values; the rest is for the table and the gaps. */
   readonly contentBytes: number;
 }
 
 /**
- * Undefined: no aligned message, since there is no such value, or since it could be longer than an aligned
- * message may be. All lengths are upper bounds, `copied` is exact.
+ * Plans the layout. Returns undefined when the message has no such value, or when the aligned message could
+ * exceed its size limit. All lengths are upper bounds, except `copied`, which is exact.
  */
 export function planAligned(
   values: number,
@@ -34,27 +35,40 @@ export function planAligned(
   maxBytes: number,
 ): AlignedPlan | undefined {
   if (values === 0) return undefined;
-  const gatherEntries = 2 * values + 1;
-  const tableBytes = alignedTableBytes(gatherEntries);
-  const extraBytes = tableBytes + alignmentBytes * gatherEntries;
-  // What a bound says of a message that is too large is no reason: the exact length will be.
+  const chunks = 2 * values + 1;
+  const tableBytes = alignedTableBytes(chunks);
+  const extraBytes = tableBytes + alignmentBytes * chunks;
+  // Do not judge a message that is too large by its bound: its exact length decides that later.
   if (extraBytes > alignedBytesMax(Math.min(messageBytes, maxBytes)) - Math.min(messageBytes, maxBytes))
     return undefined;
   const contentBytes = textBytes + copied;
   return { values, tableBytes, roomBytes: contentBytes + extraBytes, contentBytes };
 }
 
-/** What is written by loops: a native call costs as much as so many bytes. */
+/**
+ * Returns whether a getter has returned more than it did for `bound`, so that the values would not fit their
+ * places in the layout.
+ */
+export function hasGrown(writer: Writer, plan: AlignedPlan, textBytes: number): boolean {
+  let bytes = textBytes;
+  for (let i = 0; i < writer.outOfLine; i++)
+    if (writer.outOfLineCopied[i] === true) bytes += writer.outOfLineValue[i]!.length;
+  return writer.outOfLine > plan.values || bytes > plan.contentBytes;
+}
+
+/**
+ * Ranges up to this length are written by loops, since a native call costs as much as that number of bytes.
+ */
 const loopBytes = 64;
 
 /**
- * Where texts and values of an aligned message go. Filled again for one message after another, since what it
- * would have to make for each is a quarter of all that a large message makes.
+ * The positions of the texts and values of an aligned message. The object is reused for one message after
+ * another, since new ones would be a quarter of all objects that a large message allocates.
  */
 export class AlignedLayout {
   /**
-   * The gather entries: stretches [from, to) of the memory, each with the value that comes behind it from
-   * where it is, if there is one.
+   * The gather list, as ranges [from, to) of the memory; a range may be followed by a value that is sent in
+   * place.
    */
   stretches = 0;
   readonly from: number[] = [];
@@ -62,15 +76,16 @@ export class AlignedLayout {
   readonly value: (Uint8Array | undefined)[] = [];
 
   /**
-   * Texts and copied values: where each goes, where it is, and which hole of the writer it was, -1 for text.
+   * Texts and copied values to move: the target, the source, and the index of the writer's out-of-line value,
+   * -1 for a text.
    */
   #moves = 0;
   readonly #moveTo: number[] = [];
   readonly #moveFrom: number[] = [];
   readonly #moveBytes: number[] = [];
-  readonly #moveHole: number[] = [];
+  readonly #moveOutOfLine: number[] = [];
 
-  /** Of those that are not empty, and the values. */
+  /** Number of gather entries: the ranges that are not empty, and the values. */
   get gatherEntries(): number {
     let gatherEntries = 0;
     for (let i = 0; i < this.stretches; i++) {
@@ -81,21 +96,21 @@ export class AlignedLayout {
   }
 
   /**
-   * Writes the table, moves what has to move, and says what the gather entries are. The text is what `writer`
-   * has written behind the table, up to `end`. `words`: the same memory, by four bytes.
+   * Writes the table, moves texts and values to their positions, and builds the gather list. The texts are
+   * the bytes that `writer` has written behind the table, up to `end`. `words` is a view of the same memory.
    */
   fill(writer: Writer, plan: AlignedPlan, memory: Uint8Array, end: number, words?: Int32Array): void {
     const { tableBytes, values } = plan;
     this.#moves = 0;
     clear(memory, 0, tableBytes, words);
     writeWord(memory, 0, 2 * values + 1);
-    /** Where the last thing ends in the memory, where the stretch begins that it is in, and where it was. */
+    /** End of the last text or value in the memory, beginning of its range, and its original position. */
     let at = tableBytes;
     let begin = 0;
     let source = tableBytes;
-    for (let i = 0; i <= writer.holes; i++) {
-      const last = i === writer.holes;
-      const textBytes = (last ? end : (writer.holeAt[i] as number)) - source;
+    for (let i = 0; i <= writer.outOfLine; i++) {
+      const last = i === writer.outOfLine;
+      const textBytes = (last ? end : (writer.outOfLineAt[i] as number)) - source;
       writeWord(memory, 4 + 8 * i, textBytes);
       if (textBytes !== 0) {
         at = alignedOffset(at);
@@ -104,14 +119,14 @@ export class AlignedLayout {
         at += textBytes;
       }
       if (last) break;
-      const value = writer.holeValue[i] as Uint8Array;
+      const value = writer.outOfLineValue[i] as Uint8Array;
       writeWord(memory, 8 + 8 * i, value.length);
       const place = alignedOffset(at);
-      if (writer.holeCopied[i] === true) {
+      if (writer.outOfLineCopied[i] === true) {
         this.#addMove(place, 0, value.length, i);
         at = place + value.length;
       } else {
-        // The gap goes along, so that text and value can go as one.
+        // Include the gap, so that text and value form one gather entry.
         this.#addStretch(begin, place, value);
         begin = place;
         at = place;
@@ -121,7 +136,7 @@ export class AlignedLayout {
     for (let i = this.#moves - 1; i >= 0; i--) this.#move(writer, memory, i, words);
   }
 
-  /** Forgets the values. */
+  /** Drops the references to the values. */
   empty(): void {
     for (let i = 0; i < this.stretches; i++) this.value[i] = undefined;
     this.stretches = 0;
@@ -134,34 +149,34 @@ export class AlignedLayout {
     this.value[i] = value;
   }
 
-  #addMove(to: number, from: number, bytes: number, hole: number): void {
+  #addMove(to: number, from: number, bytes: number, outOfLine: number): void {
     const i = this.#moves++;
     this.#moveTo[i] = to;
     this.#moveFrom[i] = from;
     this.#moveBytes[i] = bytes;
-    this.#moveHole[i] = hole;
+    this.#moveOutOfLine[i] = outOfLine;
   }
 
-  /** From the back to the front: nothing is moved onto what is still to be moved. */
+  /** Move from the back to the front, so that nothing is overwritten before it has been moved. */
   #move(writer: Writer, memory: Uint8Array, i: number, words?: Int32Array): void {
     const to = this.#moveTo[i]!;
     const from = this.#moveFrom[i]!;
     const bytes = this.#moveBytes[i]!;
-    const hole = this.#moveHole[i]!;
-    if (hole >= 0) memory.set(writer.holeValue[hole]!, to);
+    const outOfLine = this.#moveOutOfLine[i]!;
+    if (outOfLine >= 0) memory.set(writer.outOfLineValue[outOfLine]!, to);
     else if (to !== from) moveText(memory, to, from, bytes);
-    // What lies in the gap goes along: it may be of another call.
+    // Clear the gap, which is sent along and may contain bytes of another call.
     clear(memory, to + bytes, alignedOffset(to + bytes), words);
   }
 }
 
-/** A text never moves to the front. */
+/** Moves a text. It never moves to a lower address. */
 function moveText(memory: Uint8Array, to: number, from: number, bytes: number): void {
   if (bytes > loopBytes) memory.copyWithin(to, from, from + bytes);
   else for (let i = bytes - 1; i >= 0; i--) memory[to + i] = memory[from + i]!;
 }
 
-/** Up to the end of a gap or a table, on 64 bytes. */
+/** Clears the memory up to the end of a gap or a table, a multiple of 64 bytes. */
 function clear(memory: Uint8Array, from: number, to: number, words: Int32Array | undefined): void {
   if (to - from > loopBytes) {
     memory.fill(0, from, to);

@@ -1,8 +1,8 @@
 /**
- * Messages that fit no slot: encoded into an arena block, with the application's large buffers left where
- * they are, and kept alive until native code says that they are sent. One per context, used by its Outgoing.
+ * Encodes and submits messages that fit no slot. They are encoded into an arena block; large buffers of the
+ * application are sent in place, and kept alive until native code reports that they are sent. One per
+ * context, used by its Outgoing.
  */
-import { isSharedArrayBuffer } from 'node:util/types';
 import { CodecError } from '../../codec/error.ts';
 import { encodeMeasured } from '../../codec/measured.ts';
 import { Writer } from '../../codec/memory/writer.ts';
@@ -19,31 +19,14 @@ import {
   submitReplyBufferOnly,
   Use,
 } from '../../native/native.ts';
-import { AlignedLayout, type AlignedPlan, planAligned } from './aligned-layout.ts';
+import { AlignedLayout, type AlignedPlan, hasGrown, planAligned } from './aligned-layout.ts';
 import { blockOf } from './block-stamps.ts';
-import { bufferKey, hasKey } from './buffer-keys.ts';
+import { bufferKey, hasKey, staysInPlace } from './buffer-keys.ts';
 import { BulkMessage, none } from './bulk-message.ts';
 import { Sending } from './sending.ts';
 import type { Submission, Target } from './submission.ts';
 
 const nothing = new Uint8Array(0);
-
-/**
- * Whether a device can be given this memory. What threads share has no identity to register it by. What can
- * be resized may lose its pages under the peer's READ, and that would end the connection, with the calls of
- * others on it.
- */
-function staysInPlace(buffer: ArrayBufferLike): boolean {
-  return !isSharedArrayBuffer(buffer) && (buffer as { resizable?: boolean }).resizable !== true;
-}
-
-/** By a getter that gave more now than to `bound`: what is moved to its place then would not fit. */
-function hasGrown(writer: Writer, plan: AlignedPlan, textBytes: number): boolean {
-  let bytes = textBytes;
-  for (let i = 0; i < writer.holes; i++)
-    if (writer.holeCopied[i] === true) bytes += writer.holeValue[i]!.length;
-  return writer.holes > plan.values || bytes > plan.contentBytes;
-}
 
 export class BulkMessages {
   /** Size of the message that was last refused as too large. */
@@ -51,32 +34,38 @@ export class BulkMessages {
   /** Size of the message that was last submitted. */
   submittedBytes = 0;
   /**
-   * What was last asked of the arena in vain; 0: a buffer was being registered, which no memory of the arena
-   * helps.
+   * Bytes of the last arena allocation that failed. 0 when the message waits for a registration instead,
+   * which arena memory does not help.
    */
   shortBytes = 0;
 
-  /** Of blocks for the message that is being encoded. */
+  /** Use of the blocks for the message that is being encoded. */
   #use: number = Use.application;
-  /** For which it is encoded. */
+  /** Session of the message that is being encoded. */
   #session = 0;
-  /** Of its target: up to which size it is copied. */
+  /** Size up to which that session copies messages. */
   #copiedBytes = 0;
   #newCopiedBytes = 0;
   readonly #native: NativeContext;
   readonly #scratch: Uint8Array;
   readonly #textWords: Int32Array;
-  /** The message that is in it, until that has been submitted: a getter of it may make a call itself. */
+  /**
+   * The message that occupies the scratch buffer until it has been submitted: one of its getters may make a
+   * call itself.
+   */
   #inScratch: BulkMessage | undefined;
-  /** Null while a message is encoded with it: a getter of that may make a call itself. */
+  /** Null while a message is encoded with it: a getter of that message may make a call itself. */
   #writer: Writer | null = new Writer();
-  /** The same while one is laid out. */
+  /** Null while a message is laid out, for the same reason. */
   #layout: AlignedLayout | null = new AlignedLayout();
-  /** By token, until SENT: the application's buffers must not be collected while the fabric may read them. */
+  /**
+   * Messages by token until their SENT event: the application's buffers must not be collected while the
+   * fabric may read them.
+   */
   readonly #sending = new Sending<BulkMessage>();
-  /** Buffers that the registration cache keeps registered, which must stay where they are. */
+  /** Buffers that are registered in the registration cache and must not be collected. */
   readonly #registered = new Map<number, ArrayBuffer>();
-  /** Messages of which that is not known: all of their buffers stay. */
+  /** Messages whose buffers may have been registered: all of these buffers are kept until that is known. */
   readonly #unsettled: BulkMessage[] = [];
 
   constructor(native: NativeContext) {
@@ -86,8 +75,9 @@ export class BulkMessages {
   }
 
   /**
-   * The message for `target`, in `gatherEntriesMax` gather entries at most, ready to be submitted, or a
-   * Reason, negated, with nothing left behind. What its encoder throws comes out.
+   * Encodes a message for `target` with at most `gatherEntriesMax` gather entries. Returns it ready for
+   * submission, or a negated Reason, in which case nothing stays allocated. Errors of the message's encoder
+   * are passed on.
    */
   encode<Init>(
     target: Target,
@@ -104,19 +94,19 @@ export class BulkMessages {
     const alignBytes = target.aligned === true ? leaseBytes : Number.POSITIVE_INFINITY;
     const bulk = this.#encode(type, message, maxBytes, gatherBytes, alignBytes);
     if (typeof bulk === 'number' || bulk.count <= gatherEntriesMax) return bulk;
-    // More large values than its descriptor list may hold: all of it is copied into one gather entry.
+    // The message has more large values than its gather list may hold: copy all of it into one gather entry.
     this.discard(bulk);
     return this.#encode(type, message, maxBytes, Number.POSITIVE_INFINITY, alignBytes);
   }
 
-  /** The same in one gather entry, without gaps: for what turns out to fit a slot. */
+  /** Does the same with one gather entry and without gaps, for a message that turns out to fit a slot. */
   encodePlain<Init>(type: MessageType<unknown, Init>, message: Init, maxBytes: number): BulkMessage | number {
     return this.#encode(type, message, maxBytes, Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY);
   }
 
   /**
-   * Submitted, or refused: native code has registered the buffers of a message or not (it may have copied
-   * them, or the call may be over), and keeps them registered or not. Only those that it keeps must stay.
+   * Called after a message has been submitted or refused. Native code may have registered its buffers, or
+   * copied them, or the call may be over; keep only the buffers that it holds registered.
    */
   #keepRegistered(bulk: BulkMessage): void {
     for (let gatherEntry = 0; gatherEntry < bulk.keys.length; gatherEntry++) {
@@ -132,32 +122,32 @@ export class BulkMessages {
   }
 
   /**
-   * Messages under way, and the keys of the buffers that stay because they are registered. For tests that
-   * count.
+   * Returns the number of messages that are being sent, and the keys of the buffers that are kept because
+   * they are registered. For tests.
    */
   get kept(): { readonly sending: number; readonly registered: readonly number[] } {
     return { sending: this.#sending.size, registered: [...this.#registered.keys()] };
   }
 
-  /** Whether memory will come back by itself, with a SENT event. */
+  /** Returns whether a pending SENT event will bring memory back. */
   get sending(): boolean {
     return this.#sending.size !== 0;
   }
 
-  /** Gives back what has not been submitted. */
+  /** Releases the memory of a message that has not been submitted. */
   discard(bulk: BulkMessage): void {
     this.#leaveScratch(bulk);
     for (const block of bulk.blocks) this.#native.discardBlock(block);
   }
 
-  /** The SENT event of `token`. */
+  /** Handles the SENT event of `token`. */
   sent(token: number): void {
     const bulk = this.#sending.take(token);
     if (bulk === undefined) return;
     for (const block of bulk.blocks) this.#native.releaseBlock(block);
   }
 
-  /** Registers a buffer before its first call. Empty string or why not. */
+  /** Registers a buffer before its first call. Returns '' on success, or why it was refused. */
   register(buffer: ArrayBuffer): string {
     const key = bufferKey(buffer);
     const why = this.#native.registerBuffer(key, buffer);
@@ -166,8 +156,8 @@ export class BulkMessages {
   }
 
   /**
-   * The registration of this buffer is gone, and it need no longer be kept, unless a call has brought it back
-   * since.
+   * Handles the eviction of this buffer's registration: the buffer is no longer kept, unless a call has
+   * registered it again since.
    */
   evicted(key: number): void {
     if (!this.#native.holdsBuffer(key)) this.#registered.delete(key);
@@ -193,7 +183,7 @@ export class BulkMessages {
       const plan = planAligned(planned, room + writer.gathered, room, writer.copied, maxBytes);
       if (plan === undefined && planned !== 0) {
         this.#writer = writer;
-        // So many small values, each with a gap, would take more than the peer has to take.
+        // The gaps between many small values would make the message longer than the peer must accept.
         return this.#encode(type, message, maxBytes, gatherFrom, Number.POSITIVE_INFINITY);
       }
       const memory = fault === 0 ? this.#memoryFor(bulk, plan, room) : undefined;
@@ -225,8 +215,8 @@ export class BulkMessages {
   }
 
   /**
-   * For all of the message that is encoded: the scratch buffer, when that is free and long enough, or a
-   * block.
+   * Returns memory for the encoded part of the message: the scratch buffer when that is free and long enough,
+   * otherwise a block. Undefined when the arena has none.
    */
   #memoryFor(bulk: BulkMessage, plan: AlignedPlan | undefined, room: number): Uint8Array | undefined {
     if (plan === undefined) return this.#alloc(room, bulk);
@@ -246,14 +236,16 @@ export class BulkMessages {
     return -Reason.tooLarge;
   }
 
-  /** Lists the gather entries of what has just been encoded. False: no memory. */
+  /**
+   * Builds the gather list of the message that has just been encoded. Returns false when there is no memory.
+   */
   #collect(bulk: BulkMessage, writer: Writer, memory: Uint8Array, end: number): boolean {
     let from = 0;
     bulk.makeLists(0);
-    for (let i = 0; i < writer.holes; ++i) {
-      const at = writer.holeAt[i]!;
+    for (let i = 0; i < writer.outOfLine; ++i) {
+      const at = writer.outOfLineAt[i]!;
       if (at > from) this.#add(bulk, memory.subarray(from, at), 0);
-      if (!this.#addValue(bulk, writer.holeValue[i]!)) return false;
+      if (!this.#addValue(bulk, writer.outOfLineValue[i]!)) return false;
       from = at;
     }
     if (end > from) this.#add(bulk, memory.subarray(from, end), 0);
@@ -261,8 +253,8 @@ export class BulkMessages {
   }
 
   /**
-   * The same for an aligned message: values that are copied go into the memory, each to its place, and what
-   * lies behind them moves on. False: no memory.
+   * Does the same for the aligned layout: copied values are placed in the memory at their offsets, and the
+   * bytes behind them are moved. Returns false when there is no memory.
    */
   #collectAligned(
     bulk: BulkMessage,
@@ -293,8 +285,8 @@ export class BulkMessages {
   }
 
   /**
-   * Submits it: native.ts says how, and what comes of it. What has been submitted is kept until
-   * `sent(token)`.
+   * Submits the message; for parameters and result see submitBulk in native.ts. A submitted message is kept
+   * until `sent(token)`.
    */
   submit(
     bulk: BulkMessage,
@@ -314,7 +306,7 @@ export class BulkMessages {
     }
     const flags = (bulk.aligned ? submitAligned : 0) | (replyBufferOnly ? submitReplyBufferOnly : 0);
     if (this.#unsettled.length !== 0) this.#settle();
-    // Native code copies it now, or throws.
+    // Native code copies the scratch buffer now, or throws.
     this.#leaveScratch(bulk);
     const send = (keys: readonly number[] | number): number =>
       this.#native.submitBulk(
@@ -332,10 +324,10 @@ export class BulkMessages {
         flags,
       );
     let result = send(keys);
-    // Where the arena has no room for a copy its values go from where they are, and need none.
+    // When the arena has no room for a copy, send the values in place, which needs none.
     if (result === -Reason.noMemory && bulk.leaveInPlace()) result = send(bulk.keys);
     if (result >= 0) {
-      // First of all: whatever fails from here on, the peer may read these buffers until they are sent.
+      // Must come first: the peer may read these buffers until they are sent, whatever fails from here on.
       this.#sending.add(result, bulk);
       if (words !== none) bulk.blocks = none;
       else if (bulk.keys.includes(copiedMemory)) bulk.forgetGatherEntries();
@@ -344,13 +336,13 @@ export class BulkMessages {
     try {
       this.#keepRegistered(bulk);
     } catch (error) {
-      // The stack of the application has come to its end, where nothing can be called. The message is under
-      // way all the same.
+      // The application's stack is exhausted, so that nothing can be called. The message has been submitted
+      // all the same.
       if (!(error instanceof RangeError)) throw error;
       this.#unsettled[this.#unsettled.length] = bulk;
     }
     if (result === -Reason.registering) {
-      // It waits as others do for memory, of which large values need none where they go from where they are.
+      // The message waits like those that lack memory; values that are sent in place need none.
       this.shortBytes = 0;
       return -Reason.noMemory;
     }
@@ -358,7 +350,10 @@ export class BulkMessages {
     return result;
   }
 
-  /** From where it is, or copied where that cannot be. False: no memory. */
+  /**
+   * Adds a value to be sent in place, or copies it when that is not possible. Returns false when there is no
+   * memory for the copy.
+   */
   #addValue(bulk: BulkMessage, value: Uint8Array): boolean {
     if (staysInPlace(value.buffer)) {
       this.#add(bulk, value, this.#keyOf(value.buffer as ArrayBuffer, bulk.bytes));
@@ -377,7 +372,7 @@ export class BulkMessages {
     bulk.keys[at] = key;
   }
 
-  /** Of a buffer with a value of a message of so many bytes. */
+  /** Returns the key of a buffer that holds a value of a message of this size. */
   #keyOf(buffer: ArrayBuffer, bytes: number): number {
     if (this.#native.blockOf(buffer) !== 0) return leasedMemory;
     if (bytes <= this.#copiedBytes) return copiedMemory;

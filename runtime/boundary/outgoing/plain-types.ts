@@ -1,13 +1,13 @@
 /**
- * Message types that are no protobuf: bytes as they are, and nothing. What parts of streams are made of, for
- * the submission path.
+ * Message types that are not protobuf: bytes as they are, and an empty message. Parts of streams are
+ * submitted with these types.
  */
 import { noRoom, type Writer } from '../../codec/memory/writer.ts';
 import type { MessageType } from '../../codec/types.ts';
 
 const none = new Uint8Array(0);
 
-/** The messages of a packed part, encoded already. */
+/** The already encoded messages of a packed part. */
 export const packedBytes: MessageType<unknown, unknown> = {
   typeName: 'packed messages',
   fields: () => [],
@@ -24,7 +24,7 @@ export const packedBytes: MessageType<unknown, unknown> = {
   decode: () => undefined,
 };
 
-/** No message. */
+/** An empty message. */
 export const noMessage: MessageType<unknown, unknown> = {
   typeName: 'no message',
   fields: () => [],

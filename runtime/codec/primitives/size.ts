@@ -6,7 +6,7 @@
 
 import { nestingMax } from '../limits.ts';
 import { byteLengthOf } from '../memory/intrinsic.ts';
-import { holesMax, type Writer } from '../memory/writer.ts';
+import { outOfLineMax, type Writer } from '../memory/writer.ts';
 import { enter, leave, note } from './bulk-field.ts';
 import { lengthBytes, stringRoom } from './room.ts';
 
@@ -30,7 +30,7 @@ export function sizeBytes(value: unknown, writer: Writer): number {
   // Accepts any typed array: the encoder refuses one that does not belong to the field.
   if (!ArrayBuffer.isView(value)) return 0;
   const length = byteLengthOf(value);
-  if (length >= writer.gatherBytes && length !== 0 && writer.planned < holesMax) {
+  if (length >= writer.gatherBytes && length !== 0 && writer.planned < outOfLineMax) {
     writer.planned++;
     writer.gathered += length;
     if (length < writer.apartBytes) writer.copied += length;

@@ -222,7 +222,13 @@ export function writeSfixed64Field(
   return putSfixed64(bytes, at + 1, value, field);
 }
 
-export function writeFloatField(writer: Writer, at: number, tag: number, value: number, field: string): number {
+export function writeFloatField(
+  writer: Writer,
+  at: number,
+  tag: number,
+  value: number,
+  field: string,
+): number {
   if (typeof value !== 'number') mismatch(field, value, 'a number');
   if (!(Math.abs(value) < floatLimit)) checkFloat(value, field);
   writer.bytes[at] = tag;
@@ -230,7 +236,13 @@ export function writeFloatField(writer: Writer, at: number, tag: number, value: 
   return at + 5;
 }
 
-export function writeDoubleField(writer: Writer, at: number, tag: number, value: number, field: string): number {
+export function writeDoubleField(
+  writer: Writer,
+  at: number,
+  tag: number,
+  value: number,
+  field: string,
+): number {
   if (typeof value !== 'number') mismatch(field, value, 'a number');
   writer.bytes[at] = tag;
   writer.view.setFloat64(at + 1, value, true);
@@ -289,7 +301,7 @@ export function closeLengthField(writer: Writer, at: number, tag: number, held: 
   return end;
 }
 
-/** The same for a message type that can have no hole. */
+/** The same for a message type that has no out-of-line values. */
 export function closeSolidField(bytes: Uint8Array, at: number, tag: number, end: number): number {
   bytes[at++] = tag;
   if (end - at > 128) return putLength(bytes, at, at + 1, end);

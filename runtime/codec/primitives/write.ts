@@ -9,8 +9,8 @@
 import { mismatch } from '../error.ts';
 import { checkFloat, floatRoundsAway } from '../float.ts';
 import { lengthOf, plainBytes } from '../memory/intrinsic.ts';
-import { holesMax, noRoom, type Writer } from '../memory/writer.ts';
 import { writeWord } from '../memory/word.ts';
+import { noRoom, outOfLineMax, type Writer } from '../memory/writer.ts';
 import { checkAttached, checkBytes, checkList, checkString } from './check.ts';
 import { highHalf, lowHalf, splitSigned, splitUnsigned, zigzag } from './int64.ts';
 import { bigintOfNumber } from './jstype.ts';
@@ -236,7 +236,13 @@ export function writeStringsField(
 }
 const putStrings = writeStrings;
 
-export function writeLongString(writer: Writer, at: number, text: string, limit: number, field: string): number {
+export function writeLongString(
+  writer: Writer,
+  at: number,
+  text: string,
+  limit: number,
+  field: string,
+): number {
   checkString(text, field);
   if (at + stringRoom(text) > limit) return noRoom(writer, at);
   const { bytes } = writer;
@@ -261,17 +267,23 @@ export function putLength(bytes: Uint8Array, at: number, start: number, end: num
 const loopBytesMax = 12;
 const ownLength = lengthOf;
 
-/** Writes length and value; a value that is long enough is recorded as a hole instead. */
-export function writeBytes(writer: Writer, at: number, value: Uint8Array, limit: number, field: string): number {
+/** Writes length and value; a value that is long enough is recorded as an out-of-line value instead. */
+export function writeBytes(
+  writer: Writer,
+  at: number,
+  value: Uint8Array,
+  limit: number,
+  field: string,
+): number {
   checkBytes(value, field);
   const bytes = writer.bytes;
   const length = ownLength(value);
   if (length === 0) checkAttached(value, field);
-  const apart = length >= writer.gatherBytes && length !== 0 && writer.holes < holesMax;
+  const apart = length >= writer.gatherBytes && length !== 0 && writer.outOfLine < outOfLineMax;
   if (at + lengthBytes + (apart ? 0 : length) > limit) return noRoom(writer, at);
   at = writeVarint(bytes, at, length);
   if (apart) {
-    writer.hole(at, plainBytes(value));
+    writer.addOutOfLine(at, plainBytes(value));
     return at;
   }
   if (length <= loopBytesMax) for (let i = 0; i < length; i++) bytes[at + i] = value[i] as number;
@@ -280,8 +292,8 @@ export function writeBytes(writer: Writer, at: number, value: Uint8Array, limit:
 }
 
 /**
- * Writes the length of a message at `at`: of [at + 1 + wide, end) and of the holes recorded since `held` was
- * read. If it needs another number of bytes than `1 + wide`, the content is moved, and the holes in it.
+ * Writes the length of a message at `at`: of [at + 1 + wide, end) and of the out-of-line values recorded since `held` was
+ * read. If it needs another number of bytes than `1 + wide`, the content is moved with its out-of-line values.
  */
 export function closeLength(writer: Writer, at: number, held: number, end: number, wide = 0): number {
   if (wide !== 0 || end - at > 128 || writer.held !== held) return closeWide(writer, at, held, end, wide);
@@ -289,7 +301,7 @@ export function closeLength(writer: Writer, at: number, held: number, end: numbe
   return end;
 }
 
-/** The same for a message type that can have no hole, because it contains no `bytes`. */
+/** The same for a message type that has no out-of-line values, because it contains no `bytes`. */
 export function closeSolid(bytes: Uint8Array, at: number, end: number, wide = 0): number {
   if (wide !== 0 || end - at > 128) return putLength(bytes, at, at + 1 + wide, end);
   bytes[at] = end - at - 1;
@@ -302,8 +314,8 @@ export function closeWide(writer: Writer, at: number, held: number, end: number,
   const shift = varintSize(length) - 1 - wide;
   if (shift !== 0) {
     writer.bytes.copyWithin(start + shift, start, end);
-    for (let i = writer.holes - 1; i >= 0 && (writer.holeAt[i] as number) > at; i--) {
-      writer.holeAt[i] = (writer.holeAt[i] as number) + shift;
+    for (let i = writer.outOfLine - 1; i >= 0 && (writer.outOfLineAt[i] as number) > at; i--) {
+      writer.outOfLineAt[i] = (writer.outOfLineAt[i] as number) + shift;
     }
   }
   writeVarint(writer.bytes, at, length);

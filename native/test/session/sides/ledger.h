@@ -7,7 +7,7 @@
 //  - the bytes that arrive are the bytes that were sent;
 //  - after the last event no byte of the call's memory changes: it is filled with a pattern and looked at
 //  again at the end. A handler that gets that pattern has got bytes that its caller wrote after the end;
-//  - a call that is held (Held) gets exactly one RELEASED, its SENT before that, and its own reply buffer is
+//  - a call that is pending release (PendingRelease) gets exactly one RELEASED, its SENT before that, and its own reply buffer is
 //    taken away until then.
 #pragma once
 
@@ -84,7 +84,7 @@ struct CallRecord {
   CallSpec spec;
   std::uint32_t session = 0, slot = 0;
   int last_events = 0, began = 0, sent_events = 0, released_events = 0;
-  std::int32_t held = 0;  ///< boundary::Held of its last event
+  std::int32_t held = 0;  ///< boundary::PendingRelease of its last event
   std::int32_t token = 0;
   boundary::EvKind kind{};
   boundary::Reason reason{};

@@ -174,7 +174,7 @@ void Side::on_last_event(const std::int32_t* words) {
   ++call.last_events;
   call.kind = static_cast<EvKind>(words[ev::kind]);
   call.processed = static_cast<Processed>(words[ev::processed]);
-  if (call.kind == EvKind::failed) call.held = words[ev::held];
+  if (call.kind == EvKind::failed) call.held = words[ev::pending_release];
   if (call.held == 0) slots[slot] = 0;
   if (call.token > 0 && call.sent_events == 0 && call.held == 0) ledger.violation("last event before SENT");
   if (call.kind == EvKind::failed) {
@@ -205,7 +205,7 @@ void Side::on_last_event(const std::int32_t* words) {
       }
     }
   }
-  reclaim(id, true, (call.held & boundary::held_reply_buffer) == 0);
+  reclaim(id, true, (call.held & boundary::pending_reply_buffer) == 0);
 }
 
 void Side::on_released(const std::int32_t* words) {
@@ -217,7 +217,7 @@ void Side::on_released(const std::int32_t* words) {
   CallRecord& call = ledger.at(id);
   ++call.released_events;
   if (call.token > 0 && call.sent_events == 0) ledger.violation("RELEASED before SENT");
-  if ((call.held & boundary::held_reply_buffer) != 0) reclaim(id, false, true);
+  if ((call.held & boundary::pending_reply_buffer) != 0) reclaim(id, false, true);
 }
 
 /// The application has this memory of a call again, and uses it.
