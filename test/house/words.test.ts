@@ -25,6 +25,7 @@ const REWRITTEN = [
   'runtime/adapters',
   'runtime/boundary',
   'runtime/codec',
+  'runtime/control',
   'runtime/core',
   'runtime/counters',
   'runtime/details',
